@@ -113,7 +113,7 @@ fit.augment(cars.head(3))[["mpg", ".fitted", ".resid"]]
 # `density(data, at)`, `to_excel(path)`, `batches()`, `update(data, n_batches=...)`; of `costnet`
 # `prices()`, `bought(budget)`, `at(budget)`, `staged(data)`, `path()`, `inputs`; of `melm`
 # `pairs()`, `starts()`; of `ripr` `explain(row)`, `votes(data)`, `assignment()`, `clusters()`; of
-# `glm` `anova(other)`, `covariance()`, `aliased`, `separated`.
+# `glm` `anova()`, `anova(other)`, `drop1()`, `covariance()`, `aliased`, `separated`.
 
 # %%
 fit.plot("effects")

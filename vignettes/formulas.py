@@ -27,7 +27,8 @@
 # | `y ~ . + I(a**2) + np.sqrt(b)` | arithmetic stands inside of `I()`; numpy's elementary functions |
 # | `y ~ C(code)` | numbers as categories |
 # | `y ~ bs(a, df=4)`, `cr(a, df=4)`, `cc(a, df=4)` | B-splines, natural and cyclic cubic splines; `te(...)` for their tensor products |
-# | `y ~ center(a) + scale(b)` | with the mean (and standard deviation) of the training data |
+# | `y ~ center(a) + scale(b)` | `a` less its mean over the training rows; `scale` also divides by the standard deviation (divisor n - 1, as R's `scale`) |
+# | `y ~ standardize(b)` | as `scale`, with divisor n, as patsy's `standardize`; both take `ddof=` |
 # | `` y ~ Q("model year") `` | a column whose name is not a Python name |
 # | `fit.update(df, formula=". ~ . - a")` | as in R: where the left side is a dot, both dots stand for the sides of the fit's formula |
 #

@@ -69,6 +69,13 @@ curve = ld.glm("np.log(mpg) ~ weight + I(weight**2) + horsepower + model_year + 
 line.anova(curve)
 
 # %% [markdown]
+# `drop1()` tests each term by itself, `anova()` without another fit one after another, as in R. A
+# fit keeps no rows, so that families other than the gaussian need them: `fit.anova(data=cars)`.
+
+# %%
+curve.drop1().round(3)
+
+# %% [markdown]
 # The curvature in weight is there. Where the spread of the residuals may differ from row to row,
 # robust errors do not take the model for true; where rows come in groups, such as cars of one
 # origin and year, the errors are those of the groups. Estimates are the same, errors are not:
@@ -93,13 +100,15 @@ np.exp(curve.predict(cars.head(3), "interval", level=0.9))
 # %% [markdown]
 # ## Two classes
 #
-# A response with two levels is a logistic regression: estimates are logarithms of odds ratios.
+# A response with two levels is a logistic regression: estimates are logarithms of odds ratios, and
+# `exponentiate=True` shows the ratios. A response of proportions takes the numbers of trials as
+# weights: `ld.glm("share ~ dose", data, weights="trials", family="binomial")`.
 
 # %%
 heart = ld.data("heart")
 disease = ld.glm("disease ~ age + sex + chest_pain + max_heart_rate + st_depression", data=heart)
-odds = disease.tidy().set_index("term")[["estimate", "conf_low", "conf_high"]]
-np.exp(odds).assign(p_value=disease.tidy().set_index("term")["p_value"])
+odds = disease.tidy(exponentiate=True).set_index("term")
+odds[["estimate", "conf_low", "conf_high", "p_value"]]
 
 # %%
 disease.plot()

@@ -34,7 +34,7 @@ WARMING = {  # a response of each kind, with features that are numbers, whole nu
 }
 
 SHARED = (
-    Option("--weights", "weights", str, "column with the weights of the rows", "COLUMN"),
+    Option("--weights", "weights", str, "column of row weights, or balanced", "COLUMN"),
     Option("--offset", "offset", str, "column with a known part of the score", "COLUMN"),
     Option("--missing", "missing", str, "rows that miss a feature: drop, indicator"),
     Option("--groups", "groups", str, "column of what folds hold out together", "COLUMN"),

@@ -94,6 +94,18 @@ class Binomial(Family):
 
 
 @dataclass(frozen=True)
+class Proportion(Binomial):
+    """Shares of successes; the weights are numbers of trials, and the deviance is per trial."""
+
+    loss: str = "binomial deviance per trial"
+
+    def deviance(self, y, score):
+        """Deviance of each row per trial, (n,)."""
+        least = 2.0 * (xlogy(y, y) + xlogy(1.0 - y, 1.0 - y))  # that of the share itself, negative
+        return np.maximum(super().deviance(y, score) + least, 0.0)
+
+
+@dataclass(frozen=True)
 class Multinomial(Family):
     """K classes, coded 0 to K - 1; deviance -2 log-likelihood."""
 
@@ -255,9 +267,11 @@ def make(name, n_levels):
 
 def has_classes(family):
     """Whether responses of a family are classes."""
-    return family.name in ("binomial", "multinomial")
+    return family.name in ("binomial", "multinomial") and not isinstance(family, Proportion)
 
 
 def family_of(design):
     """Family of a design's response."""
+    if design.family == "binomial" and design.levels is None:
+        return Proportion()
     return make(design.family, len(design.levels or ()))

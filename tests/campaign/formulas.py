@@ -138,7 +138,8 @@ class Writer:
             "I({0}**2)", "I({0} + {1} * 2 - 1)", "np.log(np.abs({0}) + 1)", "np.minimum({0}, {1})",
             "np.where({0} > {1}, {0}, 0.5)", "I(({0} > 0) & ({1} <= 1) | ~({0} == 1))",
             "I(-1 < {0} <= 2)", "np.round({0}, 1)", "np.clip({0}, -1, 1.5)", "I({0} // 2 % 3)",
-            "center({0})", "center(np.exp(-np.abs({0})))", "I(center({0}) * {1})", "scale({0})",
+            "center({0})", "center(np.exp(-np.abs({0})))", "I(center({0}) * {1})",
+            "scale({0}, ddof=1)",  # patsy's own default is 0
             "bs({0}, df=4)", "bs({0}, df=6, degree=2)", "bs({0}, df=9, degree=8)",
             "bs({0}, 5, include_intercept=True)", "cr({0}, df=3)", "cc({0}, df=3)",
             "cr({0}, df=4, constraints='center')", "te(cr({0}, df=3), bs({1}, df=4))",

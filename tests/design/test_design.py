@@ -542,7 +542,8 @@ def test_what_several_terms_need_is_evaluated_once(few, monkeypatch):
 @pytest.mark.parametrize("code", [
     "bs(x, df=4)", "bs(x, 9, degree=8)", "bs(x, df=7, include_intercept=True, upper_bound=9)",
     "bs(x, knots=[0, 0.5], degree=0)", "cr(x, df=4, constraints='center')", "cc(x, df=3)",
-    "te(cr(x, df=3), bs(z, df=4), constraints='center')", "center(x)", "scale(x)",
+    "te(cr(x, df=3), bs(z, df=4), constraints='center')", "center(x)", "scale(x, ddof=1)",
+    "standardize(x)",
 ])  # fmt: skip
 def test_transforms_are_those_of_patsy(code, ties):
     """Also where the rows are more than are transformed at a time, and where knots coincide."""
@@ -554,6 +555,16 @@ def test_transforms_are_those_of_patsy(code, ties):
     np.testing.assert_allclose(raw(design, batch), expected, atol=1e-12)
     part = design.apply(data.iloc[1000:1100])
     np.testing.assert_allclose(matrix(part), matrix(batch)[1000:1100], atol=1e-12)
+
+
+def test_scale_divides_by_n_less_one_as_in_r():
+    data = {"x": [1.0, 2.0, 3.0, 6.0], "w": [1.0, 2.0, 5.0, 0.0]}  # rows of weight 0 do not count
+    for code, root in (("scale(x)", 1.0), ("standardize(x)", np.sqrt(2.0 / 3.0))):
+        design, batch = Design.learn(f"~ {code}", data, weights="w")
+        expected = np.array([-1.0, 0.0, 1.0, 4.0]) / root
+        np.testing.assert_allclose(raw(design, batch)[:, 0], expected, atol=1e-12)
+        again = matrix(Design.from_state(design.to_state()).apply(data))
+        np.testing.assert_array_equal(again, matrix(batch))
 
 
 def test_contrasts_of_many_levels_are_refused():

@@ -16,6 +16,7 @@ from lodim.active_learning.labels import (
     to_series,
 )
 from lodim.checks import one_of, whole
+from lodim.design.response import is_balanced
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.spec import spec_of
 from lodim.formula.formula import parse
@@ -182,6 +183,8 @@ def active(
             raise ArgumentError(f"{name} must be the name of a column: `labelled` gains rows")
     check_frames(response, labelled, pool, test)
     for name, value in beside.items():
+        if name == "weights" and is_balanced(value, pool):
+            continue
         if value is not None and value not in pool:
             raise DataError(f"{name}: the pool has no column {value!r}, which its rows will need")
     labelled, pool, test = declare_levels(response, labelled, pool, test)

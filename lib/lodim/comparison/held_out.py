@@ -150,7 +150,7 @@ def _fit(candidate, task, train, quiet=True):
     """The fit of a model of lodim, or of a user's call, to some of the rows."""
     data, formula = rows_of(task.data, task.batch.rows[train]), task.formula
     if candidate.kind == "call":
-        formula, arguments = leave_out(formula, task.weights, task.groups), {}
+        formula, arguments = leave_out(formula, task.design.weights, task.groups), {}
     else:
         formula, arguments = _arguments(candidate, task, train)
     with warnings.catch_warnings():

@@ -13,7 +13,15 @@ from lodim.design import terms as design_terms
 from lodim.design.batch import Batch
 from lodim.design.features import Features
 from lodim.design.frames import EAGER, PANDAS
-from lodim.design.response import Response, RowInputs, code_response, learn_response, read_complete
+from lodim.design.response import (
+    Response,
+    RowInputs,
+    class_weights,
+    code_response,
+    is_balanced,
+    learn_response,
+    read_complete,
+)
 from lodim.design.rows import read_rows
 from lodim.design.scratch import tiles_for
 from lodim.errors import ArgumentError, DataError, FormulaError
@@ -117,6 +125,7 @@ class Design:
             None infers: levels are classes, as are numbers that are exactly {0, 1} or {-1, 1};
             other numbers are gaussian.
         weights : str or (N,) array, optional
+            A column, an array or "balanced"; see `class_weights`.
         offset : str, (N,) or (N, K) array, optional
         order : str or (N,) array, optional
             By which rows follow each other, for models that look at neighbours in time.
@@ -162,16 +171,22 @@ class Design:
         source = read_source(data)
         data = columns.read_frame(data) if source is None else source
         parsed, chosen = read_formula(formula, family, which)
+        if balanced := is_balanced(weights, data.names):
+            weights = None  # until the classes are counted
         beside = weights, offset, order, clusters, groups
         hidden = {name for name in beside if isinstance(name, str)}
         keys, response = expand(parsed, data.names, hidden), _response(chosen)
         wanted, answer = design_terms.wanted(keys, missing), _answers(response)
         client = on_workers.client_for(client, source, sample, scratch)
         drawn = sample, seed
-        rows = _read(data, source, wanted, answer, beside, missing, drawn)
+        read, beside = _reader(data, source, wanted, answer, beside, missing, drawn)
+        rows = read(beside)
+        y, response, family = learn_response(response, family, rows.table)
+        if balanced:
+            weights = class_weights(y, response, rows.rows, len(rows.index))
+            rows = read((weights, *beside[1:]))
         inputs = rows.inputs
         parts = on_workers.WorkerParts.of_client(rows.parts, client)
-        y, response, family = learn_response(response, family, rows.table)
         inputs.check_classes(family, response)
         facts = parts.facts(wanted)
         fills = gaps.learn_fills(facts.values()) if missing == "indicator" else ()
@@ -454,8 +469,12 @@ class Design:
             self.response.check(self.family)
 
 
-def _read(data, source, wanted, answers, beside, missing, drawn):
-    """The rows of a Frame, or of a source; `drawn` (how many of them or None, seed) a sample."""
+def _reader(data, source, wanted, answers, beside, missing, drawn):
+    """A function that reads the rows of a Frame or a source, and what to call it with.
+
+    The function takes what stands beside the formula: `beside`, or where `drawn` (how many rows or
+    None, seed) asks for a sample, that of the rows drawn.
+    """
     sample, seed = drawn
     if sample is not None:
         whole("sample", sample)
@@ -464,7 +483,7 @@ def _read(data, source, wanted, answers, beside, missing, drawn):
         data, beside = sampling.draw_rows(data, source, needed, beside, sample, seed)
         source = None
     read = read_rows if source is None else first_pass.read
-    return read(data, wanted, answers, beside, missing)
+    return lambda given: read(data, wanted, answers, given, missing), beside
 
 
 def _check_arguments(family, dtype, standardize, missing):

@@ -17,6 +17,7 @@ from lodim.text import first_few
 
 NUMERIC = ("gaussian", "poisson", "gamma")  # families of responses that are numbers
 INPUTS = ("weights", "offset", "order", "clusters", "groups")  # of rows, beside the formula
+BALANCED = "balanced"  # weights= that give the classes of the response equal sums
 LARGEST = 1e70  # in size, of responses, weights and offsets: errors of losses have its 4th power
 
 
@@ -44,7 +45,8 @@ class Response:
         factors.columns_of(self.key)
         if self.called and not isinstance(tree(self.name), ast.Call):
             raise ValueError(f"the response {self.name!r} is no call")
-        if (self.levels is None) != (family in NUMERIC):
+        numeric = (True, False) if family == "binomial" else (family in NUMERIC,)
+        if (self.levels is None) not in numeric:  # of "binomial" also shares of trials
             raise ValueError(f"the response has levels {self.levels!r:.40}, and is {family}")
         if self.levels is not None:
             factors.check_levels(self.levels, self.name, least=2)
@@ -352,7 +354,7 @@ def learn_response(response, family, table):
     if family is None and source.kind == "level":
         numeric_text.check(source, columns.used_levels(source, rows), table.n, answer=True)
     family = family or _infer_family(source, rows)
-    if family in NUMERIC:
+    if family in NUMERIC or (family == "binomial" and _are_proportions(source, rows, table)):
         y = _values(source, rows, family)
         _check_varies(y, response.name, table.positive_weight)
         return expand_rows(y, where, n), response, family
@@ -361,6 +363,44 @@ def learn_response(response, family, table):
     y = columns.recode(source, levels, rows).astype(np.float64)
     _check_levels(response.name, levels, y, family, table.positive_weight)
     return expand_rows(y, where, n), Response(response.name, levels, response.called), family
+
+
+def _are_proportions(source, rows, table):
+    """Whether a response to a binomial family has shares of trials, whose numbers are weights."""
+    if source.kind == "level":
+        return False
+    y = columns.take(source.values, rows)
+    y = y if table.positive_weight is None else y[table.positive_weight]
+    if not ((y >= 0) & (y <= 1)).all() or ((y == 0) | (y == 1)).all():
+        return False
+    if table.weights is None and len(np.unique(y)) > 2:
+        raise DataError(
+            f"the response {source.name!r} holds proportions, such as {y[(y > 0) & (y < 1)][0]:g}; "
+            "family 'binomial' needs their numbers of trials as weights= of glm, or a row for each "
+            "trial with a response of two classes"
+        )
+    return table.weights is not None
+
+
+def is_balanced(weights, names):
+    """Whether weights= asks for equal weights of the classes: a column of that name comes first."""
+    return isinstance(weights, str) and weights == BALANCED and BALANCED not in names
+
+
+def class_weights(y, response, rows, size):
+    """Weights (size,) that have the same sum in each class: n / (K n_k) in the n_k rows of class k.
+
+    y (n,) : codes of the classes, NaN where missing; rows (n,) : their positions in the data. One
+    in rows without a response.
+    """
+    if response is None or response.levels is None:
+        name = "there is none" if response is None else f"{response.name!r} is numeric"
+        raise DataError(f"weights='balanced' needs a response with classes, and {name}")
+    known = ~np.isnan(y)
+    codes, weights = y[known].astype(np.int64), np.ones(size)
+    counts = np.bincount(codes, minlength=len(response.levels))
+    weights[rows[known]] = len(codes) / (len(counts) * counts[codes])
+    return weights
 
 
 def code_response(response, table, family):
@@ -394,6 +434,11 @@ def _values(source, rows, family):
         )
     y = columns.take(source.values, rows).astype(np.float64)
     _check_size(y, f"the response {source.name!r}")
+    if family == "binomial" and y.size and not 0 <= y.min() <= y.max() <= 1:
+        raise DataError(
+            f"the response {source.name!r} is from {y.min():g} to {y.max():g}, and was learned as "
+            "proportions, from 0 to 1"
+        )
     if family != "gaussian" and y.size and not (y > 0 if family == "gamma" else y >= 0).all():
         allowed = "numbers above 0" if family == "gamma" else "counts, 0 or more"
         raise DataError(

@@ -102,7 +102,8 @@ def _answers(family, levels, scores):
         return dict(scores)
     if levels is None:
         score = scores[0]
-        mean = score if family.link == "identity" else call("exp_limited", score)
+        inverse = {"log": "exp_limited", "logit": "logistic"}
+        mean = score if family.link == "identity" else call(inverse[family.link], score)
         return {None: labelled(mean, "prediction")}
     if len(scores) == 1:
         p = labelled(call("logistic", scores[0]), f"prob_{levels[1]}")

@@ -307,7 +307,8 @@ class _Translation:
         data = [self.columns(arg) for arg in node.args[: count_data(node)]]
         state = self.states.pop(0)[1]
         if name in ("center", "scale", "standardize"):
-            moments = _moments(name, state, **words)
+            given = patsy_terms.SCALE | words if name == "scale" else words
+            moments = _moments(name, state, **given)
             return [scaled(x, m, s) for x, m, s in zip(data[0], *moments, strict=True)]
         if name == "te":
             products = [product(choice) for choice in itertools.product(*data)]

@@ -39,7 +39,8 @@ class Evaluation:
         numbers
     squares : weighted sum of the squared response; reach : its least and greatest value
     offset_given : whether there is an offset
-    nulls : a NullPart of each chunk of numbers; (y, weights, offset) where classes have an offset
+    nulls : a NullPart of each chunk of numbers; (y, weights, offset) of proportions, and of classes
+        with an offset
     """
 
     family: object
@@ -71,7 +72,7 @@ class Evaluation:
         if offset is not None:
             known = (*known[:2], offset[at])
         nulls = ()
-        if has_classes and offset is not None:
+        if _needs_rows(family, offset is not None):
             nulls = (known,)
         elif not has_classes and at.any():
             nulls = (_null_of(family, *known),)
@@ -119,9 +120,10 @@ class Evaluation:
 
     def _null_deviance(self):
         """Mean deviance of the model with intercepts alone."""
-        if self.classes is None:
+        rows_kept = _needs_rows(self.family, self.offset_given)
+        if self.classes is None and not rows_kept:
             return _null_deviance(self.family, self.nulls) / self.weight
-        if self.offset_given:
+        if rows_kept:
             y, weights, offset = (np.concatenate(parts) for parts in zip(*self.nulls, strict=True))
         else:  # a row for each class says it all
             size = self.classes[:, 0]
@@ -143,6 +145,12 @@ def share_explained(deviance, null_deviance, square, varies):
     # What is left of a response that does not vary is rounding, not deviance.
     rounding = 1e-9 if square is None else 1e-20 * square
     return 1.0 - deviance / null_deviance if null_deviance > rounding else np.nan
+
+
+def _needs_rows(family, offset_given):
+    """Whether the null deviance of rows does not follow from sums over parts of them."""
+    proportions = isinstance(family, families.Proportion)
+    return proportions or (offset_given and families.has_classes(family))
 
 
 def _by_class(y, weights, score):

@@ -65,6 +65,7 @@ class Fit(Checked, WrittenOut):
     _without_offset: tuple[str, ...] = ()  # types that an offset does not enter
     _predicts_steps = False  # whether predictions have no slope
     _estimates_are_smooth = False  # whether they follow the rows' weights without jumps
+    _n_free: int | None = None  # parameters estimated from the rows, if the model can count them
     _biased_by: str | None = None  # what keeps estimates from the truth, in words
     log: dict[str, Any]
     null_deviance: float
@@ -425,7 +426,7 @@ class Fit(Checked, WrittenOut):
         flag("full", full)
         told = self._summary(full)
         said = [f"{line}." for line in phrases.dropped(self)] + phrases.filled(self.design)
-        said += phrases.sampled(self)
+        said += phrases.sampled(self) + phrases.parameters(self)
         return replace(told, notes=(*told.notes, *said))
 
     @property

@@ -16,7 +16,7 @@ from lodim.design.design import columns_read
 from lodim.design.features import Features
 from lodim.design.in_place import columns_in_place
 from lodim.design.parts import TableParts
-from lodim.design.response import RowInputs, read_complete
+from lodim.design.response import RowInputs, is_balanced, read_complete
 from lodim.design.scratch import fits_memory, free_memory
 from lodim.engine.blocks import device_for
 from lodim.engine.tiles import TILE, count
@@ -315,7 +315,9 @@ def _reads_in_place(problem, data, n, arguments):
     X = np.broadcast_to(np.zeros((), design.dtype), (count(n), len(design.names), TILE))
     if found is None or device_for(X, problem.settings.engine) is not None:
         return False
-    inputs = RowInputs.read(frame, *(arguments.get(name) for name in OF_ROWS))
+    weights, *others = (arguments.get(name) for name in OF_ROWS)
+    weights = None if is_balanced(weights, frame.names) else weights
+    inputs = RowInputs.read(frame, weights, *others)
     answers = factors.columns_of(design.response.key)
     table, *_ = read_complete(frame, design.features, answers, inputs, design.missing)
     again = Features(design.terms, design.fills, TableParts(table), design.missing)

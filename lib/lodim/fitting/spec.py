@@ -16,7 +16,7 @@ from lodim.design.batch import Batch
 from lodim.design.design import REAL, Design
 from lodim.design.scratch import fits_memory, free_memory
 from lodim.engine.blocks import on_host
-from lodim.errors import ArgumentError
+from lodim.errors import ArgumentError, DataError
 from lodim.fitting.fit import ARRAY
 from lodim.fitting.registry import MODELS
 from lodim.formula.formula import leave_out
@@ -181,6 +181,8 @@ class ModelSpec:
         That it fits.
     reference_levels : bool
         Whether factors have a reference level, as least squares needs; see `Design.learn`.
+    proportions : bool
+        Whether a binomial response may be shares of trials, the weights being their numbers.
     options, plots : tuples of Option and of kinds of plot, for the command line
     without : tuple of str
         Arguments that other models have, and this one lacks.
@@ -223,6 +225,7 @@ class ModelSpec:
     cv_deviance: Callable | None = None
     families: tuple[str, ...] = ("gaussian", "binomial", "multinomial")
     reference_levels: bool = False
+    proportions: bool = False
     options: tuple[Option, ...] = ()
     plots: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
@@ -317,6 +320,12 @@ def prepare(model, formula, data, arguments, which=None, groups=None, in_place=F
     if not spec.streams:
         batch = in_memory(spec.name, batch)
     family = families.family_of(design)
+    if isinstance(family, families.Proportion) and not spec.proportions:
+        raise DataError(
+            f"the response {design.response.name!r} holds proportions, which {spec.name} does not "
+            "fit: use glm, whose weights are then the numbers of trials, or give a row for each "
+            "trial with a response of two classes"
+        )
     settings = _automatic(spec, settings, family, batch)
     kept = _kept(arguments | shared | {"control": control or None})
     standardize = shared.get("standardize", True)

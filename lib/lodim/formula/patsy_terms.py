@@ -18,6 +18,7 @@ TRANSFORMS = {
     for name in ("bs", "cr", "cc", "te", "center", "scale", "standardize")
 }
 
+SCALE = {"ddof": 1}  # arguments of scale() that differ from patsy's: as R's it divides by n - 1
 ROWS = 1024  # that are transformed at a time
 
 _COUNT, _KNOTS = forms.whole(least=1), forms.real("knots")
@@ -142,6 +143,8 @@ def apply(name, state, data, settings, words):
 def _transform(name, state, data, settings, words):
     if name == "bs":
         return _b_splines(data[0], state, words.get("include_intercept", False))
+    if name == "scale":
+        words = SCALE | words
     transform = TRANSFORMS[name].__new__(TRANSFORMS[name])
     vars(transform).update(state)
     return np.asarray(transform.transform(*data, *settings, **words))

@@ -84,6 +84,17 @@ def filled(design):
     return [f"Missing values filled in: {', '.join(told)}{more}."]
 
 
+def parameters(fit):
+    """That a fit has as many parameters as rows, as a list of one note, empty if it has fewer."""
+    count = fit._n_free
+    if count is None or count < fit.n:
+        return []
+    return [
+        f"The model has {count:,} parameters for {counted(fit.n, 'row')}: Dev. ratio is of these "
+        "training rows, and new rows may be predicted much worse (lodim.cv)."
+    ]
+
+
 def sampled(fit):
     """Which rows were drawn, for the fit or for its splines, as a list of notes."""
     notes, size, learnt = [], fit.arguments.get("sample"), fit.design.n_sampled

@@ -129,7 +129,7 @@ def cv(
     problem = prepare(model, formula, data, arguments, groups=groups)
     if problem.design.response is None:
         raise ArgumentError(f"cv needs a response on the left of '~'; the formula is {formula!r}")
-    if loss == "class" and problem.family.name == "gaussian":
+    if loss == "class" and problem.design.levels is None:
         raise ArgumentError("loss='class' needs a response with classes; this one is numeric")
     found, given = None, {} if grid is None else grid
     n = N_LAMBDA if n_lambda is None else n_lambda

@@ -21,7 +21,11 @@ from lodim.uncertainty.sayings import Sayings
 from lodim.uncertainty.scores import HeldOut
 
 COLUMNS = ("fit", "lower", "upper")
-LEAST = {"poisson": 0.0, "gamma": 0.0}  # below which no response of a family can be
+RANGE = {  # of the responses of a family that are numbers
+    "poisson": (0.0, np.inf),
+    "gamma": (0.0, np.inf),
+    "binomial": (0.0, 1.0),
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -401,8 +405,8 @@ class Conformal:
         )
         crossed = lower > upper  # of a low level the limits may have passed each other
         lower[crossed] = upper[crossed] = 0.5 * (lower[crossed] + upper[crossed])
-        least = LEAST.get(self.fit.family.name, -np.inf)
-        return np.maximum(lower, least), np.maximum(upper, least)
+        limits = RANGE.get(self.fit.family.name, (-np.inf, np.inf))
+        return np.clip(lower, *limits), np.clip(upper, *limits)
 
     def _words(self, inside):
         """Sets (m, C) in words, (m,) object."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from lodim.design.batch import Batch
+from lodim.design.response import is_balanced
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.fit import Fit
 from lodim.fitting.spec import in_memory, prepare
@@ -72,7 +73,9 @@ def anew(fit, data, batch: Batch, weights, groups, arguments):
     formula, arguments = fit.design.formula, fit._call_arguments(arguments)
     own = inspect.signature(fit.model).parameters
     # A dot stood for other columns.
-    formula = leave_out(formula, arguments["weights"], None if "groups" in own else groups)
+    balanced = fit.design.weights is None and is_balanced(arguments["weights"], ())
+    named = None if balanced else arguments["weights"]
+    formula = leave_out(formula, named, None if "groups" in own else groups)
     if groups is not None and "groups" in own:
         arguments["groups"] = groups
     if "threads" in own:

@@ -712,3 +712,24 @@ def test_drift_by_distance(fits, df):
 def test_a_chosen_fit_knows_both_thresholds(chosen):
     assert set(chosen.calibration) == {"difference", "distance"}
     assert chosen.drift_threshold(kind="distance", quantile=0.5) > 0
+
+
+def test_more_parameters_than_rows_are_said():
+    df = pd.DataFrame({"x": [0.0, 1.0, 2.5, 3.0], "y": [0.0, 2.0, 1.0, 5.0]})
+    notes = {m: " ".join(ld.gbmap("y ~ x", df, m=m, lambda_=1e-3).summary().notes) for m in (1, 9)}
+    assert "18 parameters for 4 rows" in notes[9] and "parameters for" not in notes[1]
+
+
+def test_l1_ratio_beside_the_elastic_net():
+    """One linear boost has glmnet's objective with alpha = r / (2 - r), lambda (2 - r) / (2 p)."""
+    from sklearn.linear_model import ElasticNet
+
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(200, 3))
+    Z = (Z - Z.mean(axis=0)) / Z.std(axis=0)
+    y = 7.0 * (Z @ [1.0, 0.5, 0.0] + rng.normal(size=200))
+    df = pd.DataFrame(Z, columns=list("abc")).assign(y=y)
+    fit = ld.gbmap("y ~ .", df, m=1, lambda_=3.0, l1_ratio=0.4, activation="identity")
+    net = ElasticNet(alpha=3.0 * 1.6 / 6.0, l1_ratio=0.4 / 1.6, tol=1e-12)
+    expected = net.fit(Z, y / y.std()).predict(Z) * y.std()
+    np.testing.assert_allclose(fit.predict(df), expected, rtol=1e-5, atol=1e-5)

@@ -192,6 +192,10 @@ def test_aliased_columns_are_left_out_and_named(df):
     assert "copy (made of x1); total (made of x1, x2); one (constant)" in report
 
 
+SATURATED = pytest.mark.filterwarnings("ignore:There are as many coefficients as rows")
+
+
+@SATURATED
 def test_more_columns_than_rows():
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.normal(size=(10, 20))).add_prefix("x").assign(y=rng.normal(size=10))
@@ -574,7 +578,8 @@ def test_intervals_of_counts_and_amounts_by_simulation():
     for family, y in (("poisson", rng.poisson(np.exp(1 + x))), ("gamma", rng.gamma(2, np.exp(x)))):
         fit = ld.glm("y ~ x", {"x": x, "y": y.astype(float)}, family=family, covariance="HC1")
         new = {"x": np.array([-1.0, 0.0, 2.0, 6.0])}
-        got = fit.predict(new, "interval", level=0.8)
+        with pytest.warns(ld.DataWarning, match=f"the variance of the {family} family"):
+            got = fit.predict(new, "interval", level=0.8)
         eta = fit.predict(new, "link").to_numpy()
         X = np.column_stack([np.ones(4), new["x"]])
         error = np.sqrt(np.einsum("ij,jk,ik->i", X, fit.covariance().to_numpy(), X))
@@ -654,6 +659,7 @@ def test_anova_knows_the_weights_and_the_rows(df):
             changed.anova(ld.glm(large, df))
 
 
+@SATURATED
 def test_saturated_fits_with_robust_errors_have_none():
     df = pd.DataFrame({"y": [1.0, 2, 4, 3], "a": [1.0, 2, 3, 5], "b": [1.0, 0, 0, 1]})
     df["c"] = [0.0, 1, 5, 2]
@@ -674,6 +680,7 @@ def test_small_units_are_not_shown_as_zero(df):
     assert "e-1" in line
 
 
+@SATURATED
 def test_many_aliased_terms_make_a_short_report():
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.normal(size=(40, 300))).add_prefix("x").assign(y=rng.normal(size=40))
@@ -681,9 +688,10 @@ def test_many_aliased_terms_make_a_short_report():
 
 
 def test_two_rows_are_fitted_exactly(tmp_path):
-    """No residual is left, and neither a warning nor a number that no file can hold."""
+    """No residual is left: one warning, and no number that no file can hold."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "There are as many coefficients as rows")
         fit = ld.glm("y ~ x", {"x": [0.0, 1.0], "y": [-2.0, 1.0]})
     fit.save(tmp_path / "fit.lodim")
     assert np.isfinite(fit.log["log_likelihood"])
@@ -713,3 +721,48 @@ def test_a_feature_whose_square_is_beyond_double_precision(df):
         expected = others[column].to_numpy() * [1.0, 1e158, 1.0]
         np.testing.assert_allclose(estimates[column], expected, rtol=1e-10)
     assert np.isposinf(fit.covariance().loc["x1", "x1"])
+
+
+def test_intervals_of_new_rows_under_few_clusters():
+    """The dispersion keeps its n - q degrees of freedom, the mean those of the clusters."""
+    rng = np.random.default_rng(1)
+    df = pd.DataFrame({"a": rng.normal(size=400), "cl": np.arange(400) % 4})
+    df["y"] = df["a"] + rng.normal(size=400)
+    fit = ld.glm("y ~ a", df, clusters="cl")
+    got = fit.predict(df, "interval")
+    width = 2.0 * stats.t.ppf(0.975, 398) * np.sqrt(fit.dispersion)
+    assert (got["new_upper"] - got["new_lower"]).between(width, 1.01 * width).all()
+    error = (got["upper"] - got["lower"]) / (2.0 * stats.t.ppf(0.975, 3))
+    one, two = error**2, fit.dispersion
+    of_sum = np.minimum((one + two) ** 2 / (one**2 / 3 + two**2 / 398), 398)  # Satterthwaite
+    expected = got["fit"] + stats.t.ppf(0.975, of_sum) * np.sqrt(one + two)
+    np.testing.assert_allclose(got["new_upper"], expected, rtol=1e-10)
+
+
+def test_intervals_of_new_rows_warn_of_the_variance_that_they_assume(df):
+    fit = ld.glm("gaussian ~ x1", df, covariance="HC3")
+    with pytest.warns(ld.DataWarning, match="assume the variance of the gaussian family"):
+        got = fit.predict(df[:2], "interval")
+    assert got.notna().all(axis=None)
+
+
+def test_odds_ratios_and_levels_of_the_summary(df):
+    fit = ld.glm("binomial ~ x1 + g", df)
+    plain, ratios = fit.tidy(level=0.9), fit.tidy(level=0.9, exponentiate=True)
+    for name in ("estimate", "conf_low", "conf_high"):
+        np.testing.assert_array_equal(ratios[name], np.exp(plain[name]))
+    same = ["term", "std_error", "statistic", "p_value"]
+    pd.testing.assert_frame_equal(ratios[same], plain[same])
+    assert "90% interval" in str(fit.summary(level=0.9)) and "95%" in str(fit.summary())
+    with pytest.raises(ld.ArgumentError, match="needs a log, logit or softmax link"):
+        ld.glm("gaussian ~ x1", df).tidy(exponentiate=True)
+    with pytest.raises(ld.ArgumentError, match="level"):
+        fit.summary(level=2)
+
+
+def test_as_many_coefficients_as_rows_is_said():
+    df = pd.DataFrame(np.random.default_rng(0).normal(size=(5, 7)), columns=list("yabcdef"))
+    with pytest.warns(ld.DataWarning, match="as many coefficients as rows"):
+        fit = ld.glm("y ~ .", df)
+    assert "the fit repeats the responses" in " ".join(str(fit.summary()).split())
+    assert "as many coefficients as rows" in str(fit)

@@ -548,6 +548,10 @@ class CostnetFit(Fit):
         return {"features": self.df, "price": self.cost}
 
     @property
+    def _n_free(self):
+        return self.df + 1
+
+    @property
     def df(self):
         """Number of columns with a coefficient in the model that predict() uses."""
         return self.step.df

@@ -117,7 +117,9 @@ def costnet(
     lambda_min_ratio : float, optional
         Default: 1e-4, and 1e-2 where there are more features than rows.
     l1_ratio : float
-        Share of the group penalty, above 0 to 1; the rest is ridge.
+        Share of the group penalty, above 0 to 1; the rest is ridge. As glmnet's alpha if the
+        response has two classes or a standard deviation s of 1; else l1_ratio=r is alpha =
+        r / (r + (1 - r) s), as glmnet scales a numeric response before it adds the penalty.
     relax : float in [0, 1], optional
         How far selected models go from the penalty's coefficients (0) to those refitted without
         one (1), as 1 - gamma of glmnet's relaxed fits. Default: 0, .5 or 1 for each model of the
@@ -142,8 +144,12 @@ def costnet(
     solver : {"auto", "cvxpy"}
         "cvxpy" states and solves the path in CVXPY, as a reference; "auto" solves it by proximal
         steps, with the same solution and a duality gap.
-    weights, offset : column name or array (n,), optional
-        Row weights; a known part of the score (an array (n, K) for K classes).
+    weights : column name, array (n,) or "balanced", optional
+        Row weights.
+        "balanced": all classes get the same total weight, n / (K n_k) for each of the n_k rows of
+        class k (n rows, K classes). Not for a numeric response.
+    offset : column name or array (n,), optional
+        A known part of the score (an array (n, K) for K classes).
     missing : {"indicator", "drop"}
         What becomes of rows that miss a feature. "indicator": a missing number is the mean of the
         training rows, beside a column such as `age[missing]` where training had gaps in it; a

@@ -387,6 +387,10 @@ class GbmapFit(Fit):
         return int(np.count_nonzero(self.estimates.w))
 
     @property
+    def _n_free(self):
+        return self.df + len(self.estimates)  # each learner has a constant
+
+    @property
     def dev_ratio(self):
         """Share of the null deviance explained; NaN where there is none."""
         return float(self._explained(self._deviance))

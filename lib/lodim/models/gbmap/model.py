@@ -76,7 +76,8 @@ def gbmap(
         Softness of the softplus, for a response in standard deviations: 1 is smooth, 10 nearly
         a hinge max(0, z). Without effect with the identity activation.
     l1_ratio : float in [0, 1]
-        Share of the L1 penalty; zeros appear among the weights.
+        Share of the L1 penalty; zeros appear among the weights. The ridge has no factor 1/2, so
+        that l1_ratio=r weighs both parts as alpha = r / (2 - r) does in glmnet.
     activation : {"softplus", "identity"}
         With "identity" the first boost is ridge or logistic regression and the later ones vanish
         (Lemma 1).
@@ -88,8 +89,12 @@ def gbmap(
         "joint": after the last boost all (a_j, w_j) are fitted together from where they are, by
         Newton's method, on the CPU: the mean loss plus the sum of the boosts' penalties falls to a
         minimum. Default: chosen, see Notes.
-    weights, offset : column name or array (n,), optional
-        Row weights; a known part of the score (an array (n, K) for K classes).
+    weights : column name, array (n,) or "balanced", optional
+        Row weights.
+        "balanced": all classes get the same total weight, n / (K n_k) for each of the n_k rows of
+        class k (n rows, K classes). Not for a numeric response.
+    offset : column name or array (n,), optional
+        A known part of the score (an array (n, K) for K classes).
     missing : {"indicator", "drop"}
         What becomes of rows that miss a feature. "indicator": a missing number is the mean of the
         training rows, beside a column such as `age[missing]` where training had gaps in it; a

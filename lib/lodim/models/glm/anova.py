@@ -1,11 +1,17 @@
-"""Analysis of deviance: two nested fits by their likelihoods."""
+"""Analysis of deviance: two nested fits, and the terms of one, in order or each by itself."""
+
+from dataclasses import dataclass, replace
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from lodim.errors import ArgumentError
+from lodim.fitting.registry import MODELS
+from lodim.fitting.spec import in_memory, prepare
 from lodim.models.glm.likelihood import DISPERSED
+from lodim.models.glm.measures import fingerprint
 
 
 def compare(one, other):
@@ -57,5 +63,191 @@ def _check(small, large):
         if fit.log["covariance"] != "nonrobust":
             raise ArgumentError(
                 f"a likelihood ratio takes the model for true; covariance="
-                f"{fit.log['covariance']!r} does not: fit without it"
+                f"{fit.log['covariance']!r} does not: fit without it, or see drop1(), whose Wald "
+                "tests have that covariance"
             )
+
+
+# The terms of one fit ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A model with some of the terms of a fit; its log-likelihood but for what all parts share."""
+
+    df: int
+    df_resid: int
+    deviance: float
+    log_likelihood: float
+
+
+def sequential(fit, data, changes):
+    """The frame of `GlmFit.anova` without another fit: terms are added one after another."""
+    terms = _in_order(fit)
+    sets = [terms[:k] for k in range(len(terms))]
+    if _is_robust(fit):
+        estimates_of = _refitter(fit, data, changes, "anova")
+        found = [estimates_of(some)[0] for some in sets[1:]] + [fit.estimates] * bool(terms)
+        tests = [_wald(fit, e, k) for e, k in zip(found, terms, strict=True)]
+        return _wald_frame(fit, terms, tests)
+    parts = [*_parts(fit, sets, data, changes, "anova"), _whole(fit)]
+    rows = [{"term": "(Intercept)"}]
+    for small, large, k in zip(parts, parts[1:], terms, strict=False):
+        df, explained = large.df - small.df, max(small.deviance - large.deviance, 0.0)
+        rows.append({"term": fit.design.term_names[k], "df": df, "explained": explained})
+        rows[-1] |= _test(fit, df, explained)
+    left = {"df_resid": [p.df_resid for p in parts], "deviance": [p.deviance for p in parts]}
+    frame = pd.DataFrame(rows, columns=["term", "df", "explained", _statistic(fit), "p_value"])
+    return frame.assign(**left)[["term", "df", "explained", *left, _statistic(fit), "p_value"]]
+
+
+def single(fit, data, changes):
+    """The frame of `GlmFit.drop1`: each term is dropped by itself."""
+    terms = [k for k in _in_order(fit) if not _is_margin(fit.design.terms, k)]
+    if _is_robust(fit):
+        if data is not None or changes:
+            raise ArgumentError("drop1() of a fit with robust errors needs no data: leave them out")
+        return _wald_frame(fit, terms, [_wald(fit, fit.estimates, k) for k in terms])
+    every = _in_order(fit)
+    sets = [[j for j in every if j != k] for k in terms]
+    whole, rows = _whole(fit), []
+    parts = [whole, *_parts(fit, sets, data, changes, "drop1")]
+    for k, part in zip([None, *terms], parts, strict=True):
+        aic = fit.aic - 2.0 * (whole.df - part.df - whole.log_likelihood + part.log_likelihood)
+        row = {"term": "(none)" if k is None else fit.design.term_names[k]}
+        rows.append(row | {"deviance": part.deviance, "aic": aic})
+        if k is not None:
+            df, rise = whole.df - part.df, max(part.deviance - whole.deviance, 0.0)
+            rows[-1] |= {"df": df} | _test(fit, df, rise)
+    return pd.DataFrame(rows, columns=["term", "df", "deviance", "aic", _statistic(fit), "p_value"])
+
+
+def _is_robust(fit):
+    return fit.log["covariance"] != "nonrobust"
+
+
+def _in_order(fit):
+    """Terms of a fit, those of fewer factors first, as R has them."""
+    terms = fit.design.terms
+    return sorted(range(len(terms)), key=lambda k: len(terms[k]))
+
+
+def _is_margin(terms, k):
+    """Whether another term has all factors of term k, so that it cannot be dropped alone."""
+    parts = [frozenset((type(part), part.name) for part in term) for term in terms]
+    return any(parts[k] < other for other in parts)
+
+
+def _statistic(fit):
+    name = "F" if fit.family.name in DISPERSED else ("chi2" if _is_robust(fit) else "LR")
+    return f"wald_{name}" if _is_robust(fit) else name
+
+
+def _test(fit, df, fall):
+    """Statistic and p-value of a fall of the deviance by df terms, a dict; empty without any."""
+    if not df:
+        return {}
+    if fit.family.name not in DISPERSED:
+        return {"LR": fall, "p_value": stats.chi2.sf(fall, df)}
+    value = fall / df / fit.dispersion
+    return {"F": value, "p_value": stats.f.sf(value, df, fit.df_resid)}
+
+
+def _whole(fit):
+    return _Part(fit.df, fit.df_resid, fit.log["deviance"], fit.log_likelihood)
+
+
+def _parts(fit, sets, data, changes, method):
+    """The models with some sets of terms: by least squares from the estimates, else fitted."""
+    if fit.family.name in DISPERSED and not fit.dispersion > 0.0:
+        raise ArgumentError(f"{method}() needs residuals to test with, and this fit has none")
+    if fit.family.name == "gaussian" and data is None:
+        return [_projected(fit, some) for some in sets]
+    refit = _refitter(fit, data, changes, method)
+    names = ("df", "df_resid", "deviance", "log_likelihood")
+    return [_Part(*(log[name] for name in names)) for _, log in map(refit, sets)]
+
+
+def _projected(fit, terms):
+    """The least squares model with some terms: the deviance rises by the others' b'V^-1 b phi."""
+    positions = np.setdiff1d(np.arange(1, fit.df), _positions(fit, fit.estimates, terms))
+    whole = _whole(fit)
+    rise = fit.dispersion * _quadratic(fit.estimates, positions)[0]
+    deviance, df = whole.deviance + rise, len(positions)
+    fall = 0.5 * fit.n * np.log(deviance / whole.deviance)
+    return _Part(whole.df - df, whole.df_resid + df, deviance, whole.log_likelihood - fall)
+
+
+def _positions(fit, estimates, terms, columns=None):
+    """Positions among the coefficients of a score of those of some terms, (k,)."""
+    columns = np.arange(len(fit.design.names)) if columns is None else columns
+    features = columns[estimates.kept[1:] - 1]
+    return 1 + np.flatnonzero(np.isin(fit.design.term_of[features], list(terms)))
+
+
+def _quadratic(estimates, positions):
+    """b'V^-1 b of the coefficients at some positions of each score, and their number."""
+    q, S = estimates.coef.shape
+    at = (q * np.arange(S)[:, None] + positions).ravel()
+    b, V = estimates.coef.T.ravel()[at], estimates.cov[np.ix_(at, at)]
+    size = np.sqrt(np.diag(V))
+    if not (size > 0.0).all():  # NaN, or nothing is known of the errors
+        return (np.nan if len(at) else 0.0), len(at)
+    R = V / np.outer(size, size)
+    if np.linalg.matrix_rank(R, hermitian=True) < len(at):  # fewer clusters than coefficients
+        return np.nan, len(at)
+    z = b / size
+    return float(z @ np.linalg.solve(R, z)), len(at)
+
+
+def _wald(fit, estimates, term):
+    """Value and df of Wald's test that a term has no effect, in the model that has `estimates`."""
+    columns = np.arange(len(fit.design.names))
+    if estimates is not fit.estimates:
+        before = _in_order(fit)[: _in_order(fit).index(term) + 1]
+        columns = np.flatnonzero(np.isin(fit.design.term_of, before))
+    positions = _positions(fit, estimates, [term], columns)
+    if estimates.null.shape[1]:  # separated: the errors of some coefficients are infinite
+        return np.nan, len(positions) * estimates.coef.shape[1]
+    return _quadratic(estimates, positions)
+
+
+def _wald_frame(fit, terms, tests):
+    """The frame of Wald tests of terms by the robust covariance."""
+    value, df = np.array(tests, dtype=float).reshape(-1, 2).T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if fit.family.name in DISPERSED:
+            value = value / df
+            p = stats.f.sf(value, df, fit._df_of_t)
+        else:
+            p = stats.chi2.sf(value, df)
+    none = df == 0
+    found = {"term": [fit.design.term_names[k] for k in terms], "df": df.astype(int)}
+    return pd.DataFrame(
+        found
+        | {_statistic(fit): np.where(none, np.nan, value), "p_value": np.where(none, np.nan, p)}
+    )
+
+
+def _refitter(fit, data, changes, method):
+    """A function that fits the model with some of the terms to the training rows."""
+    if data is None:
+        raise ArgumentError(
+            f"{method}() fits the model again with fewer terms, and a fit keeps no rows: give the "
+            f"training rows, {method}(data=df)"
+        )
+    problem = prepare(fit.model, fit.design.formula, data, fit._call_arguments(changes))
+    design, batch = problem.design, in_memory(f"{method}()", problem.batch)
+    same = design.names == fit.design.names and fingerprint(batch, fit.family) == fit.log["rows"]
+    if not (same and np.allclose([design.mean, design.scale], [fit.design.mean, fit.design.scale])):
+        raise ArgumentError("data must be the rows that the model was fitted to, in their order")
+    spec = import_module(MODELS[fit.name]).SPEC
+    settings = replace(problem.settings, diagnostic_rows=0)
+
+    def refit(terms):
+        columns = np.flatnonzero(np.isin(design.term_of, list(terms)))
+        part = replace(batch, X=np.ascontiguousarray(batch.X[:, columns]))
+        ((estimates, log, _),) = spec.fit_stages(part, problem.family, settings)
+        return estimates, log
+
+    return refit

@@ -3,11 +3,11 @@
 import numpy as np
 
 from lodim import forms
-from lodim.errors import warn_not_converged
+from lodim.errors import DataWarning, warn, warn_not_converged
 from lodim.fitting.saved import read_shared_state
 from lodim.models.glm.estimates import Diagnostics, Estimates
 from lodim.models.glm.fit import GlmFit
-from lodim.models.glm.report import NAMED
+from lodim.models.glm.report import NAMED, SATURATED
 from lodim.models.glm.settings import COVARIANCES, Settings
 from lodim.text import first_names
 
@@ -29,6 +29,8 @@ def assemble(problem, estimates, log, selection, for_path):
         )
     elif not fit.converged:
         warn_not_converged("glm did not converge: raise control={'max_iter': ...}")
+    elif fit.df_resid == 0:
+        warn(SATURATED, DataWarning)
     return fit
 
 

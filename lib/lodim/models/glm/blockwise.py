@@ -16,10 +16,11 @@ from scipy.special import gammaln, xlogy
 from lodim.engine import tiles
 from lodim.engine.blocks import row_spans, sum_rows
 from lodim.engine.spans import over_spans, sum_spans
+from lodim.family import Proportion
 from lodim.models.glm import passes
 from lodim.models.glm.aliasing import independent
 from lodim.models.glm.estimates import Estimates, with_constant
-from lodim.models.glm.likelihood import DISPERSED, all_scores, working_weights
+from lodim.models.glm.likelihood import DISPERSED, all_scores, saturated, working_weights
 from lodim.models.glm.measures import check_covariance, diagnostics, fingerprint, kind_of
 from lodim.models.glm.scoring import DECREMENT, HALVINGS
 
@@ -276,6 +277,8 @@ def _measures(rows, found, df_resid):
 def _log_likelihood(rows, deviance):
     """Log-likelihood of all rows, as `likelihood.log_likelihood`, by the deviance."""
     family, n = rows.family, rows.positive
+    if isinstance(family, Proportion):
+        return rows.total(lambda y, w, offset: saturated(y, w)) - 0.5 * deviance
     if family.name in ("binomial", "multinomial"):
         return -0.5 * deviance
     if family.name == "gaussian":

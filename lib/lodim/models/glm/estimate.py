@@ -6,6 +6,7 @@ import numpy as np
 
 from lodim.engine import row_keys
 from lodim.engine.blocks import SPAN_ROWS, single_blas
+from lodim.family import has_classes
 from lodim.models.glm import blockwise, covariance, solvers
 from lodim.models.glm.aliasing import independent
 from lodim.models.glm.estimates import Estimates, design_matrix
@@ -19,7 +20,6 @@ from lodim.models.glm.likelihood import (
 from lodim.models.glm.measures import check_covariance, diagnostics, fingerprint, kind_of
 from lodim.models.glm.separation import is_separated
 
-N_CLASSES = {"binomial": 2}
 MANY = SPAN_ROWS  # beyond which the rows are passed over block by block, wherever they are
 
 
@@ -136,5 +136,5 @@ def _shown(batch, family, rows, most):
     """Positions of the rows whose diagnostics are kept: all, or `most` drawn by their contents."""
     if len(rows.y) <= most:
         return np.arange(len(rows.y))
-    key, _ = row_keys.of_batch(batch, N_CLASSES.get(family.name, 0))
+    key, _ = row_keys.of_batch(batch, 2 * has_classes(family))
     return np.sort(row_keys.drawn(key[rows.batch_row], most, 0))

@@ -1,24 +1,26 @@
 """GlmFit: what glm() returns."""
 
 from copy import copy
-from itertools import compress
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from lodim.checks import one_of, share
+from lodim.checks import flag, one_of, share
 from lodim.errors import ArgumentError, DataWarning, warn
 from lodim.fitting.fit import Fit
 from lodim.models.glm import equation, intervals, page, report
+from lodim.models.glm.described import Described
 from lodim.models.glm.estimates import design_matrix
-from lodim.models.glm.likelihood import DISPERSED, all_scores
+from lodim.models.glm.likelihood import all_scores
+from lodim.report.tables import Report
 from lodim.text import first_few
 
 LEVEL = 0.95
+RATIOS = ("estimate", "conf_low", "conf_high")  # what tidy(exponentiate=True) shows exp() of
 
 
-class GlmFit(Fit):
+class GlmFit(Described, Fit):
     """A generalized linear model, fitted by maximum likelihood, with its inference.
 
     Attributes
@@ -44,7 +46,7 @@ class GlmFit(Fit):
 
     See Also
     --------
-    glm, GlmFit.anova
+    glm, GlmFit.anova, GlmFit.drop1
 
     Examples
     --------
@@ -68,6 +70,7 @@ class GlmFit(Fit):
     name = "glm"
     _estimate_name = "coefficient"
     _estimates_are_smooth = True
+    _level = LEVEL  # confidence of the intervals of summary()
     _answers_all = False  # also rows that ask for a coefficient that could not be estimated
 
     def __init__(self, *, log, null_deviance, diagnostics, **shared):
@@ -104,8 +107,8 @@ class GlmFit(Fit):
 
     @property
     def _conformity(self):
-        constant = self.levels is not None or self.family.name == "gaussian"
-        return super()._conformity if constant else ("normalized", "absolute")
+        varying = self.family.name in ("poisson", "gamma")
+        return ("normalized", "absolute") if varying else super()._conformity
 
     def _spread_of_rows(self, batch):
         mean = self.family.mean(self._score(batch))
@@ -136,7 +139,8 @@ class GlmFit(Fit):
             for more a column a class. "link": scores. "class": most probable class. "prob": a
             column for the probability of each class. "interval" (of numbers and of two classes):
             columns fit, lower and upper, the confidence interval of the mean, and of numbers also
-            new_lower and new_upper, an interval that holds a new observation (of weight one).
+            new_lower and new_upper, an interval that holds a new observation of weight one (of
+            proportions no such interval: its trials are not known).
         offset : array (n,) or column name, optional
         level : float
             Of type="interval": confidence; 0.95 by default.
@@ -160,7 +164,9 @@ class GlmFit(Fit):
         Warns
         -----
         DataWarning
-            By rank_deficient="zero", where there are such rows.
+            rank_deficient="zero", and there are such rows; or type="interval" of numbers with
+            covariance="HC0" to "HC3", whose new_lower and new_upper assume the variance of the
+            family in all rows although the standard errors do not.
 
         See Also
         --------
@@ -169,8 +175,11 @@ class GlmFit(Fit):
         Notes
         -----
         Intervals of the mean are symmetric on the scale of the link. A new observation's is exact
-        for a gaussian family; for poisson and gamma it has the quantiles of the distributions
-        mixed over the normal distribution of the score.
+        for a gaussian family with nonrobust errors. With robust errors its variance is the sum of
+        the robust variance of the mean (df_resid degrees of freedom, or clusters less one) and the
+        dispersion (df_resid); t has Satterthwaite's degrees of freedom of that sum, at most
+        df_resid. For poisson and gamma a new observation's interval has the quantiles of the
+        distributions mixed over the normal distribution of the score.
 
         Examples
         --------
@@ -198,19 +207,31 @@ class GlmFit(Fit):
         parts = [self.family.mean(score[:, None])[:, None]]
         parts.append(intervals.of_mean(self.family, score, error, level, df))
         names = ["fit", "lower", "upper"]
-        if self.levels is None:
-            limits = intervals.of_observation(self.family, score, error, level, df, self.dispersion)
+        if self.levels is None and not self._of_trials:
+            if self.log["covariance"].startswith("HC"):
+                warn(
+                    f"new_lower and new_upper assume the variance of the {self.family.name} family "
+                    f"in all rows, which covariance={self.log['covariance']!r} does not; "
+                    "lodim.conformal gives intervals without that assumption",
+                    DataWarning,
+                )
+            variance = self.dispersion, self.df_resid
+            limits = intervals.of_observation(self.family, score, error, level, df, *variance)
             parts.append(limits)
             names += ["new_lower", "new_upper"]
         return self._in_all_rows(batch, np.hstack(parts), names)
 
-    def tidy(self, level: float = LEVEL) -> pd.DataFrame:
-        """A row a coefficient, in units of the data, with its inference.
+    def tidy(self, level: float = LEVEL, exponentiate: bool = False) -> pd.DataFrame:
+        """A row per coefficient, in units of the data, with its inference.
 
         Parameters
         ----------
-        level : float
-            Of the confidence limits.
+        level : float, default=0.95
+            Confidence of the limits.
+        exponentiate : bool, default=False
+            Whether `estimate`, `conf_low` and `conf_high` are exp() of the coefficients: odds
+            ratios of a binomial or multinomial family, ratios of means of poisson and gamma. As in
+            R's broom, `std_error` and `statistic` stay those of the coefficients.
 
         Returns
         -------
@@ -219,6 +240,11 @@ class GlmFit(Fit):
             term, estimate, std_error, statistic (t where the dispersion is estimated, else z),
             p_value (of an estimate of zero, two-sided), conf_low, conf_high. NaN where a term is
             aliased, and but for the estimate where it is separated.
+
+        Raises
+        ------
+        ArgumentError
+            exponentiate=True for a gaussian family, whose link is the identity.
 
         See Also
         --------
@@ -236,9 +262,18 @@ class GlmFit(Fit):
         2   model_year    0.7566     0.0490
         """
         level = share("level", level)
+        flag("exponentiate", exponentiate)
+        if exponentiate and self.family.link == "identity":
+            raise ArgumentError(
+                "exponentiate=True needs a log, logit or softmax link; the link of family "
+                f"{self.family.name!r} is the identity"
+            )
         coef, _, error = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
         error[self._infinite] = np.nan
         columns = intervals.inference(coef, error, self._df_of_t, level)
+        if exponentiate:
+            with np.errstate(over="ignore"):
+                columns |= {name: np.exp(columns[name]) for name in RATIOS}
         frames = []
         for s in range(coef.shape[1]):
             frame = pd.DataFrame({name: values[:, s] for name, values in columns.items()})
@@ -258,7 +293,7 @@ class GlmFit(Fit):
 
         See Also
         --------
-        tidy, anova, summary
+        tidy, anova, drop1, summary
 
         Examples
         --------
@@ -287,6 +322,36 @@ class GlmFit(Fit):
             "converged": self.converged,
         }
         return pd.DataFrame([row])
+
+    def summary(self, *, full: bool = False, level: float = LEVEL) -> Report:
+        """The printed report of the fit: text, HTML in notebooks, LaTeX by `as_latex()`.
+
+        Parameters
+        ----------
+        full : bool, default=False
+            Whether every table is whole; see `Fit.summary`.
+        level : float, default=0.95
+            Confidence of the intervals.
+
+        Returns
+        -------
+        Report
+
+        See Also
+        --------
+        tidy, glance, report
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> str(fit.summary(level=0.9)).count("90% interval")
+        1
+        """
+        fit = copy(self)
+        fit._level = share("level", level)
+        return super(GlmFit, fit).summary(full=full)
 
     def _summary(self, full):
         return report.summary(self, full)
@@ -380,6 +445,10 @@ class GlmFit(Fit):
     def __maketables_vcov_info__(self):
         return {"vcov_type": self.log["covariance"]}
 
+    @property
+    def _separates(self):
+        return self.levels is not None
+
     # What only glm has -------------------------------------------------------------------------
 
     def covariance(self) -> pd.DataFrame:
@@ -409,160 +478,111 @@ class GlmFit(Fit):
             names = pd.MultiIndex.from_product([self.levels[1:], names], names=["level", "term"])
         return pd.DataFrame(cov, index=names, columns=names)
 
-    def anova(self, other: "GlmFit") -> pd.DataFrame:
-        """Test a fit against one with more terms, by their likelihoods.
+    def anova(
+        self, other: "GlmFit | None" = None, *, data: Any = None, **changes: Any
+    ) -> pd.DataFrame:
+        """Test the terms of a fit one after another, or the fit against one with more terms.
 
         Parameters
         ----------
-        other : GlmFit
+        other : GlmFit, optional
             Of the same response, family and rows, whose terms contain those of this fit, or the
-            other way round.
+            other way round. Default: none; the terms of this fit are tested.
+        data : frame, optional
+            The training rows, to which models with fewer terms are fitted. Needed without `other`,
+            unless the family is gaussian with nonrobust errors, whose estimates suffice.
+        **changes
+            Weights, offset and clusters, if they were arrays in the call of `glm`.
 
         Returns
         -------
         DataFrame
-            A row a fit, the smaller first: formula, df_resid, deviance (the sum over rows), df, the
-            statistic and p_value. Of a gaussian or gamma family F, the fall of the deviance by
-            df over the dispersion of the larger fit; else LR, the fall itself, against chi-square
+            Without `other`, as R's anova(fit, test=...) (type I): a row per term, in order (those
+            of fewer factors first); term, df, explained (fall of the deviance when the term is
+            added to those before it; the sum of squares of a gaussian family), df_resid, deviance
+            (the sum over rows that is left), the statistic and p_value. With `other`, a row per
+            fit, the smaller first: formula, df_resid, deviance, df, the statistic and p_value. The
+            statistic is F for a gaussian or gamma family, the fall of the deviance by df over the
+            dispersion of the larger (or this) fit; else LR, the fall itself, against chi-square
             (McCullagh & Nelder 1989, Sect. 2.3 and 8.3).
+
+            With robust errors there is no likelihood ratio: wald_F or wald_chi2 tests by the robust
+            covariance that each term has no effect, in the model of it and the terms before it.
 
         Raises
         ------
         ArgumentError
-            The fits are not nested, or of other rows, or their errors are robust.
+            The fits are not nested, or of other rows, or their errors are robust; or `data` is
+            needed, or not of the training rows.
 
         See Also
         --------
-        glance, update
+        drop1, glance, update
 
         Examples
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
         >>> fit = ld.glm("mpg ~ weight + model_year", cars)
-        >>> fit.anova(fit.update(cars, formula=". ~ . + origin")).round(4)
-                                      formula  df_resid  ...        F  p_value
-        0           mpg ~ weight + model_year       395  ...      NaN      NaN
-        1  mpg ~ weight + model_year + origin       393  ...  12.6238      0.0
-        <BLANKLINE>
-        [2 rows x 6 columns]
+        >>> fit.anova().iloc[:, :5].round(1)
+                  term   df  explained  df_resid  deviance
+        0  (Intercept)  NaN        NaN       397   24252.6
+        1       weight  1.0    16777.8       396    7474.8
+        2   model_year  1.0     2815.0       395    4659.8
+        >>> more = fit.update(cars, formula=". ~ . + origin")
+        >>> fit.anova(more).iloc[:, 1:].round(4)
+           df_resid   deviance   df        F  p_value
+        0       395  4659.8381  NaN      NaN      NaN
+        1       393  4378.5468  2.0  12.6238      0.0
         """
-        from lodim.models.glm.anova import compare
+        from lodim.models.glm import anova
 
-        return compare(self, other)
+        if other is None:
+            return anova.sequential(self, data, changes)
+        if data is not None or changes:
+            raise ArgumentError("data and arrays of its rows are for anova() without another fit")
+        return anova.compare(self, other)
 
-    @property
-    def n(self):
-        """Rows of weight above zero."""
-        return self.log["n"]
+    def drop1(self, *, data: Any = None, **changes: Any) -> pd.DataFrame:
+        """Test each term by itself: the fit against the model without the term.
 
-    def _complexity(self):
-        return {"features": len(self._kept_terms) - 1}
+        A term whose factors are all in another one, as x in x:z, is not dropped (R's drop1).
 
-    @property
-    def df(self):
-        """Number of coefficients that are estimated, intercepts among them."""
-        return self.log["df"]
+        Parameters
+        ----------
+        data : frame, optional
+            The training rows, to which models with fewer terms are fitted. Needed unless the family
+            is gaussian. With robust errors none are needed, and none are taken.
+        **changes
+            Weights, offset and clusters, if they were arrays in the call of `glm`.
 
-    @property
-    def df_resid(self):
-        """Rows (times scores, of several classes one fewer than these) less coefficients."""
-        return self.log["df_resid"]
+        Returns
+        -------
+        DataFrame
+            A row "(none)" for the fit, and one per term: term, df, deviance (the sum over rows) and
+            aic of the model without it, the statistic and p_value, as of `anova`. With robust
+            errors a row per term: term, df, wald_F or wald_chi2 by the robust covariance, p_value.
 
-    @property
-    def dispersion(self):
-        """Pearson's estimate of the dispersion; 1 where the family knows it."""
-        return self.log["dispersion"]
+        Raises
+        ------
+        ArgumentError
+            `data` is needed, or not of the training rows.
 
-    @property
-    def deviance(self):
-        """Mean deviance of the training rows."""
-        return self.log["deviance"] / self.log["sum_weights"]
+        See Also
+        --------
+        anova, tidy
 
-    @property
-    def dev_ratio(self):
-        """Share of the null deviance explained; R2 of a gaussian family."""
-        return float(self._explained(self.deviance))
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + origin", cars)
+        >>> fit.drop1().round(2)
+             term   df  deviance      aic       F  p_value
+        0  (none)  NaN   7239.31  2294.01     NaN      NaN
+        1  weight  1.0  16179.75  2612.09  486.58      0.0
+        2  origin  2.0   7474.81  2302.75    6.41      0.0
+        """
+        from lodim.models.glm import anova
 
-    @property
-    def log_likelihood(self):
-        """Log-likelihood of the training rows."""
-        return self.log["log_likelihood"]
-
-    @property
-    def _n_parameters(self):
-        return self.df + (self.family.name in DISPERSED)
-
-    @property
-    def aic(self):
-        """Akaike's criterion, 2 parameters - 2 log-likelihood."""
-        return 2.0 * self._n_parameters - 2.0 * self.log_likelihood
-
-    @property
-    def bic(self):
-        """Schwarz's criterion, log(n) parameters - 2 log-likelihood."""
-        return np.log(self.n) * self._n_parameters - 2.0 * self.log_likelihood
-
-    @property
-    def converged(self):
-        """Whether the iterations ended at the maximum, and it is finite."""
-        return self.log["converged"] and not self.separated
-
-    @property
-    def aliased(self):
-        """Terms left out as linear combinations of those before them, and of which."""
-        return {term: ", ".join(parts) for term, parts in self._combinations.items()}
-
-    @property
-    def _combinations(self):
-        """The terms that each aliased term is made of, a dict of lists."""
-        out = np.setdiff1d(np.arange(len(self._terms)), self.estimates.kept)
-        made = np.abs(self.estimates.combination.T) > 1e-6
-        return {
-            self._terms[j]: list(compress(self._kept_terms, on))
-            for j, on in zip(out, made, strict=True)
-        }
-
-    @property
-    def separated(self):
-        """Terms without a finite maximum likelihood estimate."""
-        return list(compress(self._kept_terms, self._infinite.any(axis=1)))
-
-    def _comparable(self, reference):
-        shown = np.ones((len(self._terms), self._infinite.shape[1]), bool)
-        shown[self.estimates.kept] = ~self._infinite
-        frame = self.tidy()
-        return frame.assign(estimate=frame["estimate"].where(shown.T.ravel()))
-
-    @property
-    def _separates(self):
-        return self.levels is not None
-
-    @property
-    def _separated(self):
-        return self.separated
-
-    @property
-    def _cooks_distance(self):
-        kept = self._diagnostics
-        return None if kept is None else (kept.label, kept.cook)
-
-    @property
-    def _infinite(self):
-        return self.estimates.infinite(self.design.mean, self.design.scale)
-
-    @property
-    def _terms(self):
-        return ["(Intercept)", *self.design.names]
-
-    @property
-    def _kept_terms(self):
-        terms = self._terms
-        return [terms[k] for k in self.estimates.kept]
-
-    @property
-    def _df_of_t(self):
-        """Degrees of freedom of t; infinite where the normal distribution serves."""
-        if self.family.name not in DISPERSED:
-            return np.inf
-        return float(self.log["n_clusters"] - 1 if self.log["n_clusters"] else self.df_resid)
+        return anova.single(self, data, changes)

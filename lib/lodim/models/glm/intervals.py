@@ -12,9 +12,23 @@ BLOCK = 2000  # rows at a time
 
 
 def critical(level, df):
-    """The quantile of t with df degrees of freedom (of the normal, where infinite) for a level."""
+    """The quantile of t with df degrees of freedom (of the normal if infinite) for a level."""
     share = 0.5 + 0.5 * level
-    return stats.t.ppf(share, df) if np.isfinite(df) else stats.norm.ppf(share)
+    return stats.norm.ppf(share) if np.isinf(df).all() else stats.t.ppf(share, df)
+
+
+def satterthwaite(one, df_one, two, df_two):
+    """Degrees of freedom (n,) of the sum of two estimated variances, at most `df_two`.
+
+    Of `one` (n,) with `df_one` and `two` with `df_two` (Satterthwaite 1946): near those of the
+    larger variance.
+    """
+    if df_one == df_two:
+        return df_two
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = one / (one + two)
+        df = 1.0 / (share**2 / df_one + (1.0 - share) ** 2 / df_two)
+    return np.minimum(np.where(np.isnan(share), df_one, df), df_two)
 
 
 def inference(coef, error, df, level):
@@ -38,13 +52,15 @@ def of_mean(family, score, error, level, df):
     return np.column_stack([family.mean((score - s * reach)[:, None]) for s in (1.0, -1.0)])
 
 
-def of_observation(family, score, error, level, df, dispersion):
+def of_observation(family, score, error, level, df, dispersion, df_resid):
     """Limits (n, 2) that hold a new observation, of weight one, with probability `level`.
 
-    Of a gaussian family exact: t, with the variances of score and observation added. Else the
-    quantiles of the distributions of the family, mixed over the normal distribution of the score.
+    For a gaussian family t, with the variances of score and observation added: exact if `df`, of
+    the score's error, is `df_resid`, of the dispersion; else see `satterthwaite`. For another
+    family the quantiles of its distributions, mixed over the normal distribution of the score.
     """
     if family.name == "gaussian":
+        df = satterthwaite(error**2, df, dispersion, df_resid)
         reach = critical(level, df) * np.sqrt(error**2 + dispersion)
         return np.column_stack([score - reach, score + reach])
     out = np.full((len(score), 2), np.nan)

@@ -7,6 +7,8 @@ Sect. 2.2 and 8.3).
 import numpy as np
 from scipy.special import gammaln, xlogy
 
+from lodim.family import Proportion
+
 DISPERSED = ("gaussian", "gamma")  # families whose dispersion is estimated: t and F, not z
 
 
@@ -48,6 +50,12 @@ def pearson(family, y, mean):
     return (y - mean) / np.sqrt(np.maximum(variance(family, mean), 1e-300))
 
 
+def saturated(y, trials):
+    """Log-likelihood of shares y of successes in numbers of trials, each at its own share, (n,)."""
+    ways = gammaln(trials + 1.0) - gammaln(trials * y + 1.0) - gammaln(trials * (1.0 - y) + 1.0)
+    return ways + trials * (xlogy(y, y) + xlogy(1.0 - y, 1.0 - y))
+
+
 def log_likelihood(family, y, weight, score):
     """Log-likelihood of all rows at their scores (n, K).
 
@@ -56,7 +64,8 @@ def log_likelihood(family, y, weight, score):
     """
     n, mean = len(y), family.mean(score)
     if family.name in ("binomial", "multinomial"):
-        return -0.5 * float(weight @ family.deviance(y, score))
+        most = saturated(y, weight).sum() if isinstance(family, Proportion) else 0.0
+        return float(most) - 0.5 * float(weight @ family.deviance(y, score))
     if family.name == "poisson":
         return float(weight @ (xlogy(y, mean) - mean - gammaln(y + 1.0)))
     if family.name == "gaussian":

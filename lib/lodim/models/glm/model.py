@@ -6,7 +6,7 @@ from lodim.fitting.spec import ModelSpec, Option, prepare
 from lodim.models.glm.assemble import assemble, from_state
 from lodim.models.glm.estimate import combine, fit_stages
 from lodim.models.glm.fit import GlmFit
-from lodim.models.glm.settings import Settings, needs
+from lodim.models.glm.settings import Settings, check_trials, needs
 
 __all__ = ["from_state", "glm"]
 
@@ -48,10 +48,14 @@ def glm(
         Identity link; logit of the second of two classes; scores of K classes against the first;
         log link of counts; log link of numbers above 0. Default: one of the first three, by the
         response.
-    weights : column name or array (n,), optional
+    weights : column name, array (n,) or "balanced", optional
         Prior weights, as R's: the variance of a row is dispersion times V(mean) over its weight.
         A class or a count of weight 2 gives the estimates, nonrobust errors and AIC of two rows; it
         is one row for n, degrees of freedom, BIC and robust errors. Rows of weight 0 do not count.
+        With family="binomial" and a response of proportions (between 0 and 1, and not only 0 and
+        1), the weights are the numbers of trials, as in R.
+        "balanced": all classes get the same total weight, n / (K n_k) for each of the n_k rows of
+        class k (n rows, K classes). Not for a numeric response.
     offset : column name or array (n,), optional
         A known part of the score (an array (n, K) for K classes).
     missing : {"drop", "indicator"}
@@ -90,6 +94,9 @@ def glm(
     ConvergenceWarning
         The iterations did not converge, or the response is separated: then the terms are named
         that have no finite estimate.
+    DataWarning
+        There are as many coefficients as rows; or proportions times numbers of trials are not
+        whole numbers of successes.
 
     See Also
     --------
@@ -103,6 +110,11 @@ def glm(
     dispersion is estimated (gaussian, gamma), with the residual degrees of freedom, or of G
     clusters with G - 1; else the normal distribution. The dispersion is Pearson's X2 over the
     residual degrees of freedom.
+
+    Proportions: residual deviance, degrees of freedom, AIC and BIC are those of the rows (groups),
+    as in R. `deviance` and `null_deviance` of the fit, `glance()`, `evaluate()` and `lodim.cv` are
+    means per trial; evaluate() weighs all rows alike if the trials were given as an array. Types of
+    prediction are "response" (the probability), "link" and "interval" (of the probability).
 
     More than 65,536 rows are passed over span by span, and none of their features is copied: a QR
     decomposition of all rows says what is aliased and gives a basis for Newton's method, so that
@@ -159,6 +171,8 @@ SPEC = ModelSpec(
     reference=REFERENCE,
     settings=Settings,
     needs=needs,
+    validate=check_trials,
+    proportions=True,
     fit_stages=fit_stages,
     combine=combine,
     assemble=assemble,

@@ -265,6 +265,9 @@ def _binomial(y, f):
     far = e / (1.0 + e)
     p, q = (far, 1.0 - far) if f < 0.0 else (1.0 - far, far)
     deviance = 2.0 * (max(f, 0.0) + log1p_unit(e) - y * f)
+    if 0.0 < y < 1.0:  # a share of trials
+        deviance += 2.0 * (y * math.log(y) + (1.0 - y) * math.log(1.0 - y))
+        return max(deviance, 0.0), 0.0, y - p, p * q
     return deviance, 0.0, (q if y > 0.5 else -p), p * q
 
 

@@ -14,6 +14,10 @@ COVARIANCES = {"nonrobust": "of the model", "cluster": "robust, by clusters"}
 FEW_CLUSTERS = 30
 NAMED = 8  # terms that a note names
 significant = partial(tables.significant, noise=0.0)  # units may make estimates of any size
+SATURATED = (
+    "There are as many coefficients as rows: the fit repeats the responses whatever they are. "
+    "Deviance, AIC and BIC say nothing, and standard errors, if there are any, say little"
+)
 LEAST_P = 2e-16  # as R: smaller ones are rounding
 
 
@@ -22,7 +26,7 @@ def listing(fit):
     log = fit.log
     lines = [
         f"Family: {fit.family.name} ({fit.family.link} link){phrases.levels(fit)}",
-        phrases.rows(fit),
+        phrases.rows(fit, f" of {log['sum_weights']:,.10g} trials" if fit._of_trials else ""),
         f"Residual deviance: {significant(log['deviance'])} on {fit.df_resid} degrees of freedom, "
         f"AIC: {significant(fit.aic, 5)}",
         *_warnings(fit),
@@ -47,6 +51,8 @@ def _header(fit):
     last = ("Dispersion", significant(fit.dispersion))
     if fit.family.name == "gaussian":
         last = ("Residual std. error", significant(np.sqrt(fit.dispersion)))
+    elif fit._of_trials:
+        last = ("Trials", f"{log['sum_weights']:,.10g}")
     return phrases.header(
         fit,
         ("Df residuals", str(fit.df_resid)),
@@ -62,7 +68,7 @@ def _header(fit):
 
 
 def _coefficients(fit, title, inference=True):
-    frame = fit.tidy()
+    frame = fit.tidy(fit._level)
     table = frame[["level"]].rename(columns={"level": "Level"}) if "level" in frame else frame[[]]
     table = table.assign(Estimate=frame["estimate"])
     formats = {"Estimate": significant}
@@ -74,7 +80,7 @@ def _coefficients(fit, title, inference=True):
                 "Std. error": frame["std_error"],
                 t: frame["statistic"],
                 f"P>|{t}|": frame["p_value"],
-                "95% interval": _limits(frame),
+                f"{100.0 * fit._level:g}% interval": _limits(frame),
             }
         )
     return Table(title, table.set_axis(frame["term"]).rename_axis(None), formats)
@@ -96,7 +102,7 @@ def _warnings(fit):
         return ["Warning: the response is separated, some estimates are infinite; see summary()"]
     if not fit.converged:
         return ["Warning: the iterations did not converge; see summary()"]
-    return []
+    return ["Warning: there are as many coefficients as rows; see summary()"] * (not fit.df_resid)
 
 
 def _notes(fit):
@@ -138,7 +144,7 @@ def _doubts(fit):
     if kind in ("HC2", "HC3") and np.isnan(fit.estimates.cov).all():
         notes.append(f"A row has leverage 1, by which {kind} divides: HC0 and HC1 do not.")
     if fit.df_resid == 0:
-        notes.append("There are as many coefficients as rows: nothing is left to estimate errors.")
+        notes.append(f"{SATURATED}.")
     if fit.separated:
         notes.append(
             f"SEPARATED: no finite maximum likelihood estimate exists for "

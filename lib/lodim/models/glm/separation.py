@@ -37,9 +37,9 @@ def is_separated(family, X, y, weight, mean, flat):
 
 def _rows(family, X, y):
     """Matrices (rows, S q) whose products with a direction may not fall, or must not change."""
-    none = csr_array((0, X.shape[1]))
     if family.name == "binomial":
-        return csr_array((2.0 * y - 1.0)[:, None] * X), none
+        mixed = (y > 0.0) & (y < 1.0)  # shares of trials: neither side may grow
+        return csr_array((2.0 * y - 1.0)[~mixed, None] * X[~mixed]), csr_array(X[mixed])
     if family.name == "poisson":  # a mean of zero fits a count of zero
         return csr_array(-X[y == 0]), csr_array(X[y > 0])
     blocks = []

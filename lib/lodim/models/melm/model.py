@@ -108,9 +108,11 @@ def melm(
         In the view: the densities, with probabilities calibrated; the nearest training rows; or an
         estimator with `fit` and `predict_proba` as scikit-learn's, of which a copy is fitted to the
         coordinates.
-    weights : column name or array (n,), optional
+    weights : column name, array (n,) or "balanced", optional
         Row weights: a row of weight 2 counts as two rows. Weights that sum to less than the number
         of rows that have one, such as shares, are scaled to that sum.
+        "balanced": all classes get the same total weight, n / (K n_k) for each of the n_k rows of
+        class k (n rows, K classes). Not for a numeric response.
     offset : None
         A view has no score that an offset could be part of: refused.
     missing : {"indicator", "drop"}

@@ -375,6 +375,10 @@ class ProsetFit(Fit):
         return len(self.estimates.features)
 
     @property
+    def _n_free(self):
+        return self.df + len(self.estimates)
+
+    @property
     def dev_ratio(self):
         """Share of the null deviance explained; NaN where there is none."""
         return float(self._explained(self.log["deviance"][-1]))

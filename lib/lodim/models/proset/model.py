@@ -92,9 +92,13 @@ def proset(
         Shares of their L1 penalties.
     loss : {"squared", "density"}
         Of a numeric response: see Notes.
-    weights, offset : column name or array (n,), optional
-        Row weights, which enter likelihood and class shares; a known part of the score of the null
-        model p0 (an array (n, K) for K classes), or of a numeric response.
+    weights : column name, array (n,) or "balanced", optional
+        Row weights, which enter likelihood and class shares.
+        "balanced": all classes get the same total weight, n / (K n_k) for each of the n_k rows of
+        class k (n rows, K classes). Not for a numeric response.
+    offset : column name or array (n,), optional
+        A known part of the score of the null model p0 (an array (n, K) for K classes), or of a
+        numeric response.
     missing : {"indicator", "drop"}
         What becomes of rows that miss a feature. "indicator": a missing number is the mean of the
         training rows, beside a column such as `age[missing]` where training had gaps in it; a

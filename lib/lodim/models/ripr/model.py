@@ -129,9 +129,11 @@ def ripr(
         the best ones of d - 1, and the print says so. At least the number of features that vary. By
         default 2,000 of each number of features where views vote; where ratios serve as many as
         take 1 GiB, 8 bytes a row and view (a fit takes about 0.1 GiB beside them).
-    weights : column name or array (n,), optional
+    weights : column name, array (n,) or "balanced", optional
         Weights of the rows in the objective and in leave-one-out errors; rows of weight zero are
         nobody's neighbours.
+        "balanced": all classes get the same total weight, n / (K n_k) for each of the n_k rows of
+        class k (n rows, K classes). Not for a numeric response.
     order : column name or array (n,), optional
         Time or another order of the rows: each row then has one view, and switching views between
         rows that follow each other has a price (Sect. 4.2; control's `smooth`). Queries are

@@ -1,0 +1,129 @@
+"""What describes a GlmFit: its sizes, deviance and likelihood, and the terms that it lacks."""
+
+from itertools import compress
+
+import numpy as np
+
+from lodim.family import Proportion
+from lodim.models.glm.likelihood import DISPERSED
+
+
+class Described:
+    """Sizes, likelihood and terms of a GlmFit, which has design, family, estimates and log."""
+
+    @property
+    def _of_trials(self):
+        """Whether the response is a share of trials, whose numbers are the weights."""
+        return isinstance(self.family, Proportion)
+
+    @property
+    def n(self):
+        """Rows of weight above zero."""
+        return self.log["n"]
+
+    def _complexity(self):
+        return {"features": len(self._kept_terms) - 1}
+
+    @property
+    def df(self):
+        """Number of coefficients that are estimated, intercepts among them."""
+        return self.log["df"]
+
+    @property
+    def df_resid(self):
+        """Rows (times scores, of several classes one fewer than these) less coefficients."""
+        return self.log["df_resid"]
+
+    @property
+    def dispersion(self):
+        """Pearson's estimate of the dispersion; 1 where the family knows it."""
+        return self.log["dispersion"]
+
+    @property
+    def deviance(self):
+        """Mean deviance of the training rows."""
+        return self.log["deviance"] / self.log["sum_weights"]
+
+    @property
+    def dev_ratio(self):
+        """Share of the null deviance explained; R2 of a gaussian family."""
+        return float(self._explained(self.deviance))
+
+    @property
+    def log_likelihood(self):
+        """Log-likelihood of the training rows."""
+        return self.log["log_likelihood"]
+
+    @property
+    def _n_parameters(self):
+        return self.df + (self.family.name in DISPERSED)
+
+    @property
+    def aic(self):
+        """Akaike's criterion, 2 parameters - 2 log-likelihood."""
+        return 2.0 * self._n_parameters - 2.0 * self.log_likelihood
+
+    @property
+    def bic(self):
+        """Schwarz's criterion, log(n) parameters - 2 log-likelihood."""
+        return np.log(self.n) * self._n_parameters - 2.0 * self.log_likelihood
+
+    @property
+    def converged(self):
+        """Whether the iterations ended at the maximum, and it is finite."""
+        return self.log["converged"] and not self.separated
+
+    @property
+    def aliased(self):
+        """Terms left out as linear combinations of those before them, and of which."""
+        return {term: ", ".join(parts) for term, parts in self._combinations.items()}
+
+    @property
+    def _combinations(self):
+        """The terms that each aliased term is made of, a dict of lists."""
+        out = np.setdiff1d(np.arange(len(self._terms)), self.estimates.kept)
+        made = np.abs(self.estimates.combination.T) > 1e-6
+        return {
+            self._terms[j]: list(compress(self._kept_terms, on))
+            for j, on in zip(out, made, strict=True)
+        }
+
+    @property
+    def separated(self):
+        """Terms without a finite maximum likelihood estimate."""
+        return list(compress(self._kept_terms, self._infinite.any(axis=1)))
+
+    def _comparable(self, reference):
+        shown = np.ones((len(self._terms), self._infinite.shape[1]), bool)
+        shown[self.estimates.kept] = ~self._infinite
+        frame = self.tidy()
+        return frame.assign(estimate=frame["estimate"].where(shown.T.ravel()))
+
+    @property
+    def _separated(self):
+        return self.separated
+
+    @property
+    def _cooks_distance(self):
+        kept = self._diagnostics
+        return None if kept is None else (kept.label, kept.cook)
+
+    @property
+    def _infinite(self):
+        return self.estimates.infinite(self.design.mean, self.design.scale)
+
+    @property
+    def _terms(self):
+        return ["(Intercept)", *self.design.names]
+
+    @property
+    def _kept_terms(self):
+        terms = self._terms
+        return [terms[k] for k in self.estimates.kept]
+
+    @property
+    def _df_of_t(self):
+        """Degrees of freedom of t; infinite where the normal distribution serves."""
+        if self.family.name not in DISPERSED:
+            return np.inf
+        return float(self.log["n_clusters"] - 1 if self.log["n_clusters"] else self.df_resid)

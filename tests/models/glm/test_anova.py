@@ -1,0 +1,163 @@
+"""Tables of terms, in order or each by itself, beside statsmodels and R's printed examples."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
+from scipy import stats
+
+import lodim as ld
+from lodim.models.glm import estimate
+
+N = 200
+
+
+@pytest.fixture(scope="module")
+def df():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(N, 2)), columns=["x", "z"])
+    df["g"], df["w"] = rng.choice(list("abc"), N), rng.integers(1, 4, N).astype(float)
+    df["clinic"] = np.arange(N) % 25
+    eta = 0.5 * df["x"] + 0.4 * (df["g"] == "b") - 0.3 * df["z"] * df["x"]
+    df["y"] = eta + rng.normal(size=N)
+    df["count"] = rng.poisson(np.exp(eta)).astype(float)
+    df["amount"] = rng.gamma(2.0, np.exp(eta))
+    df["k"] = rng.choice(list("pqr"), N)
+    return df
+
+
+def test_terms_in_order_beside_anova_lm(df):
+    fit = ld.glm("y ~ g + x * z", df)
+    other = smf.ols("y ~ g + x * z", df).fit()  # patsy puts factors first
+    expected = sm.stats.anova_lm(other, typ=1).loc[["g", "x", "z", "x:z"]]
+    for data in (None, df):  # from the estimates, and by fits
+        got = fit.anova(data=data).set_index("term")
+        assert list(got.index) == ["(Intercept)", "g", "x", "z", "x:z"]
+        assert got.loc["(Intercept)", "deviance"] == pytest.approx(other.centered_tss, rel=1e-10)
+        for name, its in (("df", "df"), ("explained", "sum_sq"), ("F", "F"), ("p_value", "PR(>F)")):
+            np.testing.assert_allclose(got[name][1:], expected.loc[got.index[1:], its], rtol=1e-8)
+
+
+def test_terms_in_order_of_weighted_rows(df):
+    """As of repeated rows; statsmodels' anova_lm leaves out the weights of WLS."""
+    weighted = ld.glm("y ~ x * z + g", df, weights="w").anova()
+    repeated = ld.glm("y ~ x * z + g", df.loc[df.index.repeat(df["w"].astype(int))]).anova()
+    for name in ("explained", "deviance"):
+        np.testing.assert_allclose(weighted[name], repeated[name], rtol=1e-9)
+
+
+def test_each_term_dropped_beside_anova_lm(df):
+    fit = ld.glm("y ~ x + z + g", df)
+    expected = sm.stats.anova_lm(smf.ols("y ~ x + z + g", df).fit(), typ=2)
+    for data in (None, df):
+        got = fit.drop1(data=data).set_index("term")
+        np.testing.assert_allclose(got["F"][1:], expected.loc[["x", "z", "g"], "F"], rtol=1e-8)
+        for term in ("x", "z", "g"):
+            part = ld.glm(f"y ~ x + z + g - {term}", df)
+            assert got.loc[term, "aic"] == pytest.approx(part.aic, rel=1e-9)
+            assert got.loc[term, "deviance"] == pytest.approx(part.log["deviance"], rel=1e-9)
+        assert got.loc["(none)", "aic"] == fit.aic
+
+
+def test_a_term_within_another_is_not_dropped(df):
+    assert list(ld.glm("y ~ x * z + g", df).drop1()["term"]) == ["(none)", "g", "x:z"]
+
+
+def test_the_table_of_glm_in_r():
+    """Dobson (1990), p. 93, as anova(glm.D93) prints it."""
+    counts = [18, 17, 15, 20, 10, 20, 25, 13, 12]
+    df = pd.DataFrame({"counts": counts, "outcome": list("123") * 3, "t": list("111222333")})
+    fit = ld.glm("counts ~ outcome + t", df, family="poisson")
+    table = fit.anova(data=df)
+    assert table["deviance"].round(4).tolist() == [10.5814, 5.1291, 5.1291]
+    assert table["explained"].round(4).tolist()[1:] == [5.4523, 0.0]
+    assert table["df_resid"].tolist() == [8, 6, 4]
+
+
+def test_the_tables_of_the_budworms_in_r():
+    """Venables & Ripley (2002), Sect. 7.2."""
+    df = pd.DataFrame({"sex": list("MMMMMMFFFFFF"), "ldose": [*range(6), *range(6)], "n": 20})
+    df["share"] = np.array([1, 4, 9, 13, 18, 20, 0, 2, 6, 10, 12, 16]) / 20
+    fit = ld.glm("share ~ sex * ldose", df, weights="n", family="binomial")
+    table = fit.anova(data=df)
+    assert table["explained"].round(3).tolist()[1:] == [6.077, 112.042, 1.763]
+    assert table["deviance"].round(3).tolist() == [124.876, 118.799, 6.757, 4.994]
+    assert table["p_value"].round(4).tolist()[1:] == [0.0137, 0.0, 0.1842]
+    dropped = fit.drop1(data=df)
+    assert dropped["aic"].round(3).tolist() == [43.104, 42.867]
+
+
+@pytest.mark.parametrize(
+    "formula, family", [("count", "poisson"), ("amount", "gamma"), ("k", "multinomial")]
+)
+@pytest.mark.parametrize("many", [False, True])
+def test_tables_are_those_of_pairs_of_fits(df, formula, family, many, monkeypatch):
+    if many:
+        monkeypatch.setattr(estimate, "MANY", 0)
+    fits = [ld.glm(f"{formula} ~ {x}", df, family=family) for x in ("x", "x + z", "x + z + g")]
+    table, dropped = fits[2].anova(data=df), fits[2].drop1(data=df).set_index("term")
+    statistic = "F" if family == "gamma" else "LR"
+    pair = fits[1].anova(fits[2]).iloc[1]
+    for row in (table.iloc[3], dropped.loc["g"]):
+        np.testing.assert_allclose(
+            row[["df", statistic, "p_value"]].astype(float),
+            pair[["df", statistic, "p_value"]].astype(float),
+            rtol=1e-5,
+        )
+    np.testing.assert_allclose(table["deviance"][2], fits[1].log["deviance"], rtol=1e-8)
+    assert dropped.loc["g", "aic"] == pytest.approx(fits[1].aic, rel=1e-8)
+
+
+@pytest.mark.parametrize("how", [{"covariance": "HC3"}, {"clusters": "clinic"}])
+def test_robust_errors_have_tests_of_wald(df, how):
+    fit = ld.glm("y ~ x + z + g", df, **how)
+    given = {"groups": df["clinic"]} if "clusters" in how else None
+    kind = how.get("covariance", "cluster")
+    other = smf.ols("y ~ x + z + g", df).fit(cov_type=kind, cov_kwds=given, use_t=True)
+    got, expected = fit.drop1().set_index("term"), other.wald_test_terms().table
+    assert list(got) == ["df", "wald_F", "p_value"]
+    for term in ("x", "z", "g"):
+        assert got.loc[term, "wald_F"] == pytest.approx(float(expected.loc[term, "statistic"]))
+        assert got.loc[term, "p_value"] == pytest.approx(float(expected.loc[term, "pvalue"]))
+    table = fit.anova(data=df).set_index("term")
+    part = ld.glm("y ~ x + z", df, **how).drop1().set_index("term")
+    assert table.loc["z", "wald_F"] == pytest.approx(part.loc["z", "wald_F"], rel=1e-8)
+    np.testing.assert_allclose(table.loc["g"], got.loc["g"])
+    counts = ld.glm("count ~ x + g", df, family="poisson", **how).drop1()
+    assert list(counts) == ["term", "df", "wald_chi2", "p_value"]
+    np.testing.assert_allclose(counts["p_value"], stats.chi2.sf(counts["wald_chi2"], counts["df"]))
+
+
+def test_arrays_are_given_again(df):
+    w = df["w"].to_numpy()
+    fit = ld.glm("count ~ x + z", df, family="poisson", weights=w)
+    expected = ld.glm("count ~ x + z", df, family="poisson", weights="w").anova(data=df)
+    pd.testing.assert_frame_equal(fit.anova(data=df, weights=w), expected)
+
+
+def test_aliased_terms_have_no_test(df):
+    table = ld.glm("y ~ x + twice + g", df.assign(twice=2.0 * df["x"])).anova().set_index("term")
+    assert table.loc["twice", "df"] == 0 and np.isnan(table.loc["twice", "F"])
+    assert table.loc["g", "df"] == 2
+
+
+def test_what_tables_of_terms_refuse(df):
+    fit = ld.glm("count ~ x + z", df, family="poisson")
+    with pytest.raises(ld.ArgumentError, match=r"anova\(\) fits the model again .* anova\(data=df"):
+        fit.anova()
+    with pytest.raises(ld.ArgumentError, match="must be the rows that the model was fitted to"):
+        fit.drop1(data=df[::-1])
+    with pytest.raises(ld.ArgumentError, match="must be the rows that the model was fitted to"):
+        fit.drop1(data=df.assign(x=2.0 * df["x"]))
+    with pytest.raises(ld.ArgumentError, match="are for anova\\(\\) without another fit"):
+        fit.anova(ld.glm("count ~ x", df, family="poisson"), data=df)
+    robust = ld.glm("count ~ x + z", df, family="poisson", covariance="HC0")
+    with pytest.raises(ld.ArgumentError, match="needs no data"):
+        robust.drop1(data=df)
+    with pytest.raises(ld.ArgumentError, match="see drop1"):
+        robust.anova(ld.glm("count ~ x", df, family="poisson", covariance="HC0"))
+    with pytest.warns(ld.DataWarning, match="as many coefficients as rows"):
+        full = ld.glm("y ~ x", {"x": [0.0, 1.0], "y": [1.0, 3.0]})
+    with pytest.raises(ld.ArgumentError, match="needs residuals"):
+        full.anova()
