@@ -103,7 +103,7 @@ FORMULAS = {
     "y ~ C(i, Poly)": ["C(i, Poly)[Linear]", "C(i, Poly)[Quadratic]"],
     "y ~ C(h, levels=['v', 'u'])": ["C(h, levels=['v', 'u'])[u]"],
     "y ~ C(np.round(x))": ["C(np.round(x))[2.0]"],
-    "y ~ I((x > 1.5) & (h == 'u') | ~b)": ["I((x > 1.5) & (h == 'u') | ~b)"],
+    "y ~ I((x > 1.5) & (h == 'u') | ~b)": ["I((x > 1.5) & (h == 'u') | ~b)[True]"],
     "y ~ np.where(1.2 < x <= 1.5, x, 0)": ["np.where(1.2 < x <= 1.5, x, 0)"],
     "y ~ np.round(x, 1) + np.clip(x, 1.2, 1.8)": ["np.round(x, 1)", "np.clip(x, 1.2, 1.8)"],
     "y ~ I(b + -i // 2 % 3)": ["I(b + -i // 2 % 3)"],

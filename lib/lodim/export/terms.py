@@ -178,6 +178,8 @@ class Inputs:
         self.refusals.append((condition, words, shown))
 
     def _levels(self, part):
+        if factors.is_computed_condition(part):
+            return self._condition(part)
         source = self._source(part)
         known = self.known.get(factors.column_with_levels(part), (part.levels,))[0]
         on = [i for i, level in enumerate(part.levels) if level in known]
@@ -188,6 +190,16 @@ class Inputs:
             out.append(lookup(source, levels, coded[on], factors.of_missing(part, j)))
         if part.missing is not None:
             out.append(lookup(source, levels, np.zeros(len(on)), 1.0))
+        return out
+
+    def _condition(self, part):
+        """The columns of a condition, each by its values where that is true and where not."""
+        true = _Translation(self).value(tree(part.name).args[0])
+        coded, out = np.eye(len(part.levels)) if part.matrix is None else part.matrix, []
+        for j in range(len(part.labels)):
+            at = factors.level_of(part, j) if part.matrix is None else j
+            yes, no = (constant(coded[part.levels.index(level), at]) for level in (True, False))
+            out.append(Case((true,), (yes,), no))
         return out
 
     def _source(self, part):

@@ -160,6 +160,15 @@ def functions(tree):
     return [function_name(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
 
 
+def is_condition(node):
+    """Whether an expression is true or false in each row, as far as its syntax says."""
+    if isinstance(node, ast.Call):
+        return function_name(node.func) == "I" and is_condition(node.args[0])
+    if isinstance(node, ast.UnaryOp | ast.BinOp):
+        return isinstance(node.op, ast.Invert | ast.BitAnd | ast.BitOr)
+    return isinstance(node, ast.Compare)
+
+
 def is_bare(node):
     """Whether a column's name is written without Q('')."""
     return getattr(node, "bare", isinstance(node, ast.Name))

@@ -43,7 +43,7 @@ def _levels(design):
     """Levels of the columns that are read as such; () where they stand in a function in C()."""
     found = {}
     for part in itertools.chain.from_iterable(design.terms):
-        if isinstance(part, factors.Levels):
+        if isinstance(part, factors.Levels) and not factors.is_computed_condition(part):
             name = factors.column_with_levels(part)
             known = {n: () for n in factors.needs(part)} if name is None else {name: part.levels}
             found = known | found

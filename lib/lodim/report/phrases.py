@@ -11,14 +11,16 @@ def levels(fit, numeric=""):
     if fit.levels is None:
         return numeric
     if len(fit.levels) == 2:
-        return f", probability of {fit.design.response.name} = {fit.levels[1]}"
+        return f", probability of {fit.design.response.event(fit.levels[1])}"
     return f", {len(fit.levels)} classes"
 
 
 def modelled(fit):
-    """Name of the response, or of two classes P(response = second class)."""
-    name = fit.design.response.name
-    return name if fit.levels is None or len(fit.levels) > 2 else f"P({name} = {fit.levels[1]})"
+    """Name of the response; with two classes P(response = second class)."""
+    response = fit.design.response
+    if fit.levels is None or len(fit.levels) > 2:
+        return response.name
+    return f"P({response.event(fit.levels[1])})"
 
 
 def header(fit, *rows):
