@@ -100,7 +100,7 @@ I(x > 0)*a
 b + I(x > 0):a:z
 a + b*c + x:(a + c)
 (a + flag)*x + b:x
-""".split("\n")[1:-1]  # fmt: skip
+""".strip().splitlines()
 
 
 @pytest.fixture(scope="module")

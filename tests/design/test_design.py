@@ -373,12 +373,6 @@ def test_names_that_are_not_text_or_not_unique():
         Design.learn("~ .", data)
 
 
-def test_a_column_of_row_names_is_refused():
-    data = pd.DataFrame({"y": np.arange(1500.0), "id": [f"r{i}" for i in range(1500)]})
-    with pytest.raises(DataError, match="leave it out with '- id'"):
-        Design.learn("y ~ .", data)
-
-
 def test_new_data(frame):
     design = Design.learn("y ~ x + g + bs(w, df=4) + I(~b)", frame)[0]
     good = {"x": [1.5], "g": ["a"], "w": [0.5], "b": [True]}

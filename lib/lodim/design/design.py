@@ -16,8 +16,8 @@ from lodim.design.frames import EAGER, PANDAS
 from lodim.design.response import Response, RowInputs, code_response, learn_response, read_complete
 from lodim.design.rows import read_rows
 from lodim.design.scratch import tiles_for
-from lodim.errors import ArgumentError, DataError, FormulaError
-from lodim.formula.formula import answers, expand, parse, quote
+from lodim.errors import ArgumentError, DataError, DataWarning, FormulaError, warn
+from lodim.formula.formula import answers, expand, parse, quote, written
 from lodim.sources.read import read_source
 
 REAL = (np.float64, np.float32)
@@ -44,7 +44,7 @@ class Design:
     weights, offset : names of columns, where they were given by name
     offset_given : whether an offset was used
     dtype : 'float64' or 'float32', of X
-    left_out : columns that a dot has left out, as they are answers of a model (`.fitted`)
+    left_out : columns that a dot has left out: answers of a model (`.fitted`), names of the rows
     missing : what is done with rows that miss a feature. 'drop': they are left out. 'indicator':
         a number is its training mean, a category a level of its own, and a column says where a
         number that training had gaps in is missing. 'keep': features, and the response where it
@@ -164,16 +164,22 @@ class Design:
         parsed, chosen = read_formula(formula, family, which)
         beside = weights, offset, order, clusters, groups
         hidden = {name for name in beside if isinstance(name, str)}
-        keys, response = expand(parsed, data.names, hidden), _response(chosen)
-        wanted, answer = design_terms.wanted(keys, missing), _answers(response)
-        client = on_workers.client_for(client, source, sample, scratch)
-        drawn = sample, seed
-        rows = _read(data, source, wanted, answer, beside, missing, drawn)
-        inputs = rows.inputs
-        parts = on_workers.WorkerParts.of_client(rows.parts, client)
-        y, response, family = learn_response(response, family, rows.table)
-        inputs.check_classes(family, response)
-        facts = parts.facts(wanted)
+        client, drawn = on_workers.client_for(client, source, sample, scratch), (sample, seed)
+        left_out, found = answers(parsed, data.names), None
+        while found != []:
+            keys, response = expand(parsed, data.names, hidden), _response(chosen)
+            wanted, answer = design_terms.wanted(keys, missing), _answers(response)
+            rows = _read(data, source, wanted, answer, beside, missing, drawn)
+            inputs = rows.inputs
+            parts = on_workers.WorkerParts.of_client(rows.parts, client)
+            y, response, coded = learn_response(response, family, rows.table)
+            inputs.check_classes(coded, response)
+            facts = parts.facts(wanted)
+            # Rows are read again without these columns: they may be all that a row misses.
+            found = design_terms.row_names(keys, facts, written(parsed))
+            _warn_of_row_names(found)
+            hidden |= {one.column.name for one in found}
+            left_out += tuple(one.column.name for one in found)
         fills = gaps.learn_fills(facts.values()) if missing == "indicator" else ()
         terms, named, n_sampled = design_terms.learn(
             keys, parts, facts, fills, missing, reference_levels
@@ -188,7 +194,7 @@ class Design:
         mean, scale, size, flat = materialize.scaling(found, names, standardize)
         design = cls(
             formula=formula,
-            family=family,
+            family=coded,
             response=response,
             terms=terms,
             **named,
@@ -200,7 +206,7 @@ class Design:
             offset=offset if isinstance(offset, str) else None,
             offset_given=offset is not None,
             dtype=str(np.dtype(dtype)),
-            left_out=answers(parsed, data.names),
+            left_out=left_out,
             missing=missing,
             fills=fills,
             n_incomplete=rows.n_incomplete,
@@ -467,6 +473,17 @@ def _read(data, source, wanted, answers, beside, missing, drawn):
         source = None
     read = read_rows if source is None else first_pass.read
     return read(data, wanted, answers, beside, missing)
+
+
+def _warn_of_row_names(found):
+    """Say which columns a dot leaves out, from the facts of each."""
+    for facts in found:
+        name = quote(facts.column.name)
+        warn(
+            f"{factors.row_names(facts)}. It is left out of '.'; write '. - {name}' to say so, or "
+            f"'. + C({name})' to use its levels",
+            DataWarning,
+        )
 
 
 def _check_arguments(family, dtype, standardize, missing):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from lodim import forms
-from lodim.design import evaluate, numeric_text
+from lodim.design import dates, evaluate, numeric_text
 from lodim.design.column_kernels import ALL
 from lodim.design.columns import Column, as_float, raise_unknown_level, recode, take
 from lodim.design.evaluate import tree
@@ -25,7 +25,6 @@ LISTS = ("levels", "labels", "unseen")  # which are tuples here
 TRUTH = (False, True)  # the levels of a condition
 CURE = "; predict(..., new_levels='missing') takes it as a missing value"
 NO_CURE = "; of a value that is computed none can be taken as missing: make it a column of the data"
-IDENTIFIER = 1000  # levels above which a column that seldom repeats one is taken for a row name
 
 
 @dataclass(frozen=True)
@@ -111,6 +110,9 @@ def learn(key, facts, table, missing, polynomials=False):
     if code is not None and language.is_condition(tree(code).args[0]):
         return _categorical(code, code, TRUTH)
     found = facts[key if source is None else source]
+    if found.column.kind == "date":
+        name = found.column.name
+        raise DataError(f"column {name!r} holds dates; {dates.advice(name)}")
     if missing == "keep" and not found.n_known:
         raise_unknown([found.column.name], found.n_missing == found.n)
     if code is not None:
@@ -126,15 +128,35 @@ def learn(key, facts, table, missing, polynomials=False):
 def _of_column(facts, n, polynomials):
     """The levels of a column of n rows."""
     column, levels = facts.column, facts.used_levels
-    if len(levels) > IDENTIFIER and 2 * len(levels) > n:
-        raise DataError(
-            f"column {column.name!r} has {len(levels):,} levels in {n:,} rows, as a name of the "
-            f"rows would; leave it out with '- {quote(column.name)}', or write "
-            f"C({quote(column.name)})"
-        )
     numeric_text.check(column, levels, n)
+    if names_rows(facts):
+        name = quote(column.name)
+        raise DataError(
+            f"{row_names(facts)}; leave it out with '- {name}', or write C({name}) if levels are "
+            "meant"
+        )
     factor = Levels(column.name, False, levels, _shown(levels))
     return _in_order(factor, polynomials) if column.ordered else factor
+
+
+def names_rows(facts):
+    """Whether most rows have a level of their own, which says nothing of any other row.
+
+    Declared categories are meant, and no column of up to 20 levels is an identifier.
+    """
+    column = facts.column
+    if column.kind != "level" or column.declared or len(facts.levels) <= numeric_text.FEW:
+        return False
+    return 2 * np.count_nonzero(facts.counts == 1) > facts.counts.sum()
+
+
+def row_names(facts):
+    """That a column names its rows, in words."""
+    own, n = np.count_nonzero(facts.counts == 1), facts.counts.sum()
+    return (
+        f"column {facts.column.name!r} names the rows: {own:,} of {n:,} rows have a level that no "
+        "other row has"
+    )
 
 
 def learn_expression(code, table):
@@ -302,6 +324,10 @@ def _shown(levels):
 def raw_numbers(factor, table):
     """The numbers of a column in all rows of the data, in their own dtype."""
     source = table.complete(factor.name)
+    if source.kind == "date":
+        raise DataError(
+            f"column {source.name!r} held numbers when the model was fitted and now holds dates"
+        )
     if source.kind == "level":
         shown = next((v for v in source.levels if not _is_number(v)), source.levels[0])
         raise DataError(

@@ -13,7 +13,7 @@ from lodim.design.evaluate import tree
 from lodim.design.table import Table, expand_rows, known_rows, rows_to_learn
 from lodim.engine.blocks import each
 from lodim.errors import DataError
-from lodim.formula.language import column_name, function_name, is_condition, spell
+from lodim.formula.language import column_name, function_name, is_condition, quote, spell
 from lodim.text import first_few
 
 NUMERIC = ("gaussian", "poisson", "gamma")  # families of responses that are numbers
@@ -132,6 +132,8 @@ def _row_input(frame, value, what):
         column = columns.read_column(frame, value)
         if column.kind == "level":
             raise DataError(f"{what}: column {value!r} holds {column.levels[:3]}, not numbers")
+        if column.kind == "date" and what != "order":
+            raise DataError(f"{what}: column {value!r} holds dates, not numbers")
         array = columns.as_float(column.values)
     else:
         array = _input_array(frame, value, what)
@@ -388,7 +390,13 @@ def code_response(response, table, family):
 def _source(response, table):
     """The response as a column, and which of its rows are meant."""
     if not response.called:
-        return table.columns[response.name], table.rows
+        source = table.columns[response.name]
+        if source.kind == "date":
+            name = quote(source.name)
+            raise DataError(
+                f"the response {source.name!r} holds dates; days({name}) makes a number of them"
+            )
+        return source, table.rows
     node = tree(response.name)
     inner = table.columns.get(column_name(node.args[0]))
     if function_name(node.func) == "I" and inner is not None and factors.holds_bools(inner):

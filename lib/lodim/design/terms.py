@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from lodim.design import factors, materialize
+from lodim.design import factors, materialize, numeric_text
 from lodim.design import facts as known_facts
 from lodim.design import missing as gaps
 from lodim.design.evaluate import evaluate, tree
@@ -42,6 +42,15 @@ def wanted(keys, missing):
         frozenset(names) if missing == "indicator" else frozenset(alone),
         frozenset(name for code in ranged for name in factors.columns_of((None, code))),
     )
+
+
+def row_names(keys, facts, written):
+    """Facts of the columns of a dot that name the rows; a DataError where numbers are meant."""
+    names = dict.fromkeys(name for term in keys for name, code in term if code is None)
+    found = [facts[n] for n in names if n not in written and factors.names_rows(facts[n])]
+    for one in found:
+        numeric_text.check(one.column, one.used_levels, one.n - one.n_missing)
+    return found
 
 
 def learn(keys, parts, facts, fills, missing, reference_levels):

@@ -31,7 +31,7 @@ from lodim.export.expression import (
     weighted,
 )
 from lodim.formula import patsy_terms
-from lodim.formula.language import UNARY, column_name, count_data, function_name
+from lodim.formula.language import DATES, UNARY, column_name, count_data, function_name, spell
 
 ARITHMETIC = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floor_divide",
@@ -298,6 +298,10 @@ class _Translation:
             return self.value(node.args[0])
         words = {w.arg: ast.literal_eval(w.value) for w in node.keywords}
         settings = [ast.literal_eval(arg) for arg in node.args[count_data(node) :]]
+        if name in DATES:
+            raise ArgumentError(
+                f"{spell(node)} cannot be written out: make it a column of the data first"
+            )
         if name in patsy_terms.TRANSFORMS:
             return self.transformed(name, node, settings, words)
         if name == "np.where":
