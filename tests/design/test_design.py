@@ -255,9 +255,9 @@ COLUMNS = [
     (pd.array([True, False, None], "boolean"), [1, 0]),
     ([True, False, None], [1, 0]),
     (pd.cut(np.array([1.0, 2.0, np.nan]), [0, 1.5, 3]), [0, 1]),
-    (DATES, "make it a number"),
+    (DATES, "holds dates; write days"),
     (DATES - DATES[0], "make it a number"),
-    ([datetime.date(2020, 1, 1), None, None], "make it a number"),
+    ([datetime.date(2020, 1, 1), None, None], "holds dates; write days"),
     (np.array([1j, 2, 3]), "real and imaginary"),
     (np.array(["u", 1, None], object), "mixes numbers such as 1 with 'u'"),
     (np.array([True, 1, None], object), "mixes numbers"),
@@ -305,7 +305,7 @@ def test_arrow_and_polars_agree_with_pandas(frame):
         assert_same(batch, design.apply(other, response=True))
     with pytest.raises(DataError, match="collect it"):
         design.apply(polars.lazy())
-    with pytest.raises(DataError, match="make it a number"):
+    with pytest.raises(DataError, match="holds dates; write days"):
         Design.learn("~ d", polars.with_columns(d=pl.date(2020, 1, 1)))
 
 

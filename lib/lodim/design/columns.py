@@ -248,8 +248,8 @@ def to_column(series, name):
 def _refusal(name, kind):
     """What to do with a column that is neither numbers nor levels."""
     low = kind.lower()
-    if any(word in low for word in ("date", "time", "duration", "period")):
-        advice = "make it a number, for instance of days since a start, or a text such as the month"
+    if any(word in low for word in ("time", "duration")):
+        advice = "make it a number, for instance of days or hours"
     elif "complex" in low:
         advice = "use its real and imaginary parts as two columns"
     else:
@@ -316,8 +316,8 @@ def _check_numbers(present, name):
     if not others:
         return
     example = others[0]
-    dates = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
-    if isinstance(example, dates):
+    moments = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+    if isinstance(example, moments):
         raise DataError(_refusal(name, f"dates or times ({example!s})"))
     if len(others) < len(present) and isinstance(example, (str, bool, np.bool_)):
         number = next(v for v in present if isinstance(v, real) and not isinstance(v, bool))

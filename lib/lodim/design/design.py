@@ -128,9 +128,9 @@ class Design:
             the response stay too.
         reference_levels : bool
             Code factors as R does: by a column for each level but the first, ordered categories by
-            orthogonal polynomials, and either by one for every level in an interaction whose
-            margin, the term without the factor, is not in the formula. Without it ordered
-            categories have a column for each level but the first too, 1 where it is reached.
+            orthogonal polynomials, and either by one for every level if the rest of the term is
+            not part of an earlier term. Without it ordered categories have a column for each level
+            but the first too, 1 where it is reached.
         clusters : str or (N,) array, optional
             Which rows belong together, for covariances that allow for it.
         groups : str or (N,) array, optional

@@ -27,7 +27,8 @@ DATES = ("days", "year", "month", "weekday")
 
 # For each function: fewest and most positional arguments, and the keywords it takes. Positions
 # are counted because numpy's next one is `out`, which would write into the user's data.
-_KNOTS = ("df", "knots", "lower_bound", "upper_bound")
+BOUNDS = ("lower_bound", "upper_bound")
+_KNOTS = ("df", "knots", *BOUNDS)
 FUNCTIONS = {
     **{f"np.{name}": (1, 1, ()) for name in UNARY},
     **{f"np.{name}": (2, 2, ()) for name in ("power", "minimum", "maximum", "arctan2", "hypot")},
@@ -262,8 +263,12 @@ def check_call(node, outermost=False):
     n_data = count_data(node)
     for value in values[:n_data]:
         _check_value(value)
+    bounds = [word.value for word in node.keywords if word.arg in BOUNDS]
     for value in values[n_data:]:
-        _check_setting(value)
+        if value in bounds:
+            _check_literal(value)
+        else:
+            _check_setting(value)
     _check_basis(node, name)
 
 
