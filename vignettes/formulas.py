@@ -36,9 +36,10 @@
 # Text columns are categories; each level gets a column of its own, which the penalty allows. `glm`
 # has no penalty and codes factors as R does: against the first level (`C(x, Treatment("b"))` names
 # another), or with a column for every level if the rest of the term is not part of an earlier term.
-# Terms are sorted by degree for this, as in R, so `a:b + a` is coded as `a + a:b`. A column of bools
-# and a condition in `I()` are the same: a factor with the levels False and True. The intercept is
-# always there. A formula is a closed language: it runs no other code, and takes no
+# Terms are sorted by degree for this, as in R: `a:b + a` is coded as `a + a:b`. A column of bools
+# and a condition in `I()` are the same: a factor with the levels False and True.
+#
+# The intercept is always there. A formula is a closed language: it runs no other code, and takes no
 # name from the caller's variables. Names may be of any script; where Python would take two columns'
 # names for one (`µ` and `μ`), both are written with `Q()`. What a formula makes of few columns is
 # limited (beyond 100 features for each column, to 100,000 features and 100 million numbers), and
@@ -62,7 +63,7 @@
 # meant; the message has the line of code that makes numbers of them.
 #
 # A text column names the rows if more than half of the rows have a value that no other row has, and
-# there are over 20 values. A dot leaves such a column out and warns; if the formula writes it, it is
+# there are over 20 values. A dot leaves such a column out and warns; a formula that writes it is
 # refused. `C(id)`, or a pandas Categorical, says that the levels are meant.
 
 # %%
@@ -116,8 +117,8 @@ for wrong in ("mpg ~ wieght", "mpg ~ weight^2", "mpg ~ poly(weight, 2)"):
 # ## Dates
 #
 # A column of dates (or of text such as `2024-01-31` or `2024-01-31 12:30`) is neither numbers nor
-# levels, so a formula says what it takes from it. A time with a zone counts as its clock shows it. A
-# missing date is a missing value.
+# levels, so a formula says what it takes from it. A time with a zone counts as its clock shows it.
+# A missing date is a missing value.
 #
 # | function | number |
 # |---|---|

@@ -122,6 +122,8 @@ def test_fits_are_saved_explained_and_ordered(df, tmp_path):
     assert ld.load(tmp_path / "fit.lodim").predict(df).equals(fit.predict(df))
     for kind in ("ale", "pd", "slope"):
         assert np.isfinite(ld.effects(fit, df, ["d"], kind=kind).tidy()["estimate"]).all()
+    fit.report(tmp_path / "page.html", df)
+    assert "d, days since 1970-01-01" in (tmp_path / "page.html").read_text(encoding="utf-8")
     with pytest.raises(ArgumentError, match=r"days\(d\) cannot be written out: make it a column"):
         fit.to_python()
     assert ld.glm("days(d) ~ x", df).n == N
