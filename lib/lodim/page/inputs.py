@@ -53,12 +53,14 @@ def _levels(design):
 
 
 def _from_column(column, known):
+    is_date = column.kind == "date"
     if known is not None or column.kind == "level":
         column = as_levels(column)
         counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.levels))
         frequent = dict(zip(column.levels, counts, strict=True))
         levels = known or column.levels
-        return Input(column.name, max(levels, key=lambda v: frequent.get(v, 0)), levels)
+        typical = max(levels, key=lambda v: frequent.get(v, 0))
+        return Input(column.name, typical, levels, dates=is_date)
     values = np.array([np.nan]) if column.kind == "empty" else as_float(column.values)
     known = values[np.isfinite(values)]
     if not known.size:
@@ -67,7 +69,7 @@ def _from_column(column, known):
     if column.whole:
         typical = float(round(typical))
     ends = float(known.min()), float(known.max())
-    return Input(column.name, typical, None, *ends, column.whole, column.kind == "date")
+    return Input(column.name, typical, None, *ends, column.whole, is_date)
 
 
 def from_design(design):
