@@ -14,6 +14,26 @@ from lodim.text import ranges, shorten
         (["a rather long name", "ash"], 9, ["a rath...", "ash"]),
         ([f"complication {k}" for k in (1, 2)], 10, ["compli...1", "compli...2"]),
         (["x" * 40, "x" * 40 + "b"], 8, ["xxxx...", "xxxx...b"]),
+        (
+            ["bs(weight, df=4)[0]", "bs(weight, df=4)[1]", "a"],
+            19,
+            ["bs(weight, df=4)[0]", "bs(weight, df=4)[1]", "a"],
+        ),
+        (
+            ["bs(weight, df=4)[0]", "bs(weight, df=4)[1]:origin[US]"],
+            25,
+            ["bs(weight)[0]", "bs(weight)[1]:origin[US]"],
+        ),
+        (
+            ["te(cr(weight, df=3), cr(horsepower, knots=[1, 2]))[0]"],
+            32,
+            ["te(weight, horsepower)[0]"],
+        ),
+        (
+            ["bs(weight, df=4)[0]", "bs(weight, df=5)[0]"],
+            15,
+            ["bs(weig...4)[0]", "bs(weig...5)[0]"],
+        ),
     ],
 )
 def test_names_are_cut_where_they_are_alike(names, room, expected):

@@ -23,18 +23,24 @@
 # | `y ~ a:b`, `y ~ a*b` | the product; `a + b + a:b` |
 # | `y ~ (a + b + c)**2`, `y ~ .**2` | main effects and all products of two |
 # | `np.log(y) ~ .` | a transformed response; predictions are of `np.log(y)` |
-# | `I(y > 25) ~ .` | a condition as the response: two classes |
+# | `I(y > 25) ~ .` | a condition as the response: the two classes False and True |
+# | `y ~ I(a > 0):b` | a condition as a feature: a factor with the levels False and True, as in R and patsy |
 # | `y ~ . + I(a**2) + np.sqrt(b)` | arithmetic stands inside of `I()`; numpy's elementary functions |
 # | `y ~ C(code)` | numbers as categories |
+# | `y ~ days(d) + year(d) + month(d) + weekday(d)` | numbers of a column of dates |
 # | `y ~ bs(a, df=4)`, `cr(a, df=4)`, `cc(a, df=4)` | B-splines, natural and cyclic cubic splines; `te(...)` for their tensor products |
 # | `y ~ center(a) + scale(b)` | `a` less its mean over the training rows; `scale` also divides by the standard deviation (divisor n - 1, as R's `scale`) |
 # | `y ~ standardize(b)` | as `scale`, with divisor n, as patsy's `standardize`; both take `ddof=` |
 # | `` y ~ Q("model year") `` | a column whose name is not a Python name |
 # | `fit.update(df, formula=". ~ . - a")` | as in R: where the left side is a dot, both dots stand for the sides of the fit's formula |
 #
-# Text columns are categories; each level gets a column of its own, which the penalty allows (`glm`,
-# which has none, leaves out the first level, as R does; `C(x, Treatment("b"))` names another). The
-# intercept is always there. A formula is a closed language: it runs no other code, and takes no
+# Text columns are categories; each level gets a column of its own, which the penalty allows. `glm`
+# has no penalty and codes factors as R does: against the first level (`C(x, Treatment("b"))` names
+# another), or with a column for every level if the rest of the term is not part of an earlier term.
+# Terms are sorted by degree for this, as in R: `a:b + a` is coded as `a + a:b`. A column of bools
+# and a condition in `I()` are the same: a factor with the levels False and True.
+#
+# The intercept is always there. A formula is a closed language: it runs no other code, and takes no
 # name from the caller's variables. Names may be of any script; where Python would take two columns'
 # names for one (`µ` and `μ`), both are written with `Q()`. What a formula makes of few columns is
 # limited (beyond 100 features for each column, to 100,000 features and 100 million numbers), and
@@ -54,7 +60,12 @@
 # `predict(..., new_levels="missing")` a missing value too. Categories in order keep it: each level
 # but the first has a column that is 1 where it is reached (`dose[>=high]`); in `glm` they have R's
 # orthogonal polynomials. `C(dose)` forgets the order. Numbers that were read as text (a `?` among
-# them, decimal commas) are refused, or warned about where levels may be meant.
+# them, decimal commas, `$12.30`, `1,234`, `45%`) are refused, or warned about where levels may be
+# meant; the message has the line of code that makes numbers of them.
+#
+# A text column names the rows if more than half of the rows have a value that no other row has, and
+# there are over 20 values. A dot leaves such a column out and warns; a formula that writes it is
+# refused. `C(id)`, or a pandas Categorical, says that the levels are meant.
 
 # %%
 import numpy as np
@@ -102,6 +113,31 @@ for wrong in ("mpg ~ wieght", "mpg ~ weight^2", "mpg ~ poly(weight, 2)"):
         ld.glm(wrong, data=cars)
     except ld.FormulaError as error:
         print(error)
+
+# %% [markdown]
+# ## Dates
+#
+# A column of dates (or of text such as `2024-01-31` or `2024-01-31 12:30`) is neither numbers nor
+# levels, so a formula says what it takes from it. A time with a zone counts as its clock shows it.
+# A missing date is a missing value.
+#
+# | function | number |
+# |---|---|
+# | `days(d)`, `days(d, origin="2020-01-01")` | days since 1970-01-01 or since the origin; the time of day is a fraction |
+# | `year(d)`, `month(d)` | the year; the month from 1 to 12 (`C(month(d))` for levels) |
+# | `weekday(d)` | from 0, a Monday, to 6, a Sunday |
+#
+# These functions are not written out as SQL, ONNX or code: make a column of the number first.
+
+# %%
+sold = pd.DataFrame({"sold": pd.date_range("2024-01-01", periods=len(cars)), "mpg": cars["mpg"]})
+try:
+    ld.glm("mpg ~ .", data=sold)
+except ld.DataError as error:
+    print(error)
+
+# %%
+ld.glm("mpg ~ days(sold, origin='2024-01-01') + C(weekday(sold))", data=sold).design.names
 
 # %% [markdown]
 # Ordered categories keep their order: in `glm` by polynomials, elsewhere by thresholds.

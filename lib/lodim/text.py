@@ -1,6 +1,7 @@
 """Names and words as text: strings alone, no pandas."""
 
 import difflib
+import re
 from itertools import zip_longest
 
 COMPARED = 10_000  # names that a misspelt one is compared with, each of at most 100 characters
@@ -45,9 +46,25 @@ def ranges(numbers):
     return ", ".join(texts)
 
 
+SETTING = re.compile(r",\s*\w+=(\[[^][]*\]|\([^()]*\)|'[^']*'|[^][(),']+)")
+SPLINE_IN_TE = re.compile(r"(?<=[( ])(?:bs|cr|cc)\(([^()]*)\)(?=[,)])")
+
+
+def _without_settings(names, room):
+    """Names of features without the settings of their calls, where one is too long with them.
+
+    Such as bs(x)[0] for bs(x, df=4)[0]; of te() also without its inner functions.
+    """
+    for pattern, rest in ((SETTING, ""), (SPLINE_IN_TE, r"\1")):
+        if max(map(len, names), default=0) > room:
+            short = [pattern.sub(rest, name) for name in names]
+            names = short if len(set(short)) == len(set(names)) else names
+    return names
+
+
 def shorten(names, room):
     """Names in at most `room` characters each, different where the names are."""
-    names = list(map(str, names))
+    names = _without_settings(list(map(str, names)), room)
     out = [name if len(name) <= room else f"{name[: room - 3]}..." for name in names]
     for text in {t for t in out if out.count(t) > 1}:
         alike = [k for k, t in enumerate(out) if t == text]

@@ -82,14 +82,16 @@ def test_categories_within_functions_are_the_most_frequent(df):
     df.loc[:9, "b"] = pd.NA
     formula = "y ~ I(g == 'a') + I(b)"
     design, _ = Design.learn(formula, df, missing="indicator", standardize=False)
-    assert design.names == ("I(g == 'a')", "I(b)", "g[missing]", "b[missing]")
+    names = ("I(g == 'a')[True]", "I(b)[True]", "I(b)[missing]", "g[missing]")
+    assert design.names == names
     X = numbers(design, df) + design.mean
     common = df["g"].mode()[0]
     np.testing.assert_allclose(X[:, 0], df["g"].fillna(common) == "a")
-    np.testing.assert_allclose(X[:, 1], df["b"].fillna(True).astype(float))
-    np.testing.assert_allclose(X[:, 2], df["g"].isna())
+    np.testing.assert_allclose(X[:, 1], df["b"].fillna(False).astype(float), atol=1e-12)
+    np.testing.assert_allclose(X[:, 2], df["b"].isna(), atol=1e-12)
+    np.testing.assert_allclose(X[:, 3], df["g"].isna())
     alone = numbers(design, df.assign(g=None)) + design.mean
-    assert (alone[:, 2] == 1).all() and (alone[:, 0] == (common == "a")).all()
+    assert (alone[:, 3] == 1).all() and (alone[:, 0] == (common == "a")).all()
 
 
 def test_contrasts_are_zero_beside_a_level_of_its_own(df):

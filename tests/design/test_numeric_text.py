@@ -34,6 +34,30 @@ def test_what_can_be_no_category_is_refused(formula, values, words):
         Design.learn(formula, frame(values))
 
 
+AMOUNTS = np.random.default_rng(2).uniform(1_000, 9_000, 60)
+WRITTEN = {"${:,.2f}": "$,", "{:,.0f}": ",", "{:.1f}%": "%", "-{:.2f} €": " €"}
+
+
+@pytest.mark.parametrize("formula", ["t ~ x", "x ~ t", "x ~ ."])
+@pytest.mark.parametrize("form, marks", WRITTEN.items())
+def test_amounts_are_refused_with_what_makes_numbers_of_them(formula, form, marks):
+    cure = f"pd.to_numeric(df['t'].str.replace('[{marks}]', '', regex=True), errors='coerce')"
+    values = [form.format(x) for x in AMOUNTS]
+    with pytest.raises(DataError, match=r"was read as text: .* all numbers") as caught:
+        Design.learn(formula, frame(values))
+    assert cure in str(caught.value)
+    made = eval(cure, {"pd": pd, "df": frame(values)})
+    np.testing.assert_allclose(made.abs(), AMOUNTS, atol=0.51)
+
+
+def test_amounts_with_decimal_commas(recwarn):
+    values = [f"{x:.2f} €".replace(".", ",") for x in AMOUNTS]
+    with pytest.raises(DataError, match=r"replace\(',', '\.'\), errors"):
+        Design.learn("x ~ t", frame(values))
+    assert Design.learn("x ~ t", frame(["5%", "10%", "20%", "40%"] * 15))[0].features == ["t"]
+    assert not recwarn.list
+
+
 @pytest.mark.parametrize("formula", ["t ~ x", "x ~ t"])
 @pytest.mark.parametrize(
     "values, words",

@@ -242,7 +242,7 @@ BAD = {
                       "is -inf in row 105 of file-1.csv, where z = 0.0"),
     "y ~ d": (lambda df: df.assign(d=pd.Timestamp("2026-01-01")), "file-0.csv: column 'd' holds"),
     "y ~ id": (lambda df: df.assign(id=[f"row {i}" for i in range(len(df))]),
-               "levels in 3,208 rows, as a name of the rows would"),
+               "column 'id' names the rows: 3,208 of 3,208 rows have a level that no other"),
     "y ~ a + gone": (lambda df: df, "there is no column 'gone'"),
     "one ~ a": (lambda df: df.assign(one="same"), "has one class only"),
     "y ~ none": (lambda df: df.assign(none=None), "no rows are left: all 3300"),

@@ -45,7 +45,8 @@ RIGHT_SIDES = [
     "te(cr(x, df=3), cr(z, df=3))", "te(cr(x, df=3), cc(z, df=3), constraints='center')",
     "center(bs(x, df=4))", "cr(x, df=4):z + bs(u, df=4):g", "g", "o", "C(k)", "b", "g:k + o:b",
     "g * o * x", "C(g, Sum) + C(o, Helmert)", "C(k, Poly) + C(g, Treatment('b'))", "C(o, Diff)",
-    "C(I(x > 0))", "C(np.round(x))", "C(k, levels=[4, 3, 2, 1, 0])", "C(g):x", "x:z:u", "b:x + k",
+    "C(I(x > 0))", "I(x > 0):g", "C(x > u, Sum):g", "I(b):o + I(~b)",
+    "C(np.round(x))", "C(k, levels=[4, 3, 2, 1, 0])", "C(g):x", "x:z:u", "b:x + k",
 ]  # fmt: skip
 
 

@@ -347,6 +347,8 @@ def test_long_formulas_within_the_limits_are_read():
     ("y ~ a - 1", "always have an intercept"),
     ("y ~ a + 0", "always have an intercept"), ("y ~ I(a == TRUE)", "write True"),
     ("y ~ a \u2212 b", "write '-'"), ("y \u223c a", "'~'"), ("y ~ Q(\u201ca\u201d)", "write '\"'"),
+    ("mean price ~ .", r"missing before 'price'; .* Q\('mean price'\)"),
+    ("y ~ a + mean sq ft", r"Q\('mean sq ft'\)"), ("C(y) ~ a", "give family='multinomial'"),
     ("y ~ a\u00a0+ b", "write ' '"), ("y ~ scale(a)(b)", "operator is missing"),
 ])  # fmt: skip
 def test_habits_of_r_users_get_a_hint(formula, hint):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from lodim.design import frames
+from lodim.design import dates, frames
 from lodim.errors import DataError
 from lodim.text import first_few, near_matches
 
@@ -40,8 +40,8 @@ class Frame:
 class Column:
     """One column of N rows.
 
-    kind : 'number', 'level', or 'empty' where every value is missing and no kind can be told
-    values : (N,) numbers of any real dtype, NaN where missing; None unless kind is 'number'
+    kind : 'number', 'level', 'date', or 'empty' if every value is missing and no kind can be told
+    values : (N,) numbers of any real dtype, NaN where missing; days of dates; None for levels
     codes : (N,) integers, positions in `levels`, -1 where missing; None unless kind is 'level'
     levels : str, bool, int or float; in the order of the categories, else sorted
     whole : whether the numbers are whole by their type (kept where gaps made them floats)
@@ -151,6 +151,10 @@ def _narwhals_series(nw, column):
         return column.to_native().unify_dictionaries().to_pandas()
     elif dtype in (nw.Categorical, nw.String, nw.Boolean, nw.Object):
         return pd.Series(column.to_list(), dtype=object)
+    elif dtype == nw.Date:
+        column = column.cast(nw.Datetime("us"))
+    elif dtype == nw.Datetime:
+        column = column.dt.replace_time_zone(None)
     elif not dtype.is_numeric():
         raise DataError(_refusal(name, str(dtype)))
     return pd.Series(column.to_numpy(), copy=False)
@@ -214,7 +218,9 @@ def to_column(series, name):
             return Column(name, "number", series.to_numpy(), whole=dtype.kind != "f")
         if dtype.kind == "b":
             return Column(name, "level", None, series.to_numpy().view(np.int8), (False, True))
-        if dtype.kind in "mMcV":
+        if dtype.kind == "M":
+            return Column(name, "date", dates.to_days(series.to_numpy()))
+        if dtype.kind in "mcV":
             raise DataError(_refusal(name, str(dtype)))
         return _object_column(series.to_numpy().astype(object), name)
     if isinstance(dtype, pd.CategoricalDtype):
@@ -230,16 +236,20 @@ def to_column(series, name):
     if pd.api.types.is_string_dtype(dtype):
         codes, levels = pd.factorize(series.array, use_na_sentinel=True)
         return _sorted_column(name, codes, [str(level) for level in levels])
-    if pd.api.types.is_datetime64_any_dtype(dtype) or isinstance(dtype, pd.PeriodDtype):
-        raise DataError(_refusal(name, str(dtype)))
+    if isinstance(dtype, pd.PeriodDtype):
+        return to_column(series.dt.to_timestamp(), name)
+    if pd.api.types.is_datetime64_any_dtype(dtype):
+        zone = getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
+        clock = series.dt.tz_localize(None) if zone else series
+        return Column(name, "date", dates.to_days(clock.to_numpy(dtype="datetime64[us]")))
     return _object_column(np.asarray(series.astype(object), dtype=object), name)
 
 
 def _refusal(name, kind):
     """What to do with a column that is neither numbers nor levels."""
     low = kind.lower()
-    if any(word in low for word in ("date", "time", "duration", "period")):
-        advice = "make it a number, for instance of days since a start, or a text such as the month"
+    if any(word in low for word in ("time", "duration")):
+        advice = "make it a number, for instance of days or hours"
     elif "complex" in low:
         advice = "use its real and imaginary parts as two columns"
     else:
@@ -280,6 +290,9 @@ def _object_column(array, name):
         codes, levels = pd.factorize(array, use_na_sentinel=True)
         return _sorted_column(name, codes, list(map(bool if kind == "boolean" else str, levels)))
     missing = pd.isna(array)
+    if kind in ("date", "datetime", "datetime64"):
+        clock = [None if gone else _on_the_clock(v) for v, gone in zip(array, missing, strict=True)]
+        return Column(name, "date", dates.to_days(np.array(clock, "datetime64[us]")))
     present = array[~missing]
     if kind not in ("integer", "floating", "mixed-integer-float", "decimal"):
         _check_numbers(present, name)
@@ -291,6 +304,11 @@ def _object_column(array, name):
     return Column(name, "number", values, whole=kind == "integer")
 
 
+def _on_the_clock(moment):
+    """A date, or a time without its zone."""
+    return moment.replace(tzinfo=None) if isinstance(moment, datetime.datetime) else moment
+
+
 def _check_numbers(present, name):
     """Raise unless all are numbers, saying what is among them."""
     real = (numbers.Real, decimal.Decimal, np.number)
@@ -298,8 +316,8 @@ def _check_numbers(present, name):
     if not others:
         return
     example = others[0]
-    dates = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
-    if isinstance(example, dates):
+    moments = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+    if isinstance(example, moments):
         raise DataError(_refusal(name, f"dates or times ({example!s})"))
     if len(others) < len(present) and isinstance(example, (str, bool, np.bool_)):
         number = next(v for v in present if isinstance(v, real) and not isinstance(v, bool))
@@ -409,7 +427,7 @@ def join_kinds(kinds):
 
 def is_open(column):
     """Whether every value is missing, so that other rows say what the column holds."""
-    return column.kind != "number" and not column.levels
+    return column.kind == "empty" or (column.kind == "level" and not column.levels)
 
 
 def sketch(column):
@@ -429,7 +447,7 @@ def check_alike(one, other, here="one part", there="another"):
         return
 
     def shown(column):
-        return "numbers" if column.kind == "number" else first_few(column.levels, 3)
+        return f"{column.kind}s" if column.kind != "level" else first_few(column.levels, 3)
 
     raise DataError(
         f"column {one.name!r} holds {shown(one)} in {here} and {shown(other)} in {there}; make "
@@ -438,9 +456,11 @@ def check_alike(one, other, here="one part", there="another"):
 
 
 def _sort(column):
-    """What can be joined: numbers, or levels that are text, true and false, or numbers."""
-    level = None if column.kind == "number" else column.levels[0]
-    return type(level) if isinstance(level, str | bool | None) else float
+    """What can be joined: numbers, dates, or levels that are text, true and false, or numbers."""
+    if column.kind != "level":
+        return column.kind
+    level = column.levels[0]
+    return type(level) if isinstance(level, str | bool) else float
 
 
 def take(x, rows):
@@ -463,6 +483,8 @@ def recode(column, levels, rows, cure=""):
     DataError
         A value is not among `levels`.
     """
+    if column.kind == "date":
+        raise DataError(f"column {column.name!r} holds dates, and the model knows levels of it")
     column = as_levels(column)
     codes = take(column.codes, rows).astype(np.int64)
     if column.levels == levels:

@@ -24,8 +24,8 @@ from lodim.design.response import (
 )
 from lodim.design.rows import read_rows
 from lodim.design.scratch import tiles_for
-from lodim.errors import ArgumentError, DataError, FormulaError
-from lodim.formula.formula import answers, expand, parse, quote
+from lodim.errors import ArgumentError, DataError, DataWarning, FormulaError, warn
+from lodim.formula.formula import answers, expand, parse, quote, written
 from lodim.sources.read import read_source
 
 REAL = (np.float64, np.float32)
@@ -52,7 +52,7 @@ class Design:
     weights, offset : names of columns, where they were given by name
     offset_given : whether an offset was used
     dtype : 'float64' or 'float32', of X
-    left_out : columns that a dot has left out, as they are answers of a model (`.fitted`)
+    left_out : columns that a dot has left out: answers of a model (`.fitted`), names of the rows
     missing : what is done with rows that miss a feature. 'drop': they are left out. 'indicator':
         a number is its training mean, a category a level of its own, and a column says where a
         number that training had gaps in is missing. 'keep': features, and the response where it
@@ -137,9 +137,9 @@ class Design:
             the response stay too.
         reference_levels : bool
             Code factors as R does: by a column for each level but the first, ordered categories by
-            orthogonal polynomials, and either by one for every level in an interaction whose
-            margin, the term without the factor, is not in the formula. Without it ordered
-            categories have a column for each level but the first too, 1 where it is reached.
+            orthogonal polynomials, and either by one for every level if the rest of the term is
+            not part of an earlier term. Without it ordered categories have a column for each level
+            but the first too, 1 where it is reached.
         clusters : str or (N,) array, optional
             Which rows belong together, for covariances that allow for it.
         groups : str or (N,) array, optional
@@ -175,20 +175,26 @@ class Design:
             weights = None  # until the classes are counted
         beside = weights, offset, order, clusters, groups
         hidden = {name for name in beside if isinstance(name, str)}
-        keys, response = expand(parsed, data.names, hidden), _response(chosen)
-        wanted, answer = design_terms.wanted(keys, missing), _answers(response)
-        client = on_workers.client_for(client, source, sample, scratch)
-        drawn = sample, seed
-        read, beside = _reader(data, source, wanted, answer, beside, missing, drawn)
-        rows = read(beside)
-        y, response, family = learn_response(response, family, rows.table)
-        if balanced:
-            weights = class_weights(y, response, rows.rows, len(rows.index))
-            rows = read((weights, *beside[1:]))
-        inputs = rows.inputs
-        parts = on_workers.WorkerParts.of_client(rows.parts, client)
-        inputs.check_classes(family, response)
-        facts = parts.facts(wanted)
+        client, drawn = on_workers.client_for(client, source, sample, scratch), (sample, seed)
+        left_out, found = answers(parsed, data.names), None
+        while found != []:
+            keys, response = expand(parsed, data.names, hidden), _response(chosen)
+            wanted, answer = design_terms.wanted(keys, missing), _answers(response)
+            read, given = _reader(data, source, wanted, answer, beside, missing, drawn)
+            rows = read(given)
+            y, response, coded = learn_response(response, family, rows.table)
+            if balanced:
+                weights = class_weights(y, response, rows.rows, len(rows.index))
+                rows = read((weights, *given[1:]))
+            inputs = rows.inputs
+            parts = on_workers.WorkerParts.of_client(rows.parts, client)
+            inputs.check_classes(coded, response)
+            facts = parts.facts(wanted)
+            # Rows are read again without these columns: they may be all that a row misses.
+            found = design_terms.row_names(keys, facts, written(parsed))
+            _warn_of_row_names(found)
+            hidden |= {one.column.name for one in found}
+            left_out += tuple(one.column.name for one in found)
         fills = gaps.learn_fills(facts.values()) if missing == "indicator" else ()
         terms, named, n_sampled = design_terms.learn(
             keys, parts, facts, fills, missing, reference_levels
@@ -203,7 +209,7 @@ class Design:
         mean, scale, size, flat = materialize.scaling(found, names, standardize)
         design = cls(
             formula=formula,
-            family=family,
+            family=coded,
             response=response,
             terms=terms,
             **named,
@@ -215,7 +221,7 @@ class Design:
             offset=offset if isinstance(offset, str) else None,
             offset_given=offset is not None,
             dtype=str(np.dtype(dtype)),
-            left_out=answers(parsed, data.names),
+            left_out=left_out,
             missing=missing,
             fills=fills,
             n_incomplete=rows.n_incomplete,
@@ -484,6 +490,17 @@ def _reader(data, source, wanted, answers, beside, missing, drawn):
         source = None
     read = read_rows if source is None else first_pass.read
     return lambda given: read(data, wanted, answers, given, missing), beside
+
+
+def _warn_of_row_names(found):
+    """Say which columns a dot leaves out, from the facts of each."""
+    for facts in found:
+        name = quote(facts.column.name)
+        warn(
+            f"{factors.row_names(facts)}. It is left out of '.'; write '. - {name}' to say so, or "
+            f"'. + C({name})' to use its levels",
+            DataWarning,
+        )
 
 
 def _check_arguments(family, dtype, standardize, missing):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from lodim.design import dates
 from lodim.design.column_kernels import read_only
 from lodim.design.columns import as_float, take
 from lodim.design.table import Table
@@ -136,6 +137,8 @@ def _value(node, scope):
 
 def _operand(source, rows):
     """A column in an expression: float64, bool, or the levels themselves as objects."""
+    if source.kind == "date":
+        raise DataError(f"column {source.name!r} holds dates; {dates.advice(source.name)}")
     if source.kind != "level":
         return read_only(as_float(take(source.values, rows)))
     codes = take(source.codes, rows)
@@ -211,8 +214,31 @@ def _call(node, scope):
     if name in patsy_terms.TRANSFORMS:
         data = [_data(arg, scope) for arg in node.args[:n_data]]
         return _transform(name, data, settings, words, scope)
+    if name in language.DATES:
+        return dates.part_of(name, _days(column_name(node.args[0]), scope), *settings, **words)
     values = [_single(arg, scope) for arg in node.args[:n_data]]
     return getattr(np, name.removeprefix("np."))(*values, *settings, **words)
+
+
+def _days(name, scope):
+    """Days since 1970-01-01 of a column of dates, or of text that is all dates, (n,) float64."""
+    source, rows = scope.table.complete(name), scope.table.rows
+    if source.kind == "level":
+        codes = take(source.codes, rows)
+        days, used = np.full(len(source.levels) + 1, np.nan), np.unique(codes[codes >= 0])
+        for k in used:
+            level = source.levels[k]
+            found = dates.parse(level) if isinstance(level, str) else None
+            if found is None:
+                raise DataError(
+                    f"{scope.code} needs dates such as '2024-01-31', and column {name!r} holds "
+                    f"{level!r:.60}"
+                )
+            days[k] = found
+        return days[codes]
+    if source.kind == "number" and scope.table.columns[name].kind == "number":
+        raise DataError(f"{scope.code} needs dates, and column {name!r} holds numbers")
+    return as_float(take(source.values, rows))
 
 
 def _data(node, scope):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from lodim import forms
-from lodim.design import evaluate, numeric_text
+from lodim.design import dates, evaluate, numeric_text
 from lodim.design.column_kernels import ALL
 from lodim.design.columns import Column, as_float, raise_unknown_level, recode, take
 from lodim.design.evaluate import tree
@@ -22,9 +22,9 @@ from lodim.formula.formula import quote
 from lodim.formula.language import column_name, column_nodes, function_name
 
 LISTS = ("levels", "labels", "unseen")  # which are tuples here
+TRUTH = (False, True)  # the levels of a condition
 CURE = "; predict(..., new_levels='missing') takes it as a missing value"
 NO_CURE = "; of a value that is computed none can be taken as missing: make it a column of the data"
-IDENTIFIER = 1000  # levels above which a column that seldom repeats one is taken for a row name
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,16 @@ class Numeric:
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """The levels of a column or of what stands in C().
+    """The levels of a column, of what stands in C(), or of a condition in I().
 
     Two levels make one column of 0 and 1, for the second; more make one column each, not one fewer
     as least squares needs: a penalty then treats all levels alike, and no choice of a reference
     level changes the fit. Where a model asks for a reference level, the first has no column: its
     columns are those of the last levels. With a contrast, row i of ``matrix`` codes level i.
 
-    ``name`` is a column's, or where ``called`` the code, such as ``C(x, Sum)``. ``unseen`` are
-    declared categories without rows: nothing is known of them, and they are taken as missing.
+    ``name`` is a column's, or where ``called`` the code, such as ``C(x, Sum)`` or ``I(x > 0)``,
+    whose levels are False and True. ``unseen`` are declared categories without rows: nothing is
+    known of them, and they are taken as missing.
 
     Where missing values are to be filled (see `Design`): if training had some, ``missing`` labels
     a column of their own, the last one; else ``shares`` (n_levels,) are those of the training rows,
@@ -103,14 +104,20 @@ def learn(key, facts, table, missing, polynomials=False):
         What is done where a feature is missing (see `Design`).
     """
     name, code = key
-    if code is not None and not is_category(code):
+    if code is not None and not (is_category(code) or _is_column_of_bools(code, facts)):
         return learn_expression(code, table)
     source = name if code is None else column_in(code)
+    if code is not None and language.is_condition(tree(code).args[0]):
+        return _categorical(code, code, TRUTH)
     found = facts[key if source is None else source]
+    if found.column.kind == "date":
+        name = found.column.name
+        raise DataError(f"column {name!r} holds dates; {dates.advice(name)}")
     if missing == "keep" and not found.n_known:
         raise_unknown([found.column.name], found.n_missing == found.n)
     if code is not None:
-        return _with_missing(_categorical(code, found), found, missing)
+        coded = _categorical(code, found.column.name, found.used_levels)
+        return _with_missing(coded, found, missing)
     if found.column.kind == "number":
         return Numeric(name)
     n = found.n - found.n_missing if missing == "keep" else found.n
@@ -121,15 +128,35 @@ def learn(key, facts, table, missing, polynomials=False):
 def _of_column(facts, n, polynomials):
     """The levels of a column of n rows."""
     column, levels = facts.column, facts.used_levels
-    if len(levels) > IDENTIFIER and 2 * len(levels) > n:
-        raise DataError(
-            f"column {column.name!r} has {len(levels):,} levels in {n:,} rows, as a name of the "
-            f"rows would; leave it out with '- {quote(column.name)}', or write "
-            f"C({quote(column.name)})"
-        )
     numeric_text.check(column, levels, n)
+    if names_rows(facts):
+        name = quote(column.name)
+        raise DataError(
+            f"{row_names(facts)}; leave it out with '- {name}', or write C({name}) if levels are "
+            "meant"
+        )
     factor = Levels(column.name, False, levels, _shown(levels))
     return _in_order(factor, polynomials) if column.ordered else factor
+
+
+def names_rows(facts):
+    """Whether most rows have a level of their own, which says nothing of any other row.
+
+    Declared categories are meant, and no column of up to 20 levels is an identifier.
+    """
+    column = facts.column
+    if column.kind != "level" or column.declared or len(facts.levels) <= numeric_text.FEW:
+        return False
+    return 2 * np.count_nonzero(facts.counts == 1) > facts.counts.sum()
+
+
+def row_names(facts):
+    """That a column names its rows, in words."""
+    own, n = np.count_nonzero(facts.counts == 1), facts.counts.sum()
+    return (
+        f"column {facts.column.name!r} names the rows: {own:,} of {n:,} rows have a level that no "
+        "other row has"
+    )
 
 
 def learn_expression(code, table):
@@ -146,13 +173,37 @@ def remembers(code):
 
 
 def is_category(code):
-    """Whether a call is a C()."""
-    return function_name(tree(code).func) == "C"
+    """Whether a call is a C(), or a condition in I()."""
+    node = tree(code)
+    return function_name(node.func) == "C" or language.is_condition(node)
+
+
+def _is_column_of_bools(code, facts):
+    """Whether a call is I() of a column of bools."""
+    name = column_in(code) if function_name(tree(code).func) == "I" else None
+    return name is not None and holds_bools(facts[name].column)
+
+
+def holds_bools(column):
+    """Whether the levels of a column are False and True."""
+    return bool(column.levels) and all(isinstance(level, bool) for level in column.levels)
 
 
 def column_in(code):
-    """Name of the column that stands in a C(); None where something is computed."""
+    """Name of the column that stands in a C() or I(); None where something is computed."""
     return column_name(tree(code).args[0])
+
+
+def is_counted(code):
+    """Whether the levels of a call are numbers that must be computed to be known."""
+    computed = is_category(code) and column_in(code) is None
+    return computed and not language.is_condition(tree(code).args[0])
+
+
+def is_computed_condition(factor):
+    """Whether the levels of a factor are False and True of a condition."""
+    called = isinstance(factor, Levels) and factor.called
+    return called and language.is_condition(tree(factor.name).args[0])
 
 
 def labels(factor):
@@ -273,6 +324,10 @@ def _shown(levels):
 def raw_numbers(factor, table):
     """The numbers of a column in all rows of the data, in their own dtype."""
     source = table.complete(factor.name)
+    if source.kind == "date":
+        raise DataError(
+            f"column {source.name!r} held numbers when the model was fitted and now holds dates"
+        )
     if source.kind == "level":
         shown = next((v for v in source.levels if not _is_number(v)), source.levels[0])
         raise DataError(
@@ -289,19 +344,19 @@ def _is_number(value):
     return True
 
 
-def _categorical(code, facts):
-    """C(x), C(x, contrast), C(x, levels=[...])."""
+def _categorical(code, name, used):
+    """C(x), C(x, contrast), C(x, levels=[...]) or I(x > 0); the levels `used` of `name` occur."""
     node = tree(code)
     keywords = {word.arg: word.value for word in node.keywords}
     contrast = node.args[1] if len(node.args) > 1 else keywords.get("contrast")
-    levels = facts.used_levels
+    levels = used
     if "levels" in keywords:
         levels = tuple(ast.literal_eval(keywords["levels"]))
         if len(set(levels)) < len(levels):
             raise DataError(f"{code:.200}: levels= names one level twice")
-        for level in facts.used_levels:
+        for level in used:
             if level not in levels:
-                raise_unknown_level(facts.column.name, level, levels)
+                raise_unknown_level(name, level, levels)
     if contrast is None:
         return Levels(code, True, levels, _shown(levels))
     matrix, suffixes = patsy_terms.contrast(code, contrast, levels)
@@ -332,15 +387,23 @@ def column_with_levels(factor):
 
 def is_read_as_number(factor, name):
     """Whether a factor takes the values of a column as numbers."""
-    return isinstance(factor, Numeric | Expression) and name in needs(factor)
+    computed = isinstance(factor, Numeric | Expression) or is_computed_condition(factor)
+    return computed and name in needs(factor)
 
 
 def _inner(code, node, table):
-    """The column that stands in C(), and which of its rows are meant."""
+    """The column that stands in C() or I(), and which of its rows are meant."""
     name = column_name(node)
     if name is not None:
         return table.columns[name], table.rows
-    return Column(code, "number", evaluate.evaluate(code, node, table)[:, 0]), ALL
+    return as_column(code, node, evaluate.evaluate(code, node, table)[:, 0]), ALL
+
+
+def as_column(code, node, values):
+    """The Column of an expression's values (n,): numbers, or the bools of a condition."""
+    if language.is_condition(node):
+        return Column(code, "level", None, values.astype(np.int8), TRUTH)
+    return Column(code, "number", values)
 
 
 def to_state(factor):
@@ -389,7 +452,7 @@ def _check(factor):
         shown = tuple(map(str, factor.levels))
         if factor.matrix is None and factor.labels not in (shown, shown[1:]):
             raise ValueError(f"{factor.name} has labels {factor.labels}")
-        if factor.called and function_name(tree(factor.name).func) != "C":
+        if factor.called and function_name(tree(factor.name).func) not in ("C", "I"):
             raise ValueError(f"{factor.name} makes no levels")
         shares = forms.optional(forms.real(len(factor.levels), least=0, most=1))
         shares(factor.shares, f"shares of {factor.name}", {})

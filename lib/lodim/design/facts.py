@@ -89,7 +89,8 @@ def _learn(table, name, wanted):
         n_known = int((known if positive is None else known & positive).sum())
         found |= {"n_missing": int((~known).sum()), "n_known": n_known}
         found["n_gaps"] = n_positive - n_known
-    if column.kind == "number" and (name in wanted.summed or name in wanted.ranged):
+    summed = name in wanted.summed or name in wanted.ranged
+    if column.kind in ("number", "date") and summed:
         found["moments"] = _moments(table, column, known)
     if column.kind == "number" and name in wanted.ranged:
         found["extremes"] = _extremes(table, column, found["moments"])

@@ -75,7 +75,8 @@ def _fill(column, value):
         return replace(column, codes=codes, levels=levels)
     if number:
         values = as_float(column.values)
-        return replace(column, kind="number", values=np.where(np.isnan(values), value, values))
+        kind = "number" if column.kind == "empty" else column.kind
+        return replace(column, kind=kind, values=np.where(np.isnan(values), value, values))
     if column.kind == "empty":
         return Column(
             column.name, "level", codes=np.zeros(len(column.values), int), levels=(value,)

@@ -13,6 +13,7 @@ from lodim.design.evaluate import tree
 from lodim.design.table import Table, expand_rows, known_rows, rows_to_learn
 from lodim.engine.blocks import each
 from lodim.errors import DataError
+from lodim.formula.language import column_name, function_name, is_condition, quote, spell
 from lodim.text import first_few
 
 NUMERIC = ("gaussian", "poisson", "gamma")  # families of responses that are numbers
@@ -38,6 +39,14 @@ class Response:
     def key(self):
         """The response as a factor key."""
         return (None, self.name) if self.called else (self.name, None)
+
+    def event(self, level):
+        """A class as an event: "species = cat", or of a condition what is true, "quality >= 7"."""
+        node = tree(self.name) if self.called else None
+        if node is None or not is_condition(node):
+            return f"{self.name} = {level}"
+        inner = spell(node.args[0])
+        return inner if level else f"not ({inner})"
 
     def check(self, family):
         """Raise a ValueError unless the parts fit each other and the family's name."""
@@ -125,6 +134,8 @@ def _row_input(frame, value, what):
         column = columns.read_column(frame, value)
         if column.kind == "level":
             raise DataError(f"{what}: column {value!r} holds {column.levels[:3]}, not numbers")
+        if column.kind == "date" and what != "order":
+            raise DataError(f"{what}: column {value!r} holds dates, not numbers")
         array = columns.as_float(column.values)
     else:
         array = _input_array(frame, value, what)
@@ -419,11 +430,21 @@ def code_response(response, table, family):
 def _source(response, table):
     """The response as a column, and which of its rows are meant."""
     if not response.called:
-        return table.columns[response.name], table.rows
+        source = table.columns[response.name]
+        if source.kind == "date":
+            name = quote(source.name)
+            raise DataError(
+                f"the response {source.name!r} holds dates; days({name}) makes a number of them"
+            )
+        return source, table.rows
+    node = tree(response.name)
+    inner = table.columns.get(column_name(node.args[0]))
+    if function_name(node.func) == "I" and inner is not None and factors.holds_bools(inner):
+        return inner, table.rows
     values = factors.prepare(factors.learn_expression(response.name, table), table)
     if values.shape[1] != 1:
         raise DataError(f"the response {response.name} has {values.shape[1]} columns, not one")
-    return columns.Column(response.name, "number", values[:, 0]), ALL
+    return factors.as_column(response.name, node, values[:, 0]), ALL
 
 
 def _values(source, rows, family):

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from lodim.design import factors, materialize
+from lodim.design import factors, materialize, numeric_text
 from lodim.design import facts as known_facts
 from lodim.design import missing as gaps
 from lodim.design.evaluate import evaluate, tree
@@ -42,6 +42,15 @@ def wanted(keys, missing):
         frozenset(names) if missing == "indicator" else frozenset(alone),
         frozenset(name for code in ranged for name in factors.columns_of((None, code))),
     )
+
+
+def row_names(keys, facts, written):
+    """Facts of the columns of a dot that name the rows; a DataError where numbers are meant."""
+    names = dict.fromkeys(name for term in keys for name, code in term if code is None)
+    found = [facts[n] for n in names if n not in written and factors.names_rows(facts[n])]
+    for one in found:
+        numeric_text.check(one.column, one.used_levels, one.n - one.n_missing)
+    return found
 
 
 def learn(keys, parts, facts, fills, missing, reference_levels):
@@ -86,7 +95,7 @@ def count_passes(keys, missing, numbers):
     """
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code is not None]
-    computed = any(factors.is_category(c) and factors.column_in(c) is None for c in codes)
+    computed = any(map(factors.is_counted, codes))
     remembered = any(not factors.is_category(c) and factors.remembers(c) for c in codes)
     plain = all(len(term) == 1 and term[0][0] in numbers for term in keys)
     moments = not plain or missing == "indicator"
@@ -96,7 +105,7 @@ def count_passes(keys, missing, numbers):
 def _computed_levels(keys, parts, fills):
     """Facts of what is computed in C(), by key."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
-    codes = [c for _, c in every if c and factors.is_category(c) and not factors.column_in(c)]
+    codes = [code for _, code in every if code and factors.is_counted(code)]
     if not codes:
         return {}
     needed = list(dict.fromkeys(n for code in codes for n in factors.columns_of((None, code))))
@@ -139,16 +148,32 @@ def _sample(parts, ends):
 
 
 def _learn_factors(keys, facts, table, missing, reference_levels):
-    learnt, margins = {}, {frozenset(), *map(frozenset, keys)}
+    learnt = {}
     for key in itertools.chain.from_iterable(keys):
         if key not in learnt:
             learnt[key] = factors.learn(key, facts, table, missing, polynomials=reference_levels)
     if not reference_levels:
         return tuple(tuple(learnt[key] for key in term) for term in keys)
+    reduced = _against_reference(keys)
     return tuple(
-        tuple(factors.against_reference(learnt[key], {*term} - {key} in margins) for key in term)
+        tuple(factors.against_reference(learnt[key], key in reduced[term]) for key in term)
         for term in keys
     )
+
+
+def _against_reference(keys):
+    """The factors of each term that R codes against a reference level, a dict of sets by term.
+
+    R sorts the terms by degree. A factor is coded by contrasts if the rest of its term is empty or
+    part of an earlier term; else all levels have columns (Chambers & Hastie 1992, page 38).
+    """
+    reduced, covered = {}, {frozenset()}
+    for term in sorted(keys, key=len):
+        rests = {key: frozenset(term) - {key} for key in term}
+        reduced[term] = {key for key, rest in rests.items() if rest in covered}
+        # No larger part of a term can be the rest of a term that comes later.
+        covered |= {frozenset(term), *rests.values()}
+    return reduced
 
 
 def check_size(widths, keys, n):

@@ -31,7 +31,7 @@ from lodim.export.expression import (
     weighted,
 )
 from lodim.formula import patsy_terms
-from lodim.formula.language import UNARY, column_name, count_data, function_name
+from lodim.formula.language import DATES, UNARY, column_name, count_data, function_name, spell
 
 ARITHMETIC = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floor_divide",
@@ -178,6 +178,8 @@ class Inputs:
         self.refusals.append((condition, words, shown))
 
     def _levels(self, part):
+        if factors.is_computed_condition(part):
+            return self._condition(part)
         source = self._source(part)
         known = self.known.get(factors.column_with_levels(part), (part.levels,))[0]
         on = [i for i, level in enumerate(part.levels) if level in known]
@@ -188,6 +190,16 @@ class Inputs:
             out.append(lookup(source, levels, coded[on], factors.of_missing(part, j)))
         if part.missing is not None:
             out.append(lookup(source, levels, np.zeros(len(on)), 1.0))
+        return out
+
+    def _condition(self, part):
+        """The columns of a condition, each by its values where that is true and where not."""
+        true = _Translation(self).value(tree(part.name).args[0])
+        coded, out = np.eye(len(part.levels)) if part.matrix is None else part.matrix, []
+        for j in range(len(part.labels)):
+            at = factors.level_of(part, j) if part.matrix is None else j
+            yes, no = (constant(coded[part.levels.index(level), at]) for level in (True, False))
+            out.append(Case((true,), (yes,), no))
         return out
 
     def _source(self, part):
@@ -286,6 +298,10 @@ class _Translation:
             return self.value(node.args[0])
         words = {w.arg: ast.literal_eval(w.value) for w in node.keywords}
         settings = [ast.literal_eval(arg) for arg in node.args[count_data(node) :]]
+        if name in DATES:
+            raise ArgumentError(
+                f"{spell(node)} cannot be written out: make it a column of the data first"
+            )
         if name in patsy_terms.TRANSFORMS:
             return self.transformed(name, node, settings, words)
         if name == "np.where":

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lodim.errors import FormulaError
 from lodim.formula import idioms, terms
-from lodim.formula.language import ALLOWED, RESERVED, canonical, functions, quote
+from lodim.formula.language import ALLOWED, DATES, RESERVED, canonical, functions, quote
 from lodim.formula.parser import Joined, Leaf, fail, side, tokens
 from lodim.text import first_few, near_matches
 
@@ -113,8 +113,10 @@ def _responses(text, tree):
             message = "the left side is one column, or a function of columns such as np.log(y)"
             fail(text, part.place, message)
         for name in functions(part.tree) if part.kind == "call" else ():
-            if not name.startswith("np.") and name not in ("I", "Q"):
+            if not name.startswith("np.") and name not in ("I", "Q", *DATES):
                 message = f"{name}() cannot stand on the left side; np. functions, I and Q can"
+                if name == "C":
+                    message += "; for a number as classes give family='multinomial'"
                 fail(text, part.place, message)
         if part.text in responses:
             fail(text, part.place, f"the response {part.text} is there twice")
@@ -169,6 +171,12 @@ def answers(formula, names):
     if all(leaf.kind != "dot" for leaf in _leaves(formula.right)):
         return ()
     return tuple(name for name in names if ANSWERS.match(name))
+
+
+def written(formula):
+    """Names of the columns that are factors of a term by themselves and not by a dot, a set."""
+    columns = (leaf for leaf in _leaves(formula.right) if leaf.kind == "column")
+    return {named.name for leaf in columns for named in leaf.columns}
 
 
 def _leaves(tree):

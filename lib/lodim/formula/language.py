@@ -7,6 +7,7 @@ came with a saved fit or from a web form is safe to evaluate.
 """
 
 import ast
+import datetime
 import keyword
 import math
 import unicodedata
@@ -22,10 +23,12 @@ UNARY = (
 # The one setting that each contrast takes.
 CONTRASTS = {"Treatment": "reference", "Sum": "omit", "Helmert": "", "Diff": "", "Poly": "scores"}
 SPLINES = ("bs", "cr", "cc")
+DATES = ("days", "year", "month", "weekday")
 
 # For each function: fewest and most positional arguments, and the keywords it takes. Positions
 # are counted because numpy's next one is `out`, which would write into the user's data.
-_KNOTS = ("df", "knots", "lower_bound", "upper_bound")
+BOUNDS = ("lower_bound", "upper_bound")
+_KNOTS = ("df", "knots", *BOUNDS)
 FUNCTIONS = {
     **{f"np.{name}": (1, 1, ()) for name in UNARY},
     **{f"np.{name}": (2, 2, ()) for name in ("power", "minimum", "maximum", "arctan2", "hypot")},
@@ -42,11 +45,17 @@ FUNCTIONS = {
     "center": (1, 1, ()),
     "scale": (1, 1, ("center", "rescale", "ddof")),
     "standardize": (1, 1, ("center", "rescale", "ddof")),
+    **{name: (1, 1, ()) for name in DATES},
+    "days": (1, 2, ("origin",)),
 }
-RESERVED = frozenset(name for name in FUNCTIONS if "." not in name) | CONTRASTS.keys() | {"np"}
+# Not the functions of dates, which are common names of columns.
+RESERVED = (
+    frozenset(name for name in FUNCTIONS if "." not in name) - {*DATES} | CONTRASTS.keys() | {"np"}
+)
 ALLOWED = (
     "a formula is made of columns, + - * / : ** and calls of I, Q, C, bs, cr, cc, te, center, "
-    "scale, standardize, and of numpy's elementary functions such as np.log or np.sqrt"
+    "scale, standardize, days, year, month, weekday, and of numpy's elementary functions such as "
+    "np.log or np.sqrt"
 )
 MAX_BASIS = 1_000  # columns that a spline makes
 MAX_TENSOR = 1_600  # columns that te() makes
@@ -160,6 +169,15 @@ def functions(tree):
     return [function_name(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
 
 
+def is_condition(node):
+    """Whether an expression is true or false in each row, as far as its syntax says."""
+    if isinstance(node, ast.Call):
+        return function_name(node.func) == "I" and is_condition(node.args[0])
+    if isinstance(node, ast.UnaryOp | ast.BinOp):
+        return isinstance(node.op, ast.Invert | ast.BitAnd | ast.BitOr)
+    return isinstance(node, ast.Compare)
+
+
 def is_bare(node):
     """Whether a column's name is written without Q('')."""
     return getattr(node, "bare", isinstance(node, ast.Name))
@@ -240,12 +258,32 @@ def check_call(node, outermost=False):
         return
     if name == "te" and any(_name_of(arg) not in SPLINES for arg in node.args):
         raise Refused(node, "te() takes splines, such as te(cr(x, df=3), cr(z, df=3))")
+    if name in DATES:
+        _check_dates(node, name, values)
     n_data = count_data(node)
     for value in values[:n_data]:
         _check_value(value)
+    bounds = [word.value for word in node.keywords if word.arg in BOUNDS]
     for value in values[n_data:]:
-        _check_setting(value)
+        if value in bounds:
+            _check_literal(value)
+        else:
+            _check_setting(value)
     _check_basis(node, name)
+
+
+def _check_dates(node, name, values):
+    """A function of dates takes a column, and days() a day that it counts from."""
+    if column_name(values[0]) is None:
+        raise Refused(values[0], f"{name}() takes a column of dates, such as {name}(date)")
+    if len(values) > 2:
+        raise Refused(node, "days() takes one origin")
+    for value in values[1:]:
+        try:
+            datetime.datetime.strptime(value.value, "%Y-%m-%d")
+        except (AttributeError, TypeError, ValueError):
+            message = "origin= is a day in quotes, such as days(date, origin='2024-01-31')"
+            raise Refused(value, message) from None
 
 
 def _check_basis(node, name):

@@ -237,7 +237,20 @@ class _Reader:
             self.fail(token.place, f"this cannot stand in a formula: {language.ALLOWED}")
         if token.kind == "name" and token.text[0] in idioms.TYPESET:
             self.unreadable(token)
-        self.fail(token.place, f"an operator is missing before {token.text[:40]!r}")
+        self.fail(token.place, f"an operator is missing before {token.text[:40]!r}{self.blanks()}")
+
+    def blanks(self):
+        """What to write if the words around a token are one name with blanks; else nothing."""
+        words = [token.kind in ("name", "number") for token in self.tokens]
+        if not (words[self.at] and self.at and words[self.at - 1]):
+            return ""
+        first = last = self.at
+        while first and words[first - 1]:
+            first -= 1
+        while last + 1 < len(words) and words[last + 1]:
+            last += 1
+        name = self.text[self.tokens[first].place : self.tokens[last].end]
+        return f"; a column whose name has blanks is written Q({name!r:.60})"
 
     def bracketed(self):
         start = self.start

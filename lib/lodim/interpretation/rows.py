@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from lodim.design import columns, factors
+from lodim.design import columns, dates, factors
 from lodim.errors import ArgumentError, DataError
 
 
@@ -18,12 +18,14 @@ class Feature:
     values : (n,) float64, NaN where missing; codes in `levels` where it has some
     levels : None of numbers
     ordered : whether the levels were declared to be in an order
+    dates : whether the values are days since 1970-01-01 of dates
     """
 
     name: str
     values: np.ndarray
     levels: tuple | None = None
     ordered: bool = False
+    dates: bool = False
 
     def take(self, at):
         """The feature of the rows at positions `at`."""
@@ -115,6 +117,8 @@ def _feature(column, design, n):
     """A column as numbers, or as levels where all that takes it takes its levels."""
     if column.kind == "empty":
         return Feature(column.name, np.full(n, np.nan))
+    if column.kind == "date":
+        return Feature(column.name, column.values, dates=True)
     parts = [part for part in itertools.chain(*design.terms) if column.name in factors.needs(part)]
     if column.kind == "number" and any(factors.is_read_as_number(p, column.name) for p in parts):
         return Feature(column.name, columns.as_float(column.values))
@@ -127,6 +131,8 @@ def _feature(column, design, n):
 
 def _column(feature, values):
     """Values of a feature as a column that designs read."""
+    if feature.dates:
+        return dates.to_moments(values)
     if feature.levels is None:
         return np.array(values, float)
     codes = np.where(np.isfinite(values), values, -1).astype(int)
@@ -137,6 +143,8 @@ def _plain(column, n):
     """A column that is never changed."""
     if column.kind == "level":
         return _coded(column.codes, column.levels, column.ordered)
+    if column.kind == "date":
+        return dates.to_moments(column.values)
     return np.full(n, np.nan) if column.kind == "empty" else np.asarray(column.values)
 
 

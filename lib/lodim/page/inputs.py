@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lodim.design import factors
+from lodim.design import dates, factors
 from lodim.design.columns import as_float, as_levels, read_column, read_frame
 
 SPREAD = 2.0  # standard deviations around the mean, where no data say how far a column goes
@@ -17,7 +17,8 @@ class Input:
     """A column of the data.
 
     levels : those of a category, else None; low, high : ends of the range of a number; typical :
-    median of a number, most frequent level; whole : whether a number is whole by its type
+    median of a number, most frequent level; whole : whether a number is whole by its type; dates :
+    whether numbers are days since 1970-01-01 of dates
     """
 
     name: str
@@ -26,6 +27,7 @@ class Input:
     low: float = 0.0
     high: float = 0.0
     whole: bool = False
+    dates: bool = False
 
 
 def columns_of(design):
@@ -43,7 +45,7 @@ def _levels(design):
     """Levels of the columns that are read as such; () where they stand in a function in C()."""
     found = {}
     for part in itertools.chain.from_iterable(design.terms):
-        if isinstance(part, factors.Levels):
+        if isinstance(part, factors.Levels) and not factors.is_computed_condition(part):
             name = factors.column_with_levels(part)
             known = {n: () for n in factors.needs(part)} if name is None else {name: part.levels}
             found = known | found
@@ -51,20 +53,23 @@ def _levels(design):
 
 
 def _from_column(column, known):
+    is_date = column.kind == "date"
     if known is not None or column.kind == "level":
         column = as_levels(column)
         counts = np.bincount(column.codes[column.codes >= 0], minlength=len(column.levels))
         frequent = dict(zip(column.levels, counts, strict=True))
         levels = known or column.levels
-        return Input(column.name, max(levels, key=lambda v: frequent.get(v, 0)), levels)
-    values = as_float(column.values) if column.kind == "number" else np.array([np.nan])
+        typical = max(levels, key=lambda v: frequent.get(v, 0))
+        return Input(column.name, typical, levels, dates=is_date)
+    values = np.array([np.nan]) if column.kind == "empty" else as_float(column.values)
     known = values[np.isfinite(values)]
     if not known.size:
         return Input(column.name, np.nan)
     typical = float(np.median(known))
     if column.whole:
         typical = float(round(typical))
-    return Input(column.name, typical, None, float(known.min()), float(known.max()), column.whole)
+    ends = float(known.min()), float(known.max())
+    return Input(column.name, typical, None, *ends, column.whole, is_date)
 
 
 def from_design(design):
@@ -101,6 +106,9 @@ def grid(column, n=41):
 def rows_at(base, column, values):
     """The rows of a frame repeated for each value, with that in a column; len(values) blocks."""
     repeated = pd.concat([base] * len(values), ignore_index=True)
+    if column.dates:
+        moments = dates.to_moments(np.repeat(np.array(values, float), len(base)))
+        return repeated.assign(**{column.name: moments})
     kind = float if column.levels is None else object
     new = pd.Series(np.repeat(np.array(values, dtype=kind), len(base)), dtype=kind)
     return repeated.assign(**{column.name: new})

@@ -56,7 +56,10 @@ def effects(fit, inputs, data):
     shown = sorted(some, key=lambda name: -widths[name])[:MOST_EFFECTS]
     ends = [f(found[name][1]) for name in shown for f in (np.min, np.max)]
     scale = (min(ends), max(ends)) if ends else None
-    pictures = [_effect_picture(fit, name, *found[name], scale) for name in shown]
+    days = {column.name: ", days since 1970-01-01" for column in inputs if column.dates}
+    pictures = [
+        _effect_picture(fit, name, name + days.get(name, ""), *found[name], scale) for name in shown
+    ]
     return pictures, [column.name for column in inputs if column.name not in shown]
 
 
@@ -70,10 +73,10 @@ def _effect(fit, base, column):
     return values if column.levels is None else [str(v) for v in values], means
 
 
-def _effect_picture(fit, name, values, means, scale):
+def _effect_picture(fit, name, x, values, means, scale):
     several = means.shape[1] > 1
-    x, y = name, "probability" if several else phrases.modelled(fit)
-    x = f"{name} " if name in (y, "class") else name  # a frame has each name once
+    y = "probability" if several else phrases.modelled(fit)
+    x = f"{x} " if x in (y, "class") else x  # a frame has each name once
     frame = pd.DataFrame({x: np.repeat(np.array(values), means.shape[1]), y: means.ravel()})
     if several:
         frame["class"] = np.tile([str(level) for level in fit.levels], len(values))

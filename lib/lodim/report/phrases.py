@@ -1,5 +1,6 @@
 """Words that the reports of all models share."""
 
+from lodim.formula.formula import ANSWERS
 from lodim.report.numbers import significant
 from lodim.text import counted, join_words
 
@@ -11,14 +12,16 @@ def levels(fit, numeric=""):
     if fit.levels is None:
         return numeric
     if len(fit.levels) == 2:
-        return f", probability of {fit.design.response.name} = {fit.levels[1]}"
+        return f", probability of {fit.design.response.event(fit.levels[1])}"
     return f", {len(fit.levels)} classes"
 
 
 def modelled(fit):
-    """Name of the response, or of two classes P(response = second class)."""
-    name = fit.design.response.name
-    return name if fit.levels is None or len(fit.levels) > 2 else f"P({name} = {fit.levels[1]})"
+    """Name of the response; with two classes P(response = second class)."""
+    response = fit.design.response
+    if fit.levels is None or len(fit.levels) > 2:
+        return response.name
+    return f"P({response.event(fit.levels[1])})"
 
 
 def header(fit, *rows):
@@ -60,8 +63,8 @@ def rows(fit, detail=""):
     done = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
     left_out = f" ({done} for missing values)" if done else ""
     constant = f" ({len(d.constant)} constant)" if d.constant else ""
-    answers = f" ({len(d.left_out)} of augment() left out)" if d.left_out else ""
-    features = f"features: {len(d.names)}{constant}{answers}"
+    out = f" ({counted(len(d.left_out), 'column')} left out of '.')" if d.left_out else ""
+    features = f"features: {len(d.names)}{constant}{out}"
     return f"Rows: {fit.n}{left_out}{detail}, {features}{_groups(fit)}"
 
 
@@ -181,7 +184,14 @@ def without_effect(design):
     notes = []
     if design.constant:
         notes.append(f"Constant features without effect: {', '.join(design.constant)}.")
-    if design.left_out:
-        left_out = ", ".join(design.left_out)
-        notes.append(f"Left out of '.', as answers that augment() has added: {left_out}.")
-    return notes
+    return notes + left_out(design)
+
+
+def left_out(design):
+    """The columns that a dot left out, as a list of notes."""
+    added = [name for name in design.left_out if ANSWERS.match(name)]
+    why = {
+        "as answers that augment() has added": added,
+        "as names of the rows": [name for name in design.left_out if name not in added],
+    }
+    return [f"Left out of '.', {what}: {', '.join(names)}." for what, names in why.items() if names]

@@ -18,7 +18,7 @@ def groups_of(data, by, batch):
         column = read_column(frame, by)
     else:
         column = read_column(read_frame({"by": by}), "by")
-        n = len(column.values if column.kind == "number" else column.codes)
+        n = len(column.codes if column.kind == "level" else column.values)
         if n != len(batch.index):
             raise ArgumentError(f"by has {n} entries, the data {len(batch.index)} rows")
     if column.kind == "number":

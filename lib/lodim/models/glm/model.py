@@ -37,7 +37,8 @@ def glm(
     formula : str
         Such as "mpg ~ .", "np.log(price) ~ . - id", "y ~ x1 * x2 + bs(age, df=4)". A factor has a
         column for each level but the first, the reference; C(x, Treatment("b")) names another.
-        In an interaction it has all levels where the margin is not in the formula, as in R.
+        In an interaction it has all levels if the rest of the term is no part of an earlier term,
+        as in R.
         Categories in order (of pandas) have orthogonal polynomials, as R's contr.poly; C(x) forgets
         the order.
     data : frame, or path

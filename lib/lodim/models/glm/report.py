@@ -126,9 +126,7 @@ def _notes(fit):
         more = len(combinations) - len(shown)
         rest = f" and {more} more (fit.aliased)" if more else ""
         notes.append(f"Not estimated, as linear combinations of terms before them: {names}{rest}.")
-    if fit.design.left_out:
-        notes += phrases.without_effect(fit.design)[-1:]
-    return tuple(notes)
+    return (*notes, *phrases.left_out(fit.design))
 
 
 def _doubts(fit):

@@ -87,7 +87,7 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
     estimate = fit.design.response.name
     if fit.levels is not None:
         frame, level = _of_level(fit, frame, level)
-        estimate = f"P({estimate} = {level})"
+        estimate = f"P({fit.design.response.event(level)})"
     elif level is not None:
         raise ArgumentError("level is for classes; this response is numeric")
     if frame["shapley"].isna().any():
@@ -242,7 +242,7 @@ def _one_surface(fit, Z, level):
             raise ArgumentError("level is for classes; this response is numeric")
         return Z[..., 0], points.Key.from_response(name, None, Z[..., 0].ravel(), "weight"), None
     k = among("level", fit.levels[-1] if level is None else level, fit.levels)
-    key = points.Key(f"P({name} = {fit.levels[k]})", None, 0.0, 1.0, "weight")
+    key = points.Key(f"P({fit.design.response.event(fit.levels[k])})", None, 0.0, 1.0, "weight")
     return Z[..., k], key, 0.5
 
 

@@ -1,0 +1,96 @@
+"""Columns that name the rows: left out of a dot with a warning, refused where they are written."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lodim as ld
+from lodim.design.design import Design
+from lodim.errors import DataError, DataWarning
+
+N = 200
+
+
+@pytest.fixture(scope="module")
+def df():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({"a": rng.normal(size=N), "g": rng.choice(list("uvw"), N)})
+    df["id"] = [f"r{i}" for i in range(N)]
+    return df.assign(y=df.a + rng.normal(size=N))
+
+
+def test_a_dot_leaves_out_names_of_rows(df):
+    with pytest.warns(DataWarning, match="'id' names the rows: 200 of 200 rows .* '. - id'"):
+        fit = ld.glm("y ~ .", df)
+    assert fit.design.left_out == ("id",)
+    assert "(1 column left out of '.')" in str(fit)
+    assert "Left out of '.', as names of the rows: id." in str(fit.summary())
+    assert fit.coef().equals(ld.glm("y ~ . - id", df).coef())
+    assert fit.predict(df.drop(columns="id")).notna().all()
+
+
+def test_a_row_that_misses_its_name_alone_stays(df):
+    data = df.assign(id=df.id.where(df.index > 4))
+    with pytest.warns(DataWarning, match="195 of 195 rows"):
+        assert ld.glm("y ~ .", data).n == N
+
+
+@pytest.mark.parametrize("formula", ["y ~ id", "y ~ . + id", "y ~ a:id", "y ~ . - a + Q('id')"])
+def test_names_of_rows_are_refused_where_they_are_written(df, formula):
+    with pytest.raises(DataError, match=r"names the rows: .*'- id', or write C.id. if levels are"):
+        ld.glm(formula, df)
+
+
+def test_levels_that_are_meant_are_taken(df):
+    for formula, data in (("y ~ C(id) + a", df), ("y ~ id + a", df.astype({"id": "category"}))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert len(Design.learn(formula, data)[0].names) == N + 1
+    with pytest.warns(DataWarning, match="names the rows"):
+        design, _ = Design.learn("y ~ . + C(id)", df)
+    assert len(design.names) == 4 + N
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        np.arange(20),  # few
+        np.repeat(np.arange(100), 2)[:-1],  # pairs, one of which is incomplete
+        np.r_[np.arange(99), np.repeat(999, 101)],  # most rows share a level
+        np.repeat(np.arange(40), 5),
+    ],
+)
+def test_ordinary_levels_are_taken_in_silence(levels):
+    levels = np.array([f"r{k}" for k in levels])
+    df = pd.DataFrame({"g": levels, "y": np.random.default_rng(0).normal(size=len(levels))})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Design.learn("y ~ .", df)[0].left_out == ()
+
+
+def test_numbers_and_columns_without_a_dot_are_no_names_of_rows(df):
+    with pytest.raises(DataError, match="was read as text"):
+        Design.learn("y ~ .", df.assign(id=df.a.astype(str)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Design.learn("y ~ . - id", df)
+        Design.learn("y ~ a + np.where(id == 'r3', 1, 0)", df)
+
+
+def test_streamed_data_and_other_calls(df, tmp_path):
+    df.to_csv(tmp_path / "d.csv", index=False)
+    with pytest.warns(DataWarning, match="'id' names the rows"):
+        fit = ld.glm("y ~ .", str(tmp_path / "d.csv"))
+    expected = ld.glm("y ~ a + g", df)
+    np.testing.assert_allclose(fit.coef(), expected.coef(), rtol=1e-9)
+    calls = {"one": (ld.gbmap, {"m": 1, "lambda_": 0.1}), "linear": "glm"}
+    with pytest.warns(DataWarning, match="'id' names the rows"):
+        table = ld.compare("y ~ .", df, calls, folds=2, baselines=False)
+    expected = ld.compare("y ~ . - id", df, calls, folds=2, baselines=False)
+    assert table.tidy()["deviance"].equals(expected.tidy()["deviance"])
+    with pytest.warns(DataWarning, match="'id' names the rows"):
+        ld.cv(ld.gbmap, "y ~ .", df, grid={"lambda_": [0.1]}, m=1, folds=2)
+    fit.save(tmp_path / "fit.lodim")
+    assert ld.load(tmp_path / "fit.lodim").design.left_out == ("id",)
