@@ -1,5 +1,7 @@
 """compare(): the folds, the losses beside loops by hand, what fails, and what is printed."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -149,6 +151,21 @@ def test_a_level_that_training_lacks_is_answered_by_the_null_model_and_counted()
     table = compared("y ~ f", data)
     assert "glm has no answer to 1 row: the null model's stands for it" in repr(table)
     assert table.losses["glm"][7] == table.losses["null"][7]
+
+
+def test_splines_are_learned_within_the_folds():
+    """The fold that holds out the extreme row extrapolates, for all models."""
+    right = "np.log(b + 4) + bs(a, df=4):b"
+    table = compared(f"y ~ {right}", threads=1)
+    assert not table.failed
+    expected = np.empty(N)
+    for k in range(4):
+        train, test = FRAME[k != FOLD], FRAME[k == FOLD]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ld.ExtrapolationWarning)
+            predicted = ld.glm(f"y ~ {right}", train).predict(test)
+        expected[k == FOLD] = (test["y"] - predicted) ** 2
+    np.testing.assert_allclose(table.losses["glm"], expected)
 
 
 def test_rows_that_miss_a_feature_are_compared_too():

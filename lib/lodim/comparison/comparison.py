@@ -102,6 +102,10 @@ def compare(
 
     Notes
     -----
+    Knots of splines, levels, centres, scales and the means that replace missing values are learned
+    within the folds, as by a call with their training rows; from all rows only the classes of the
+    response are known. So `bs()` extrapolates for rows beyond the training range of a fold.
+
     A model that refuses the data, or fails in a fold, is listed with the reason. A row that a model
     has no answer to (such as one with a level that the training rows lack) is answered by the null
     model, and counted.

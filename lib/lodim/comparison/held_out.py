@@ -205,7 +205,6 @@ def _peer(name, task, train, test):
         groups=_of_rows(task.groups, task, train),
         missing="indicator",
     )
-    new = design.apply(rows_of(task.data, task.batch.rows[test]), new_levels="missing")
     n_classes = len(design.levels or ())
     key, _ = row_keys.of_batch(batch, n_classes)
     order = np.argsort(key, kind="stable")  # a forest's draws hang on the places of rows
@@ -213,6 +212,7 @@ def _peer(name, task, train, test):
     weights = None if batch.weights is None else batch.weights[order]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        new = design.apply(rows_of(task.data, task.batch.rows[test]), new_levels="missing")
         out[new.rows] = peers.scores(
             name, X, batch.y[order], weights, tiles.unpack(new.X, new.n), n_classes, task.seed,
             task.threads,

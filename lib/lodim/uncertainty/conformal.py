@@ -117,6 +117,11 @@ def conformal(
     fits k(i) (Romano, Sesia and Candes 2020). A set may be empty: no class is as probable as is
     usual; at a higher level it is not.
 
+    Features are centred and scaled without the rows held out. The knots of splines, the levels of
+    categories, the means of `center()` and `scale()` and those that replace missing values are
+    learned once, from the features of all rows of `data` (with "split" too); the theorems do not
+    count that.
+
     A level above n / (n + 1) rules nothing out: intervals are infinite, with a warning. Where a fit
     has no answer for a row it is infinitely far off.
 
