@@ -148,7 +148,7 @@ def _transform(name, state, data, settings, words):
 
 
 def _b_splines(x, state, include_intercept=False, lower_bound=None, upper_bound=None, **_):
-    """Values of B-splines (n, k), outside of the range learnt those of the end polynomials, as in R.
+    """Values of B-splines (n, k), beyond the range learnt by the end polynomials, as in R.
 
     patsy calls FITPACK for each column, which is slow, and refuses values outside; here that is so
     only where the formula gives the bound.
