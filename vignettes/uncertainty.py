@@ -151,6 +151,17 @@ sets.predict(flowers[100:104])
 sets.plot(data=flowers[100:])
 
 # %% [markdown]
+# The promise is of all rows together: a class that the model seldom predicts may be covered less. With
+# `by="class"` each class is compared with its own held-out rows, and each is covered at the level. A
+# set may be empty; `coverage` and the print give the share of such sets.
+
+# %%
+each = ld.conformal(
+    ld.gbmap, "species ~ sepal_length + sepal_width", flowers[:100], by="class", m=2, lambda_=0.1
+)
+each.coverage(flowers[100:], by="species").round(2)
+
+# %% [markdown]
 # ## What is selected again and again
 #
 # A model that selects features selects others when some rows are others. `ld.stability` fits it to
