@@ -22,7 +22,7 @@
 # | Can the classes be seen apart on one flat picture? | [`melm`](#melm) | the linear view in which they overlap least |
 # | Can it be told from two or three measurements at a time? | [`ripr`](#ripr) | a handful of scatter plots that vote |
 # | There is no response; are there groups? | [`ripr`](#ripr), `"~ ."` | views with clusters, or the answer that there are none |
-# | Which of these is best here, and is it better than a forest? | [`compare`](vignettes/uncertainty) | losses on the same rows held out, and which cannot be told apart |
+# | Which of these is best here, and is it better than a forest? | [`compare`](vignettes/uncertainty) | losses on the same rows held out, and differences from the best with intervals |
 # | Labels are dear; which rows should be labelled next? | [`active`](vignettes/active) | queries by any of the models |
 #
 # | response | `glm` | `gbmap` | `proset` | `costnet` | `melm` | `ripr` |

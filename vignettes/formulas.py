@@ -29,6 +29,7 @@
 # | `y ~ C(code)` | numbers as categories |
 # | `y ~ days(d) + year(d) + month(d) + weekday(d)` | numbers of a column of dates |
 # | `y ~ bs(a, df=4)`, `cr(a, df=4)`, `cc(a, df=4)` | B-splines, natural and cyclic cubic splines; `te(...)` for their tensor products |
+# | `y ~ bs(a, df=4, lower_bound=0, upper_bound=9)` | B-splines with bounds: values outside are refused |
 # | `y ~ center(a) + scale(b)` | `a` less its mean over the training rows; `scale` also divides by the standard deviation (divisor n - 1, as R's `scale`) |
 # | `y ~ standardize(b)` | as `scale`, with divisor n, as patsy's `standardize`; both take `ddof=` |
 # | `` y ~ Q("model year") `` | a column whose name is not a Python name |
@@ -54,6 +55,10 @@
 # them out and answers them by NaN, as `glm` does by default, and R; `ripr` uses them as far as they
 # go. Cross-validation fills with the mean of all rows, of their features alone, and centres and
 # scales within each fold.
+#
+# New rows may lie outside of the range that a spline was fitted to. `bs()` then extrapolates by its
+# end polynomials, as in R, and an `ExtrapolationWarning` names the term; `cr()` extrapolates
+# linearly, and `cc()` continues the cycle.
 #
 # Of a pandas Categorical, a category without rows is known, and a row that has it is answered as
 # one where the column is missing; any other level that training had not is an error, or with

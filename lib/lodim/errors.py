@@ -41,7 +41,7 @@ class DataWarning(UserWarning):
 
 
 class ExtrapolationWarning(UserWarning):
-    """Predictions lie so far beyond the training response that they are not to be trusted."""
+    """Predictions go so far beyond the training data that they are not to be trusted."""
 
 
 def warn_not_converged(message: str) -> None:

@@ -1,5 +1,7 @@
 """compare(): the folds, the losses beside loops by hand, what fails, and what is printed."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -30,7 +32,7 @@ def small_forests(monkeypatch):
 
 
 def compared(formula="y ~ a + b + c", data=FRAME, models=("glm",), **arguments):
-    return ld.compare(formula, data, list(models), **{"folds": FOLD} | arguments)
+    return ld.compare(formula, data, list(models), **{"folds": FOLD, "threads": 1} | arguments)
 
 
 @pytest.mark.long
@@ -98,16 +100,16 @@ def test_a_forest_gives_no_class_a_probability_of_zero(n_classes):
 def test_the_order_of_rows_and_the_kind_of_the_frame_change_nothing():
     polars = pytest.importorskip("polars")
     models = ["glm", "costnet"]
-    frame = ld.compare("y ~ a + b", FRAME, models, folds=3).tidy()
+    frame = ld.compare("y ~ a + b", FRAME, models, folds=3, threads=1).tidy()
     mixed = FRAME.sample(frac=1, random_state=1)
     for data in (mixed, FRAME.to_dict("list"), polars.from_pandas(FRAME)):
-        table = ld.compare("y ~ a + b", data, models, folds=3)
+        table = ld.compare("y ~ a + b", data, models, folds=3, threads=1)
         other = table.tidy()
         assert isinstance(other, pd.DataFrame) != (type(data) is polars.DataFrame)
         got = {name: np.array(other[name].to_list(), float) for name in ("deviance", "p_value")}
         np.testing.assert_allclose(got["deviance"], frame["deviance"], rtol=1e-7)
         np.testing.assert_allclose(got["p_value"], frame["p_value"], atol=0.01)
-    losses = ld.compare("y ~ a + b", mixed, ["glm"], folds=3).losses
+    losses = ld.compare("y ~ a + b", mixed, ["glm"], folds=3, threads=1).losses
     assert losses.index.tolist() == mixed.index.tolist()
 
 
@@ -150,8 +152,26 @@ def test_a_model_that_fails_is_listed_with_its_reason():
 def test_a_level_that_training_lacks_is_answered_by_the_null_model_and_counted():
     data = FRAME.assign(f=np.where(np.arange(N) == 7, "rare", np.where(FRAME["b"] > 0, "u", "v")))
     table = compared("y ~ f", data)
-    assert "glm has no answer to 1 row: the null model's stands for it" in repr(table)
+    text = " ".join(repr(table).split())
+    words = "glm predicts 1 row as NaN, scored by the null model: column 'f' has the level 'rare',"
+    assert f"{words} which is not among those the model knows: 'u', 'v' (fold 4)" in text
+    assert words in " ".join(str(table.summary()).split())
     assert table.losses["glm"][7] == table.losses["null"][7]
+
+
+def test_splines_are_learned_within_the_folds():
+    """The fold that holds out the extreme row extrapolates, for all models."""
+    right = "np.log(b + 4) + bs(a, df=4):b"
+    table = compared(f"y ~ {right}")
+    assert not table.failed
+    expected = np.empty(N)
+    for k in range(4):
+        train, test = FRAME[k != FOLD], FRAME[k == FOLD]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ld.ExtrapolationWarning)
+            predicted = ld.glm(f"y ~ {right}", train).predict(test)
+        expected[k == FOLD] = (test["y"] - predicted) ** 2
+    np.testing.assert_allclose(table.losses["glm"], expected)
 
 
 def test_rows_that_miss_a_feature_are_compared_too():
@@ -238,15 +258,30 @@ def test_calls_that_are_refused():
 def test_what_is_printed():
     table = ld.compare("y ~ a + b + c", FRAME, GLMS, folds=FOLD, baselines=False)
     text = " ".join(repr(table).split())
-    assert "No model can be told apart from the best, all" in text
+    assert "all has the lowest held-out loss. Differences from it, with 95% intervals" in text
+    row = table.tidy().iloc[1]
+    interval = f"({row['conf_low']:.3f} to {row['conf_high']:.3f})"
+    assert f"one: +{row['difference']:.3f} {interval}: no significant difference." in text
     assert "compare(\"y ~ a + b + c\", data=df, models={'all': ..., 'one': ...}, folds=...," in text
     clear = FRAME.assign(y=FRAME["a"] * 5 + FRAME["b"])
     table = ld.compare("y ~ a + b", clear, GLMS, folds=FOLD, baselines=False)
-    assert "all has the least held-out deviance, and all others are worse" in " ".join(
-        repr(table).split()
-    )
-    assert table.not_told_apart == ["all"]
+    text = " ".join(repr(table).split())
+    assert "): significantly worse." in text and "no significant" not in text
+    assert table.not_significantly_worse == ["all"]
     assert str(table.summary()) and table.summary().as_latex() and table._repr_html_()
+
+
+def test_a_difference_that_rounding_leaves_is_a_tie():
+    """Of two fits to features in other units neither is better, whatever the units of y are."""
+    data = FRAME.assign(y=1e6 * FRAME["y"])
+    models = {
+        "one": lambda _, df: ld.glm("y ~ a + b", df),
+        "other": lambda _, df: ld.glm("y ~ I(a + 0.3 * b) + b", df),
+    }
+    table = ld.compare("y ~ a + b", data, models, folds=FOLD, baselines=False)
+    frame = table.tidy()
+    assert frame["difference"].iloc[1] > 0.0 and frame["p_value"].tolist() == [1.0, 1.0]
+    assert f"{frame['model'].iloc[1]}: equal (difference below 1e-06 of the loss)." in repr(table)
 
 
 def test_without_scikit_learn(monkeypatch):

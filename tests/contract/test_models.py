@@ -312,6 +312,29 @@ def test_save_and_load(model, kind, tmp_path):
     assert path.stat().st_size < 200_000
 
 
+SLOW = {ld.melm, ld.proset}  # with settings left open
+
+
+@pytest.mark.parametrize(
+    "model",
+    [pytest.param(m, marks=[pytest.mark.long] if m in SLOW else []) for m in MODELS],
+    ids=lambda m: m.__name__,
+)
+@pytest.mark.filterwarnings("ignore::lodim.ConvergenceWarning")
+def test_what_chooses_its_settings_is_saved_and_loaded(model, tmp_path):
+    kind = contract_of(model).kinds[0]
+    df, open_, path = frame_of(model, kind), contract_of(model).open, tmp_path / "file"
+    all_rows = ld.conformal(model, FORMULA, df, folds=2, **open_)
+    half = ld.conformal(model, FORMULA, df, method="split", **open_)
+    for name, result in {"cv+": all_rows, "split": half, "fit": all_rows.fit}.items():
+        result.save(path)
+        back = ld.load(path)
+        assert str(back) == str(result) and str(back.summary()) == str(result.summary()), name
+        pd.testing.assert_frame_equal(
+            pd.DataFrame(back.predict(df)), pd.DataFrame(result.predict(df))
+        )
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "model, kind",

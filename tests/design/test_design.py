@@ -19,7 +19,14 @@ from lodim.design.design import Design
 from lodim.design.response import RowInputs
 from lodim.design.terms import check_size
 from lodim.engine import tiles
-from lodim.errors import ArgumentError, DataError, FormulaError, LodimError, MissingExtraError
+from lodim.errors import (
+    ArgumentError,
+    DataError,
+    ExtrapolationWarning,
+    FormulaError,
+    LodimError,
+    MissingExtraError,
+)
 from lodim.formula.formula import quote
 from lodim.models.glm.model import glm
 
@@ -374,14 +381,15 @@ def test_names_that_are_not_text_or_not_unique():
 
 
 def test_new_data(frame):
-    design = Design.learn("y ~ x + g + bs(w, df=4) + I(~b)", frame)[0]
+    spline = "bs(w, df=4, lower_bound=-9, upper_bound=8)"
+    design = Design.learn(f"y ~ x + g + {spline} + I(~b)", frame)[0]
     good = {"x": [1.5], "g": ["a"], "w": [0.5], "b": [True]}
     assert design.apply(good).n == 1
     for change, said in [
         ({"g": ["q"]}, "column 'g' has the level 'q'.*'a', 'b', 'c'"),
         ({"x": ["q"]}, "column 'x' held numbers.*'q'"),
         ({"x": [np.inf]}, "column 'x' is infinite in row 0"),
-        ({"w": [9.0]}, "outside of the range"),
+        ({"w": [8.1]}, "outside of lower_bound= and upper_bound= of bs"),
         ({"b": [0.5]}, "not true or false"),
     ]:
         with pytest.raises(LodimError, match=said):
@@ -727,5 +735,37 @@ def test_rows_of_weight_zero_may_lie_outside_of_what_splines_have_learnt():
     inputs = RowInputs.read(frame, "w", None)
     part = design.batch_of(frame, inputs, True, design.known_levels("error"), part=True)
     np.testing.assert_array_equal(part.X, batch.X)
-    with pytest.raises(DataError, match="outside of the range"):
+    with pytest.warns(ExtrapolationWarning, match=r"bs\(x, df=5\)"):
         design.apply(data, response=True)
+
+
+@pytest.mark.parametrize("degree", [0, 1, 3, 5])
+def test_b_splines_go_on_outside_by_their_end_polynomials(degree):
+    """As R's bs(): the values are those of the polynomials through points of the end pieces."""
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame({"x": rng.normal(size=200), "y": rng.normal(size=200)})
+    low, high = data["x"].min(), data["x"].max()
+    design = Design.learn(f"y ~ bs(x, df=6, degree={degree})", data, standardize=False)[0]
+
+    def values(x):
+        batch = design.apply({"x": x})
+        return tiles.unpack(batch.X, batch.n)
+
+    with pytest.warns(ExtrapolationWarning, match=f"outside of {low:.6g} to {high:.6g}"):
+        outside = values([low - 2.0, high + 3.0])
+    for end, step, at, found in ((low, 0.01, -2.0, outside[0]), (high, -0.01, 3.0, outside[1])):
+        points = end + step * np.arange(degree + 1)
+        coefs = np.polyfit(points - end, values(points), degree)
+        expected = (coefs * at ** np.arange(degree, -1, -1.0)[:, None]).sum(axis=0)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("end", [0.0, 1.0])
+def test_b_splines_of_values_tied_at_an_end_are_continuous_there(end):
+    """Quantile knots then lie at the end itself."""
+    x = np.append(np.linspace(0, 1, 11), np.full(10, end))
+    design = Design.learn("y ~ bs(x, df=6)", {"x": x, "y": x}, standardize=False)[0]
+    inward = 1e-9 if end == 0.0 else -1e-9
+    batch = design.apply({"x": [end, end + inward]})
+    at, near = tiles.unpack(batch.X, batch.n)
+    np.testing.assert_allclose(at, near, atol=1e-7)

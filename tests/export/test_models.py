@@ -164,10 +164,12 @@ def test_declared_categories_without_rows_are_missing(cars):
     "right, value",
     [
         ("weight", np.inf), ("weight", 1e200), ("np.log(weight)", 0.0), ("np.log(weight)", -1.0),
-        ("bs(weight, df=4)", 1e6), ("I(1 / (weight - 2000.5))", 2000.5),
+        ("bs(weight, df=4, upper_bound=6e3)", 6001.0), ("bs(weight, df=4)", 1e150),
+        ("I(1 / (weight - 2000.5))", 2000.5),
         ("np.exp(weight / 5e3)", 1e9), ("C(np.round(weight, -3))", 9e3),
     ],
 )  # fmt: skip
+@pytest.mark.filterwarnings("ignore::lodim.ExtrapolationWarning")
 def test_what_predict_refuses(cars, right, value):
     fit = ld.glm(f"mpg ~ {right}", data=cars, missing="indicator")
     new = cars.head(3).copy()

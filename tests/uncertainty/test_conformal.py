@@ -133,6 +133,94 @@ def test_sets_are_their_definition(response):
     assert shown[".set"].tolist() == words
 
 
+@pytest.mark.parametrize("method", ["cv+", "split"])
+def test_sets_by_class_compare_with_held_out_rows_of_the_class(method, tmp_path):
+    df, new = frame(), frame(9, seed=1)
+    found = ld.conformal(ld.glm, "k3 ~ a + b", df, method=method, level=0.7, by="class")
+    held, levels = found.held_out, list(found.fit.levels)
+    new_p = np.array([fit.predict(new, "prob").to_numpy() for fit in found.fits])
+    expected = np.empty((9, 3), bool)
+    for c in range(3):
+        fold, score = held.fold[held.of_class == c], held.score[held.of_class == c]
+        below = score[:, None] < 1.0 - new_p[fold, :, c]
+        expected[:, c] = below.sum(axis=0) < 0.7 * (len(score) + 1)
+    shown = found.predict(new)
+    np.testing.assert_array_equal(shown[levels].to_numpy(bool), expected)
+    assert "of the new rows of each class" in " ".join(str(found).split())
+    assert found.tidy()["class"].tolist() == levels * 4
+    found.save(tmp_path / "file")
+    again = ld.load(tmp_path / "file")
+    pd.testing.assert_frame_equal(again.predict(new), shown)
+    assert str(again) == str(found)
+
+
+def test_sets_by_class_cover_each_class():
+    """Of a rare class that the model seldom predicts; without by="class" it is covered too seldom.
+
+    900 new rows: about 90 of the rare class, whose coverage has a standard error of about 0.04.
+    """
+    rng = np.random.default_rng(2)
+
+    def sample(n):
+        k = np.where(rng.random(n) < 0.1, "rare", "usual")
+        return pd.DataFrame({"a": rng.normal(size=n) + (k == "rare"), "k": k})
+
+    df, new = sample(600), sample(900)
+    rare = {}
+    for by in (None, "class"):
+        found = ld.conformal(ld.glm, "k ~ a", df, level=0.8, by=by)
+        rare[by] = found.coverage(new, by="k").set_index("k")["coverage"]["rare"]
+    assert rare["class"] > 0.68 and rare[None] < 0.3
+
+
+def test_a_class_with_too_few_rows_is_in_every_set():
+    df = frame().assign(k3=lambda d: d["k3"].where(np.arange(N) > 4, "few"))
+    found = ld.conformal(ld.glm, "k3 ~ a", df, by="class", level=0.9)
+    words = (
+        "class 'few' nowhere out: it needs more rows held out than 5, whose highest level is 0.8"
+    )
+    with pytest.warns(ld.DataWarning, match=words):
+        assert found.predict(frame(5, seed=1))["few"].all()
+
+
+def test_empty_sets_are_counted():
+    df, new = frame(200), frame(50, seed=1)
+    found = ld.conformal(ld.glm, "k ~ a", df, level=0.5)
+    shown = found.predict(new)
+    empty = (shown[".set"] == "{}").mean()
+    assert empty > 0.0 and found.coverage(new)["empty"][0] == pytest.approx(empty)
+    assert "Empty sets" in str(found) and "%" in str(found)
+    assert found.tidy()["empty"].iloc[0] > found.tidy()["empty"].iloc[-1]
+
+
+@pytest.mark.parametrize(
+    "model, formula, how",
+    [
+        (ld.glm, "y ~ a + g", {}),
+        (ld.glm, "k3 ~ a + b", {}),
+        (ld.glm, "k3 ~ a + b", {"by": "class"}),
+        (ld.gbmap, "y ~ a + g", {"method": "split"}),
+    ],
+)
+def test_coverage_on_the_rows_that_were_held_out_warns(model, formula, how, tmp_path):
+    df, new = frame(200), frame(200, seed=1)
+    found = ld.conformal(model, formula, df, **cheap(model) | how)
+    found.save(tmp_path / "file")
+    for one in (found, ld.load(tmp_path / "file")):
+        share = "(50|51)%" if "method" in how else "100%"
+        with pytest.warns(ld.DataWarning, match=f"{share} of the rows are rows that this was made"):
+            one.coverage(df)
+        with pytest.warns(ld.DataWarning, match="of the rows are rows that this was made"):
+            one.coverage(pd.concat([df[:100], new]))
+        one.coverage(new)
+
+
+def test_rows_that_repeat_are_not_taken_for_training_rows():
+    rng = np.random.default_rng(0)
+    df, new = (pd.DataFrame(rng.integers(0, 3, (200, 2)), columns=["a", "y"]) for _ in range(2))
+    assert ld.conformal(ld.glm, "y ~ a", df).coverage(new)["n"][0] == 200
+
+
 def test_adaptive_scores_by_hand():
     p = np.array([[0.5, 0.2, 0.3], [0.4, 0.4, 0.2]])
     expected = [[0.25, 0.9, 0.65], [0.4, 0.4, 1.0]]
@@ -514,6 +602,8 @@ def test_plots(axes):
         ({"method": "jackknife+", "folds": 3}, "leaves out one"),
         ({"method": "split", "folds": np.zeros(N)}, "must be a number"),
         ({"reselect": 1}, "reselect must be True or False"),
+        ({"by": "class"}, "by='class' needs a response with classes"),
+        ({"by": "g"}, "by must be"),
         ({"seed": -1}, "seed must be"),
         ({"lambda_": 1}, "glm has no argument 'lambda_'"),
     ],
@@ -530,6 +620,8 @@ def test_what_else_is_refused():
         ld.conformal(ld.ripr, "~ a + b", df)
     with pytest.raises(ld.ArgumentError, match="score must be one of lac, aps"):
         ld.conformal(ld.glm, "k ~ a", df, score="absolute")
+    with pytest.raises(ld.ArgumentError, match="leave groups out"):
+        ld.conformal(ld.glm, "k ~ a", df, by="class", groups="u")
     with pytest.raises(ld.ArgumentError, match="must be a model function"):
         ld.conformal("glm", "y ~ a", df)
     found = ld.conformal(ld.glm, "y ~ a", df)

@@ -29,6 +29,18 @@ def frame(n=N, p=6):
     return df
 
 
+def test_what_to_do_where_nothing_is_selected_is_said():
+    found = ld.stability(ld.costnet, "y ~ a + b", frame(), n=2, lambda_=50.0, threads=1)
+    assert found.stable == [] and found.n_selected == 0.0
+    for text in (str(found), str(found.summary())):
+        text = " ".join(text.split())
+        assert "No fit to a half selects any of 2 terms" in text and "smaller penalty" in text
+    df = frame().assign(y=lambda d: np.random.default_rng(1).normal(size=len(d)))
+    found = ld.stability(ld.costnet, "y ~ a + b", df, n=10, lambda_=0.1, threads=1)
+    assert found.stable == [] and found.n_selected > 0.0
+    assert "No term is stable: the largest share is" in " ".join(str(found).split())
+
+
 @pytest.mark.parametrize("model", CHEAP, ids=lambda m: m.__name__)
 def test_shares_are_of_fits_to_halves(model):
     df, n = frame(), 3

@@ -61,7 +61,8 @@ class Record:
     reason : why it has failed, else empty
     needs : a dict of COUNTS and "part" (the noun) for each fold
     seconds : of the fits of the folds
-    unanswered : rows that it has no answer to; those have the scores of the null model
+    unanswered : rows that it predicts as NaN; those have the scores of the null model
+    why : reasons for these, each with its fold
     not_converged : fits of folds
     """
 
@@ -70,6 +71,7 @@ class Record:
     needs: list = field(default_factory=list)
     seconds: float = 0.0
     unanswered: int = 0
+    why: list = field(default_factory=list)
     not_converged: int = 0
 
 
@@ -91,17 +93,20 @@ def fit_all(candidate, task):
 
 def _record(candidate, task, n_folds, bar):
     scores, needs = np.empty((task.batch.n, task.n_scores)), []
-    start, unanswered, failed_to_converge = time.perf_counter(), 0, 0
+    start, unanswered, why, failed_to_converge = time.perf_counter(), 0, [], 0
     for k in range(n_folds):
         train, test = np.flatnonzero(task.fold != k), np.flatnonzero(task.fold == k)
         try:
-            found, need, converged = _part(candidate, task, train, test)
+            found, need, converged, strict = _part(candidate, task, train, test)
         except Exception as error:  # of any model: it is listed with its reason
             bar.update(n_folds - k)
             return Record(reason=_reason(error, k, n_folds))
         known = ~np.isnan(found).any(axis=1)
         scores[test] = np.where(known[:, None], found, _null(task, train))
-        unanswered += int((~known).sum())
+        if not known.all():
+            unanswered += int((~known).sum())
+            reason = _why_unanswered(strict, rows_of(task.data, task.batch.rows[test[~known]]))
+            why.append(f"{reason} (fold {k + 1})")
         failed_to_converge += not converged
         needs.append(need)
         bar.update(1)
@@ -110,7 +115,7 @@ def _record(candidate, task, n_folds, bar):
             reason="an observed class has a probability of zero: its deviance is infinite"
         )
     seconds = (time.perf_counter() - start) / n_folds
-    return Record(scores, "", needs, seconds, unanswered, failed_to_converge)
+    return Record(scores, "", needs, seconds, unanswered, why, failed_to_converge)
 
 
 def _reason(error, k, n_folds):
@@ -119,15 +124,29 @@ def _reason(error, k, n_folds):
     return f"{own}{text}" + (f" (fold {k + 1} of {n_folds})" if k else "")
 
 
+def _why_unanswered(strict, data):
+    """Why rows have no prediction, in words: what a call that refuses new levels says of them."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            strict(data)
+    except LodimError as error:
+        return str(error).split(";")[0]
+    return "features are missing, or have values that the training rows cannot estimate"
+
+
 def _part(candidate, task, train, test):
-    """Scores (m, K) of the rows held out, what the fit needs, and whether it has converged."""
+    """Scores (m, K) of the rows held out, what the fit needs, whether it has converged.
+
+    And the function of a frame that refuses levels which the training rows lack.
+    """
     if candidate.kind == "null":
         null = np.repeat(_null(task, train), len(test), axis=0)
-        return null, {"features": 0}, True
+        return null, {"features": 0}, True, None
     if candidate.kind == "peer":
         return _peer(candidate.label, task, train, test)
     fit = _fit(candidate, task, train)
-    return _answers(fit, task, test), fit._complexity(), fit.converged
+    return _answers(fit, task, test), fit._complexity(), fit.converged, fit.predict
 
 
 def null_scores(task):
@@ -205,7 +224,6 @@ def _peer(name, task, train, test):
         groups=_of_rows(task.groups, task, train),
         missing="indicator",
     )
-    new = design.apply(rows_of(task.data, task.batch.rows[test]), new_levels="missing")
     n_classes = len(design.levels or ())
     key, _ = row_keys.of_batch(batch, n_classes)
     order = np.argsort(key, kind="stable")  # a forest's draws hang on the places of rows
@@ -213,11 +231,12 @@ def _peer(name, task, train, test):
     weights = None if batch.weights is None else batch.weights[order]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        new = design.apply(rows_of(task.data, task.batch.rows[test]), new_levels="missing")
         out[new.rows] = peers.scores(
             name, X, batch.y[order], weights, tiles.unpack(new.X, new.n), n_classes, task.seed,
             task.threads,
         )  # fmt: skip
-    return out, {}, True
+    return out, {}, True, design.apply
 
 
 def _check_classes(task):

@@ -1,4 +1,4 @@
-"""Held-out losses of several models on the same rows: means, standard errors, and who is best.
+"""Held-out losses of several models on the same rows: means, standard errors, and differences.
 
 Rows (or groups of rows) are the units of chance. The folds' training rows overlap, so means of
 folds are not independent, and the usual variance is too small: it is multiplied by
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-LEVEL = 0.05  # of what is told apart
+LEVEL = 0.05  # of significance, of all pairs of models together
+TIE = 1e-6  # of the larger of two mean losses: a difference that optimizers leave
 DRAWS = 20_000  # of the joint distribution of all differences
 EQUAL = 1e-9  # of the losses' size: a difference that is rounding
 ROUNDING = 1e-6  # of the errors of two means: that of their difference is rounding
@@ -109,13 +110,13 @@ def _shares_below(values, weight, at):
 
 
 def confidence_set(mean, covariance, degrees, seed=0):
-    """Of each model, the level at which it is told apart from the best, (q,): its p-value.
+    """Return the p-value of each model, (q,): of being as good as the best.
 
     The model confidence set (Hansen, Lunde and Nason 2011, Sect. 3.1): of the models left, all
     pairs are compared, and the largest of the t statistics is judged by its distribution if all
     were equal, drawn with the correlations that the losses have. Where it is too large the model
     that is farthest behind another one goes. All models that are as good as the best are left
-    together with a probability of at least 1 - p. The best one has 1.
+    together with a probability of at least 1 - p. The best one has 1. Ties have a statistic of 0.
 
     Parameters
     ----------
@@ -131,7 +132,7 @@ def confidence_set(mean, covariance, degrees, seed=0):
     draws = joint_draws(covariance, degrees, seed)
     left, p, last = list(range(len(mean))), np.ones(len(mean)), 0.0
     while len(left) > 1:
-        gap = np.array([[ratio(mean[i] - mean[j], spread[i, j]) for j in left] for i in left])
+        gap = np.array([[_t(mean[i], mean[j], spread[i, j]) for j in left] for i in left])
         behind = gap.max(axis=1)
         worst = int(np.argmax(behind))
         last = max(last, float(np.mean(_largest(draws, spread, left) >= behind[worst])))
@@ -166,11 +167,16 @@ def pair_errors(covariance, mean):
     return np.where(known, errors, 0.0)
 
 
-def ratio(difference, error):
-    """A difference in standard errors: of no error zero if it is none, else without bound."""
-    if error > 0:
-        return difference / error
-    return 0.0 if abs(difference) < 1e-12 else np.sign(difference) * np.inf
+def tied(mean, other):
+    """Whether two mean losses differ by no more than rounding and the optimizers leave."""
+    return np.abs(mean - other) <= TIE * np.maximum(np.abs(mean), np.abs(other))
+
+
+def _t(mean, other, error):
+    """The t statistic of a difference: zero of a tie, without bound where there is no error."""
+    if tied(mean, other):
+        return 0.0
+    return (mean - other) / error if error > 0 else np.sign(mean - other) * np.inf
 
 
 def joint_draws(covariance, degrees, seed):

@@ -16,14 +16,17 @@ LONGEST = 36  # characters of a label
 def differences(comparison, ax=None):
     """Differences of the held-out deviance to the best, with an interval each, the best on top.
 
-    A difference so large that the others could not be told apart on its scale is written.
+    A difference so large that the others would coincide on its scale is written.
     """
     frame = comparison.tidy().dropna(subset=["deviance"])
     ax = ensure_axes(ax, (7.0, max(2.2, 0.42 * len(frame) + 1.3)))
     center, high = frame["difference"].to_numpy(), frame["conf_high"].to_numpy()
     y, near, half = np.arange(len(frame))[::-1], _near(center, high), high - center
-    apart = ~frame["model"].isin(comparison.not_told_apart).to_numpy()
-    for on, color, label in ((~apart, BLUE, "not told apart"), (apart, GREY, "worse")):
+    apart = ~frame["model"].isin(comparison.not_significantly_worse).to_numpy()
+    for on, color, label in (
+        (~apart, BLUE, "no significant difference"),
+        (apart, GREY, "significantly worse"),
+    ):
         at = on & near
         style = {"fmt": "o", "ms": 6, "lw": 1.2, "capsize": 3, "color": color}
         if at.any():

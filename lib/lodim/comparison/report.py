@@ -4,15 +4,16 @@ import numpy as np
 import pandas as pd
 
 from lodim.comparison import peers
-from lodim.comparison.inference import LEVEL
+from lodim.comparison.inference import LEVEL, TIE, tied
 from lodim.report import phrases
 from lodim.report.numbers import significant
 from lodim.report.tables import Report, Table, listing
-from lodim.text import counted, join_words
+from lodim.text import counted, first_names, join_words
 
+SHOWN_REASONS = 2  # why a model does not predict some rows
 LONG = 60  # characters of an argument that a printed call shows
 SHOWN = {  # columns of tidy() in the short print, and their heads
-    "deviance": "Dev.", "deviance_se": "SE", "difference": "Diff.", "difference_se": "SE ",
+    "deviance": "Loss", "deviance_se": "SE", "difference": "Diff.", "difference_se": "SE(diff)",
     "accuracy": "Acc.", "auc": "AUC", "features": "Feat.",
 }  # fmt: skip
 
@@ -36,8 +37,8 @@ def listing_of(comparison):
 
 
 def _formats(table):
-    losses = f".{_decimals(table['Dev.'].min())}f"
-    digits = dict.fromkeys(("Dev.", "SE", "Diff.", "SE "), losses)
+    losses = f".{_decimals(table['Loss'].min())}f"
+    digits = dict.fromkeys(("Loss", "SE", "Diff.", "SE(diff)"), losses)
     digits |= {"Acc.": ".3f", "AUC": ".3f", "R2": ".3f", "Feat.": _mean_count,
               "Parts": str, "Price": _mean_count, "Sec.": _seconds}  # fmt: skip
     return {name: f for name, f in digits.items() if name in table}
@@ -68,7 +69,7 @@ def summary(comparison):
         ("Call", comparison.call),
     )
     notes = (
-        sentence(comparison),
+        *conclusions(comparison),
         f"Variances are multiplied by {comparison._rows.inflation:.3g} for the training rows that "
         "folds share (Nadeau and Bengio 2003). p: the model confidence set (Hansen, Lunde and "
         "Nason 2011), which compares all pairs at once.",
@@ -78,18 +79,28 @@ def summary(comparison):
     return Report("Comparison of Models on Held-out Rows", header, tables, notes)
 
 
-def sentence(comparison):
-    """Which models cannot be told apart from the best, in one sentence."""
-    best, *others = comparison.not_told_apart
-    known = len(comparison._known)
-    of = f"at {100 * LEVEL:.0f} %, all pairs of models allowed for"
-    if known == 1:
-        return f"{best} alone could be fitted."
+def conclusions(comparison):
+    """The best model, and the difference of each other one with its interval, in sentences."""
+    frame = comparison._frame.dropna(subset=["deviance"])
+    best, *others = frame.to_dict("records")
     if not others:
-        return f"{best} has the least held-out deviance, and all others are worse ({of})."
-    if len(others) == known - 1:
-        return f"No model can be told apart from the best, {best} ({of})."
-    return f"{join_words(others)} cannot be told apart from the best, {best} ({of})."
+        return [f"{best['model']} alone could be fitted."]
+    share = f"{100 * (1 - LEVEL):.0f}%"
+    first = (
+        f"{best['model']} has the lowest held-out loss. Differences from it, with {share} "
+        "intervals that hold for all pairs of models together:"
+    )
+    digits = f".{_decimals(best['deviance'])}f"
+    return [first, *(_difference(one, best, digits) for one in others)]
+
+
+def _difference(one, best, digits):
+    """How much larger the loss of one model is than that of the best, in words."""
+    if tied(one["deviance"], best["deviance"]):
+        return f"{one['model']}: equal (difference below {TIE:g} of the loss)."
+    size, low, high = (format(one[k], digits) for k in ("difference", "conf_low", "conf_high"))
+    verdict = "no significant difference" if one["p_value"] > LEVEL else "significantly worse"
+    return f"{one['model']}: +{size} ({low} to {high}): {verdict}."
 
 
 def _lines(comparison):
@@ -98,7 +109,7 @@ def _lines(comparison):
     return [
         f"Rows: {task.batch.n_positive}{dropped}, held out in {_n_folds(task)} folds"
         f"{_of_groups(task)}; loss: {task.family.loss}",
-        sentence(comparison),
+        *conclusions(comparison),
         *_failures(comparison),
         *_remarks(comparison),
     ]
@@ -128,8 +139,8 @@ def _remarks(comparison):
         found.append(f"without {join_words(peers.PEERS)}: scikit-learn is not installed")
     for label, record in comparison._records.items():
         if record.unanswered:
-            rows = counted(record.unanswered, "row")
-            found.append(f"{label} has no answer to {rows}: the null model's stands for it")
+            rows, why = counted(record.unanswered, "row"), first_names(record.why, SHOWN_REASONS)
+            found.append(f"{label} predicts {rows} as NaN, scored by the null model: {why}")
         if record.not_converged:
             fits = counted(record.not_converged, "fit")
             found.append(f"{label}: {fits} of {_n_folds(comparison._task)} did not converge")

@@ -15,7 +15,7 @@ from lodim.design import dates
 from lodim.design.column_kernels import read_only
 from lodim.design.columns import as_float, take
 from lodim.design.table import Table
-from lodim.errors import DataError, FormulaError, LodimError
+from lodim.errors import DataError, ExtrapolationWarning, FormulaError, LodimError, warn
 from lodim.formula import language, patsy_terms
 from lodim.formula.language import (
     Refused,
@@ -253,6 +253,7 @@ def _data(node, scope):
 
 def _transform(name, data, settings, words, scope):
     """A spline or a standardization: learnt first where asked, then applied."""
+    values = None
     try:
         if scope.learning:
             state = patsy_terms.learn(name, data, settings, words, scope.table.positive_weight)
@@ -262,14 +263,29 @@ def _transform(name, data, settings, words, scope):
         if known == name:
             if name == "bs" and scope.table.positive_weight is not None:
                 data = [patsy_terms.within(state, data[0], scope.table.positive_weight)]
-            return patsy_terms.apply(name, state, data, settings, words)
+            values = patsy_terms.apply(name, state, data, settings, words)
     except NotImplementedError:
         raise DataError(
-            f"{scope.code}: a value lies outside of the range that bs() has learnt; set "
-            "lower_bound= and upper_bound=, or use cr(), which goes on in a straight line"
+            f"{scope.code}: a value lies outside of lower_bound= and upper_bound= of bs(): set "
+            "wider bounds, or none, so that the spline extrapolates"
         ) from None
     except IndexError:
         pass
     except Exception as error:
         raise DataError(f"{scope.code}: {name}() cannot be made of this: {error}") from None
-    raise FormulaError(f"{scope.code}: {name}() cannot stand here")
+    if values is None:
+        raise FormulaError(f"{scope.code}: {name}() cannot stand here")
+    if name == "bs":
+        _warn_extrapolated(state, data[0], scope)
+    return values
+
+
+def _warn_extrapolated(state, x, scope):
+    """Warn where a B-spline is evaluated outside of the range that it was fitted to."""
+    low, high = state["_all_knots"][[0, -1]]
+    if x.min(initial=low) < low or x.max(initial=high) > high:
+        warn(
+            f"{scope.code}: some values lie outside of {low:.6g} to {high:.6g}, the range that "
+            "bs() was fitted to, and its end polynomials extrapolate; cr() extrapolates linearly",
+            ExtrapolationWarning,
+        )

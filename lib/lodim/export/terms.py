@@ -216,9 +216,9 @@ class Inputs:
 
 
 def _is_plain(node):
-    """Whether a call is a spline or a standardization of a column, which numbers give numbers."""
+    """Whether a call of a column gives a number for each number; bs() far outside overflows."""
     name = function_name(node.func)
-    return name in patsy_terms.TRANSFORMS and all(
+    return name in patsy_terms.TRANSFORMS.keys() - {"bs"} and all(
         column_name(arg) is not None or (isinstance(arg, ast.Call) and _is_plain(arg))
         for arg in node.args[: count_data(node)]
     )
@@ -338,9 +338,11 @@ class _Translation:
         degree = state["_degree"] if name == "bs" else CUBIC
         coefs = _between(knots, degree, lambda at: _values(name, state, at, settings, words))
         low, high = float(knots[0]), float(knots[-1])
-        if name == "bs":
-            outside = either([call("lt", x, low), call("gt", x, high)])
-            self.inputs.refusals.append((outside, "outside of what bs() has learnt is", x))
+        if name == "bs":  # on by the end polynomials, but for bounds that the formula gives
+            ends = {"lower_bound": call("lt", x, low), "upper_bound": call("gt", x, high)}
+            outside = either([end for bound, end in ends.items() if words.get(bound) is not None])
+            if outside is not None:
+                self.inputs.refusals.append((outside, "outside of the bounds of bs() is", x))
         elif name == "cc":
             x = _into_cycle(x, low, high)
         else:  # on in a straight line

@@ -142,7 +142,7 @@ def apply(name, state, data, settings, words):
 
 def _transform(name, state, data, settings, words):
     if name == "bs":
-        return _b_splines(data[0], state, words.get("include_intercept", False))
+        return _b_splines(data[0], state, **words)
     if name == "scale":
         words = SCALE | words
     transform = TRANSFORMS[name].__new__(TRANSFORMS[name])
@@ -150,12 +150,23 @@ def _transform(name, state, data, settings, words):
     return np.asarray(transform.transform(*data, *settings, **words))
 
 
-def _b_splines(x, state, whole):
-    """Values of B-splines (n, k); patsy calls FITPACK for each of them, which is slow."""
+def _b_splines(x, state, include_intercept=False, lower_bound=None, upper_bound=None, **_):
+    """Values of B-splines (n, k), beyond the range learnt by the end polynomials, as in R.
+
+    patsy calls FITPACK for each column, which is slow, and refuses values outside; here that is so
+    only where the formula gives the bound.
+    """
     from scipy.interpolate import BSpline
 
-    x, knots = x.reshape(len(x)), state["_all_knots"]
-    if x.min() < knots[0] or x.max() > knots[-1]:
-        raise NotImplementedError("outside of the knots")
-    basis = BSpline.design_matrix(x, knots, state["_degree"]).toarray()
-    return basis if whole else basis[:, 1:]
+    x, knots, order = x.reshape(len(x)), state["_all_knots"], state["_degree"] + 1
+    below, above = lower_bound is not None, upper_bound is not None
+    if (below and x.min() < knots[0]) or (above and x.max() > knots[-1]):
+        raise NotImplementedError("outside of the bounds")
+    basis = np.zeros((len(x), len(knots) - order))
+    if knots[0] < knots[-1]:
+        # Inner knots that tied rows put at an end make columns of zeros, and no end polynomial.
+        first = np.searchsorted(knots, knots[0], "right") - order
+        last = np.searchsorted(knots, knots[-1], "left") + order
+        own = BSpline.design_matrix(x, knots[first:last], order - 1, extrapolate=True)
+        basis[:, first : last - order] = own.toarray()
+    return basis if include_intercept else basis[:, 1:]

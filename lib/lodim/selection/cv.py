@@ -101,9 +101,12 @@ def cv(
 
     Notes
     -----
-    Features are centred and scaled within each fold; what stands for missing ones is the mean of
-    all rows. The mean weighs folds by their rows' weights;
-    its standard error is the folds' weighted standard deviation over sqrt(K - 1), as in glmnet.
+    Features are centred and scaled within each fold. The knots of splines, the levels of
+    categories, the means of `center()` and `scale()` and those that replace missing values are
+    learned once, from the features of all rows; `compare` learns these within the folds too.
+
+    The mean weighs folds by their rows' weights; its standard error is the folds' weighted standard
+    deviation over sqrt(K - 1), as in glmnet.
     Points race: where the number of stages is open, one that after every 10 stages (2 of proset) is
     more than two standard errors behind the best goes no further, nor one that after any stage is
     more than four behind and rises, nor one whose last 15 stages (2 of proset) have lowered its

@@ -88,6 +88,11 @@ def path(
     --------
     Path, cv
 
+    Notes
+    -----
+    No row is held out: knots of splines, levels, centres, scales and the means that replace missing
+    values are learned once, from all rows, for all penalties.
+
     Examples
     --------
     >>> import lodim as ld

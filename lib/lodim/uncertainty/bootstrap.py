@@ -66,8 +66,9 @@ def bootstrap(
     reselect : bool
         Whether each replicate makes the whole call again, and so chooses anew what the call left
         open (penalty, number of boosts, ...): intervals then cover that choice, at the price of it.
-        By default all settings are held, features keep their scales, and fits start from `fit`
-        where the model can.
+        By default all settings are held, and so is what the formula has learned from all rows
+        (knots, levels, centres, scales, the means that replace missing values); fits start from
+        `fit` where the model can.
     threads : int, optional
         Replicates at a time: by default all threads that are available, and one up to 2,000 rows.
     progress : bool

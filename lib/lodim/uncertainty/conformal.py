@@ -32,6 +32,7 @@ def conformal(
     level: float = 0.9,
     method: str = "cv+",
     score: str | None = None,
+    by: str | None = None,
     folds: Any = None,
     groups: Any = None,
     reselect: bool = False,
@@ -72,6 +73,12 @@ def conformal(
         Sesia and Candes 2020), whose sets are larger, and more alike in coverage from row to row.
         It is randomized, by a number that depends on the features of a row and on `seed` alone: the
         same row has the same set always.
+    by : {None, "class"}, default=None
+        "class" compares a class with the held-out rows of that class alone (Mondrian sets; Vovk,
+        Gammerman and Shafer 2005, Section 4.5), so that the coverage of each class is `level`, not
+        only that of all rows together: with "split" at least `level`, otherwise about `level`. A
+        rare class may need larger sets; a class with fewer than level / (1 - level) held-out rows
+        is in every set.
     folds : int or array (n,), optional
         For "cv+", the number of folds (10) or the fold of each row of `data`. For "split", one of
         this many parts is held out: half of the rows (2) by default. Rows are drawn by position,
@@ -115,7 +122,13 @@ def conformal(
     Other scores are nested bands in the place of mu +- R (Gupta, Kuchibhotla and Ramdas 2022). A
     class is in the set where fewer than (1 - alpha)(n + 1) held-out scores are below its own by the
     fits k(i) (Romano, Sesia and Candes 2020). A set may be empty: no class is as probable as is
-    usual; at a higher level it is not.
+    usual, and such a row counts as not covered. The print gives the share of empty sets among the
+    held-out rows at each level; at a higher level, or with score "aps", they are rarer.
+
+    Features are centred and scaled without the rows held out. The knots of splines, the levels of
+    categories, the means of `center()` and `scale()` and those that replace missing values are
+    learned once, from the features of all rows of `data` (with "split" too); the theorems do not
+    count that.
 
     A level above n / (n + 1) rules nothing out: intervals are infinite, with a warning. Where a fit
     has no answer for a row it is infinitely far off.
@@ -130,6 +143,7 @@ def conformal(
     Lei, G'Sell, Rinaldo, Tibshirani & Wasserman (2018). Distribution-free predictive inference for
     regression. JASA 113.
     Romano, Patterson & Candes (2019). Conformalized quantile regression. NeurIPS.
+    Vovk, Gammerman & Shafer (2005). Algorithmic Learning in a Random World. Springer.
     Sadinle, Lei & Wasserman (2019). Least ambiguous set-valued classifiers with bounded error
     levels. JASA 114.
     Romano, Sesia & Candes (2020). Classification with valid and adaptive coverage. NeurIPS.
@@ -164,17 +178,28 @@ def conformal(
         )
     if score is not None:
         one_of("score", score, OF_CLASSES if problem.design.levels else OF_NUMBERS)
+    _check_by(by, problem)
     fold = _folds(problem, method, folds, seed)
     choose = reselect or method == "split"
     full, fits, parts = _fits(problem, fold, method, score, choose)
     says = Sayings(_known_score(full, score), level, seed)
-    held, table = _held_out(problem, fold, says, full, fits, parts)
+    held, table = _held_out(problem, fold, says, full, fits, parts, by)
     unit = "row" if problem.batch.units is None else "group"
     n_units = count_units(subset(problem.batch, np.flatnonzero(fold >= 0)))
     chosen = tuple(full.chosen) if full.selection is not None else ()
     weighted = problem.batch.weights is not None
-    told = Guarantee(method, len(fits), n_units, unit, chosen, choose, weighted)
+    told = Guarantee(method, len(fits), n_units, unit, chosen, choose, weighted, by)
     return Conformal(full, fits, held, says, told, table)
+
+
+def _check_by(by, problem):
+    """Raise unless classes can have quantiles of their own, where that is asked for."""
+    if by is not None:
+        one_of("by", by, ("class",))
+    if by and problem.design.levels is None:
+        raise ArgumentError("by='class' needs a response with classes; this one is numeric")
+    if by and problem.batch.units is not None:
+        raise ArgumentError("by='class' needs rows that are drawn singly: leave groups out")
 
 
 def _folds(problem, method, folds, seed):
@@ -222,7 +247,7 @@ def _known_score(fit, score):
     return score
 
 
-def _held_out(problem, fold, says, full, fits, parts):
+def _held_out(problem, fold, says, full, fits, parts, by):
     """The HeldOut of the rows that count, and a table of what levels come to."""
     at, answers, y = [], [], []
     for k, (fit, rows) in enumerate(zip(fits, parts, strict=True)):
@@ -236,7 +261,28 @@ def _held_out(problem, fold, says, full, fits, parts):
     at, answers, y = at[known], answers[:, known], y[known]
     batch = subset(problem.batch, at)
     weights = scores.weights(batch.row_weights, batch.units)
-    held = HeldOut(fold[at], says.scores(answers, y), weights)
-    levels = sorted({*LEVELS, says.level})
-    rows = [(one, held.quantile(one), says.mean_size(answers, held, one)) for one in levels]
-    return held, pd.DataFrame(rows, columns=["level", "score", says.size])
+    of_class = y.astype(np.int64) if by else None
+    held = HeldOut(fold[at], says.scores(answers, y), weights, of_class)
+    return held, _table(held, says, answers, full.levels)
+
+
+def _table(held, says, answers, classes):
+    """What levels come to: score, and mean size of intervals or sets; a row per class by class."""
+    rows = []
+    for level in sorted({*LEVELS, says.level}):
+        size = says.sizes(answers, held, level)
+        if held.of_class is None:
+            groups = [({}, held, np.ones(len(size), bool))]
+        else:
+            groups = [
+                ({"class": str(name)}, held.of(c), held.of_class == c)
+                for c, name in enumerate(classes)
+                if (held.of_class == c).any()
+            ]
+        for name, part, on in groups:
+            row = {"level": level} | name | {"score": part.quantile(level)}
+            row[says.size] = float(np.average(size[on], weights=part.weight))
+            if says.of_classes:
+                row["empty"] = float(np.average(size[on] == 0, weights=part.weight))
+            rows.append(row)
+    return pd.DataFrame(rows)

@@ -52,6 +52,8 @@ def _check(state, fit, fits):
     held = {"fold": forms.whole("n", most=len(fits) - 1)}
     held["weight"] = forms.real("n", least=forms.TINY)
     held["score"] = forms.real("n", least=-float("inf"), most=float("inf"))
+    by = state["guarantee"].get("by")
+    held["of_class"] = forms.whole("n", most=len(fit.levels) - 1) if by else forms.choice(None)
     scores = OF_NUMBERS if fit.levels is None else OF_CLASSES
     between = forms.real(least=forms.TINY, most=1.0 - 2.0**-53)
     says = {"score": forms.choice(*scores), "level": between, "seed": forms.whole()}
@@ -59,8 +61,11 @@ def _check(state, fit, fits):
     told |= {"n_units": forms.whole(least=1), "unit": forms.choice("row", "group")}
     told |= dict.fromkeys(("within", "weighted"), forms.flags())
     told["chosen"] = forms.several(None)
-    size = "width" if fit.levels is None else "size"
-    table = {name: forms.several("levels", number) for name in ("level", "score", size)}
+    told["by"] = forms.choice(*([None] if fit.levels is None else [None, "class"]))
+    columns = ("width",) if fit.levels is None else ("size", "empty")
+    table = {name: forms.several("levels", number) for name in ("level", "score", *columns)}
+    if by:
+        table["class"] = forms.several("levels")
     known = {"held_out": held, "says": says, "guarantee": told, "table": table}
     sizes = forms.check(state, {name: forms.part(each) for name, each in known.items()})
     if not sizes["n"]:

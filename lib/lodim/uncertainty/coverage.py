@@ -35,14 +35,14 @@ def groups_of(data, by, batch):
     return {label: rows for label, rows in found.items() if len(rows)}
 
 
-def measured(covered, size, weight, name):
-    """Coverage of some rows with its error, and their mean size, a dict."""
+def measured(covered, weight, means):
+    """Coverage of some rows with its error, and means of what else is known of them, a dict."""
     n, total = int((weight > 0).sum()), weight.sum()
     if not total > 0:
-        return {"n": n, "coverage": np.nan} | dict.fromkeys((*ERRORS, name), np.nan)
+        return {"n": n, "coverage": np.nan} | dict.fromkeys((*ERRORS, *means), np.nan)
     p, rows = weight @ covered / total, total**2 / (weight @ weight)  # rows of equal weight
     centre, z2 = (p + Z**2 / (2.0 * rows)) / (1.0 + Z**2 / rows), Z**2 / rows
     reach = np.sqrt(p * (1.0 - p) * z2 + 0.25 * z2**2) / (1.0 + z2)
     errors = np.sqrt(p * (1.0 - p) / rows), centre - reach, centre + reach
-    mean = np.average(size, weights=weight)
-    return {"n": n, "coverage": p} | dict(zip(ERRORS, errors, strict=True)) | {name: mean}
+    averages = {name: np.average(values, weights=weight) for name, values in means.items()}
+    return {"n": n, "coverage": p} | dict(zip(ERRORS, errors, strict=True)) | averages

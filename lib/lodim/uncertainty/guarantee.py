@@ -18,6 +18,7 @@ class Guarantee:
     chosen : names of the settings that were open, and were chosen
     within : whether each fit chose them by its own rows
     weighted : whether rows have weights
+    by : "class" where each class has a quantile of its own, else None
     """
 
     method: str
@@ -27,6 +28,7 @@ class Guarantee:
     chosen: tuple[str, ...]
     within: bool
     weighted: bool
+    by: str | None = None
 
     def least(self, level):
         """The coverage that the theorem holds for (Barber et al. 2021, Theorems 1 and 4)."""
@@ -51,11 +53,15 @@ class Guarantee:
         """What is promised at a level, as a list of lines."""
         new = "new rows" if self.unit == "row" else "rows of new groups"
         least = f"at least {_percent(self.least(level))} by theorem"
-        about = "" if self.method == "split" else f", about {_percent(level)} as a rule"
+        about = "" if self.method == "split" else f"about {_percent(level)} as a rule"
         drawn = f"{self.unit}s" if self.unit == "row" else "whole groups"
+        if self.by == "class":  # the theorem of cv+ counts all rows
+            share, rows = about or least, "the new rows of each class, together"
+        else:
+            share, rows = ", ".join(filter(None, (least, about))), f"all {new} together"
         lines = [
-            f"Coverage at level {level:g}: {least}{about}, of all {new} together (not of each kind "
-            f"of row), if they are drawn as the {drawn} of the data were"
+            f"Coverage at level {level:g}: {share}, of {rows} (not of each kind of row), if they "
+            f"are drawn as the {drawn} of the data were"
         ]
         if self.chosen and self.method != "split":
             how = "by each fit" if self.within else "once, on all rows, and held in the folds"

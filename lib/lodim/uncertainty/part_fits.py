@@ -14,10 +14,13 @@ from lodim.errors import warn
 
 
 def settled(problem, fit):
-    """The problem with the settings that a fit of it has, those that it has chosen among them."""
+    """Return the problem with the settings of a fit of it, those that it has chosen included.
+
+    Fits of this problem choose nothing themselves: they have no `chosen`.
+    """
     # What a fit does not keep, as ripr's limits, is as the problem has it.
     known = {name: value for name, value in vars(fit.settings).items() if value is not None}
-    return problem.settle(replace(problem.settings, **known), chosen=fit.chosen)
+    return problem.settle(replace(problem.settings, **known))
 
 
 def on_one_thread(problem):

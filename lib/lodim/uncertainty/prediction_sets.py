@@ -26,6 +26,11 @@ RANGE = {  # of the responses of a family that are numbers
     "gamma": (0.0, np.inf),
     "binomial": (0.0, 1.0),
 }
+LABELS = {  # of the columns of tidy() in the print
+    "level": "Level", "class": "Class", "score": "Score", "width": "Mean width",
+    "size": "Mean size", "empty": "Empty sets",
+}  # fmt: skip
+FEW_KNOWN = 0.02  # share of rows recognized by chance
 
 
 @dataclass(frozen=True, repr=False)
@@ -154,6 +159,9 @@ class Conformal:
         data : frame
             With known responses, and of rows that no fit has seen; those of training are covered
             too often. Rows without a response or an input are left out.
+            A warning is given if some of these rows were held out themselves. They are recognized
+            by their scores, unless more than 5% of the scores are tied; with "split", the rows that
+            were fitted are not recognized.
         by : column name or array (n,), optional
             A row for each of its values; of a number with more than 10 values, for each quarter.
         level : float, optional
@@ -167,12 +175,19 @@ class Conformal:
         DataFrame
             n; coverage, the share of the rows (by weight, where weights are a column) that is
             covered; std_error of it, and conf_low and conf_high, Wilson's 95 % interval, as of so
-            many independent rows; width, the mean of the intervals, or size, of the sets.
+            many independent rows; width, the mean of the intervals; for classes size, the mean of
+            the sets, and empty, the share of empty sets. Pass the response as `by` for the coverage
+            of each class.
 
         Raises
         ------
         ArgumentError, DataError
             No row is complete, or there is no such column.
+
+        Warns
+        -----
+        DataWarning
+            Some of the rows are those that the intervals or sets were made from.
 
         See Also
         --------
@@ -196,14 +211,19 @@ class Conformal:
         if self.says.of_classes:
             inside = self.held_out.sets(np.moveaxis(answers, 1, 2), level)
             covered, size = inside[np.arange(len(y)), y.astype(int)], inside.sum(axis=1)
+            means = {"size": size, "empty": size == 0}
         else:
             low, high = self._limits(answers, level)
-            covered, size = (low <= y) & (y <= high), high - low
+            covered, means = (low <= y) & (y <= high), {"width": high - low}
         weight = batch.row_weights
         groups = {None: np.arange(len(y))} if by is None else groups_of(data, by, batch)
-        rows = [measured(covered[i], size[i], weight[i], self.says.size) for i in groups.values()]
+        rows = [
+            measured(covered[i], weight[i], {name: v[i] for name, v in means.items()})
+            for i in groups.values()
+        ]
         if not sum(row["n"] for row in rows):
             raise DataError("no complete row to measure coverage on")
+        self._warn_of_training_rows(answers, y)
         index = None if by is None else pd.Index(groups, name=by if isinstance(by, str) else "by")
         frame = pd.DataFrame(rows, index=index)
         return frame if by is None else frame.reset_index()
@@ -215,8 +235,9 @@ class Conformal:
         Returns
         -------
         DataFrame
-            level; score, that of held-out rows which the share `level` does not exceed; width, the
-            mean of their intervals by the fits without them, or size, of their sets.
+            level; with by="class", class; score, that of held-out rows which the share `level` does
+            not exceed; width, the mean of their intervals by the fits without them; for classes
+            size, the mean of their sets, and empty, the share of empty sets.
 
         See Also
         --------
@@ -347,23 +368,42 @@ class Conformal:
         return self.summary().as_html()
 
     def _shown(self):
-        frame = self.table.rename(columns={"level": "Level", "score": "Score"})
-        frame = frame.rename(columns={"width": "Mean width", "size": "Mean size"}).set_index(
-            "Level"
-        )
-        return Table("", frame.rename_axis(None), dict.fromkeys(frame, significant))
+        frame = self.table.rename(columns=LABELS).set_index("Level")
+        formats = dict.fromkeys(frame, significant) | {"Class": str, "Empty sets": ".1%"}
+        formats = {name: formats[name] for name in frame}
+        return Table("", frame.rename_axis(None), formats)
 
     def _checked(self, level):
         """The level asked for, with a warning where there are too few rows for it."""
         level = self.level if level is None else share("level", level)
-        if not np.isfinite(self.held_out.quantile(level)) and level > self.held_out.most:
-            what, most = self.guarantee.unit, self.held_out.most
+        for name, held in self._compared():
+            if not np.isfinite(held.quantile(level)) and level > held.most:
+                what, most = self.guarantee.unit, np.floor(1e3 * held.most) / 1e3
+                n = self.guarantee.n_units if name is None else len(held.fold)
+                whose = "nothing" if name is None else f"class {name!r} nowhere"
+                warn(
+                    f"level {level:g} rules {whose} out: it needs more {what}s held out than {n}, "
+                    f"whose highest level is {most:g}",
+                    DataWarning,
+                )
+        return level
+
+    def _compared(self):
+        """The held-out rows that new ones are compared with: (class or None, HeldOut) pairs."""
+        if self.held_out.of_class is None:
+            return [(None, self.held_out)]
+        return [(name, self.held_out.of(c)) for c, name in enumerate(self.fit.levels)]
+
+    def _warn_of_training_rows(self, answers, y):
+        """Warn where rows with responses y (m,) were held out themselves."""
+        of_fits = np.array([self.says.scores(of_fit, y) for of_fit in answers])
+        share_known = self.held_out.contains(of_fits)
+        if share_known > FEW_KNOWN:
             warn(
-                f"level {level:g} rules nothing out: it needs more {what}s held out than "
-                f"{self.guarantee.n_units}, whose highest level is {np.floor(1e3 * most) / 1e3:g}",
+                f"{share_known:.0%} of the rows are rows that this was made from: they are covered "
+                "too often; measure coverage on new rows",
                 DataWarning,
             )
-        return level
 
     def _answers(self, data, offset, new_levels, response=False):
         """What each fit says of the rows that all read, (K, q, m), and these as `fit` has them.

@@ -68,12 +68,14 @@ class Sayings:
             return np.where(np.isnan(own), np.inf, own)
         return scores.of_band(*answers, y)
 
-    def mean_size(self, answers, held, level):
-        """Mean width, or number of classes, of the held-out rows by the fits without them."""
-        at = held.quantile(level)
-        if self.of_classes:
-            size = (~(answers > at + scores.TIE)).sum(axis=0)
-        else:
+    def sizes(self, answers, held, level):
+        """Widths, or numbers of classes, of the held-out rows by the fits without them, (n,)."""
+        if not self.of_classes:
             low, high, step = answers
-            size = np.where(np.isnan(high), np.inf, high - low + 2.0 * at * step)
-        return float(np.average(size, weights=held.weight))
+            width = high - low + 2.0 * held.quantile(level) * step
+            return np.where(np.isnan(high), np.inf, width)
+        if held.of_class is None:
+            at = held.quantile(level)
+        else:
+            at = np.array([[held.of(c).quantile(level)] for c in range(len(answers))])
+        return (~(answers > at + scores.TIE)).sum(axis=0)

@@ -11,6 +11,8 @@ import numpy as np
 from lodim.engine.row_keys import WAVES
 
 TIE = 1e-12  # of weights and of scores of classes: what is less is rounding
+SAME = 1e-8  # of the median score: scores of one row by one fit
+REPEATED = 0.05  # share of equal neighbouring scores from which on rows are not recognized
 CHUNK = 2**21  # numbers that are put in order at a time
 
 
@@ -21,11 +23,18 @@ class HeldOut:
     fold : (n,) int64, the fit that a row was held out of
     score : (n,) float64, infinite where that fit has no answer
     weight : (n,) float64, above zero; a new row weighs one
+    of_class : (n,) int64, the class of each row if classes have quantiles of their own, else None
     """
 
     fold: np.ndarray
     score: np.ndarray
     weight: np.ndarray
+    of_class: np.ndarray | None = None
+
+    def of(self, code):
+        """The rows of one class."""
+        at = self.of_class == code
+        return HeldOut(self.fold[at], self.score[at], self.weight[at])
 
     @property
     def most(self):
@@ -70,7 +79,28 @@ class HeldOut:
 
     def sets(self, scores, level):
         """Whether a class is in the set of each new row, (K, m, C) -> (m, C): see `below`."""
-        return self.below(scores) < self._needed(level)
+        if self.of_class is None:
+            return self.below(scores) < self._needed(level)
+        each = (self.of(c).sets(scores[..., [c]], level) for c in range(scores.shape[2]))
+        return np.column_stack(list(each))
+
+    def contains(self, scores):
+        """Share of new rows that were held out themselves, by their scores (K, m).
+
+        Zero where many held-out rows have equal scores, so that a score is no sign of a row.
+        """
+        finite, found = (
+            np.sort(self.score[np.isfinite(self.score)]),
+            np.zeros(scores.shape[1], bool),
+        )
+        near = SAME * np.median(np.abs(finite)) if len(finite) > 1 else 0.0
+        if not found.size or near == 0.0 or np.mean(np.diff(finite) <= near) > REPEATED:
+            return 0.0
+        for k, new in enumerate(scores):
+            of_fold = np.sort(self.score[self.fold == k])
+            first = np.searchsorted(of_fold, new - near)
+            found |= first < np.searchsorted(of_fold, new + near, "right")
+        return found.mean()
 
     def _needed(self, level):
         """Weight that the rows within must reach."""

@@ -336,12 +336,24 @@ class Stability:
         q, p, bounds = self.n_selected, len(self.frame), self.bounds
         more = [f"{significant(bounds[k])} if shares are {k}" for k in ("unimodal", "r-concave")
                 if np.isfinite(bounds[k])]  # fmt: skip
+        if q == 0.0:
+            return [
+                f"No fit to a half selects any of {counted(p, 'term')}, with the settings of the "
+                "fit to all rows: their penalty is too large (or budget too small) for half of the "
+                "rows, or no term is related to the response. Try a smaller penalty or a larger "
+                "budget"
+            ]
+        none = [] if self.stable else [
+            f"No term is stable: the largest share is {significant(self.frame['share'].max())}. A "
+            "smaller penalty or a larger budget selects more terms, with a larger bound"
+        ]  # fmt: skip
         return [
             f"A half selects {significant(q)} of {counted(p, 'term')} on average, with the "
             "settings of the fit to all rows",
             f"Of the terms whose chance is below that average at most "
             f"{significant(bounds['worst case'])} are expected to be stable"
             + "".join(f", {text}" for text in more),
+            *none,
         ]
 
     def _tables(self):
