@@ -15,7 +15,7 @@ from lodim.active_learning.labels import (
     plain,
     to_series,
 )
-from lodim.checks import one_of, whole
+from lodim.checks import as_seed, one_of, whole
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.spec import spec_of
 from lodim.formula.formula import parse
@@ -169,7 +169,7 @@ def active(
     """
     _check_score(score)
     committee, rounds = whole("committee", committee), whole("rounds", rounds)
-    seed = whole("seed", seed, 0)
+    seed = as_seed(seed)
     for name, share in (("agreement", agreement), ("target", 0.5 if target is None else target)):
         if not isinstance(share, int | float) or not 0 <= share <= 1:
             raise ArgumentError(f"{name} must be between 0 and 1, not {share!r}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from lodim import forms
-from lodim.checks import one_of, whole
+from lodim.checks import MOST_ROWS, check_rectangular, one_of, whole
 from lodim.design import columns, factors, first_pass, materialize, on_workers, sampling
 from lodim.design import missing as gaps
 from lodim.design import terms as design_terms
@@ -163,6 +163,9 @@ class Design:
         data = columns.read_frame(data) if source is None else source
         parsed, chosen = read_formula(formula, family, which)
         beside = weights, offset, order, clusters, groups
+        of_rows = ("weights", "offset", "order", "clusters", "groups")
+        for name, value in zip(of_rows, beside, strict=True):
+            check_rectangular(name, value)
         hidden = {name for name in beside if isinstance(name, str)}
         keys, response = expand(parsed, data.names, hidden), _response(chosen)
         wanted, answer = design_terms.wanted(keys, missing), _answers(response)
@@ -460,7 +463,7 @@ def _read(data, source, wanted, answers, beside, missing, drawn):
     """The rows of a Frame, or of a source; `drawn` (how many of them or None, seed) a sample."""
     sample, seed = drawn
     if sample is not None:
-        whole("sample", sample)
+        whole("sample", sample, most=MOST_ROWS)
         named = [value for value in beside if isinstance(value, str)]
         needed = list(dict.fromkeys([*wanted.names, *answers, *named]))
         data, beside = sampling.draw_rows(data, source, needed, beside, sample, seed)

@@ -28,6 +28,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.registry import cpu_target
 from numba.core.types import Array, float64, int64
 
+from lodim.checks import as_threads
 from lodim.engine.blocks import available_threads
 from lodim.engine.compiled import say_compiling
 
@@ -54,7 +55,8 @@ def compiling_ahead(module, threads=None):
         With 1, as with one usable core, there is no such process and the function does nothing.
     """
     helper = _Helper(module)
-    usable = threads != 1 and available_threads() > 1 and _is_python(sys.executable)
+    several = threads is None or as_threads(threads) > 1
+    usable = several and available_threads() > 1 and _is_python(sys.executable)
     try:
         yield helper.add if usable else lambda name: None
     finally:

@@ -306,7 +306,7 @@ class _Translation:
         """Columns of a spline or a standardization, by what it has learnt."""
         data = [self.columns(arg) for arg in node.args[: count_data(node)]]
         state = self.states.pop(0)[1]
-        if name in ("center", "scale", "standardize"):
+        if name in patsy_terms.MOMENTS:
             moments = _moments(name, state, **words)
             return [scaled(x, m, s) for x, m, s in zip(data[0], *moments, strict=True)]
         if name == "te":

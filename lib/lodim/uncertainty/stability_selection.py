@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim.checks import whole
+from lodim.checks import as_seed, whole
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.spec import in_memory, prepare, with_own
@@ -103,7 +103,7 @@ def stability(
     1.75
     """
     cutoff = _checked_cutoff(cutoff)
-    n, seed = whole("n", n), whole("seed", seed, least=0)
+    n, seed = whole("n", n), as_seed(seed)
     arguments = with_own(model, arguments, seed=seed) | {"progress": progress}
     problem = prepare(model, formula, data, arguments, groups=groups)
     problem = replace(problem, batch=in_memory("stability()", problem.batch))

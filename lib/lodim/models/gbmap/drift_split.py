@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from lodim.checks import as_seed
+from lodim.design.columns import read_frame
 from lodim.design.design import Design
 from lodim.errors import ArgumentError, DataError
 from lodim.models.gbmap.model import gbmap
@@ -76,6 +78,10 @@ def drift_split(formula, data, *, seed=0, **arguments):
             raise ArgumentError(
                 f"{name} must be the name of a column here, so that it is split too"
             )
+    seed = as_seed(seed)
+    if not isinstance(data, pd.DataFrame | dict):
+        raise DataError(f"data must be a pandas DataFrame or a dict of columns, not {data!r:.80}")
+    read_frame(data)  # refuses a dict that holds no columns of one length
     data = pd.DataFrame(data)
     known = {name: arguments.get(name) for name in ("family", "weights", "offset")}
     design, batch = Design.learn(formula, data, **known)
