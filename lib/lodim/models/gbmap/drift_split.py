@@ -1,6 +1,7 @@
 """A split that makes drift: one feature decides which rows are shifted, and is then hidden."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,7 +32,7 @@ class DriftSplit:
     loss_shifted: float
 
 
-def drift_split(formula, data, *, seed=0, **arguments):
+def drift_split(formula: str, data: Any, *, seed: int = 0, **arguments: Any) -> DriftSplit:
     """Split data so that a model fitted to one part meets drift in another.
 
     For each numeric feature column the rows are sorted by it and halved into a and b, a at random
