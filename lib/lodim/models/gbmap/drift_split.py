@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import as_seed
-from lodim.design.columns import read_frame
 from lodim.design.design import Design
 from lodim.errors import ArgumentError, DataError
 from lodim.models.gbmap.model import gbmap
@@ -82,11 +81,9 @@ def drift_split(formula: str, data: Any, *, seed: int = 0, **arguments: Any) -> 
     seed = as_seed(seed)
     if not isinstance(data, pd.DataFrame | dict):
         raise DataError(f"data must be a pandas DataFrame or a dict of columns, not {data!r:.80}")
-    read_frame(data)  # refuses a dict that holds no columns of one length
-    data = pd.DataFrame(data)
     known = {name: arguments.get(name) for name in ("family", "weights", "offset")}
     design, batch = Design.learn(formula, data, **known)
-    data, arguments["family"] = data.iloc[batch.rows], design.family
+    data, arguments["family"] = pd.DataFrame(data).iloc[batch.rows], design.family
     best = None
     for feature in design.features:
         if not pd.api.types.is_numeric_dtype(data[feature]):
