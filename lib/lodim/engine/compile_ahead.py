@@ -38,6 +38,8 @@ INTS = (int64, *(Array(int64, axes, "C") for axes in range(1, 6)))
 
 PROGRESS = "compiled_ahead"  # file beside the kernels: one other process for each such folder
 LONGEST = 60.0  # seconds that a kernel is waited for, or that the file of a lost process stands
+NO_WINDOW = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+NO_WINDOW |= getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
 OFTEN = 0.005  # seconds between looks at the file
 
 _named: set[tuple] = set()  # kernels and types, each looked for once in a process
@@ -120,7 +122,8 @@ class _Helper:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env=os.environ | here,
-                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+                creationflags=NO_WINDOW,
+                process_group=None if os.name == "nt" else 0,  # Ctrl-C is not for it
             )
         except OSError:  # a folder that cannot be written, another process, no more processes
             return
@@ -182,13 +185,18 @@ def _is_cached(kernel, types):
 
 def serve(module, progress):
     """Compile those KERNELS of a module whose names and indices come on stdin, line by line."""
-    cpu_target.target_context.refresh()  # any compilation needs it first
-    kernels = import_module(module).KERNELS
-    with open(progress, "ab", buffering=0) as file:
-        for line in sys.stdin:
-            name, index = line.split()
-            kernel, types = kernels[name][int(index)]
-            file.write(b".")
-            kernel.compile(types)
-            file.write(b".")
-    Path(progress).unlink(missing_ok=True)  # the process that waits has ended
+    parent = os.getppid()
+    try:
+        cpu_target.target_context.refresh()  # any compilation needs it first
+        kernels = import_module(module).KERNELS
+        with open(progress, "ab", buffering=0) as file:
+            for line in sys.stdin:
+                if os.getppid() != parent:  # it was ended, by Ctrl-C perhaps
+                    break
+                name, index = line.split()
+                kernel, types = kernels[name][int(index)]
+                file.write(b".")
+                kernel.compile(types)
+                file.write(b".")
+    finally:
+        Path(progress).unlink(missing_ok=True)  # the process that waits has ended
