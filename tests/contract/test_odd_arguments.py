@@ -10,6 +10,7 @@ import pytest
 
 import lodim as ld
 from contract.cases import MODELS, contract_of
+from lodim.fitting.argument_names import SYNONYMS
 from lodim.fitting.fit import Fit
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -507,3 +508,29 @@ def test_no_public_function_with_numbers_is_left_out():
         and any("int" in str(p.annotation) for p in inspect.signature(function).parameters.values())
     }
     assert numeric <= CALLS.keys()
+
+
+@pytest.mark.parametrize(
+    "name, argument, meant",
+    [
+        ("gbmap", "n_estimators", "m"), ("gbmap", "alpha", "lambda_ or l1_ratio"),
+        ("proset", "C", "lambda_v"), ("ripr", "n_neighbors", "k"), ("glm", "max_iter", "control"),
+        ("costnet", "random_state", "seed"), ("melm", "n_init", "n_starts"),
+        ("gbmap", "lamda", "lambda_"),
+        ("cv", "n_folds", "folds"), ("compare", "cv", "folds"), ("bootstrap", "B", "n"),
+        ("conformal", "alpha", "level"), ("path", "nlambda", "n_lambda"),
+    ],
+)  # fmt: skip
+def test_arguments_as_other_packages_call_them(name, argument, meant):
+    words = rf"{name}\(\) has no argument '{argument}'; did you mean {meant}\? It has: "
+    with pytest.raises(ld.ArgumentError, match=words):
+        CALLS[name](**{argument: 5})
+    with pytest.raises(ld.ArgumentError, match="has no argument 'zzzz'; it has: "):
+        CALLS[name](zzzz=5)
+
+
+def test_synonyms_mean_arguments_that_there_are():
+    known = {p for name in CALLS for p in inspect.signature(getattr(ld, name)).parameters}
+    assert {own for ours in SYNONYMS.values() for own in ours} <= known
+    names = [name for names in SYNONYMS for name in names]
+    assert len(names) == len(set(names))

@@ -363,6 +363,6 @@ def test_a_program_that_cannot_be_made_is_an_error(tmp_path, monkeypatch):
     fails.chmod(0o755)
     monkeypatch.setattr("sys.executable", str(fails))
     charts.program.cache_clear()
-    with pytest.raises(ld.StoreError, match="vl-convert.* ended with code -5"):
+    with pytest.raises(ld.StoreError, match=r"vl-convert.* ended with code -5"):
         ld.glm("mpg ~ weight", CARS).report(tmp_path / "page.html")
     assert not (tmp_path / "page.html").exists()

@@ -17,6 +17,7 @@ from lodim.active_learning.labels import (
 )
 from lodim.checks import as_seed, one_of, whole
 from lodim.errors import ArgumentError, DataError
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import spec_of
 from lodim.formula.formula import parse
 from lodim.report.numbers import blank_if_missing
@@ -26,6 +27,7 @@ HEADS = ["Labelled", "Asked by", "Accuracy", "Log-loss", "Entropy", "Kappa"]  # 
 STOP_ROWS = 2000  # rows of the pool whose predictions are watched for change, at most
 
 
+@with_known_arguments
 def active(
     model: Callable,
     formula: str,

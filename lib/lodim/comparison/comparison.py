@@ -25,12 +25,14 @@ from lodim.design.batch import subset
 from lodim.design.design import Design
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError, DataError
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.report.tables import Report
 from lodim.selection.folds import as_folds, assign
 from lodim.sources.read import read_source
 from lodim.text import as_literal
 
 
+@with_known_arguments
 def compare(
     formula: str,
     data: Any,

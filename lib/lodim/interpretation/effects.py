@@ -12,6 +12,7 @@ from lodim.checks import as_seed, flag, one_of, share, whole
 from lodim.design import columns
 from lodim.design.frames import PANDAS, as_given
 from lodim.errors import ArgumentError, DataWarning, ExtrapolationWarning
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.fit import Fit
 from lodim.interpretation.questions import Question
 from lodim.interpretation.rows import features_of, read_rows
@@ -35,6 +36,7 @@ RUG = 200  # values of a number that a plot shows
 NAMED = 20
 
 
+@with_known_arguments
 def effects(
     fit: Any,
     data: Any,

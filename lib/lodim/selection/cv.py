@@ -12,6 +12,7 @@ from lodim.checks import as_seed, as_threads, one_of
 from lodim.design.batch import SplitsInPlace, counted, split
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import prepare, with_own
 from lodim.report.tables import Table, listing, significant
 from lodim.selection.choice import grid_ends
@@ -24,6 +25,7 @@ from lodim.selection.tuning import side_by_side
 N_LAMBDA = 25  # penalties of a default grid
 
 
+@with_known_arguments
 def cv(
     model: Callable,
     formula: str,

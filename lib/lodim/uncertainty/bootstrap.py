@@ -12,6 +12,7 @@ from lodim import progress as bars
 from lodim.checks import as_seed, as_threads, flag, whole
 from lodim.engine.blocks import available_threads, single_blas
 from lodim.errors import ArgumentError, ConvergenceWarning
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.text import counted
 from lodim.uncertainty.intervals import accelerations
 from lodim.uncertainty.random_weights import RandomWeights
@@ -22,6 +23,7 @@ FEW_ROWS = 2000  # up to here threads lose more to each other than they gain
 MOST_BYTES = 2**28  # of the replicates' estimates, all together, that are kept
 
 
+@with_known_arguments
 def bootstrap(
     fit: Any,
     data: Any,

@@ -10,6 +10,7 @@ import pandas as pd
 from lodim.checks import as_seed, flag, one_of, share
 from lodim.design.batch import subset
 from lodim.errors import ArgumentError, DataError
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import SPREAD, in_memory, prepare, with_own
 from lodim.selection.folds import as_folds, assign_by_position, count_units
 from lodim.selection.tuning import side_by_side
@@ -24,6 +25,7 @@ FOLDS = 10  # of cv+
 LEVELS = (0.8, 0.9, 0.95)  # that print shows
 
 
+@with_known_arguments
 def conformal(
     model: Callable,
     formula: str,

@@ -10,6 +10,7 @@ import pandas as pd
 from lodim.checks import as_seed, whole
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError, DataError
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import in_memory, prepare, with_own
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.selection.folds import assign_draws, count_units
@@ -21,6 +22,7 @@ from lodim.uncertainty.part_fits import fit_parts, settled
 SELECTING = "costnet, proset, ripr, and gbmap with l1_ratio above 0"
 
 
+@with_known_arguments
 def stability(
     model: Callable,
     formula: str,
