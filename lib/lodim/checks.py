@@ -1,6 +1,6 @@
 """Checks of arguments, shared by the settings of all models."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -9,8 +9,11 @@ import numpy as np
 from lodim.errors import ArgumentError
 
 INFINITY = float("inf")
-LARGEST = 2**53  # that a float of 64 bits counts to
+LARGEST = 2**53  # of a seed: a float of 64 bits counts to it
 MOST = 1e100  # of penalties and tolerances
+MOST_COUNT = 100_000  # of stages, starts, penalties, folds, refits, features: each takes memory
+MOST_ROWS = 2**31 - 1  # of rows, and of an optimizer's steps
+MOST_THREADS = 1024
 
 
 def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
@@ -25,12 +28,23 @@ def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
         object.__setattr__(record, name, value)
     right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
     if not right or not allowed(value):
-        raise ArgumentError(f"{name} must be {words}, not {value!r}")
+        raise ArgumentError(f"{name} must be {words}, not {value!r:.80}")
 
 
-def check_count(record: Any, name: str, least: int = 1) -> None:
-    """Raise unless a field is a whole number from `least`."""
-    check(record, name, int, lambda v: v >= least, f"a whole number from {least}")
+def check_count(record: Any, name: str, least: int = 1, most: int = MOST_COUNT) -> None:
+    """Raise unless a field is a whole number from `least` to `most`; it becomes Python's int."""
+    object.__setattr__(record, name, whole(name, getattr(record, name), least, most))
+
+
+def check_seed(record: Any) -> None:
+    """Raise unless the field `seed` is one."""
+    object.__setattr__(record, "seed", as_seed(record.seed))
+
+
+def check_threads(record: Any) -> None:
+    """Raise unless the field `threads` is None or a number of threads."""
+    if record.threads is not None:
+        object.__setattr__(record, "threads", as_threads(record.threads))
 
 
 def check_size(record: Any, name: str) -> None:
@@ -54,7 +68,7 @@ def check_choice(record: Any, name: str, allowed: Any) -> None:
 def one_of(name: str, value: Any, allowed: Any) -> None:
     """Raise unless an argument is one of some texts."""
     if not isinstance(value, str) or value not in allowed:
-        raise ArgumentError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
+        raise ArgumentError(f"{name} must be one of {', '.join(allowed)}, not {value!r:.80}")
 
 
 def among(name: str, value: Any, allowed: Sequence[Any]) -> int:
@@ -65,13 +79,34 @@ def among(name: str, value: Any, allowed: Sequence[Any]) -> int:
     return list(allowed).index(value)
 
 
-def whole(name: str, value: Any, least: int = 1, most: int = LARGEST) -> int:
+def whole(name: str, value: Any, least: int = 1, most: int = MOST_COUNT) -> int:
     """An argument that is a whole number from `least` to `most`, as an int of Python."""
     right = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not right or not least <= value <= most:
-        to = f" to {most}" if most < LARGEST else ""
-        raise ArgumentError(f"{name} must be a whole number from {least}{to}, not {value!r}")
+        raise ArgumentError(
+            f"{name} must be a whole number from {least} to {most:,}, not {value!r:.80}"
+        )
     return int(value)
+
+
+def as_seed(value: Any) -> int:
+    """An argument `seed`: a whole number from 0 to LARGEST."""
+    return whole("seed", value, 0, LARGEST)
+
+
+def as_threads(value: Any, name: str = "threads") -> int:
+    """An argument that is a number of threads."""
+    return whole(name, value, 1, MOST_THREADS)
+
+
+def number(name: str, value: Any, least: float = -MOST, most: float = MOST) -> float:
+    """An argument that is a number from `least` to `most`, as a float of Python."""
+    right = isinstance(value, Real) and not isinstance(value, bool)
+    if not right or not least <= value <= most:
+        raise ArgumentError(
+            f"{name} must be a number from {least:g} to {most:g}, not {value!r:.80}"
+        )
+    return float(value)
 
 
 def numbers(name: str, values: Any) -> np.ndarray:
@@ -102,11 +137,27 @@ def shares(name: str, values: Any) -> np.ndarray:
     """An argument that is one number or several between 0 and 1, and neither, as floats (n,)."""
     try:
         array = np.atleast_1d(np.asarray(values, dtype=float))
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name} must be numbers, not {values!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"{name} must be numbers, not {values!r:.80}") from None
     if array.ndim != 1 or not array.size or not ((array > 0) & (array < 1)).all():
-        raise ArgumentError(f"{name} must be between 0 and 1, not {values!r}")
+        raise ArgumentError(f"{name} must be between 0 and 1, not {values!r:.80}")
     return array
+
+
+def listed(value: Any) -> list | None:
+    """The entries of a collection; None for text and for what is no collection."""
+    is_one = isinstance(value, str | bytes) or getattr(value, "ndim", 1) == 0
+    return None if is_one or not isinstance(value, Iterable) else list(value)
+
+
+def check_rectangular(name: str, value: Any) -> None:
+    """Raise where an argument is a list of lists of different lengths, which no array can hold."""
+    try:
+        np.shape(value)
+    except ValueError:
+        raise ArgumentError(
+            f"{name} must hold one value for each row, not lists of different lengths"
+        ) from None
 
 
 def flag(name: str, value: Any) -> bool:
@@ -129,5 +180,5 @@ def share(name: str, value: Any) -> float:
 def _below(limit, name, value, words):
     right = isinstance(value, Real) and not isinstance(value, bool)
     if not right or not 0 < value < limit:
-        raise ArgumentError(f"{name} must be {words}, not {value!r}")
+        raise ArgumentError(f"{name} must be {words}, not {value!r:.80}")
     return float(value)

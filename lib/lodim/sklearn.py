@@ -134,9 +134,12 @@ def _one_each(name, values, data):
 def _folds_of(splitter, X, y, groups):
     """The fold of each row, (n,), of a splitter whose test parts share no row and have all."""
     fold, n_times = np.zeros(len(y), int), np.zeros(len(y), int)
-    for k, (_, test) in enumerate(splitter.split(X, y, groups)):
-        fold[test] = k
-        n_times[test] += 1
+    try:
+        for k, (_, test) in enumerate(splitter.split(X, y, groups)):
+            fold[test] = k
+            n_times[test] += 1
+    except (TypeError, ValueError, IndexError) as error:
+        raise ArgumentError(f"cv does not split these {len(y)} rows: {error}") from error
     if (n_times != 1).any():
         raise ArgumentError("cv must hold out each row once, as KFold and GroupKFold do")
     return fold

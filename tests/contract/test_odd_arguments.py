@@ -10,6 +10,7 @@ import pytest
 
 import lodim as ld
 from contract.cases import MODELS, contract_of
+from lodim.fitting.argument_names import SYNONYMS
 from lodim.fitting.fit import Fit
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -448,3 +449,91 @@ def test_methods_that_stand_in_other_files_have_the_names_of_their_class():
     for own in Fit.__subclasses__():
         methods = {name: v for name, v in vars(own).items() if inspect.isfunction(v)}
         assert all(v.__qualname__.endswith(f".{name}") for name, v in methods.items())
+
+
+ITSELF: list = []
+ITSELF.append(ITSELF)
+NO_NUMBERS = [ITSELF, ([1, 2], 3), "x", np.zeros(2), np.array("a"), pd.NA, object(), 1j, {}]
+NO_COUNTS = [*NO_NUMBERS, -1, 1.5, np.nan, np.inf, True, 2**53 + 1, np.uint64(2**63), 10**30]
+GENERATED = [
+    "synth_cos_r", "synth_cos_c", "three_clusters", "checkerboard", "xor", "friedman1",
+    "informative_views", "informative_views_r", "monitoring",
+]  # fmt: skip
+
+
+def _calls():
+    """A cheap call of each public function that takes numbers, by name."""
+    df, g = frame(), {"m": 1, "lambda_": 0.1}
+    calls = {
+        model.__name__: lambda model=model, **a: model(
+            "k ~ a + b", df, **contract_of(model).cheap | a
+        )
+        for model in MODELS
+    }
+    calls |= {name: getattr(ld, name) for name in GENERATED}
+    return calls | {
+        "cv": lambda **a: ld.cv(ld.glm, "y ~ a", df, **a),
+        "path": lambda **a: ld.path(ld.gbmap, "y ~ a", df, m=1, **a),
+        "compare": lambda **a: ld.compare("y ~ a", df, ["glm"], **a),
+        "active": lambda **a: ld.active(ld.gbmap, "k ~ a", df[:30], df[30:], **g | a),
+        "drift_split": lambda **a: ld.drift_split("y ~ a + b", df, **g | a),
+        "effects": lambda **a: ld.effects(fit_of(ld.gbmap), df, **a),
+        "bootstrap": lambda **a: ld.bootstrap(fit_of(ld.glm), df, **a),
+        "conformal": lambda **a: ld.conformal(ld.glm, "y ~ a", df, **a),
+        "stability": lambda **a: ld.stability(ld.gbmap, "y ~ a", df, l1_ratio=1.0, **g | a),
+    }
+
+
+CALLS = _calls()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_numbers_of_all_public_functions(name):
+    """Seeds, counts and other numbers: what is none, or is absurd, is refused in words, at once."""
+    tried = 0
+    for p in inspect.signature(getattr(ld, name)).parameters.values():
+        kinds = set(str(inspect.formatannotation(p.annotation)).split(" | "))
+        values = NO_COUNTS if "int" in kinds else NO_NUMBERS if "float" in kinds else []
+        values = [*NO_COUNTS[:-3], np.uint64(2**63)] if p.name == "folds" else values
+        for value in values:
+            with pytest.raises(ld.LodimError, match=p.name.rstrip("_")):
+                CALLS[name](**{p.name: value})
+                pytest.fail(f"{name}({p.name}={value!r}) is accepted")
+        tried += len(values)
+    assert tried
+
+
+def test_no_public_function_with_numbers_is_left_out():
+    numeric = {
+        name
+        for name in ld.__all__
+        if inspect.isfunction(function := getattr(ld, name))
+        and any("int" in str(p.annotation) for p in inspect.signature(function).parameters.values())
+    }
+    assert numeric <= CALLS.keys()
+
+
+@pytest.mark.parametrize(
+    "name, argument, meant",
+    [
+        ("gbmap", "n_estimators", "m"), ("gbmap", "alpha", "lambda_ or l1_ratio"),
+        ("proset", "C", "lambda_v"), ("ripr", "n_neighbors", "k"), ("glm", "max_iter", "control"),
+        ("costnet", "random_state", "seed"), ("melm", "n_init", "n_starts"),
+        ("gbmap", "lamda", "lambda_"),
+        ("cv", "n_folds", "folds"), ("compare", "cv", "folds"), ("bootstrap", "B", "n"),
+        ("conformal", "alpha", "level"), ("path", "nlambda", "n_lambda"),
+    ],
+)  # fmt: skip
+def test_arguments_as_other_packages_call_them(name, argument, meant):
+    words = rf"{name}\(\) has no argument '{argument}'; did you mean {meant}\? It has: "
+    with pytest.raises(ld.ArgumentError, match=words):
+        CALLS[name](**{argument: 5})
+    with pytest.raises(ld.ArgumentError, match="has no argument 'zzzz'; it has: "):
+        CALLS[name](zzzz=5)
+
+
+def test_synonyms_mean_arguments_that_there_are():
+    known = {p for name in CALLS for p in inspect.signature(getattr(ld, name)).parameters}
+    assert {own for ours in SYNONYMS.values() for own in ours} <= known
+    names = [name for names in SYNONYMS for name in names]
+    assert len(names) == len(set(names))

@@ -44,7 +44,7 @@ def test_refuses_empty_sizes(make):
     for name in {"n", "p", "P", "N", "M", "squares", "informative"} & set(
         inspect.signature(make).parameters
     ):
-        with pytest.raises(ArgumentError, match=f"{name} must be at least"):
+        with pytest.raises(ArgumentError, match=f"{name} must be a whole number"):
             make(**{name: 0})
 
 
@@ -134,7 +134,7 @@ def test_friedman1():
     df = s.friedman1(5000, 10, 1)
     noise = df["y"] - oracle(features(df))
     assert noise.std() == pytest.approx(1, abs=0.05) and noise.mean() == pytest.approx(0, abs=0.05)
-    with pytest.raises(ArgumentError, match="p must be at least 5"):
+    with pytest.raises(ArgumentError, match="p must be a whole number from 5"):
         s.friedman1(p=4)
 
 
@@ -181,9 +181,9 @@ def test_informative_views_overlap_only_where_they_must():
         s.informative_views(4, 10, M=3)
     with pytest.raises(ArgumentError, match="no room for four blobs"):
         s.informative_views(1, 10, separation=2)
-    with pytest.raises(ArgumentError, match="label_noise must be between 0 and 1"):
+    with pytest.raises(ArgumentError, match="label_noise must be a number from 0 to 1"):
         s.informative_views(label_noise=2)
-    with pytest.raises(ArgumentError, match="R must not be negative"):
+    with pytest.raises(ArgumentError, match="R must be a whole number from 0"):
         s.informative_views(R=-1)
 
 

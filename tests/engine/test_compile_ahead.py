@@ -1,5 +1,6 @@
 """compile_ahead: another process compiles what is named, and nothing hangs on it."""
 
+import io
 import os
 import subprocess
 import sys
@@ -224,3 +225,24 @@ def test_the_process_ends_where_the_other_is_killed(kernels):
 def test_default_calls_use_the_kernels_that_are_named(model, formula, data, kernels):
     model(formula, ld.data(data)).summary()
     assert [kernel.__name__ for kernel, types in kernels if types not in kernel.overloads] == []
+
+
+@several
+@pytest.mark.skipif(os.name == "nt", reason="groups of processes are POSIX's")
+def test_ctrl_c_is_not_for_the_other_process(kernels, monkeypatch):
+    started, start = [], subprocess.Popen
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda *args, **how: started.append(start(*args, **how)) or started[0]
+    )
+    with compiling_ahead(module_of(kernels)) as ahead:
+        ahead("first")
+        assert os.getpgid(started[0].pid) != os.getpgid(0)
+    until(lambda: not progress_of(kernels[0]).exists())
+
+
+def test_the_other_process_removes_its_file_whatever_happens(kernels, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("all 9\n"))
+    progress = tmp_path / "progress"
+    with pytest.raises(IndexError):
+        compile_ahead.serve(module_of(kernels).__name__, progress)
+    assert not progress.exists()

@@ -185,6 +185,66 @@ def test_what_predict_refuses(cars, right, value):
         assert gap(run(fit, new), good) <= 1e-6
 
 
+FAR = [30.0, 1e3, 1e8, 1e12, 1e16, 1e30, 1e50, 1e89, 1e95]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(f"{model}('{left} ~ x + z', df, **CASES['{model}'])" for model, left in [
+            ("gbmap", "y"), ("gbmap", "c"), ("proset", "y"), ("proset", "c"), ("costnet", "y"),
+            ("melm", "k"), ("melm", "c"), ("glm", "k"),
+        ]),
+        "gbmap('y ~ x + z + x:z', df, dtype='float32', **CASES['gbmap'])",
+        "glm('y ~ x + cc(z, df=4)', df)", "glm('y ~ cr(z, df=4) + I(x % 0.7)', df)",
+        "glm('k ~ x + I(z ** 3) + np.cos(x)', df)", "glm('n ~ x + scale(z)', df, family='poisson')",
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore::lodim.ExtrapolationWarning")
+def test_far_from_the_data(call):
+    """The answer of predict(), or a refusal: never another number."""
+    rng, n = np.random.default_rng(0), 80
+    df = pd.DataFrame({"x": rng.normal(size=n), "z": 1e-12 * rng.normal(size=n)})
+    df["y"], df["n"] = df["x"] + 1e12 * df["z"] + 0.1 * rng.normal(size=n), rng.poisson(2.0, n)
+    df["k"] = np.where(df["y"] + rng.normal(size=n) > 0, "p", "q")
+    df["c"] = np.resize(["u", "v", "w"], n)
+    fit, module = eval(f"ld.{call}"), {}
+    exec(fit.to_python(), module)
+    sizes = np.r_[FAR, np.negative(FAR)]
+    new = pd.DataFrame({"x": np.r_[sizes, 0 * sizes], "z": 1e-12 * np.r_[0 * sizes, sizes]})
+    rows = [new.iloc[[k]] for k in range(len(new))]
+    nothing = np.full((1, len(fit.levels or [0])), np.nan)
+    wanted = np.vstack([_unless(ld.DataError, expected, fit, row, other=nothing) for row in rows])
+    answers = [
+        _unless(ValueError, module["predict"], row, other=np.nan) for row in new.to_dict("records")
+    ]
+    answers = [[*a.values()] if isinstance(a, dict) else [a] * nothing.size for a in answers]
+    for found in (np.array(answers), in_duckdb(fit, new), in_onnx(fit, new)):
+        some = ~np.isnan(found).any(axis=1)
+        precision = 1e-4 if "float32" in call else 1e-6
+        np.testing.assert_allclose(found[some], wanted[some], rtol=precision, atol=precision)
+        assert some.sum() > 0.3 * len(new)
+
+
+def _unless(error, function, *args, other):
+    """What a function gives, or something else where it raises an error."""
+    try:
+        return function(*args)
+    except error:
+        return other
+
+
+def test_an_empty_level_and_a_missing_text(cars):
+    """Both are "" in ONNX, which is refused there."""
+    cars["origin"] = cars["origin"].replace("Japan", "")
+    fit, new = ld.glm("mpg ~ weight + origin", cars, missing="indicator"), cars.head(4).copy()
+    new["origin"] = ["", None, "USA", None]
+    for run in (in_python, in_duckdb):
+        assert gap(run(fit, new), expected(fit, new)) <= 1e-9
+    with pytest.raises(ld.ArgumentError, match="'origin' has the level '', which stands for"):
+        fit.to_onnx()
+
+
 def test_python_refuses_other_kinds(cars):
     fit, scope = ld.glm("mpg ~ weight + origin", data=cars), {}
     exec(fit.to_python(), scope)

@@ -12,7 +12,7 @@ import pytest
 
 import lodim as ld
 from lodim.cli import main
-from lodim.page import charts, sections
+from lodim.page import charts, page, sections
 from lodim.page.inputs import columns_of, from_data, from_design
 from lodim.page.picture import Picture
 
@@ -318,3 +318,52 @@ def test_from_the_command_line(tmp_path, capsys):
     page = tmp_path / "page.html"
     assert main(["glm", "mpg ~ weight", "autompg", "--report", str(page)]) == 0
     assert "How well it fits" in Path(page).read_text(encoding="utf-8")
+
+
+def test_pictures_of_columns_that_javascript_knows_otherwise(capfd):
+    """Names of what every object has, ends of lines and quotes: no picture is lost."""
+    converter, rng, n = pytest.importorskip("vl_convert"), np.random.default_rng(0), 60
+    names = ["constructor", "toString", "a\nb", "a\u2028b", "a\\", 'a\\"b']
+    data = pd.DataFrame({name: rng.normal(size=n) for name in names})
+    data["hasOwnProperty"] = np.resize(["__proto__", "valueOf", "w"], n)
+    data["__proto__"] = np.where(data["constructor"] + rng.normal(size=n) > 0, "toString", "no")
+    fit = ld.glm("Q('__proto__') ~ .", data)
+    groups, _ = page._pictures(fit, from_data(fit.design, data), data)
+    pictures = [picture for group in groups.values() for picture in group]
+    assert len(pictures) > len(names)
+    for picture in pictures:
+        drawn = converter.vegalite_to_svg(charts.chart(picture))
+        assert drawn.count("graphics-symbol") > 1
+    assert "ERROR" not in capfd.readouterr().err
+
+
+def test_a_costnet_of_one_penalty_has_a_page(tmp_path):
+    fit = ld.costnet("mpg ~ weight + acceleration", CARS, lambda_=0.02)
+    fit.report(tmp_path / "page.html", CARS)
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "one penalty" in text and "Coefficients" in text and "Price list" not in text
+
+
+def test_a_page_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    fit, path = ld.glm("mpg ~ weight", CARS), tmp_path / "page.html"
+    path.write_text("old")
+
+    def full(file):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(ld.StoreError, match="No space left"):
+        fit.report(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
+    assert path.read_text() == "old"
+
+
+def test_a_program_that_cannot_be_made_is_an_error(tmp_path, monkeypatch):
+    fails = tmp_path / "python"
+    fails.write_text("#!/bin/sh\nkill -TRAP $$\n")
+    fails.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(fails))
+    charts.program.cache_clear()
+    with pytest.raises(ld.StoreError, match=r"vl-convert.* ended with code -5"):
+        ld.glm("mpg ~ weight", CARS).report(tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()

@@ -72,7 +72,7 @@ def test_given_folds_speak_of_all_rows(batch):
 )  # fmt: skip
 def test_bad_folds(batch, folds, word):
     with pytest.raises(ArgumentError, match=word):
-        fold.assign(batch, folds, None, 0)
+        fold.assign(batch, fold.as_folds(folds), None, 0)
 
 
 def test_a_given_fold_without_rows_that_count_is_held_out_from_nothing():

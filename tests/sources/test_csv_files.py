@@ -179,3 +179,25 @@ def test_files_without_rows(tmp_path):
     assert read_source(write(tmp_path, "x,y,z\n", GOOD)).n == 2
     with pytest.raises(DataError, match="none of the 2 files has a row"):
         read_source(write(tmp_path, "x,y,z\n", "x,y,z\n"))
+
+
+@pytest.mark.parametrize("calls", [1, 2, 3, 4])
+def test_ctrl_c_is_no_damaged_file(tmp_path, monkeypatch, calls):
+    """pandas' reader forgets what its calls of read() have raised."""
+    path = tmp_path / "a.csv"
+    pd.DataFrame({"y": np.arange(2e5), "a": np.arange(2e5) % 7}).to_csv(path, index=False)
+    made, n = csv_files._Text.__init__, [0]
+
+    class Handle:
+        def __init__(self, inner):
+            self.inner = inner
+
+        def read(self, size):
+            n[0] += 1
+            if n[0] == calls:
+                raise KeyboardInterrupt
+            return self.inner.read(size)
+
+    monkeypatch.setattr(csv_files._Text, "__init__", lambda self, h: made(self, Handle(h)))
+    with pytest.raises(KeyboardInterrupt):
+        read_source(path)

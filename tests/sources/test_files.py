@@ -202,3 +202,11 @@ def test_without_pyarrow(parts, monkeypatch):
         with pytest.raises(MissingExtraError, match=r"pip install 'lodim\[arrow\]'"):
             read_source(parts.parent / name)
     assert values(parts.parent / "a.csv") == [7]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "csv"])
+def test_a_pipe_is_refused_at_once(tmp_path, ending):
+    os.mkfifo(tmp_path / f"x.{ending}")
+    with pytest.raises(DataError, match="it is no regular file, but a pipe or a device"):
+        read_source(tmp_path / f"x.{ending}")

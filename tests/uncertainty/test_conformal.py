@@ -605,7 +605,7 @@ def test_plots(axes):
         ({"by": "class"}, "by='class' needs a response with classes"),
         ({"by": "g"}, "by must be"),
         ({"seed": -1}, "seed must be"),
-        ({"lambda_": 1}, "glm has no argument 'lambda_'"),
+        ({"lambda_": 1}, "glm.. has no argument 'lambda_'|conformal.. has no argument 'lambda_'"),
     ],
     ids=str,
 )

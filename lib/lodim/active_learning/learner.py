@@ -15,9 +15,10 @@ from lodim.active_learning.labels import (
     plain,
     to_series,
 )
-from lodim.checks import one_of, whole
+from lodim.checks import as_seed, one_of, whole
 from lodim.design.response import is_balanced
 from lodim.errors import ArgumentError, DataError
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import spec_of
 from lodim.formula.formula import parse
 from lodim.report.numbers import blank_if_missing
@@ -27,6 +28,7 @@ HEADS = ["Labelled", "Asked by", "Accuracy", "Log-loss", "Entropy", "Kappa"]  # 
 STOP_ROWS = 2000  # rows of the pool whose predictions are watched for change, at most
 
 
+@with_known_arguments
 def active(
     model: Callable,
     formula: str,
@@ -170,7 +172,7 @@ def active(
     """
     _check_score(score)
     committee, rounds = whole("committee", committee), whole("rounds", rounds)
-    seed = whole("seed", seed, 0)
+    seed = as_seed(seed)
     for name, share in (("agreement", agreement), ("target", 0.5 if target is None else target)):
         if not isinstance(share, int | float) or not 0 <= share <= 1:
             raise ArgumentError(f"{name} must be between 0 and 1, not {share!r}")

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from lodim import family as families
-from lodim.checks import flag, whole
+from lodim.checks import as_seed, as_threads, flag
 from lodim.comparison import report
 from lodim.comparison.candidates import Candidate, candidates
 from lodim.comparison.held_out import COUNTS, Record, Task, fit_all, hold_out, null_scores
@@ -25,12 +25,14 @@ from lodim.design.batch import subset
 from lodim.design.design import Design
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError, DataError
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.report.tables import Report
-from lodim.selection.folds import assign
+from lodim.selection.folds import as_folds, assign
 from lodim.sources.read import read_source
 from lodim.text import as_literal
 
 
+@with_known_arguments
 def compare(
     formula: str,
     data: Any,
@@ -143,9 +145,9 @@ def compare(
     'gbmap'
     """
     flag("baselines", baselines), flag("progress", progress)
-    seed = whole("seed", seed, least=0)
+    seed, folds = as_seed(seed), as_folds(folds)
     if threads is not None:
-        threads = whole("threads", threads)
+        threads = as_threads(threads)
     kept = {"weights": weights, "groups": groups}
     if read_source(data) is not None:
         raise ArgumentError(

@@ -54,7 +54,7 @@ def data(name: str | None = None) -> pd.DataFrame:
     if name is None:
         return index
     names = index["name"].tolist()
-    if name not in names + _price_lists():
+    if not isinstance(name, str) or name not in names + _price_lists():
         raise ArgumentError(_unknown(name, names + _price_lists()))
     return _read(name)
 
@@ -78,4 +78,4 @@ def _folder() -> Path:
 def _unknown(name: object, names: list[str]) -> str:
     near = get_close_matches(str(name), names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"no data set is called {name!r}.{hint} There are: {', '.join(names)}."
+    return f"no data set is called {name!r:.80}.{hint} There are: {', '.join(names)}."

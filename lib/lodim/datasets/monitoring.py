@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from lodim.datasets.synthetic import _generator, _plain, _positive, _share
+from lodim.checks import MOST_ROWS, flag, number, one_of, whole
+from lodim.datasets.synthetic import _generator, _plain
 from lodim.errors import ArgumentError
 
 # Name, typical value and spread of a reading, in the units of the bedside.
@@ -121,7 +122,10 @@ def monitoring(
     >>> alerts.attrs["costs"]["hr"], alerts.attrs["depends_on"]["hr_mean"]
     (1.0, ['hr'])
     """
-    _check(n, p, signals, graph, response, noise, coupling)
+    n, p, signals = whole("n", n, most=MOST_ROWS), whole("p", p), whole("signals", signals, 5)
+    noise, coupling = number("noise", noise, least=0), number("coupling", coupling, 0, 1)
+    flag("alternatives", alternatives)
+    _check(p, signals, graph, response, noise)
     rng = _generator(seed)
     plan = _plan(p, signals, graph)
     columns = _measure(rng, n, signals, coupling, plan)
@@ -138,16 +142,11 @@ def monitoring(
     return df
 
 
-def _check(n, p, signals, graph, response, noise, coupling):
-    _positive(n=n, p=p)
-    _share(coupling=coupling)
-    for name, value, known in (("graph", graph, GRAPHS), ("response", response, RESPONSES)):
-        if value not in known:
-            raise ArgumentError(f"{name} must be one of {', '.join(known)}; it is {value!r}")
-    if signals < 5:
-        raise ArgumentError(f"signals must be at least 5; it is {signals}")
-    if noise < 0 or (noise == 0 and response == "alert"):
-        raise ArgumentError(f"noise must be positive, or 0 with a numeric y; it is {noise}")
+def _check(p, signals, graph, response, noise):
+    one_of("graph", graph, GRAPHS)
+    one_of("response", response, RESPONSES)
+    if noise == 0 and response == "alert":
+        raise ArgumentError("noise must be positive, or 0 with a numeric y")
     room = signals * (1 + len(GRAPHS[graph]))
     if not signals <= p <= room:
         raise ArgumentError(

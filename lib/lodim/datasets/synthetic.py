@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from lodim.checks import MOST_ROWS, as_seed, flag, number, whole
 from lodim.errors import ArgumentError
 
 
@@ -50,8 +51,8 @@ def synth_cos_r(
     >>> ld.synth_cos_r(100, p=5).shape
     (100, 6)
     """
-    rng = _generator(seed)
-    _positive(n=n, p=p)
+    rng, n, p = _generator(seed), _rows(n), whole("p", p)
+    scale, rotate = number("scale", scale), flag("rotate", rotate)
     X = rng.standard_normal((n, p))
     u = _unit_vector(rng, p)
     y = scale * np.cos(X) @ u
@@ -96,7 +97,7 @@ def synth_cos_c(
 
 def random_rotation(p: int, seed: int = 0) -> np.ndarray:
     """Random orthogonal matrix (p, p), uniformly distributed: the one that `rotate=True` uses."""
-    _positive(p=p)
+    p = whole("p", p)
     Q, R = np.linalg.qr(_generator(seed, stream=1).standard_normal((p, p)))
     return Q * np.sign(np.diag(R))  # fixed signs make the distribution uniform
 
@@ -134,9 +135,7 @@ def three_clusters(n: int = 3000, seed: int = 0) -> pd.DataFrame:
     >>> ld.three_clusters(90).attrs["clusters"]
     {'a': [0, 30], 'b1': [30, 60], 'b2': [60, 90]}
     """
-    rng = _generator(seed)
-    if n < 3:
-        raise ArgumentError(f"n must be at least 3, one row per cluster; it is {n}")
+    rng, n = _generator(seed), _rows(n, least=3)  # a row for each cluster
     X = rng.standard_normal((n, 8))
     cut = [round(n * k / 3) for k in range(4)]
     X[: cut[1], :4] += 4
@@ -184,8 +183,9 @@ def checkerboard(
     >>> list(ld.checkerboard(100, noise=1))
     ['x1', 'x2', 'x3', 'y']
     """
-    _positive(n=n, squares=squares)
-    X = _generator(seed).random((n, 2 + _count(noise=noise)))
+    n, squares, noise = _rows(n), whole("squares", squares), whole("noise", noise, least=0)
+    angle = number("angle", angle, -360, 360)
+    X = _generator(seed).random((n, 2 + noise))
     y = np.floor(X[:, :2] * squares).astype(np.int64).sum(axis=1) % 2
     turn = np.deg2rad(angle)
     R = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
@@ -226,8 +226,8 @@ def xor(n: int = 6400, informative: int = 6, noise: int = 0, seed: int = 0) -> p
     >>> ld.xor(100, informative=2, noise=3).attrs["informative"]
     ['x1', 'x2']
     """
-    _positive(n=n, informative=informative)
-    X = _generator(seed).uniform(-1, 1, (n, informative + _count(noise=noise)))
+    n, informative = _rows(n), whole("informative", informative)
+    X = _generator(seed).uniform(-1, 1, (n, informative + whole("noise", noise, least=0)))
     y = (X[:, :informative].prod(axis=1) >= 0).astype(np.int64)
     return _frame(X, y, dict(informative=[f"x{j + 1}" for j in range(informative)]))
 
@@ -265,10 +265,8 @@ def friedman1(n: int = 1000, p: int = 10, seed: int = 0, *, noise: float = 1.0) 
     >>> ld.friedman1(100, noise=0.5).attrs["noise"]
     0.5
     """
-    rng = _generator(seed)
-    _positive(n=n)
-    if p < 5:
-        raise ArgumentError(f"p must be at least 5, the features that matter; it is {p}")
+    rng, n, p = _generator(seed), _rows(n), whole("p", p, least=5)  # five of them matter
+    noise = number("noise", noise, least=0)
     X = rng.random((n, p))
     y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2
     y += 10 * X[:, 3] + 5 * X[:, 4] + noise * rng.standard_normal(n)
@@ -326,9 +324,10 @@ def informative_views(
     >>> ld.informative_views(P=2, N=50, R=10).attrs["rows"]
     [[0, 50], [50, 100]]
     """
-    rng = _generator(seed)
-    _positive(P=P, N=N, M=M)
-    n = P * N + _count(R=R)
+    rng, P, N, M = _generator(seed), whole("P", P), whole("N", N, most=MOST_ROWS), whole("M", M)
+    spread, separation = number("spread", spread, 0), number("separation", separation, 0)
+    label_noise = number("label_noise", label_noise, 0, 1)
+    n = P * N + whole("R", R, 0, MOST_ROWS)
     views = _draw_views(rng, P, range(M))
     X, y, centres = rng.random((n, M)), rng.integers(0, 2, n), []
     for k, view in enumerate(views):
@@ -336,7 +335,7 @@ def informative_views(
         centres.append(_draw_centres(rng, separation))
         blob = 2 * y[rows] + rng.integers(0, 2, N)
         X[rows, view] = centres[-1][blob] + spread * rng.standard_normal((N, 2))
-    flipped = rng.permutation(n)[: round(_share(label_noise=label_noise) * n)]
+    flipped = rng.permutation(n)[: round(label_noise * n)]
     y[flipped] = 1 - y[flipped]
     truth = dict(views=_names(views), rows=[[k * N, (k + 1) * N] for k in range(P)])
     return _frame(X, y, truth | dict(centres=[c.tolist() for c in centres]))
@@ -380,8 +379,8 @@ def informative_views_r(
     >>> ld.informative_views_r(100, M=5).shape
     (100, 6)
     """
-    rng = _generator(seed)
-    _positive(n=n, P=P, M=M)
+    rng, n, P, M = _generator(seed), _rows(n), whole("P", P), whole("M", M)
+    noise = number("noise", noise, least=0)
     views = _draw_views(rng, P, range(1, M))
     X, coefficients = rng.random((n, M)), rng.random((P, 2))
     X[:, 0] = 1 + P * X[:, 0]
@@ -423,9 +422,11 @@ def _unit_vector(rng, p):
 
 def _generator(seed, stream=0):
     # Streams keep what is drawn later (labels, rotation) independent of how much was drawn before.
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise ArgumentError(f"seed must be a whole number, not negative; it is {seed!r}")
-    return np.random.default_rng([int(seed), stream])
+    return np.random.default_rng([as_seed(seed), stream])
+
+
+def _rows(n, least=1):
+    return whole("n", n, least, MOST_ROWS)
 
 
 def _frame(X, y, truth):
@@ -438,23 +439,3 @@ def _frame(X, y, truth):
 
 def _plain(v):
     return [float(x) for x in v]
-
-
-def _positive(**sizes):
-    for name, size in sizes.items():
-        if size < 1:
-            raise ArgumentError(f"{name} must be at least 1; it is {size}")
-
-
-def _count(**sizes):
-    for name, size in sizes.items():
-        if size < 0:
-            raise ArgumentError(f"{name} must not be negative; it is {size}")
-    return size
-
-
-def _share(**shares):
-    for name, share in shares.items():
-        if not 0 <= share <= 1:
-            raise ArgumentError(f"{name} must be between 0 and 1; it is {share}")
-    return share

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from lodim import forms
-from lodim.checks import one_of, whole
+from lodim.checks import MOST_ROWS, check_rectangular, one_of, whole
 from lodim.design import columns, factors, first_pass, materialize, on_workers, sampling
 from lodim.design import missing as gaps
 from lodim.design import terms as design_terms
@@ -174,6 +174,9 @@ class Design:
         if balanced := is_balanced(weights, data.names):
             weights = None  # until the classes are counted
         beside = weights, offset, order, clusters, groups
+        of_rows = ("weights", "offset", "order", "clusters", "groups")
+        for name, value in zip(of_rows, beside, strict=True):
+            check_rectangular(name, value)
         hidden = {name for name in beside if isinstance(name, str)}
         client, drawn = on_workers.client_for(client, source, sample, scratch), (sample, seed)
         left_out, found = answers(parsed, data.names), None
@@ -483,7 +486,7 @@ def _reader(data, source, wanted, answers, beside, missing, drawn):
     """
     sample, seed = drawn
     if sample is not None:
-        whole("sample", sample)
+        whole("sample", sample, most=MOST_ROWS)
         named = [value for value in beside if isinstance(value, str)]
         needed = list(dict.fromkeys([*wanted.names, *answers, *named]))
         data, beside = sampling.draw_rows(data, source, needed, beside, sample, seed)

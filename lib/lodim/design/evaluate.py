@@ -70,6 +70,43 @@ def learn(code, table):
     return width, tuple(scope.states)
 
 
+def check_states(code, width, states):
+    """Raise an error unless an expression makes `width` columns with the states of a saved file."""
+    left = list(states)
+    with np.errstate(all="ignore"):
+        found = _width(tree(code), left)
+    if left or found != width:
+        raise ValueError(f"{code} makes {found} columns with what it has learnt, not {width}")
+
+
+def _width(node, states):
+    """Number of columns of a node; its transforms take their states from the front of the list."""
+    if column_name(node) is not None:
+        return 1
+    called = isinstance(node, ast.Call)
+    parts = node.args[: count_data(node)] if called else ast.iter_child_nodes(node)
+    widths = [_width(part, states) for part in parts if isinstance(part, ast.expr)]
+    name = function_name(node.func) if called else None
+    if name == "I":
+        return widths[0]
+    if name not in patsy_terms.TRANSFORMS:
+        return 1
+    known, state = states.pop(0)
+    settings, words = _settings(node)
+    inside = state["_all_knots"][0] if "_all_knots" in state else 0.0
+    data = [np.full((1, w) if w > 1 else 1, inside) for w in widths]
+    found = patsy_terms.apply(known, state, data, settings, words).size
+    if known != name or (name in patsy_terms.MOMENTS and found != widths[0]):
+        raise ValueError(f"{ast.unparse(node)} has learnt what {known}() of other columns learns")
+    return found
+
+
+def _settings(node):
+    """What a call is given after its data, as a list and as a dict of keywords."""
+    settings = [ast.literal_eval(arg) for arg in node.args[count_data(node) :]]
+    return settings, {w.arg: ast.literal_eval(w.value) for w in node.keywords}
+
+
 def evaluate(code, node, table, states=()):
     """An expression's values, (n, width) float64, every one finite; `code` is for messages."""
     return _matrix(node, _Scope(table, code, list(states)))
@@ -209,8 +246,7 @@ def _call(node, scope):
         choices = (_single(arg, scope) for arg in node.args[1:])
         return np.where(_truth(node.args[0], scope), *choices)
     n_data = count_data(node)
-    settings = [ast.literal_eval(arg) for arg in node.args[n_data:]]
-    words = {w.arg: ast.literal_eval(w.value) for w in node.keywords}
+    settings, words = _settings(node)
     if name in patsy_terms.TRANSFORMS:
         data = [_data(arg, scope) for arg in node.args[:n_data]]
         return _transform(name, data, settings, words, scope)

@@ -441,6 +441,7 @@ def _check(factor):
         forms.check(factor, {"width": forms.whole(least=1)}, factor.name)
         for name, learnt in factor.states:
             patsy_terms.check(name, learnt)
+        evaluate.check_states(factor.name, factor.width, factor.states)
     if isinstance(factor, Levels):
         check_levels(factor.levels, factor.name, least=1)
         sizes = {"levels": len(factor.levels)}

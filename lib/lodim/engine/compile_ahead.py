@@ -28,6 +28,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.registry import cpu_target
 from numba.core.types import Array, float64, int64
 
+from lodim.checks import as_threads
 from lodim.engine.blocks import available_threads
 from lodim.engine.compiled import say_compiling
 
@@ -37,6 +38,8 @@ INTS = (int64, *(Array(int64, axes, "C") for axes in range(1, 6)))
 
 PROGRESS = "compiled_ahead"  # file beside the kernels: one other process for each such folder
 LONGEST = 60.0  # seconds that a kernel is waited for, or that the file of a lost process stands
+NO_WINDOW = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+NO_WINDOW |= getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
 OFTEN = 0.005  # seconds between looks at the file
 
 _named: set[tuple] = set()  # kernels and types, each looked for once in a process
@@ -54,7 +57,8 @@ def compiling_ahead(module, threads=None):
         With 1, as with one usable core, there is no such process and the function does nothing.
     """
     helper = _Helper(module)
-    usable = threads != 1 and available_threads() > 1 and _is_python(sys.executable)
+    several = threads is None or as_threads(threads) > 1
+    usable = several and available_threads() > 1 and _is_python(sys.executable)
     try:
         yield helper.add if usable else lambda name: None
     finally:
@@ -118,7 +122,8 @@ class _Helper:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env=os.environ | here,
-                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+                creationflags=NO_WINDOW,
+                process_group=None if os.name == "nt" else 0,  # Ctrl-C is not for it
             )
         except OSError:  # a folder that cannot be written, another process, no more processes
             return
@@ -180,13 +185,18 @@ def _is_cached(kernel, types):
 
 def serve(module, progress):
     """Compile those KERNELS of a module whose names and indices come on stdin, line by line."""
-    cpu_target.target_context.refresh()  # any compilation needs it first
-    kernels = import_module(module).KERNELS
-    with open(progress, "ab", buffering=0) as file:
-        for line in sys.stdin:
-            name, index = line.split()
-            kernel, types = kernels[name][int(index)]
-            file.write(b".")
-            kernel.compile(types)
-            file.write(b".")
-    Path(progress).unlink(missing_ok=True)  # the process that waits has ended
+    parent = os.getppid()
+    try:
+        cpu_target.target_context.refresh()  # any compilation needs it first
+        kernels = import_module(module).KERNELS
+        with open(progress, "ab", buffering=0) as file:
+            for line in sys.stdin:
+                if os.getppid() != parent:  # it was ended, by Ctrl-C perhaps
+                    break
+                name, index = line.split()
+                kernel, types = kernels[name][int(index)]
+                file.write(b".")
+                kernel.compile(types)
+                file.write(b".")
+    finally:
+        Path(progress).unlink(missing_ok=True)  # the process that waits has ended

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 NUMBER, TRUTH, TEXT = "number", "truth", "text"
+LARGEST = 1e90  # in size, of a column's number: whatever is written refuses larger ones
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 LOGIC = (
     *COMPARISONS,

@@ -7,10 +7,9 @@ import numpy as np
 
 from lodim.errors import ArgumentError, MissingExtraError
 from lodim.export.equation import check_named, made_by
-from lodim.export.expression import TEXT, Call, Case, Column, Constant, Sum, in_order
+from lodim.export.expression import LARGEST, TEXT, Call, Case, Column, Constant, Sum, in_order
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
-LARGEST = 1e100
 MISSING, NEW = -1, -2  # codes of texts
 DIRECT = {  # operators that ONNX Runtime has for doubles
     "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "over": "Div", "neg": "Neg",
@@ -21,8 +20,8 @@ DIRECT = {  # operators that ONNX Runtime has for doubles
     "sin": "Sin",
 }  # fmt: skip
 SINGLE = {  # those that it has in single precision alone
-    "cos": "Cos", "tan": "Tan", "arcsin": "Asin", "arccos": "Acos", "arctan": "Atan",
-    "sinh": "Sinh", "cosh": "Cosh", "arcsinh": "Asinh", "arccosh": "Acosh", "arctanh": "Atanh",
+    "arcsin": "Asin", "arccos": "Acos", "arctan": "Atan", "sinh": "Sinh", "cosh": "Cosh",
+    "arcsinh": "Asinh", "arccosh": "Acosh", "arctanh": "Atanh",
 }  # fmt: skip
 
 
@@ -126,9 +125,12 @@ class _Graph:
         """An input: a double, NaN where missing; of a text its code."""
         if node.kind != TEXT:
             return node.name
-        keys, codes = [*self.codes], [*self.codes.values()]
-        if "" not in self.codes:
-            keys, codes = [*keys, ""], [*codes, MISSING]
+        if "" in self.codes:
+            raise ArgumentError(
+                f"column {node.name!r} has the level '', which stands for a missing text in ONNX: "
+                "rename the level, fit again and write that model"
+            )
+        keys, codes = [*self.codes, ""], [*self.codes.values(), MISSING]
         return self.add(
             "LabelEncoder", node.name, domain="ai.onnx.ml",
             keys_strings=keys, values_int64s=codes, default_int64=NEW,
@@ -196,6 +198,12 @@ class _Graph:
 
     def is_finite(self, value):
         return self.add("Less", self.add("Abs", value), self.array([[np.inf]]))
+
+    def cos(self, value):
+        return self.add("Sin", self.add("Add", value, self.array([[0.5 * np.pi]])))
+
+    def tan(self, value):
+        return self.add("Div", self.add("Sin", value), self.cos(value))
 
     def log1p(self, value):
         return self.add("Log", self.add("Add", value, self.array([[1.0]])))

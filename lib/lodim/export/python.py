@@ -14,7 +14,7 @@ HELPERS = {
     value = row[name]
     if value is None or value != value:
         return math.nan
-    if isinstance(value, (str, bytes)) or not abs(value := float(value)) <= 1e100:
+    if isinstance(value, (str, bytes)) or not abs(value := float(value)) <= 1e90:
         raise ValueError(f"{name!r} is {value!r}, which is no number that can be computed with")
     return value''',
     "_text": '''def _text(row, name):

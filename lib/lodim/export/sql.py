@@ -6,11 +6,10 @@ whose columns are all passed on. NULL stands for what is no number; infinities a
 
 from lodim.errors import ArgumentError
 from lodim.export.equation import check_named, check_text, made_by
-from lodim.export.expression import NUMBER, TEXT
+from lodim.export.expression import LARGEST, NUMBER, TEXT
 from lodim.export.infix import ATOM, COMMON, COMPARED, GROUP, LOOSE, PRODUCT, SUM, Infix
 
 DIALECTS = ("duckdb", "postgres")
-LARGEST = "1e100"
 ROUNDING = {"duckdb": "round_even({}, 0)", "postgres": "round({})"}  # halves to even numbers
 MOST = 1600  # columns of a SELECT of PostgreSQL, nearly
 INFINITY = "CAST('Infinity' AS FLOAT8)"

@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+import math
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from lodim.design import factors, materialize
 from lodim.design.evaluate import tree
 from lodim.errors import ArgumentError
 from lodim.export.expression import (
+    LARGEST,
     NUMBER,
     ONE,
     TEXT,
@@ -43,6 +45,11 @@ FUNCTIONS = {f"np.{name}": name for name in UNARY} | {
     "np.arctan2": "arctan2", "np.hypot": "hypot",
 }  # fmt: skip
 CUBIC = 3
+SMALL = {  # calls whose values are far from infinity, whatever number they are given
+    *(f"np.{name}" for name in UNARY if name.startswith(("log", "arc", "sin", "cos", "tanh"))),
+    *("np.sqrt", "np.cbrt", "np.sign", "bs", "cc"),
+} - {"np.sinh", "np.cosh"}
+PERIODS = 1e8  # how many of them a number may be away: beyond, languages round its remainder apart
 
 
 class Inputs:
@@ -152,7 +159,15 @@ class Inputs:
                 raw = product([s[j] for s, j in zip(sources, choice, strict=True)])
                 label = f"{design.names[k]} scaled"
                 out.append(scaled(raw, design.mean[k], design.scale[k], label))
+                if self._may_be_far(term, k):
+                    far = call("gt", call("abs", out[k]), materialize.FAR[design.dtype])
+                    self._refuse(far, f"too far to be computed with is {design.names[k]}:", raw)
         return out
+
+    def _may_be_far(self, term, k):
+        """Whether numbers that are read can put a feature beyond what predict() computes with."""
+        largest = math.prod(map(_largest, term)) + abs(self.design.mean[k])
+        return largest > materialize.FAR[self.design.dtype] * self.design.scale[k]
 
     def _columns_of(self, part):
         """The columns that a factor makes, a list of nodes."""
@@ -215,6 +230,15 @@ class Inputs:
         return node
 
 
+def _largest(part):
+    """A bound of the values of a factor, in size."""
+    if isinstance(part, factors.Numeric):
+        return LARGEST
+    if isinstance(part, factors.Expression):
+        return LARGEST**0.5 if function_name(tree(part.name).func) in SMALL else math.inf
+    return 1.0 if getattr(part, "matrix", None) is None else np.abs(part.matrix).max(initial=1.0)
+
+
 def _is_plain(node):
     """Whether a call of a column gives a number for each number; bs() far outside overflows."""
     name = function_name(node.func)
@@ -270,7 +294,14 @@ class _Translation:
             return value if isinstance(node.op, ast.UAdd) else call("neg", value)
         if isinstance(node.op, ast.BitAnd | ast.BitOr):
             return call(ARITHMETIC[type(node.op)], self.value(node.left), self.value(node.right))
-        return _joined(ARITHMETIC[type(node.op)], self.single(node.left), self.single(node.right))
+        left, right = self.single(node.left), self.single(node.right)
+        if isinstance(node.op, ast.Mod):
+            self._refuse_many_periods(left, right)
+        return _joined(ARITHMETIC[type(node.op)], left, right)
+
+    def _refuse_many_periods(self, x, period):
+        many = call("gt", call("abs", call("div", x, period)), PERIODS)
+        self.inputs.refusals.append((many, f"more than {PERIODS:g} periods from 0 is", x))
 
     def single(self, node):
         """One number a row."""
@@ -322,7 +353,7 @@ class _Translation:
         """Columns of a spline or a standardization, by what it has learnt."""
         data = [self.columns(arg) for arg in node.args[: count_data(node)]]
         state = self.states.pop(0)[1]
-        if name in ("center", "scale", "standardize"):
+        if name in patsy_terms.MOMENTS:
             given = patsy_terms.SCALE | words if name == "scale" else words
             moments = _moments(name, state, **given)
             return [scaled(x, m, s) for x, m, s in zip(data[0], *moments, strict=True)]
@@ -344,6 +375,7 @@ class _Translation:
             if outside is not None:
                 self.inputs.refusals.append((outside, "outside of the bounds of bs() is", x))
         elif name == "cc":
+            self._refuse_many_periods(x, constant(high - low))
             x = _into_cycle(x, low, high)
         else:  # on in a straight line
             h = (high - low) * 0.5

@@ -15,6 +15,17 @@ from lodim.errors import StoreError
 from lodim.fitting import storage
 from lodim.fitting.registry import MODELS, RESULTS, model_function
 
+SHARED: dict[str, forms.Form] = {  # arguments that are read of a fit of any model
+    "family": forms.optional(forms.text),
+    "sample": forms.optional(forms.whole(least=1)),
+    "standardize": forms.flags(),
+    "missing": forms.text,
+    "dtype": forms.text,
+    **dict.fromkeys(
+        ("weights", "offset", "order", "clusters", "groups"), forms.optional(forms.plain)
+    ),
+}
+
 
 def load(path: str | PathLike) -> Any:
     """Read a fit that `Fit.save` wrote, or what lodim.conformal made. Runs no code from the file.
@@ -75,6 +86,7 @@ def read_shared_state(state: dict[str, Any], kind: str) -> dict[str, Any]:
     arguments = dict(state["arguments"])
     if set(arguments) != named:
         raise ValueError(f"its arguments are not those of {kind}()")
+    forms.check(arguments, {name: SHARED[name] for name in named & set(SHARED)}, "arguments")
     if selection is None and state["chosen"]:
         raise ValueError(f"{', '.join(state['chosen'])} chosen, without what was tried")
     if selection is not None:

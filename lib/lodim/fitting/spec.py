@@ -17,6 +17,7 @@ from lodim.design.design import REAL, Design
 from lodim.design.scratch import fits_memory, free_memory
 from lodim.engine.blocks import on_host
 from lodim.errors import ArgumentError, DataError
+from lodim.fitting.argument_names import unknown_argument
 from lodim.fitting.fit import ARRAY
 from lodim.fitting.registry import MODELS
 from lodim.formula.formula import leave_out
@@ -412,9 +413,7 @@ def _complete(model, arguments):
     known = {k: p.default for k, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
     for name in arguments:
         if name not in known:
-            raise ArgumentError(
-                f"{model.__name__} has no argument {name!r}; it has: {', '.join(known)}"
-            )
+            raise unknown_argument(model.__name__, name, known)
     return known | arguments
 
 

@@ -55,10 +55,11 @@ class WrittenOut(ABC):
             The text of a module with a function predict(row): a dict of values by column gives what
             `predict` does, a number, or for classes a dict of probabilities by class. A missing
             value is None or NaN, and the answer NaN where `predict` gives NaN. What `predict`
-            refuses (an unknown level, a text for a number) is a ValueError; a number is refused
-            beyond 1e100. Of a view without classes: a dict of coordinates. The text holds what
-            `save` says of single training rows: of `proset` the prototypes, of `melm` the
-            coordinates of all rows, of other models nothing.
+            refuses (an unknown level, a text for a number) is a ValueError. Also refused are
+            numbers beyond 1e90, and in cc() and before % numbers more than 1e8 periods from zero,
+            where languages round differently. Of a view without classes: a dict of coordinates. The
+            text holds what `save` says of single training rows: of `proset` the prototypes, of
+            `melm` the coordinates of all rows, of other models nothing.
 
         Raises
         ------
@@ -106,7 +107,8 @@ class WrittenOut(ABC):
         -------
         str
             The query. Beside the table's columns it gives `prediction`, or for classes a column
-            `prob_<class>` each; NULL where `predict` gives NaN, and where it would refuse the row.
+            `prob_<class>` each; NULL where `predict` gives NaN, and where the
+            module of `to_python` would refuse the row.
             Rows come in any order: keep a key in the table.
 
         Raises
@@ -146,13 +148,14 @@ class WrittenOut(ABC):
             each column, by its name: doubles for numbers and truth values (1 and 0), NaN where
             missing; strings for texts, empty where missing. Its output is `prediction` (n, 1), or
             `probabilities` (n, K) with the classes, as JSON, in the model's metadata; NaN where
-            `predict` gives NaN, and where it would refuse the row. Cosines and the like are in
-            single precision.
+            `predict` gives NaN, and where the module of `to_python` would refuse the row. Inverse
+            trigonometric and hyperbolic functions are in single precision.
 
         Raises
         ------
         ArgumentError
-            As of `to_python`; or the fit reads no column, or has an order of texts in its formula.
+            As of `to_python`; or the fit reads no column, has an order of texts in its formula, or
+            a level that is empty text.
         MissingExtraError
             onnx is not installed.
 

@@ -17,6 +17,7 @@ TRANSFORMS = {
     name: getattr(patsy.builtins, name).__patsy_stateful_transform__
     for name in ("bs", "cr", "cc", "te", "center", "scale", "standardize")
 }
+MOMENTS = ("center", "scale", "standardize")  # as many columns as they are given
 
 SCALE = {"ddof": 1}  # arguments of scale() that differ from patsy's: as R's it divides by n - 1
 ROWS = 1024  # that are transformed at a time

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from lodim.checks import flag, one_of, share, whole
+from lodim.checks import as_seed, flag, one_of, share, whole
 from lodim.design import columns
 from lodim.design.frames import PANDAS, as_given
 from lodim.errors import ArgumentError, DataWarning, ExtrapolationWarning
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.fit import Fit
 from lodim.interpretation.questions import Question
 from lodim.interpretation.rows import features_of, read_rows
@@ -35,6 +36,7 @@ RUG = 200  # values of a number that a plot shows
 NAMED = 20
 
 
+@with_known_arguments
 def effects(
     fit: Any,
     data: Any,
@@ -143,7 +145,7 @@ def effects(
     2  origin  Europe - USA     0.915
     """
     _check_call(fit, kind, type, interval)
-    level, seed = share("level", level), whole("seed", seed, least=0)
+    level, seed = share("level", level), as_seed(seed)
     replicates = [] if interval is None else interval._kept()
     rows, features = read_rows(fit, data, offset, kind == "importance", replicates)
     if interval is None and kind != "importance" and level != LEVEL:
@@ -456,8 +458,10 @@ class Effects:
         from lodim.interpretation import plots
 
         known = list(dict.fromkeys(self.frame["term"]))
-        if term is not None and term not in known:
-            raise ArgumentError(f"there is no term {term!r}; there are {first_names(known, NAMED)}")
+        if not (term is None or (isinstance(term, str) and term in known)):
+            raise ArgumentError(
+                f"there is no term {term!r:.80}; there are {first_names(known, NAMED)}"
+            )
         top = whole("top", top)
         if self.kind not in CURVES:
             return plots.points(self, ax, term=term, top=top)

@@ -1,12 +1,12 @@
 """Rows of data as columns that can be changed, and what a fit answers to them."""
 
 import itertools
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 
+from lodim.checks import listed
 from lodim.design import columns, dates, factors
 from lodim.errors import ArgumentError, DataError
 
@@ -161,11 +161,11 @@ def features_of(terms, features):
     """The names that `terms` asks for: a list of names, and of pairs of names."""
     if terms is None:
         return list(features)
-    if isinstance(terms, str) or (isinstance(terms, tuple) and len(terms) == 2):
-        terms = [terms]
-    if not isinstance(terms, Iterable) or not (terms := list(terms)):
+    is_one = isinstance(terms, str) or (isinstance(terms, tuple) and len(terms) == 2)
+    asked = [terms] if is_one else listed(terms)
+    if not asked:
         raise ArgumentError(f"terms must be names of columns, or pairs of them, not {terms!r:.80}")
-    return [_known(term, features) for term in terms]
+    return [_known(term, features) for term in asked]
 
 
 def _known(term, features):

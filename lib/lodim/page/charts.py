@@ -4,11 +4,14 @@ Columns are named c0, c1, ... in a chart, and their own names are titles: no nam
 read as a path, an expression or a piece of the page.
 """
 
+import functools
 import math
+import subprocess
+import sys
 
 import pandas as pd
 
-from lodim.errors import MissingExtraError
+from lodim.errors import MissingExtraError, StoreError
 
 BLUE, GREY = "#1f77b4", "#8a8a8a"
 COLOURS = ["#1f77b4", "#d95f02", "#1b9e77", "#7570b3", "#e7298a", "#66a61e", "#e6ab02", "#a6761d"]
@@ -18,22 +21,45 @@ DIGITS = 7  # significant ones of a number in a picture
 HEIGHT, ROW = 260, 18  # pixels of a picture, and of a name in a list
 LETTERS = 32  # of names side by side below a picture
 MOST_CLASSES = len(COLOURS) * len(SHAPES)  # that can be told apart
-# Vega-Lite writes the titles of hints into an expression, and leaves backslashes as they are.
-IN_HINTS = str.maketrans({"\\": "\N{FULLWIDTH REVERSE SOLIDUS}", '"': "\N{DOUBLE PRIME}"} |
-                         {chr(k): " " for k in range(32)})  # fmt: skip
+# Vega-Lite writes titles into expressions, and leaves backslashes and ends of lines as they are.
+IN_TITLES = str.maketrans({"\\": "\N{FULLWIDTH REVERSE SOLIDUS}", '"': "\N{DOUBLE PRIME}"} |
+                         {k: " " for k in (*map(chr, range(32)), "\u2028", "\u2029")})  # fmt: skip
+# Vega looks titles and levels up in objects, which have these names already.
+OF_OBJECTS = {
+    "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString",
+    "toString", "valueOf", "__proto__", "__defineGetter__", "__defineSetter__", "__lookupGetter__",
+    "__lookupSetter__",
+}  # fmt: skip
 
 
 def libraries():
-    """altair, jinja2 and vl_convert; a MissingExtraError where one is not installed."""
+    """altair and jinja2; a MissingExtraError where a package of pages is not installed."""
     try:
         import altair
         import jinja2
-        import vl_convert
+        import vl_convert  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(
             f"a report page needs {error.name}: pip install 'lodim[report]'"
         ) from error
-    return altair, jinja2, vl_convert
+    return altair, jinja2
+
+
+@functools.cache
+def program():
+    """The JavaScript that draws charts, made in another process.
+
+    Under a limit of its address space the engine in vl_convert ends the process that it is in.
+    """
+    code = "import sys, vl_convert as v; sys.stdout.buffer.write(v.javascript_bundle().encode())"
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    if made.returncode or not made.stdout:
+        raise StoreError(
+            "a report page cannot be made here: vl-convert, which brings the program that draws "
+            f"its pictures, ended with code {made.returncode}. It needs much address space: if "
+            "`ulimit -v` limits that, raise the limit"
+        )
+    return made.stdout.decode()
 
 
 def chart(picture):
@@ -67,7 +93,17 @@ def _plain(value):
         return str(value)
     if isinstance(value, int | float):
         return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
-    return None if value is None or value is pd.NA else str(value)
+    return None if value is None or value is pd.NA else _own_name(str(value))
+
+
+def _own_name(text):
+    """A text that looks the same and is not the name of something that every object has."""
+    return f"{text}\N{WORD JOINER}" if text in OF_OBJECTS else text
+
+
+def _title(name):
+    """A name as a title."""
+    return _own_name(name.translate(IN_TITLES))
 
 
 def _is_number(frame, name):
@@ -77,15 +113,13 @@ def _is_number(frame, name):
 def _field(encoding, picture, names, name, **options):
     """A column on an axis, in colour or in a hint."""
     kind = "quantitative" if _is_number(picture.frame, name) else "nominal"
-    return encoding(field=names[name], type=kind, **{"title": name} | options)
+    return encoding(field=names[name], type=kind, **{"title": _title(name)} | options)
 
 
 def _tooltip(alt, picture, names):
     shown = (picture.y, picture.x, picture.color, picture.low, picture.high, *picture.hover)
     shown = [name for name in dict.fromkeys(shown) if name]
-    return [
-        _field(alt.Tooltip, picture, names, name, title=name.translate(IN_HINTS)) for name in shown
-    ]
+    return [_field(alt.Tooltip, picture, names, name) for name in shown]
 
 
 def _color(alt, picture, names):
@@ -160,7 +194,7 @@ def _bars(alt, base, picture, names):
 
 def _intervals(alt, base, picture, names):
     base = base.encode(**_listed(alt, picture, names), tooltip=_tooltip(alt, picture, names))
-    ends = alt.X(field=names[picture.low], type="quantitative", title=picture.x)
+    ends = alt.X(field=names[picture.low], type="quantitative", title=_title(picture.x))
     line = base.mark_rule(color=BLUE).encode(x=ends, x2=names[picture.high])
     zero = alt.Chart(alt.Data(values=[{"x": 0}])).mark_rule(color=GREY, strokeDash=[4, 3])
     return zero.encode(x=alt.X(field="x", type="quantitative")) + line + base.mark_point(

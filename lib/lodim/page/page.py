@@ -12,6 +12,7 @@ import pandas as pd
 from lodim import __version__
 from lodim.errors import ArgumentError, DataError, StoreError
 from lodim.export import javascript
+from lodim.fitting.atomic_write import replacing
 from lodim.page import charts, inputs, sections
 from lodim.report import phrases
 from lodim.text import first_few
@@ -31,7 +32,8 @@ def write(fit: Any, path: str | PathLike, data: Any = None) -> None:
     frame = _as_pandas(data)
     text = html(fit, frame)
     try:
-        Path(path).write_text(text, encoding="utf-8")
+        with replacing(path) as file:
+            file.write(text.encode("utf-8"))
     except (OSError, TypeError, ValueError) as error:
         raise StoreError(f"the report cannot be written to {path!r}: {error}") from error
 
@@ -51,7 +53,7 @@ def _as_pandas(data):
 
 def html(fit: Any, data: pd.DataFrame | None = None) -> str:
     """The text of the page."""
-    _, jinja2, vl_convert = charts.libraries()
+    _, jinja2 = charts.libraries()
     columns = inputs.from_design(fit.design) if data is None else inputs.from_data(fit.design, data)
     groups, notes = _pictures(fit, columns, data)
     shown = [picture for group in groups.values() for picture in group]
@@ -66,7 +68,7 @@ def html(fit: Any, data: pd.DataFrame | None = None) -> str:
         summary=fit.summary().as_html(),
         program=program,
         reason=reason,
-        bundle=vl_convert.javascript_bundle(),
+        bundle=charts.program(),
         page=_script(
             {
                 "charts": [charts.chart(picture) for picture in shown],

@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 
+from lodim.checks import whole
 from lodim.errors import ArgumentError
 from lodim.report.numbers import aligned, is_missing, is_number, significant
 from lodim.text import shorten
@@ -147,8 +148,7 @@ class Report:
         >>> max(map(len, fit.summary().as_text(width=78).splitlines()))
         78
         """
-        if width < 60:
-            raise ArgumentError(f"width must be at least 60; it is {width}")
+        whole("width", width, least=60)
         rule = "=" * width
         lines = [line.center(width).rstrip() for line in _wrap(self.title, width)]
         lines += [rule, *_header_text(self.header, width)]

@@ -8,14 +8,15 @@ import numpy as np
 import pandas as pd
 
 from lodim import text
-from lodim.checks import one_of, whole
+from lodim.checks import as_seed, as_threads, one_of
 from lodim.design.batch import SplitsInPlace, counted, split
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import prepare, with_own
 from lodim.report.tables import Table, listing, significant
 from lodim.selection.choice import grid_ends
-from lodim.selection.folds import BLOCK_ROWS, assign, assign_in_place
+from lodim.selection.folds import BLOCK_ROWS, as_folds, assign, assign_in_place
 from lodim.selection.grid import checked, checked_settings, losses_at, points_of, summarize
 from lodim.selection.path import lambda_grid
 from lodim.selection.racing import LOSSES, fold_means
@@ -24,6 +25,7 @@ from lodim.selection.tuning import side_by_side
 N_LAMBDA = 25  # penalties of a default grid
 
 
+@with_known_arguments
 def cv(
     model: Callable,
     formula: str,
@@ -126,6 +128,7 @@ def cv(
     True
     """
     _check_call(grid, loss, rule, n_jobs, arguments)
+    seed, folds = as_seed(seed), as_folds(folds)
     arguments = with_own(model, arguments, seed=seed) | {"progress": progress}
     if n_lambda is not None:
         arguments = with_own(model, arguments, n_lambda=n_lambda)
@@ -185,7 +188,7 @@ def _check_call(grid, loss, rule, n_jobs, arguments):
     one_of("loss", loss, LOSSES)
     one_of("rule", rule, ("min", "1se"))
     if n_jobs is not None:
-        whole("n_jobs", n_jobs)
+        as_threads(n_jobs, "n_jobs")
     if grid is not None and not isinstance(grid, Mapping | pd.DataFrame):
         raise ArgumentError(f"grid must be a dict of values by setting, or a frame, not {grid!r}")
     for name in () if grid is None else grid:

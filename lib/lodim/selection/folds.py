@@ -2,12 +2,24 @@
 
 import numpy as np
 
+from lodim.checks import check_rectangular, whole
 from lodim.design.batch import counted
 from lodim.engine import row_keys
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.errors import ArgumentError, DataError
 
 BLOCK_ROWS = TILES_PER_BLOCK * TILE
+
+
+def as_folds(folds):
+    """The argument `folds`: a number from 2 as an int, or an array of the fold of each row."""
+    check_rectangular("folds", folds)
+    if np.ndim(folds) == 1:
+        return folds
+    try:
+        return whole("folds", folds, least=2)
+    except ArgumentError as error:
+        raise ArgumentError(f"{error}; or an array with the fold of each row") from None
 
 
 def assign(batch, folds, classes, seed):
@@ -73,7 +85,6 @@ def assign_in_place(batch, folds, seed):
         )
     if np.ndim(folds) == 1:
         return _user_folds(batch, folds)
-    _check_whole(folds)
     n_blocks = -(-batch.n // BLOCK_ROWS)
     if folds > n_blocks:
         raise ArgumentError(
@@ -114,7 +125,6 @@ def _assign(batch, folds, classes, seed):
 
 def _check_folds(batch, folds):
     """Raise where a number of folds is more than the rows or groups (all of them count)."""
-    _check_whole(folds)
     n_units = count_units(batch)
     if folds <= n_units:
         return
@@ -127,11 +137,6 @@ def _check_folds(batch, folds):
         if n_units > 1
         else f"all rows that count are of one of the {what}: nothing can be held out"
     )
-
-
-def _check_whole(folds):
-    if not isinstance(folds, int | np.integer) or folds < 2:
-        raise ArgumentError(f"folds must be a whole number from 2 or an array, not {folds!r}")
 
 
 def check_units(batch, names):

@@ -10,6 +10,7 @@ import pandas as pd
 from lodim.checks import one_of, positive, share, sizes, whole
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import prepare, spec_of
 from lodim.progress import showing, steps
 from lodim.report.tables import Table, listing, significant
@@ -36,6 +37,7 @@ def penalty_of(spec, name):
     return name
 
 
+@with_known_arguments
 def path(
     model: Callable,
     formula: str,

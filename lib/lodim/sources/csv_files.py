@@ -7,6 +7,7 @@ are packed or have a quote, within which a line may end.
 
 import csv
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from typing import Any
@@ -182,7 +183,8 @@ def _header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
     with reading(file, CSV):
         # The second row is read with the head: one cell more would be taken for a row label.
         options = {**dialect.options(), "header": None, "nrows": 2, "dtype": str}
-        head = pd.read_csv(file.path, **options).iloc[0].fillna("").tolist()
+        with _text(file.path) as text:
+            head = pd.read_csv(text, **options).iloc[0].fillna("").tolist()
     check_names(file.name, [name for name in head if name])
     names = [name or f"Unnamed: {k}" for k, name in enumerate(head)]
     features = names[1:] if names[0].startswith("Unnamed:") else names
@@ -200,10 +202,41 @@ def _frames(
     """
     some = {} if dtypes is None else {"usecols": list(dtypes), "dtype": dtypes}
     options = {**dialect.options(), **text, **some, "low_memory": False}
-    with reading(file, CSV):
-        chunks = pd.read_csv(na_values=list(MISSING), chunksize=PART, **options)
+    with reading(file, CSV), _text(options.pop("filepath_or_buffer")) as opened:
+        chunks = pd.read_csv(opened, na_values=list(MISSING), chunksize=PART, **options)
         with chunks:
             yield from (frame for frame in chunks if len(frame))
+
+
+class _Text:
+    """A text that pandas' reader reads; its C code forgets that Ctrl-C was pressed meanwhile."""
+
+    def __init__(self, handle: Any) -> None:
+        self.handle, self.interrupted = handle, False
+
+    def read(self, size: int = -1) -> str:
+        """Some characters."""
+        try:
+            return self.handle.read(size)  # type: ignore[no-any-return]
+        except KeyboardInterrupt:
+            self.interrupted = True
+            raise
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.handle)
+
+
+@contextmanager
+def _text(source: Any) -> Iterator[_Text]:
+    """A file or its bytes as a text, unpacked; Ctrl-C while it is read is a KeyboardInterrupt."""
+    with get_handle(source, "r", encoding=ENCODING, compression="infer") as opened:
+        text = _Text(opened.handle)
+        try:
+            yield text
+        except Exception:
+            if text.interrupted:
+                raise KeyboardInterrupt from None
+            raise
 
 
 def _survey(file: FileState, dialect: Dialect, names: list[str], kinds: dict[str, Kinds]) -> int:

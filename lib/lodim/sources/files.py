@@ -1,8 +1,10 @@
 """Which files a path, a pattern or a folder means, and whether they are still what they were."""
 
+import errno
 import glob
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -70,8 +72,10 @@ class FileState:
 def _size_and_times(path: str, filesystem: Any) -> tuple[int, int, int | None]:
     """Bytes of a file, nanoseconds of its last change, and when this machine's disk noted one."""
     if filesystem is None:
-        stat = os.stat(path)
-        return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode):  # a pipe would be waited for, where Ctrl-C is not heard
+            raise OSError(errno.EINVAL, "it is no regular file, but a pipe or a device")
+        return found.st_size, found.st_mtime_ns, found.st_ctime_ns
     info = filesystem.get_file_info(path)
     if info.size is None:
         raise FileNotFoundError(2, "there is no such file", path)

@@ -9,9 +9,10 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from lodim import progress as bars
-from lodim.checks import flag, whole
+from lodim.checks import as_seed, as_threads, flag, whole
 from lodim.engine.blocks import available_threads, single_blas
 from lodim.errors import ArgumentError, ConvergenceWarning
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.text import counted
 from lodim.uncertainty.intervals import accelerations
 from lodim.uncertainty.random_weights import RandomWeights
@@ -22,6 +23,7 @@ FEW_ROWS = 2000  # up to here threads lose more to each other than they gain
 MOST_BYTES = 2**28  # of the replicates' estimates, all together, that are kept
 
 
+@with_known_arguments
 def bootstrap(
     fit: Any,
     data: Any,
@@ -134,7 +136,7 @@ def bootstrap(
     0      weight    -0.007    -0.008     -0.007
     1  model_year     0.720     0.635      0.827
     """
-    n, seed = whole("n", n, least=2), whole("seed", seed, least=0)
+    n, seed = whole("n", n, least=2), as_seed(seed)
     flag("reselect", reselect)
     flag("progress", progress)
     if statistic is not None and not callable(statistic):
@@ -142,7 +144,7 @@ def bootstrap(
     problem = held_problem(fit, data, groups, arguments)
     draws = RandomWeights.from_batch(problem.batch, len(problem.design.levels or ()), n, seed)
     jobs = 1 if problem.batch.n <= FEW_ROWS else available_threads()
-    jobs = jobs if threads is None else whole("threads", threads)
+    jobs = jobs if threads is None else as_threads(threads)
     ask = _estimates_as(fit) if statistic is None else _statistic(statistic)
 
     def replicate(k, bar):

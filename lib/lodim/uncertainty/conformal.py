@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim.checks import flag, one_of, share, whole
+from lodim.checks import as_seed, flag, one_of, share
 from lodim.design.batch import subset
 from lodim.errors import ArgumentError, DataError
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import SPREAD, in_memory, prepare, with_own
-from lodim.selection.folds import assign_by_position, count_units
+from lodim.selection.folds import as_folds, assign_by_position, count_units
 from lodim.selection.tuning import side_by_side
 from lodim.uncertainty import scores
 from lodim.uncertainty.guarantee import METHODS, Guarantee
@@ -24,6 +25,7 @@ FOLDS = 10  # of cv+
 LEVELS = (0.8, 0.9, 0.95)  # that print shows
 
 
+@with_known_arguments
 def conformal(
     model: Callable,
     formula: str,
@@ -168,7 +170,7 @@ def conformal(
     level = share("level", level)
     one_of("method", method, METHODS)
     flag("reselect", reselect)
-    seed = whole("seed", seed, least=0)
+    seed, folds = as_seed(seed), None if folds is None else as_folds(folds)
     arguments = with_own(model, arguments, seed=seed) | {"progress": progress}
     problem = prepare(model, formula, data, arguments, groups=groups)
     problem = replace(problem, batch=in_memory("conformal()", problem.batch))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lodim.checks import whole
+from lodim.checks import one_of, whole
 from lodim.errors import ArgumentError
 from lodim.plot import axes
 from lodim.plot.axes import BESIDE, BLUE, GREY, RED, ensure_axes, tidy
@@ -15,7 +15,9 @@ LONGEST = 28  # characters of a group's name
 def draw(conformal, kind=None, ax=None, **arguments):
     """A kind of plot by its name; see `Conformal.plot`."""
     kinds = {"intervals": sets if conformal.says.of_classes else intervals, "coverage": coverage}
-    if kind in (None, *kinds) and arguments.get("data") is None:
+    if kind is not None:
+        one_of("kind", kind, kinds)
+    if arguments.get("data") is None:
         raise ArgumentError("plot() needs data, new rows with known responses: plot(data=new)")
     return axes.draw(kinds, kind, conformal, ax, {"data": None} | arguments)
 

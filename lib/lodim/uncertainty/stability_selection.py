@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim.checks import whole
+from lodim.checks import as_seed, whole
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError, DataError
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import in_memory, prepare, with_own
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.selection.folds import assign_draws, count_units
@@ -21,6 +22,7 @@ from lodim.uncertainty.part_fits import fit_parts, settled
 SELECTING = "costnet, proset, ripr, and gbmap with l1_ratio above 0"
 
 
+@with_known_arguments
 def stability(
     model: Callable,
     formula: str,
@@ -103,7 +105,7 @@ def stability(
     1.75
     """
     cutoff = _checked_cutoff(cutoff)
-    n, seed = whole("n", n), whole("seed", seed, least=0)
+    n, seed = whole("n", n), as_seed(seed)
     arguments = with_own(model, arguments, seed=seed) | {"progress": progress}
     problem = prepare(model, formula, data, arguments, groups=groups)
     problem = replace(problem, batch=in_memory("stability()", problem.batch))

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from lodim.engine.compile_ahead import compiling_ahead
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
 from lodim.models.costnet import ahead
 from lodim.models.costnet.assemble import assemble, from_state
@@ -21,6 +22,7 @@ __all__ = ["costnet", "from_state"]
 MOST_BUDGETS = 60  # prices tried by cross-validation
 
 
+@with_known_arguments
 def costnet(
     formula: str,
     data: Any,

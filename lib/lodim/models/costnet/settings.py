@@ -1,13 +1,24 @@
 """The arguments of costnet, checked."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
 import numpy as np
 
-from lodim.checks import INFINITY, check, check_choice, check_count, check_share, check_size, sizes
+from lodim.checks import (
+    INFINITY,
+    MOST_ROWS,
+    check,
+    check_choice,
+    check_count,
+    check_seed,
+    check_share,
+    check_size,
+    check_threads,
+    listed,
+    sizes,
+)
 from lodim.errors import ArgumentError
 from lodim.fitting.spec import Needs
 from lodim.models.costnet.graph import parse
@@ -64,17 +75,17 @@ class Settings:
         check_choice(self, "closure", CLOSURES)
         check_choice(self, "solver", SOLVERS)
         check_choice(self, "criterion", CRITERIA)
-        check_count(self, "seed", 0)
-        if self.threads is not None:
-            check_count(self, "threads")
-        check_count(self, "max_iter")
+        check_seed(self)
+        check_threads(self)
+        check_count(self, "max_iter", most=MOST_ROWS)
         check(self, "tol", (int, float), lambda v: 0 < v < 1, "between 0 and 1")
 
     def _check_budget(self):
         # Several are cross-validation's, which has the network; a user gives one.
         if isinstance(self.budget, tuple) and self.network is not None:
             return
-        if self.budget is not None and self.budget != INFINITY:
+        no_limit = isinstance(self.budget, float) and self.budget == INFINITY
+        if self.budget is not None and not no_limit:
             check_size(self, "budget")
 
     def _check_path(self):
@@ -93,16 +104,15 @@ class Settings:
 
 def _rules(rules):
     """The rules in the order of RULES; an ArgumentError for others."""
-    rules = (rules,) if isinstance(rules, str) else rules
-    if not isinstance(rules, Iterable):
-        raise ArgumentError(f"rules must be some of {', '.join(RULES)}, not {rules!r}")
-    rules = tuple(rules)
-    for rule in rules:
+    names = [rules] if isinstance(rules, str) else listed(rules)
+    if names is None:
+        raise ArgumentError(f"rules must be some of {', '.join(RULES)}, not {rules!r:.80}")
+    for rule in names:
         if not isinstance(rule, str) or rule not in RULES:
-            raise ArgumentError(f"rules must be some of {', '.join(RULES)}, not {rule!r}")
-    if not rules:
+            raise ArgumentError(f"rules must be some of {', '.join(RULES)}, not {rule!r:.80}")
+    if not names:
         raise ArgumentError(f"rules must be at least one of {', '.join(RULES)}")
-    return tuple(rule for rule in RULES if rule in rules)
+    return tuple(rule for rule in RULES if rule in names)
 
 
 def usual(model):

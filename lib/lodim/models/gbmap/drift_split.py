@@ -1,10 +1,12 @@
 """A split that makes drift: one feature decides which rows are shifted, and is then hidden."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from lodim.checks import as_seed
 from lodim.design.design import Design
 from lodim.errors import ArgumentError, DataError
 from lodim.models.gbmap.model import gbmap
@@ -29,7 +31,7 @@ class DriftSplit:
     loss_shifted: float
 
 
-def drift_split(formula, data, *, seed=0, **arguments):
+def drift_split(formula: str, data: Any, *, seed: int = 0, **arguments: Any) -> DriftSplit:
     """Split data so that a model fitted to one part meets drift in another.
 
     For each numeric feature column the rows are sorted by it and halved into a and b, a at random
@@ -76,10 +78,12 @@ def drift_split(formula, data, *, seed=0, **arguments):
             raise ArgumentError(
                 f"{name} must be the name of a column here, so that it is split too"
             )
-    data = pd.DataFrame(data)
+    seed = as_seed(seed)
+    if not isinstance(data, pd.DataFrame | dict):
+        raise DataError(f"data must be a pandas DataFrame or a dict of columns, not {data!r:.80}")
     known = {name: arguments.get(name) for name in ("family", "weights", "offset")}
     design, batch = Design.learn(formula, data, **known)
-    data, arguments["family"] = data.iloc[batch.rows], design.family
+    data, arguments["family"] = pd.DataFrame(data).iloc[batch.rows], design.family
     best = None
     for feature in design.features:
         if not pd.api.types.is_numeric_dtype(data[feature]):

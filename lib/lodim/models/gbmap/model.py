@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from lodim.engine.compile_ahead import compiling_ahead
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
 from lodim.models.gbmap import ahead, boost
 from lodim.models.gbmap.assemble import assemble, from_state
@@ -21,6 +22,7 @@ QUICK_LAMBDAS = 9  # penalties tried where none is given
 SMALLER = 4  # and beyond them, where the least does best
 
 
+@with_known_arguments
 def gbmap(
     formula: str,
     data: Any,

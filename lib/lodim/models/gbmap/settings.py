@@ -4,7 +4,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lodim.checks import INFINITY, check, check_choice, check_count, check_share, check_size
+from lodim.checks import (
+    INFINITY,
+    MOST_ROWS,
+    check,
+    check_choice,
+    check_count,
+    check_seed,
+    check_share,
+    check_size,
+    check_threads,
+)
 from lodim.engine.blocks import ENGINES, SPAN_ROWS, available_threads
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.errors import ArgumentError
@@ -50,11 +60,13 @@ class Settings:
     refit: str | None = None
 
     def __post_init__(self):
-        for name in ("m", "n_starts", "max_iter", "max_stages", "path_stages", "threads"):
-            if name not in ("m", "threads") or getattr(self, name) is not None:
+        for name in ("m", "n_starts", "max_stages", "path_stages"):
+            if name != "m" or self.m is not None:
                 check_count(self, name)
-        check_count(self, "reference_rows", 0)
-        check_count(self, "seed", 0)
+        check_count(self, "max_iter", most=MOST_ROWS)
+        check_count(self, "reference_rows", 0, MOST_ROWS)
+        check_seed(self)
+        check_threads(self)
         if self.lambda_ is not None:
             check_size(self, "lambda_")
         check(self, "beta", (int, float), lambda v: 0 < v < INFINITY, "a positive number")

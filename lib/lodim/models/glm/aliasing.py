@@ -3,6 +3,7 @@
 import numpy as np
 
 TOLERANCE = 1e-7  # share of a column that others must leave, as in R's lm and glm
+ROUNDING = 1e-12  # share of the largest coefficient of a combination: less is rounding
 
 
 def independent(X):
@@ -29,4 +30,6 @@ def independent(X):
             kept.append(j)
     aliased = np.setdiff1d(np.arange(X.shape[1]), kept)
     combination = np.linalg.lstsq(R[:, kept], R[:, aliased], rcond=None)[0]
-    return np.array(kept, np.int64), combination
+    # Far from the data a column that has no part in it would make rounding look like a gap.
+    rounding = np.abs(combination) <= ROUNDING * np.abs(combination).max(axis=0, initial=0.0)
+    return np.array(kept, np.int64), np.where(rounding, 0.0, combination)

@@ -5,8 +5,6 @@ import numpy as np
 from lodim.export.expression import ONE, ZERO, Constant, call, labelled, weighted
 from lodim.models.glm.estimates import MADE
 
-ROUNDING = 1e-12  # of what a column is made of: less is rounding
-
 
 def scores(estimates, family, features, offset):
     """Link scores of standardized features, a list of K nodes, and rows that are not estimable."""
@@ -23,7 +21,6 @@ def _not_estimable(estimates, X, columns):
     left_out = np.setdiff1d(np.arange(len(X)), estimates.kept)
     found = []
     for j, made_of in zip(left_out, estimates.combination.T, strict=True):
-        made_of = np.where(np.abs(made_of) > ROUNDING * np.abs(made_of).max(), made_of, 0.0)
         made = weighted(0.0, made_of, columns)
         if X[j] is ZERO and isinstance(made, Constant):
             continue

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import ModelSpec, Option, prepare
 from lodim.models.glm.assemble import assemble, from_state
 from lodim.models.glm.estimate import combine, fit_stages
@@ -11,6 +12,7 @@ from lodim.models.glm.settings import Settings, check_trials, needs
 __all__ = ["from_state", "glm"]
 
 
+@with_known_arguments
 def glm(
     formula: str,
     data: Any,

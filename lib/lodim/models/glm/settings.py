@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.checks import check_choice, check_count
+from lodim.checks import MOST_ROWS, check_choice, check_count
 from lodim.engine.blocks import SPAN_ROWS, sum_rows
 from lodim.errors import DataWarning, warn
 from lodim.family import Proportion
@@ -25,8 +25,8 @@ class Settings:
     def __post_init__(self):
         if self.covariance is not None:
             check_choice(self, "covariance", COVARIANCES)
-        check_count(self, "max_iter")
-        check_count(self, "diagnostic_rows", 0)
+        check_count(self, "max_iter", most=MOST_ROWS)
+        check_count(self, "diagnostic_rows", 0, MOST_ROWS)
 
 
 def check_trials(problem):

@@ -31,7 +31,8 @@ def scores(rule, Z):
         classes[code] = weighted(prior, [1.0], [log_f])
     if rule.n_scores > 1:
         return [weighted(0.0, [rule.sharpness], [c]) for c in classes]
-    return [weighted(0.0, [rule.sharpness, -rule.sharpness], [classes[1], classes[0]], "score")]
+    gap = call("sub", classes[1], classes[0])  # first: far away both are huge, and equal
+    return [weighted(0.0, [rule.sharpness], [gap], "score")]
 
 
 def _log_density(rule, c, Z):

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from lodim.engine.compile_ahead import compiling_ahead
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
 from lodim.models.melm import ahead, estimate
 from lodim.models.melm.assemble import assemble, from_state
@@ -26,6 +27,7 @@ TIE = 10.0  # deviance of all rows together by which two gammas are as good as e
 SMOOTHEST, SHARPEST = 16.0, 0.125  # of gamma, on a path
 
 
+@with_known_arguments
 def melm(
     formula: str,
     data: Any,

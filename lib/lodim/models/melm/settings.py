@@ -6,7 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from lodim.checks import check, check_choice, check_count, check_size
+from lodim.checks import (
+    MOST_ROWS,
+    check,
+    check_choice,
+    check_count,
+    check_seed,
+    check_size,
+    check_threads,
+)
 from lodim.engine.blocks import ENGINES, available_threads
 from lodim.errors import ArgumentError, DataError
 from lodim.models.melm.search.whitening import COVARIANCES, SHRUNK
@@ -54,13 +62,14 @@ class Settings:
     shrinkage: float | None = None
 
     def __post_init__(self):
-        for name in ("n_starts", "max_iter"):
-            check_count(self, name)
-        for name in ("k", "threads", "n_neighbours"):
+        check_count(self, "n_starts")
+        check_count(self, "max_iter", most=MOST_ROWS)
+        for name in ("k", "n_neighbours"):
             if getattr(self, name) is not None:
                 check_count(self, name)
-        check_count(self, "reference_rows", 10)
-        check_count(self, "seed", 0)
+        check_count(self, "reference_rows", 10, MOST_ROWS)
+        check_seed(self)
+        check_threads(self)
         if self.gamma is not None and not isinstance(self.gamma, tuple):
             least, most = GAMMA
             wanted = f"a positive number, from {least:g} to {most:g}"

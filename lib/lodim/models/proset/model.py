@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
 from lodim.models.proset import candidates
 from lodim.models.proset.assemble import assemble, from_state
@@ -22,6 +23,7 @@ GRIDS = {  # tried where a penalty is to be chosen, largest first
 }
 
 
+@with_known_arguments
 def proset(
     formula: str,
     data: Any,

@@ -3,7 +3,16 @@
 from dataclasses import dataclass
 from typing import Any
 
-from lodim.checks import check, check_choice, check_count, check_share, check_size
+from lodim.checks import (
+    MOST_ROWS,
+    check,
+    check_choice,
+    check_count,
+    check_seed,
+    check_share,
+    check_size,
+    check_threads,
+)
 from lodim.engine.blocks import ENGINES
 
 LOSSES = ("squared", "density")
@@ -43,12 +52,14 @@ class Settings:
     path_stages: int = 1
 
     def __post_init__(self):
-        for name in ("n_batches", "threads", "max_rows"):
-            if getattr(self, name) is not None:
+        for name in ("n_batches", "max_stages", "path_stages"):
+            if name != "n_batches" or self.n_batches is not None:
                 check_count(self, name)
-        for name in ("n_candidates", "max_iter", "max_stages", "path_stages"):
-            check_count(self, name)
-        check_count(self, "seed", 0)
+        for name in ("n_candidates", "max_iter", "max_rows"):
+            if name != "max_rows" or self.max_rows is not None:
+                check_count(self, name, most=MOST_ROWS)
+        check_seed(self)
+        check_threads(self)
         for name in ("lambda_v", "lambda_w"):
             value = getattr(self, name)
             if not (value is None or (isinstance(value, str) and value == "auto")):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from lodim.checks import MOST_ROWS, whole
 from lodim.errors import ArgumentError, DataError
 from lodim.models.ripr.answers.answers import nearest
 from lodim.models.ripr.answers.clusters import assign_clusters, cluster_names
@@ -82,8 +83,7 @@ def explain(fit, row, k):
     """The Explanation of one row of new data."""
     batch = one_row(fit, row)
     e = fit.estimates
-    if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
-        raise ArgumentError(f"k must be a whole number from 1, not {k!r}")
+    k = whole("k", k, most=MOST_ROWS)
     X = e.rows(batch)
     answers = fit._answers(batch)
     j, label = int(answers.view[0]), batch.index[0]

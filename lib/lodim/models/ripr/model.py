@@ -3,6 +3,7 @@
 from typing import Any
 
 from lodim.errors import ArgumentError
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
 from lodim.formula.formula import parse
 from lodim.models.ripr import assemble
@@ -22,6 +23,7 @@ from lodim.models.ripr.settings import Settings
 __all__ = ["from_state", "ripr"]
 
 
+@with_known_arguments
 def ripr(
     formula: str,
     data: Any,

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from lodim.checks import whole
 from lodim.errors import ArgumentError
 from lodim.models.ripr.answers.answers import nearest, query
 from lodim.models.ripr.answers.clusters import assign_clusters, cluster_names
@@ -28,8 +29,7 @@ def data(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
 
     `panels` spreads features with few values a little.
     """
-    if not isinstance(top, int) or not 1 <= top <= MOST_VIEWS:
-        raise ArgumentError(f"top must be a whole number from 1 to {MOST_VIEWS}, not {top!r}")
+    whole("top", top, most=MOST_VIEWS)
     e = fit.estimates
     if not len(e):
         raise ArgumentError("the fit has no view to draw")

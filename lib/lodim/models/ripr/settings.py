@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from lodim.checks import check, check_count, check_size, one_of
+from lodim.checks import check, check_count, check_seed, check_size, check_threads, one_of
 from lodim.errors import ArgumentError
 
 MOST_DIM = 3  # features of a view that can be drawn
@@ -39,10 +39,11 @@ class Settings:
     tolerance: float = 0.5
 
     def __post_init__(self):
-        for name in ("min_dim", "k", "n_clusters", "n_views", "max_views", "threads"):
+        for name in ("min_dim", "k", "n_clusters", "n_views", "max_views"):
             if getattr(self, name) is not None:
                 check_count(self, name)
-        check_count(self, "seed", 0)
+        check_seed(self)
+        check_threads(self)
         whole = f"a whole number from 1 to {MOST_DIM}"
         if self.max_dim is not None:
             check(self, "max_dim", int, lambda v: 1 <= v <= MOST_DIM, whole)

@@ -1,11 +1,12 @@
 """Prices, dependencies and alternatives as a user gives them, turned into plain tuples."""
 
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 
 import numpy as np
 
+from lodim.checks import listed
 from lodim.errors import ArgumentError
 from lodim.report.numbers import is_missing
 
@@ -79,7 +80,7 @@ def _priced(value):
     if hasattr(value, "items"):
         return value.items()
     if not _is_pairs(value):
-        raise ArgumentError(f"{COSTS}, not {value!r}")
+        raise ArgumentError(f"{COSTS}, not {value!r:.80}")
     return value
 
 
@@ -122,7 +123,7 @@ def _edges(value):
             raise ArgumentError("depends_on: the graph has no directions; edges go parent -> child")
         return [(child, (parent,)) for parent, child in value.edges()]
     if not _is_pairs(value):
-        raise ArgumentError(f"{DEPENDS}, not {value!r}")
+        raise ArgumentError(f"{DEPENDS}, not {value!r:.80}")
     return value
 
 
@@ -148,19 +149,19 @@ def _names(value, where):
         return ()
     if isinstance(value, str | numbers.Number):
         value = (value,)
-    if not isinstance(value, Iterable):
-        raise ArgumentError(f"{where} must be a name or a list of names, not {value!r}")
-    value = list(value)
-    for name in value:
+    names = listed(value)
+    if names is None:
+        raise ArgumentError(f"{where} must be a name or a list of names, not {value!r:.80}")
+    for name in names:
         if name is None or isinstance(name, float):
             raise ArgumentError(f"{where} holds {name!r}, which is no name")
-    return tuple(dict.fromkeys(map(str, value)))
+    return tuple(dict.fromkeys(map(str, names)))
 
 
 def _is_pairs(value):
     """Whether a value is a collection of pairs."""
-    pairs = not isinstance(value, str | bytes) and isinstance(value, Iterable)
-    return pairs and all(isinstance(p, tuple | list) and len(p) == 2 for p in value)
+    pairs = listed(value)
+    return pairs is not None and all(isinstance(p, tuple | list) and len(p) == 2 for p in pairs)
 
 
 def _is_number(value):

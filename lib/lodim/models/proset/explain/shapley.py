@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim.errors import ArgumentError
+from lodim.checks import as_seed, whole
 from lodim.models.proset.explain.query import active_values
 from lodim.models.proset.explain.reference import reference_values
 from lodim.models.proset.prototypes import Mixture
@@ -77,11 +77,9 @@ def shapley(
     1    0  setosa  petal_length     0.68        0.0
     2    0  setosa   petal_width     0.30        0.0
     """
-    whole = n_permutations is None or isinstance(n_permutations, int | np.integer)
-    if not whole or (n_permutations is not None and n_permutations < 2):
-        raise ArgumentError(f"n_permutations must be a whole number from 2, not {n_permutations!r}")
-    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
-        raise ArgumentError(f"seed must be a whole number from 0, not {seed!r}")
+    if n_permutations is not None:
+        whole("n_permutations", n_permutations, least=2)
+    seed = as_seed(seed)
     batch, r = fit.design.apply(data, offset=offset), reference_values(fit, reference)
     x, base = active_values(fit, batch), batch.offset_matrix(fit.family.n_scores)
     terms = np.unique(fit.design.term_of[fit.estimates.features])

@@ -1,0 +1,82 @@
+"""Arguments that a function does not have: answered by the one that was probably meant."""
+
+import functools
+import inspect
+from collections.abc import Callable, Collection
+from difflib import get_close_matches
+from typing import ParamSpec, TypeVar
+
+from lodim.errors import ArgumentError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+PENALTIES = ("lambda_", "lambda_v")
+SYNONYMS: dict[tuple[str, ...], tuple[str, ...]] = {  # of scikit-learn, glmnet, R and others
+    ("n_estimators", "n_trees", "num_boost_round", "nrounds", "n_rounds"): ("m", "n_batches"),
+    ("alpha",): (*PENALTIES, "l1_ratio", "level"),
+    ("C", "lam", "lambda", "reg", "reg_lambda", "ridge", "penalty"): PENALTIES,
+    ("nlambda", "n_alphas", "num_lambda"): ("n_lambda",),
+    ("alphas", "lambda_path"): ("lambdas",),
+    ("cv", "n_folds", "nfolds", "n_splits", "k_folds", "kfold"): ("folds",),
+    ("scoring", "metric", "type_measure"): ("loss",),
+    ("param_grid", "params", "tune_grid"): ("grid",),
+    ("random_state", "random_seed", "rng"): ("seed",),
+    ("n_jobs", "n_threads", "num_threads", "nthread", "n_workers", "cores"): ("threads", "n_jobs"),
+    ("sample_weight", "weight", "w"): ("weights",),
+    ("n_init", "n_restarts", "nstart"): ("n_starts",),
+    ("n_components", "ndim", "dim", "d"): ("k", "max_dim"),
+    ("n_neighbors", "n_neighbours"): ("k",),
+    ("na_action", "missing_values", "impute"): ("missing",),
+    ("verbose", "trace"): ("progress",),
+    ("n_boot", "n_bootstrap", "n_resamples", "B", "R", "n_reps"): ("n",),
+    ("confidence", "conf_level", "confidence_level", "coverage"): ("level",),
+    ("scale", "normalize", "standardise"): ("standardize",),
+    ("cost", "prices", "price"): ("costs",),
+    ("cluster",): ("clusters", "groups"),
+    ("group",): ("groups",),
+    ("distribution", "dist", "objective"): ("family",),
+    ("vcov", "cov_type"): ("covariance",),
+    ("X", "df", "frame"): ("data",),
+    ("max_iter", "tol", "ftol", "gtol", "n_iter", "solver_options"): ("control",),
+}
+
+
+def unknown_argument(function: str, name: str, known: Collection[str]) -> ArgumentError:
+    """The error of an argument that a function does not have, with what was probably meant."""
+    meant = [
+        own
+        for names, ours in SYNONYMS.items()
+        if name in names
+        for own in ours
+        if own in known and own != name
+    ]
+    meant = meant or get_close_matches(name, known, n=1)
+    hint = f"; did you mean {' or '.join(meant)}?" if meant else "; it has:"
+    return ArgumentError(
+        f"{function}() has no argument {name!r}{hint} {'It has: ' if meant else ''}"
+        f"{', '.join(known)}"
+    )
+
+
+def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
+    """A public function that answers an argument which it does not have by an ArgumentError.
+
+    What it takes for a model function, its first argument, is known too.
+    """
+    own = inspect.signature(function).parameters
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in own.values())
+    named = [name for name, p in own.items() if p.kind is not p.VAR_KEYWORD]
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        unknown = [name for name in kwargs if name not in named]
+        if unknown:
+            model = getattr(args[0], "model", args[0]) if open_ended and args else None
+            of_model = inspect.signature(model).parameters if inspect.isfunction(model) else {}
+            left = [name for name in unknown if name not in of_model]
+            if left and (of_model or not open_ended):
+                names = [*named, *(name for name in of_model if name not in named)]
+                raise unknown_argument(function.__name__, left[0], names)
+        return function(*args, **kwargs)
+
+    return call
