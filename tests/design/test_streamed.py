@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.design import parts, terms
+from lodim.design import materialize, parts, terms
 from lodim.design.design import Design
-from lodim.design.features import part_moments
+from lodim.design.features import of_part
 from lodim.design.first_pass import read
 from lodim.design.streamed import PartReader
 from lodim.errors import ArgumentError, DataError
@@ -328,7 +328,8 @@ def test_parts_can_be_made_by_themselves_in_any_order(frame):
             same(getattr(part, key), getattr(batch, key)[here].copy(), key)
         same(part.X, batch.X[tiles].copy(), "X")
     known = np.zeros(len(design.names), bool)
-    work = partial(part_moments, terms=design.terms, fills=design.fills, known=known)
+    moments = partial(materialize.learn_moments, known=known, limits={})
+    work = partial(of_part, terms=design.terms, fills=design.fills, missing="drop", work=moments)
     tasks = learnt.tasks(work, design.features)
     found = [pickle.loads(pickle.dumps(task))() for task in tasks]
     same(found, learnt.map(work, design.features), "moments")

@@ -22,6 +22,7 @@ CHECKS = {  # what each code needs, and what looks at it
     "constant": ("fit", of_fit.constant),
     "grid-end": ("fit", of_fit.grid_end),
     "overfit": ("fit", of_answers.overfit),
+    "wild-values": ("rows", of_features.wild_values),
     "leak": ("answers", of_features.leak),
     "copies": ("rows", of_features.copies),
     "rare-level": ("training", of_features.rare_level),

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from lodim.design import columns, factors
+from lodim.design import columns, factors, wild
 from lodim.diagnostics import features
 from lodim.diagnostics.findings import Finding, few, rows_in_words
 from lodim.report.numbers import significant
@@ -54,6 +54,36 @@ def _pure_factors(design, X, code):
         if many and features.purity(levels, code) >= max(features.SAME, 0.5 * (1.0 + most)):
             found.append(name)
     return found
+
+
+def wild_values(subject):
+    """Whether values are far outside all others: of features with limits, or of the response."""
+    design, found = subject.design, []
+    for limits, rows, values in design.wild_rows(subject.data):
+        at = np.isin(rows, subject.counted)
+        done = "limits them to the others' range" if design.limited else "does not limit them"
+        found.append((limits, rows[at], values[at], f"the fit {done}", design.limited))
+    batch = subject.answered
+    if batch is not None and subject.fit.levels is None:
+        limits = wild.of_numbers(batch.y, subject.fit.design.response.name)
+        if limits is not None:
+            at = np.flatnonzero(limits.beyond(batch.y))
+            found.append((limits, batch.rows[at], batch.y[at], "no model limits a response", False))
+    return [
+        Finding(
+            "wild-values", "note" if limited else "problem",
+            f"{limits.feature} is far outside all others in {rows_in_words(_labels(subject, at))}: "
+            f"{few([significant(v) for v in values])}; {done}.",
+            "Correct these values, or make them missing.", (limits.feature,),
+            tuple(_labels(subject, at)),
+        )
+        for limits, at, values, done, limited in found if len(at)
+    ]  # fmt: skip
+
+
+def _labels(subject, rows):
+    """Labels of the rows at some positions in the data."""
+    return list(subject.rows.index[rows])
 
 
 def copies(subject):

@@ -60,6 +60,10 @@ class Checked:
         overfit        (new rows with the       more than half of what the fit explains of the
                        response)                training rows is not explained of rows held out (or
                                                 new ones), by more than four standard errors
+        wild-values    rows                     a feature or a numeric response has values of a few
+                                                rows (1%, or 3) that lie farther from all others
+                                                than 10 times the range of these; all models but
+                                                glm limit such features to that range
         leak           rows with the response   one feature has a correlation of .995 with a number
                                                 (of values or ranks), an area under the curve of
                                                 .995 between all classes; or the levels of one tell
