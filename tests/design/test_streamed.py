@@ -150,6 +150,15 @@ def test_a_source_has_the_bits_of_the_frame(frame, formula):
         same_learnt(frame, source_of(frame, *ways[k % 3]), formula, **given)
 
 
+def test_wild_values_are_limited_alike(frame):
+    far = frame.copy()
+    far.loc[[7, 2900], "a"], far.loc[1500, "b"], far.loc[3000, "f"] = [1e12, -3e9], 1e8, 1e6
+    source = source_of(far, [1, 65, 1000], 100)
+    for given in BESIDE:
+        design = same_learnt(far, source, "y ~ a*s + np.log(b) + b + I(f ** 2)", **given)[0]
+        assert {"a", "b", "I(f ** 2)"} <= {one.feature for one in design.wild}
+
+
 def test_pieces_of_one_row(frame):
     few = frame[:70].drop(columns="o")
     same_learnt(few, source_of(few, range(1, 70)), "y ~ a + s + cr(b, df=3)", missing="indicator")

@@ -44,7 +44,7 @@ class Features:
         at = np.flatnonzero(numbers & wild.suspects(moments, n))
         if not at.size:
             return ()
-        size = wild.most(n) + 1
+        size = wild.tail_size(n)
         work = partial(materialize.learn_tails, at=frozenset(at.tolist()), size=size)
         found = self._map(work, self._with(at))
         tails = [wild.Tails.merged([part[k] for part in found], size) for k in at.tolist()]

@@ -17,6 +17,7 @@ from lodim.design.columns import as_float, take
 GAP = 10.0  # ranges of the other values
 FEW_ROWS, SHARE, MOST_ROWS = 3, 0.01, 1000  # that may be wild: 1%, but 3 where that is less
 SMALL = 0.1  # of the rows: so many that are wild would not be few
+DEPTH = 10  # times the rows that may be wild: so many may differ from the most frequent value
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,11 @@ def most(n):
     return min(max(FEW_ROWS, int(SHARE * n)), MOST_ROWS, int(SMALL * n))
 
 
+def tail_size(n):
+    """Number of the least, and of the greatest, of n numbers that tell which are wild."""
+    return DEPTH * most(n) + 1
+
+
 def suspects(moments, n):
     """Which features may have wild values by their moments, (p,) bool: few have, of most data.
 
@@ -106,13 +112,14 @@ class Tails:
         """The Limits of the feature; None without wild values.
 
         All but the outermost values are taken as they are, and then each next one that lies within
-        GAP times the range so far: what is left is wild. Where all but a few rows have one value,
-        such as zero, the few are counted among the others.
+        GAP times the range so far: what is left is wild. Where most rows have one value, such as
+        zero, those of other values are counted alone: of three that differ none is wild.
         """
         few = most(self.n)
-        if few and self.low[few] == self.high[-1 - few]:
-            others = (self.low[:few] != self.low[few]).sum()
-            few = most(int(others + (self.high[-few:] != self.low[few]).sum()))
+        deep = min(DEPTH * few, (self.n - 1) // 2)
+        if few and self.low[deep] == self.high[-1 - deep]:
+            others = (self.low[:deep] != self.low[deep]).sum()
+            few = min(few, most(int(others + (self.high[-deep:] != self.low[deep]).sum())))
         if not few:
             return None
         low, high = self.low[: few + 1][::-1], self.high[-1 - few :]  # outwards
@@ -140,7 +147,7 @@ class Tails:
 
 def of_numbers(x, name):
     """The Limits of numbers (n,) under a name; None without wild values."""
-    return Tails.of_values(x, most(len(x)) + 1).limits(name)
+    return Tails.of_values(x, tail_size(len(x))).limits(name)
 
 
 def by_position(limits, names):
