@@ -79,9 +79,7 @@ def test_models_limit_them(name):
     clean = frame()
     far = clean.copy()
     far.loc[7, "a"], far.loc[[3, 9], "c"] = 1e12, -1e7
-    fit, other = (
-        getattr(ld, name)("k ~ a + b + c + d", df, **CHEAP[name]) for df in (clean, far)
-    )
+    fit, other = (getattr(ld, name)("k ~ a + b + c + d", df, **CHEAP[name]) for df in (clean, far))
     assert fit.design.wild == ()
     assert [(one.feature, one.n) for one in other.design.wild] == [("a", 1), ("c", 2)]
     new = frame(1)

@@ -66,7 +66,7 @@ class Features:
         return np.where(known[:, None], found, merge_moments(parts))
 
     def _map(self, work, terms):
-        """A list of work(terms, table, prepared) of the parts, which reads columns of some terms."""
+        """A list of work(terms, table, prepared) of the parts; columns of some terms are read."""
         names = _needed(terms)
         if self.parts.in_one:
             return self.parts.map(lambda _, table: work(self.terms, *self._prepared(table)), names)
@@ -111,7 +111,9 @@ class Features:
     def write(self, X, mean, scale, flat, limits):
         """Write the tiles X of all rows; limits are (lower, upper) by position, a dict."""
         if self._kept is not None:
-            materialize.write(self.terms, self._kept[0], X, mean, scale, flat, limits, self._kept[1])
+            materialize.write(
+                self.terms, self._kept[0], X, mean, scale, flat, limits, self._kept[1]
+            )
             return
         work = partial(_write, terms=self.terms, fills=self.fills, X=X, limits=limits)
         self.parts.map(partial(work, mean=mean, scale=scale, flat=flat), _needed(self.terms))

@@ -89,10 +89,7 @@ def wild(design):
     found = sorted(design.wild, key=lambda one: -one.n)
     if not found:
         return []
-    told = [
-        f"{one.feature} in {counted(one.n, 'row')} ({others(one)})"
-        for one in found[:FILLS]
-    ]
+    told = [f"{one.feature} in {counted(one.n, 'row')} ({others(one)})" for one in found[:FILLS]]
     more = f"; and {len(found) - FILLS} more, see design.wild" if len(found) > FILLS else ""
     done = "limited" if design.limited else "not limited"
     return [f"Values far outside all others were {done}: {', '.join(told)}{more}."]
