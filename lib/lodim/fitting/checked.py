@@ -70,8 +70,21 @@ class Checked:
                                                 the classes of 99.5 % of the rows
         copies         rows                     two features of different columns have a
                                                 correlation of .995 or more
+        identifier     the training rows        a column of whole numbers, of which 90 % differ, is
+                                                named like an identifier, such as id
+        duplicates     the training rows        1 % of the rows repeat an earlier one, features
+                                                and response, ten times as many as by chance
+        collinearity   the training rows        (glm, costnet) a variance inflation factor of a
+                                                number among the numbers is above 10
         rare-level     the training rows        a level or a class has fewer than 5 rows: of five
                                                 folds one or more has none
+        empty-cells    the training rows        a combination of levels of crossed factors has no
+                                                row, or one
+        dispersion     the training rows        (glm, poisson) Pearson's statistic over its degrees
+                                                of freedom is below 0.5 or above 1.5, by more than
+                                                four standard errors
+        zeros          the training rows        (glm, poisson) half as many zeros again as the fit
+                                                expects, by more than four standard errors
         influence      the training rows        (glm) Cook's distance is above 1; (others) one row
                                                 makes 25 % of the deviance
         extrapolation  new rows                 a value is farther from the mean than any of n
