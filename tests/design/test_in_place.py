@@ -90,4 +90,12 @@ def test_a_number_too_far_from_the_others_is_refused(weights):
     df.loc[7, "x1"] = 1e30
     for how in ({"in_place": True}, {"in_place": False}):
         with pytest.raises(DataError, match="'x1' holds a number that is 1e\\+30"):
-            Design.learn("y ~ .", df, dtype="float32", standardize=False, weights=weights, **how)
+            Design.learn(
+                "y ~ .",
+                df,
+                dtype="float32",
+                standardize=False,
+                weights=weights,
+                limited=False,
+                **how,
+            )

@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.design import parts, terms
+from lodim.design import materialize, parts, terms
 from lodim.design.design import Design
-from lodim.design.features import part_moments
+from lodim.design.features import of_part
 from lodim.design.first_pass import read
 from lodim.design.streamed import PartReader
 from lodim.errors import ArgumentError, DataError
@@ -148,6 +148,15 @@ def test_a_source_has_the_bits_of_the_frame(frame, formula):
     ways = [([1, 65, 66, 1000], 100), ([0, 0, len(frame) - 1], PART + 1), ([], 64)]
     for k, given in enumerate(BESIDE):
         same_learnt(frame, source_of(frame, *ways[k % 3]), formula, **given)
+
+
+def test_wild_values_are_limited_alike(frame):
+    far = frame.copy()
+    far.loc[[7, 2900], "a"], far.loc[1500, "b"], far.loc[3000, "f"] = [1e12, -3e9], 1e8, 1e6
+    source = source_of(far, [1, 65, 1000], 100)
+    for given in BESIDE:
+        design = same_learnt(far, source, "y ~ a*s + np.log(b) + b + I(f ** 2)", **given)[0]
+        assert {"a", "b", "I(f ** 2)"} <= {one.feature for one in design.wild}
 
 
 def test_pieces_of_one_row(frame):
@@ -329,7 +338,8 @@ def test_parts_can_be_made_by_themselves_in_any_order(frame):
             same(getattr(part, key), getattr(batch, key)[here].copy(), key)
         same(part.X, batch.X[tiles].copy(), "X")
     known = np.zeros(len(design.names), bool)
-    work = partial(part_moments, terms=design.terms, fills=design.fills, known=known)
+    moments = partial(materialize.learn_moments, known=known, limits={})
+    work = partial(of_part, terms=design.terms, fills=design.fills, missing="drop", work=moments)
     tasks = learnt.tasks(work, design.features)
     found = [pickle.loads(pickle.dumps(task))() for task in tasks]
     same(found, learnt.map(work, design.features), "moments")

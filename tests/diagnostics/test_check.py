@@ -132,6 +132,66 @@ def test_copies_and_rare_levels_and_ways_to_ignore_them():
     assert fit_codes("k ~ a", few, model=ld.costnet)["rare-level"] == ("k = third",)
 
 
+def test_identifiers():
+    old, _ = healthy(8)
+    ids = np.random.default_rng(0).permutation(len(old)) + 1000
+    for name in ("id", "patient_id", "customerID", "row_number", "Unnamed: 0"):
+        df = old.rename(columns={"d": name}).assign(**{name: ids})
+        assert fit_codes(f"y ~ a + Q({name!r})", df) == {"identifier": (name,)}
+    for name, values in (("idea", ids), ("id", ids // 3), ("id", ids + 0.5), ("width", ids)):
+        df = old.drop(columns="d").assign(**{name: values})
+        assert fit_codes(f"y ~ a + {name}", df) == {}
+
+
+def test_duplicated_rows():
+    old, _ = healthy(9)
+    twice = pd.concat([old, old.head(5)], ignore_index=True)
+    fit = ld.glm("y ~ a + b + f", twice)
+    finding = next(iter(fit.check(twice)))
+    assert finding.code == "duplicates" and finding.rows == tuple(range(len(old), len(twice)))
+    other = twice.assign(y=twice["y"] + np.arange(len(twice)))
+    assert fit_codes("y ~ a + b + f", other) == {}
+    assert fit_codes("k ~ f", old, model=ld.costnet) == {}  # three levels repeat by chance
+
+
+def test_collinear_numbers():
+    old, _ = healthy(10)
+    df = old.assign(e=old["a"] + old["b"] + 0.1 * old["c"])
+    for model in (ld.glm, ld.costnet):
+        assert set(fit_codes("y ~ a + b + e", df, model)["collinearity"]) == {"a", "b", "e"}
+    assert fit_codes("y ~ a + I(a**2) + I(a**3)", df) == {}
+    fit = ld.gbmap("y ~ a + b + e", df, **CHEAP["gbmap"])
+    assert "which have coefficients" in fit.check(df).not_looked_at["collinearity"]
+
+
+def test_cells_of_crossed_factors():
+    old, _ = healthy(11)
+    df = old.assign(g=np.where(np.arange(len(old)) % 2, "p", "q"))
+    assert fit_codes("y ~ f*g", df) == {}
+    df.loc[(df["f"] == "u") & (df["g"] == "q"), "g"] = "p"
+    fit = ld.glm("y ~ f*g", df)
+    assert {f.code: f.terms for f in fit.check(df)}["empty-cells"] == ("f = u and g = q (0)",)
+    assert fit_codes("y ~ f + g", df) == {}
+
+
+def test_counts_that_vary_too_much_or_too_little():
+    rng, n = np.random.default_rng(12), 400
+    a = rng.normal(size=n)
+    mean = np.exp(0.5 + 0.5 * a)
+    laws = {
+        "poisson": (rng.poisson(mean), set()),
+        "over": (rng.poisson(mean * rng.gamma(1.0, 1.0, n)), {"dispersion"}),
+        "under": (np.rint(4 * mean), {"dispersion"}),
+        "zeros": (np.where(rng.random(n) < 0.4, 0, rng.poisson(4 * mean)), {"dispersion", "zeros"}),
+    }
+    for law, (y, expected) in laws.items():
+        df = pd.DataFrame({"a": a, "y": y})
+        found = set(codes(ld.glm("y ~ a", df, family="poisson"), df))
+        assert expected <= found <= {"influence", "zeros", *expected}, law
+        assert bool(found) == bool(expected)
+    assert codes(ld.glm("y ~ a", df), df) == ()
+
+
 @pytest.mark.parametrize("name", ["glm", "gbmap"])
 def test_a_row_that_decides_the_fit(name):
     old, _ = healthy(7)

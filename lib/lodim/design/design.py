@@ -11,7 +11,7 @@ from lodim.design import columns, factors, first_pass, materialize, on_workers, 
 from lodim.design import missing as gaps
 from lodim.design import terms as design_terms
 from lodim.design.batch import Batch
-from lodim.design.features import Features
+from lodim.design.features import Features, columns_within
 from lodim.design.frames import EAGER, PANDAS
 from lodim.design.response import (
     Response,
@@ -24,6 +24,7 @@ from lodim.design.response import (
 )
 from lodim.design.rows import read_rows
 from lodim.design.scratch import tiles_for
+from lodim.design.wild import Limits, by_position
 from lodim.errors import ArgumentError, DataError, DataWarning, FormulaError, warn
 from lodim.formula.formula import answers, expand, parse, quote, written
 from lodim.sources.read import read_source
@@ -61,6 +62,8 @@ class Design:
     n_incomplete : rows of weight above zero that miss features alone, whatever is done with them
     frame_kind : name of the package whose frame the data were: "pandas" (also of a dict), "polars"
     n_sampled : rows that splines, centres and scales were learnt from, where these were a sample
+    wild : Limits of each feature with wild values, in order; see `wild`
+    limited : whether X keeps within these limits, also of new data
     """
 
     formula: str
@@ -84,6 +87,8 @@ class Design:
     n_incomplete: int
     frame_kind: str
     n_sampled: int
+    wild: tuple[Limits, ...]
+    limited: bool
 
     @classmethod
     def learn(
@@ -107,6 +112,7 @@ class Design:
         scratch=None,
         client=None,
         in_place=False,
+        limited=True,
     ):
         """Learn a design from data, and apply it to the same data.
 
@@ -158,6 +164,8 @@ class Design:
         in_place : bool
             Whether X may be ColumnTiles, of columns of the data that are not copied; they are where
             `columns_in_place` says so.
+        limited : bool
+            Whether features with wild values are limited (see `wild`), or these are only noted.
 
         Returns
         -------
@@ -198,17 +206,23 @@ class Design:
             _warn_of_row_names(found)
             hidden |= {one.column.name for one in found}
             left_out += tuple(one.column.name for one in found)
-        fills = gaps.learn_fills(facts.values()) if missing == "indicator" else ()
+        fills = ()
+        if missing == "indicator":
+            fills = gaps.learn_fills(columns_within(facts, parts) if limited else facts.values())
         terms, named, n_sampled = design_terms.learn(
             keys, parts, facts, fills, missing, reference_levels
         )
         names = named["names"]
         remote = isinstance(parts, on_workers.WorkerParts)
         features = Features(terms, fills, parts, missing)
-        in_frame = features.in_place(dtype) if in_place and scratch is None else None
+        found = features.moments(len(names), facts)
+        far = features.limits(names, found)
+        limits = by_position(far, names) if limited else {}
+        found = features.moments_within(limits, found) if limits else found
+        in_place = in_place and scratch is None and not limits
+        in_frame = features.in_place(dtype) if in_place else None
         if not remote and in_frame is None:
             X = tiles_for(rows.streamed, len(rows.rows), len(names), dtype, scratch)
-        found = features.moments(len(names), facts)
         mean, scale, size, flat = materialize.scaling(found, names, standardize)
         design = cls(
             formula=formula,
@@ -230,13 +244,15 @@ class Design:
             n_incomplete=rows.n_incomplete,
             frame_kind=data.kind if data.kind in EAGER else PANDAS,
             n_sampled=n_sampled,
+            wild=far,
+            limited=limited,
         )
         if remote:
             X, y, inputs = parts.tiles(design, inputs, weights, offset)
         elif in_frame is not None:
             X = features.tiles_in_place(in_frame, found, mean, scale, flat, dtype)
         else:
-            features.write(X, mean, scale, flat)
+            features.write(X, mean, scale, flat, limits)
         given = inputs.order, inputs.clusters, inputs.groups
         given = (inputs.weights, inputs.offset, rows.index, rows.rows, *given)
         return design, Batch(X, y, *given, streamed=rows.streamed, size=size)
@@ -299,9 +315,31 @@ class Design:
         inputs.check_classes(self.family, self.response)
         X = tiles_for(False, len(rows), len(self.names), self.dtype, None)
         if len(rows):
-            materialize.write(self.terms, table, X, self.mean, self.scale, self._is_constant())
+            scaling = self.mean, self.scale, self._is_constant()
+            materialize.write(self.terms, table, X, *scaling, self.limits)
         y = None if target is None else code_response(target, table, self.family)
         return Batch(X, y, inputs.weights, inputs.offset, frame.index, rows)
+
+    def wild_rows(self, data):
+        """Rows of data that lie outside of the limits of features.
+
+        Returns
+        -------
+        list of (Limits, rows, values)
+            Of each feature with limits; positions of the rows in the data, and their values.
+        """
+        at = [self.names.index(one.feature) for one in self.wild]
+        design, kept = self.restrict(at)
+        frame, known = columns.read_frame(data), design.known_levels("missing")
+        inputs, names = RowInputs.read(frame, None, None), design.features
+        table, rows, *_ = read_complete(frame, names, [], inputs, self.missing, known=known)
+        table = gaps.filled(table, [fill for fill in self.fills if fill.name in names])
+        X = materialize.numbers(design.terms, table, len(kept))
+        found = []
+        for one, x in zip(self.wild, X[:, np.searchsorted(kept, at)].T, strict=True):
+            beyond = np.flatnonzero(one.beyond(x))
+            found.append((one, rows[beyond], x[beyond]))
+        return found
 
     def restrict(self, features):
         """The design without the terms that have none of some features: new data need no others.
@@ -332,6 +370,7 @@ class Design:
             mean=self.mean[kept],
             scale=self.scale[kept],
             constant=tuple(name for name in self.constant if name in names),
+            wild=tuple(one for one in self.wild if one.feature in names),
         )
         return restricted, kept
 
@@ -419,6 +458,11 @@ class Design:
             factors.column_with_levels(part) == name and part.missing is not None for part in parts
         )
 
+    @property
+    def limits(self):
+        """(lower, upper) by position of the features that are limited, a dict."""
+        return by_position(self.wild, self.names) if self.limited else {}
+
     def _is_constant(self):
         constant = set(self.constant)
         return [name in constant for name in self.names] if constant else [False] * len(self.names)
@@ -427,7 +471,7 @@ class Design:
         """All of it as dicts, lists, str, int, float, bool, None and arrays of numbers."""
         state = {f.name: getattr(self, f.name) for f in fields(self)}
         state |= {key: list(state[key]) for key in LISTS}
-        state["fills"] = [dict(vars(fill)) for fill in self.fills]
+        state |= {key: [dict(vars(one)) for one in state[key]] for key in ("fills", "wild")}
         state["terms"] = [[factors.to_state(part) for part in term] for term in self.terms]
         if self.response is not None:
             state["response"] = dict(vars(self.response))
@@ -441,6 +485,7 @@ class Design:
         state = dict(state)
         state |= {key: tuple(state[key]) for key in LISTS}
         state["fills"] = tuple(gaps.Fill(**fill) for fill in state["fills"])
+        state["wild"] = tuple(Limits(**one) for one in state["wild"])
         state["terms"] = tuple(tuple(map(factors.from_state, term)) for term in state["terms"])
         if state["response"] is not None:
             response = dict(state["response"])
@@ -453,7 +498,7 @@ class Design:
     def check(self):
         """Raise a ValueError unless the parts fit each other, as those of a file may not."""
         p, name = len(self.names), forms.optional(forms.text)
-        parts = {"formula": forms.text, "family": forms.choice(*FAMILIES)}
+        parts = {"formula": forms.text, "family": forms.choice(*FAMILIES), "limited": forms.flags()}
         parts |= {"weights": name, "offset": name, "offset_given": forms.flags()}
         parts |= dict.fromkeys(("n_dropped", "n_incomplete", "n_sampled"), forms.whole())
         parts |= {"missing": forms.choice(*MISSING), "frame_kind": forms.choice(*EAGER)}
@@ -470,8 +515,10 @@ class Design:
             raise ValueError(f"family {self.family!r} does not fit the response")
         if self.offset is not None and not self.offset_given:
             raise ValueError("the design has an offset that was not given")
-        for fill in self.fills:
-            fill.check()
+        for one in (*self.fills, *self.wild):
+            one.check()
+        if not {one.feature for one in self.wild} <= set(names):
+            raise ValueError("limits are of a feature that the design has not")
         if self.missing == "indicator" and not {*self.features} <= {f.name for f in self.fills}:
             raise ValueError("a feature has nothing that stands for its missing values")
         if self.response is not None:

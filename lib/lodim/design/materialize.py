@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from lodim.design import columns, factors
+from lodim.design import columns, factors, wild
 from lodim.design.column_kernels import (
     ALL,
     NO_ROWS,
@@ -95,27 +95,32 @@ def _each(work, terms, table, p):
     each(lambda pair: work(*pair), pairs, table.n * p)
 
 
-def write(terms, table, X, mean, scale, flat, prepared=None):
-    """Write every feature but the constant ones into the tiles of the table's rows."""
+def write(terms, table, X, mean, scale, flat, limits, prepared=None):
+    """Write every feature but the constant ones into the tiles of the table's rows.
+
+    limits : dict of (lower, upper) by position of the features that have some
+    """
     prepared, inverse = prepared or Prepared(terms, table), inverses(scale, X.dtype)
 
     def work(term, first):
         size = np.empty(TILE)
-        for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
+        for k, source in enumerate(_sources(term, table, prepared), first):
             if not flat[k]:
+                x, rows = wild.limited(*source, limits.get(k))
                 pack(x, rows, mean[k], scale[k], inverse[k], X, k, size)
                 check_near(size.max(), scale[k], term, X.dtype)
 
     _each(work, terms, table, X.shape[1])
 
 
-def learn_moments(terms, table, known, prepared=None):
+def learn_moments(terms, table, prepared=None, *, known, limits):
     """Moments of the features in the rows of a table, (p, 5); see `column_kernels.moments`.
 
     Parameters
     ----------
     known : (p,) bool
         Features whose moments are known: zeros are left there.
+    limits : as `write` takes them
     """
     prepared, found = prepared or Prepared(terms, table), np.zeros((len(known), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
@@ -123,13 +128,48 @@ def learn_moments(terms, table, known, prepared=None):
     def work(term, first):
         if known[first : first + 1].all():  # a term may have no feature, also the last one
             return
-        for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
+        for k, source in enumerate(_sources(term, table, prepared), first):
+            x, rows = wild.limited(*source, limits.get(k))
             if table.missing == "keep":
                 found[k] = _known_moments(x, rows, weights)
             else:
                 found[k] = column_moments(x, rows, weights)
 
     _each(work, terms, table, len(known))
+    return found
+
+
+def numbers(terms, table, p):
+    """Features as the terms make them, neither centred nor scaled nor limited, (n, p) float64."""
+    prepared, out = Prepared(terms, table), np.empty((table.n, p))
+
+    def work(term, first):
+        for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
+            out[:, k] = columns.take(x, rows)
+
+    _each(work, terms, table, p)
+    return out
+
+
+def learn_tails(terms, table, prepared=None, *, at, size):
+    """The `size` least and greatest values of some features, a dict of Tails by position.
+
+    at : frozenset of positions; rows of weight zero do not count
+    """
+    prepared, found = prepared or Prepared(terms, table), {}
+
+    def work(term, first):
+        if at.isdisjoint(range(first, first + len(column_choices(term)))):
+            return
+        for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
+            if k in at:
+                values = columns.as_float(columns.take(x, rows))
+                used = ~np.isnan(values)
+                if table.positive_weight is not None:
+                    used &= table.positive_weight
+                found[k] = wild.Tails.of_values(values[used], size)
+
+    _each(work, terms, table, sum(math.prod(map(factors.width, term)) for term in terms))
     return found
 
 

@@ -10,6 +10,7 @@ ERRORS = 4.0  # standard errors that it is beyond
 LEAST_EXPLAINED = 0.05  # of the deviance: below there is nothing to lose
 COOK = 1.0  # Cook's distance
 NEARLY_ALL = 0.95  # of the deviance of classes: what is left is that of a few rows in any case
+LEAST_RATIO, MOST_RATIO = 0.5, 1.5  # of a Poisson variance, and of the zeros: less is no finding
 FIFTHS = "lowest", "second", "middle", "fourth", "highest"
 
 
@@ -74,6 +75,23 @@ def dominant(deviance, weight):
     part = deviance * weight
     total = part.sum()
     return np.flatnonzero(part >= SHARE * total) if total > 0 else np.zeros(0, int)
+
+
+def dispersion(y, mean, weight, df):
+    """Pearson's statistic of counts (n,) over its degrees of freedom, and how surprising it is.
+
+    The surprise is the score test of Dean and Lawless (1989), in standard errors.
+    """
+    square = (y - mean) ** 2
+    ratio = (weight @ (square / np.maximum(mean, 1e-300))) / df
+    return ratio, (square - y).sum() / np.sqrt(2.0 * (mean**2).sum() + 1e-300)
+
+
+def zeros(y, mean):
+    """Number of zeros among counts (n,), what a Poisson response would have, and the surprise."""
+    p = np.exp(-mean)
+    seen, expected = int((y == 0).sum()), float(p.sum())
+    return seen, expected, (seen - expected) / np.sqrt((p * (1.0 - p)).sum() + 1e-300)
 
 
 def is_lost(explained_before, explained_now, error):

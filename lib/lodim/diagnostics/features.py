@@ -1,6 +1,9 @@
 """What may be wrong with features, as functions of arrays."""
 
+import re
+
 import numpy as np
+import pandas as pd
 from scipy.special import gammaln, ndtr
 from scipy.stats import rankdata
 
@@ -9,6 +12,47 @@ SAME = 0.995  # correlation of two features, or of a feature and the response
 FEW = 5  # rows: fewer are missing from one of five folds
 SHIFT = 0.25  # standard deviations by which a mean moves
 LEAST_NEW = 20  # rows whose mean is compared
+
+IDENTIFIER = re.compile(
+    r"(^|[\W_])(id|idx|index|key|no|nr|number|row|rowid|serial)$|^(id|row|unnamed)[\W_]|[a-z]I[Dd]$"
+)
+UNIQUE = 0.9  # share of the values that are different, of an identifier
+REPEATED = 0.01  # share of the rows
+CHANCE_TIMES = 10.0  # times as many as chance makes
+INFLATED = 10.0  # variance inflation factor
+
+
+def names_rows(name, x):
+    """Whether a column, (n,) numbers under a name, is an identifier: by its name and its values."""
+    named = IDENTIFIER.search(name) or IDENTIFIER.search(name.lower())
+    whole = len(x) > 0 and (x == np.rint(x)).all()
+    return bool(named and whole and len(np.unique(x)) >= UNIQUE * len(x))
+
+
+def repeats(rows, X):
+    """Positions of the rows that repeat an earlier one, where these are more than chance makes.
+
+    By chance rows agree as if the three columns of X (n, p) that agree least often were independent
+    and all others followed from these.
+    """
+    n = len(rows)
+    again = np.flatnonzero(pd.DataFrame(rows).duplicated().to_numpy())
+    if len(again) < max(2, REPEATED * n):
+        return again[:0]
+    agree = [(np.unique(x, return_counts=True)[1] ** 2.0).sum() / n**2 for x in X.T]
+    expected = 0.5 * n**2 * np.prod(np.sort(agree)[:3])
+    return again if len(again) > CHANCE_TIMES * (expected + 0.1) else again[:0]
+
+
+def inflation(X):
+    """Variance inflation factors (p,) of features (n, p); 1 of those that do not vary."""
+    spread, factors = X.std(axis=0), np.ones(X.shape[1])
+    use = np.flatnonzero(spread > 1e-9)
+    if len(use) > 1:
+        Z = (X[:, use] - X[:, use].mean(axis=0)) / spread[use]
+        values, vectors = np.linalg.eigh(Z.T @ Z / len(Z))
+        factors[use] = (vectors**2 / np.maximum(values, 1e-12)).sum(axis=1)
+    return factors
 
 
 def near_copies(X, sources):

@@ -98,6 +98,55 @@ def influence(subject):
     ]  # fmt: skip
 
 
+def dispersion(subject):
+    """Whether counts vary more or less than those of a Poisson response."""
+    fit, batch = subject.fit, subject.answered
+    df = batch.n - len(fit.design.names) - 1
+    reason = _no_counts(subject)
+    if reason or df < 1:
+        return reason or "no row is left for an estimate"
+    mean = fit.family.mean(subject.score)
+    ratio, errors = answers.dispersion(batch.y, mean, batch.row_weights, df)
+    if answers.LEAST_RATIO <= ratio <= answers.MOST_RATIO or abs(errors) <= answers.ERRORS:
+        return []
+    size = "too small" if ratio > 1.0 else "too large"
+    return [
+        Finding(
+            "dispersion", "problem",
+            f"The counts vary {significant(ratio, 3)} times as much as those of a Poisson "
+            f"response: standard errors are {size}, by a factor of "
+            f"{significant(np.sqrt(max(ratio, 1.0 / ratio)), 3)}.",
+            'See whether a feature or an offset is missing; covariance="HC0" gives robust errors.',
+        )
+    ]  # fmt: skip
+
+
+def zeros(subject):
+    """Whether more counts are zero than those of a Poisson response."""
+    fit, batch = subject.fit, subject.answered
+    reason = _no_counts(subject)
+    if reason:
+        return reason
+    seen, expected, errors = answers.zeros(batch.y, fit.family.mean(subject.score))
+    if seen <= answers.MOST_RATIO * expected or errors <= answers.ERRORS:
+        return []
+    return [
+        Finding(
+            "zeros", "problem",
+            f"{seen} counts are zero, where the fit expects {significant(expected, 3)}.",
+            "Model in two steps: whether a count is above zero, and the counts of these rows.",
+        )
+    ]  # fmt: skip
+
+
+def _no_counts(subject):
+    """Why counts are not looked at, or nothing."""
+    if subject.fit.name != "glm" or subject.fit.family.name != "poisson":
+        return "is for glm with family poisson"
+    few = subject.answered.n < answers.MIN_ROWS
+    return f"fewer than {answers.MIN_ROWS} rows" if few else None
+
+
 def calibration(subject):
     """Whether probabilities, or means, are right on average wherever they are the same."""
     fit, batch = subject.fit, subject.answered

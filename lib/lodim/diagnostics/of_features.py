@@ -1,18 +1,22 @@
 """What rows say of the features of a fit."""
 
 import itertools
+import math
 
 import numpy as np
 
-from lodim.design import columns, factors
+from lodim.design import columns, factors, wild
 from lodim.diagnostics import features
 from lodim.diagnostics.findings import Finding, few, rows_in_words
+from lodim.formula.formula import quote
 from lodim.report.numbers import significant
 from lodim.text import counted
 
 MOST_ROWS = 20_000  # whose columns are compared, evenly from first to last
 MOST_COLUMNS = 3000  # of which all pairs are compared
 MIN_ROWS = 20  # rows of which two columns are compared
+MOST_CELLS = 100_000  # of a crossing that is counted
+LINEAR = "glm", "costnet"
 
 
 def leak(subject):
@@ -56,6 +60,36 @@ def _pure_factors(design, X, code):
     return found
 
 
+def wild_values(subject):
+    """Whether values are far outside all others: of features with limits, or of the response."""
+    design, found = subject.design, []
+    for limits, rows, values in design.wild_rows(subject.data):
+        at = np.isin(rows, subject.counted)
+        done = "limits them to the others' range" if design.limited else "does not limit them"
+        found.append((limits, rows[at], values[at], f"the fit {done}", design.limited))
+    batch = subject.answered
+    if batch is not None and subject.fit.levels is None:
+        limits = wild.of_numbers(batch.y, subject.fit.design.response.name)
+        if limits is not None:
+            at = np.flatnonzero(limits.beyond(batch.y))
+            found.append((limits, batch.rows[at], batch.y[at], "no model limits a response", False))
+    return [
+        Finding(
+            "wild-values", "note" if limited else "problem",
+            f"{limits.feature} is far outside all others in {rows_in_words(_labels(subject, at))}: "
+            f"{few([significant(v) for v in values])}; {done}.",
+            "Correct these values, or make them missing.", (limits.feature,),
+            tuple(_labels(subject, at)),
+        )
+        for limits, at, values, done, limited in found if len(at)
+    ]  # fmt: skip
+
+
+def _labels(subject, rows):
+    """Labels of the rows at some positions in the data."""
+    return list(subject.rows.index[rows])
+
+
 def copies(subject):
     """Whether features of different columns are next to the same."""
     design, batch = subject.design, subject.rows
@@ -84,6 +118,114 @@ def _sources(design):
     marks = [any(isinstance(part, factors.Missing) for part in term) for term in design.terms]
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     return [None if marks[t] else needs[t] for t in design.term_of]
+
+
+def identifier(subject):
+    """Whether a number only names the rows."""
+    frame, rows, found = columns.read_frame(subject.data), subject.rows.rows, []
+    if len(rows) < MIN_ROWS:
+        return f"fewer than {MIN_ROWS} rows"
+    for name in _plain_numbers(subject.design):
+        x = columns.as_float(columns.read_column(frame, name).values)[rows]
+        if features.names_rows(name, x[~np.isnan(x)]):
+            found.append(name)
+    return [
+        Finding(
+            "identifier", "problem",
+            f"{name} seems to be an identifier: {len(rows)} rows have whole numbers that hardly "
+            "ever repeat.",
+            f"Leave it out: '. - {quote(name)}'. What it explains is the order of the rows.",
+            (name,),
+        )
+        for name in found
+    ]  # fmt: skip
+
+
+def _plain_numbers(design):
+    """Names of the features that are columns of numbers as they are."""
+    plain = (term[0] for term in design.terms if len(term) == 1)
+    return [part.name for part in plain if isinstance(part, factors.Numeric)]
+
+
+def duplicates(subject):
+    """Whether rows repeat others, with all features and the response."""
+    batch, response = subject.rows, np.zeros(len(subject.rows.index))
+    if batch.n < MIN_ROWS:
+        return f"fewer than {MIN_ROWS} rows"
+    if subject.answered is not None:
+        response[subject.answered.rows] = subject.answered.y
+    X = subject.X(batch)
+    repeats = features.repeats(np.column_stack([X, response[batch.rows]]), X)
+    if not len(repeats):
+        return []
+    labels = list(batch.index[batch.rows[repeats]])
+    return [
+        Finding(
+            "duplicates", "note",
+            f"{rows_in_words(labels)} repeat an earlier row, features and response: a row that is "
+            "held out has a copy among the training rows, so held-out losses are too low.",
+            "Leave the copies out, or give groups= so that copies are held out together.",
+            (), tuple(labels),
+        )
+    ]  # fmt: skip
+
+
+def collinearity(subject):
+    """Whether numbers are nearly linear combinations of others."""
+    if subject.fit.name not in LINEAR:
+        return f"is for {' and '.join(LINEAR)}, which have coefficients"
+    design, batch = subject.design, subject.rows
+    at = [design.names.index(name) for name in _plain_numbers(design)]
+    if batch.n < max(MIN_ROWS, 2 * len(at)):
+        return "fewer than two rows for each feature"
+    if len(at) > MOST_COLUMNS:
+        return f"more than {MOST_COLUMNS:,} features"
+    inflation = features.inflation(subject.X(batch)[_thinned(batch.n)][:, at])
+    high = np.flatnonzero(inflation > features.INFLATED)
+    if not len(high):
+        return []
+    order = high[np.argsort(-inflation[high], kind="stable")]
+    names = [design.names[at[j]] for j in order]
+    told = [f"{name} {significant(inflation[j], 3)}" for name, j in zip(names, order, strict=True)]
+    return [
+        Finding(
+            "collinearity", "note",
+            f"{counted(len(names), 'feature')} with a variance inflation factor above "
+            f"{features.INFLATED:g}: {few(told)}.",
+            "Their coefficients are uncertain and may have the wrong sign; predictions suffer "
+            "less. Leave some out, or penalize.", tuple(names),
+        )
+    ]  # fmt: skip
+
+
+def empty_cells(subject):
+    """Whether combinations of the levels of crossed factors have no row, or a single one."""
+    design, found = subject.design, []
+    frame, rows = columns.read_frame(subject.data), subject.rows.rows
+    crossed = [[factors.column_with_levels(part) for part in term] for term in design.terms]
+    for names in (names for names in crossed if len(names) > 1 and None not in names):
+        read = [columns.as_levels(columns.read_column(frame, name)) for name in names]
+        codes = np.array([column.codes[rows] for column in read])
+        shape = tuple(len(column.levels) for column in read)
+        if math.prod(shape) > MOST_CELLS or (codes < 0).any():
+            continue
+        counts = np.bincount(np.ravel_multi_index(codes, shape), minlength=math.prod(shape))
+        for cell in np.flatnonzero(counts < 2):
+            at = np.unravel_index(cell, shape)
+            levels = [c.levels[k] for c, k in zip(read, at, strict=True)]
+            what = " and ".join(f"{n} = {v}" for n, v in zip(names, levels, strict=True))
+            found.append(f"{what} ({counts[cell]})")
+    if not found:
+        return []
+    return [
+        Finding(
+            "empty-cells", "note",
+            f"{counted(len(found), 'combination')} of crossed levels with no row or one: "
+            f"{few(found)}.",
+            "Their interaction is not or hardly estimable: join levels, or leave it out.",
+            tuple(found),
+        )
+    ]  # fmt: skip
 
 
 def rare_level(subject):

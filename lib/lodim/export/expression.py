@@ -224,6 +224,15 @@ def scaled(x, mean, scale, label=""):
     return labelled(centred if scale == 1.0 else call("over", centred, scale), label)
 
 
+def within(x, lower, upper, label=""):
+    """x within limits, of which one may be infinite."""
+    if lower > -math.inf:
+        x = call("maximum", x, lower)
+    if upper < math.inf:
+        x = call("minimum", x, upper)
+    return labelled(x, label)
+
+
 def in_order(roots):
     """All nodes below some, each once, after those that it is made of."""
     found, order, todo = set(), [], [(node, False) for node in reversed(roots)]

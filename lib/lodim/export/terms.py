@@ -31,6 +31,7 @@ from lodim.export.expression import (
     product,
     scaled,
     weighted,
+    within,
 )
 from lodim.formula import patsy_terms
 from lodim.formula.language import DATES, UNARY, column_name, count_data, function_name, spell
@@ -148,7 +149,7 @@ class Inputs:
 
     def _features(self):
         design, out = self.design, []
-        constant_names = set(design.constant)
+        constant_names, limits = set(design.constant), design.limits
         for term in design.terms:
             sources = [self._columns_of(part) for part in term]
             for choice in materialize.column_choices(term):
@@ -157,6 +158,8 @@ class Inputs:
                     out.append(ZERO)
                     continue
                 raw = product([s[j] for s, j in zip(sources, choice, strict=True)])
+                if k in limits:
+                    raw = within(raw, *limits[k], f"{design.names[k]} limited")
                 label = f"{design.names[k]} scaled"
                 out.append(scaled(raw, design.mean[k], design.scale[k], label))
                 if self._may_be_far(term, k):

@@ -60,14 +60,31 @@ class Checked:
         overfit        (new rows with the       more than half of what the fit explains of the
                        response)                training rows is not explained of rows held out (or
                                                 new ones), by more than four standard errors
+        wild-values    rows                     a feature or a numeric response has values of a few
+                                                rows (1%, or 3) that lie farther from all others
+                                                than 10 times the range of these; all models but
+                                                glm limit such features to that range
         leak           rows with the response   one feature has a correlation of .995 with a number
                                                 (of values or ranks), an area under the curve of
                                                 .995 between all classes; or the levels of one tell
                                                 the classes of 99.5 % of the rows
         copies         rows                     two features of different columns have a
                                                 correlation of .995 or more
+        identifier     the training rows        a column of whole numbers, of which 90 % differ, is
+                                                named like an identifier, such as id
+        duplicates     the training rows        1 % of the rows repeat an earlier one, features
+                                                and response, ten times as many as by chance
+        collinearity   the training rows        (glm, costnet) a variance inflation factor of a
+                                                number among the numbers is above 10
         rare-level     the training rows        a level or a class has fewer than 5 rows: of five
                                                 folds one or more has none
+        empty-cells    the training rows        a combination of levels of crossed factors has no
+                                                row, or one
+        dispersion     the training rows        (glm, poisson) Pearson's statistic over its degrees
+                                                of freedom is below 0.5 or above 1.5, by more than
+                                                four standard errors
+        zeros          the training rows        (glm, poisson) half as many zeros again as the fit
+                                                expects, by more than four standard errors
         influence      the training rows        (glm) Cook's distance is above 1; (others) one row
                                                 makes 25 % of the deviance
         extrapolation  new rows                 a value is farther from the mean than any of n

@@ -426,7 +426,7 @@ class Fit(Checked, WrittenOut):
         flag("full", full)
         told = self._summary(full)
         said = [f"{line}." for line in phrases.dropped(self)] + phrases.filled(self.design)
-        said += phrases.sampled(self) + phrases.parameters(self)
+        said += phrases.sampled(self) + phrases.parameters(self) + phrases.wild(self.design)
         return replace(told, notes=(*told.notes, *said))
 
     @property

@@ -12,16 +12,18 @@ import numpy as np
 from lodim import family as families
 from lodim import progress
 from lodim.checks import flag, one_of
+from lodim.design import wild
 from lodim.design.batch import Batch
 from lodim.design.design import REAL, Design
 from lodim.design.scratch import fits_memory, free_memory
 from lodim.engine.blocks import on_host
-from lodim.errors import ArgumentError, DataError
+from lodim.errors import ArgumentError, DataError, DataWarning, warn
 from lodim.fitting.argument_names import unknown_argument
 from lodim.fitting.fit import ARRAY
 from lodim.fitting.registry import MODELS
 from lodim.formula.formula import leave_out
-from lodim.text import as_literal, size_in_bytes
+from lodim.report import phrases
+from lodim.text import as_literal, counted, size_in_bytes
 
 SHARED = (  # of a design
     "family", "weights", "offset", "order", "clusters", "groups", "standardize", "dtype", "missing",
@@ -202,6 +204,8 @@ class ModelSpec:
         Whether its passes may read the columns of a frame where they lie.
     on_workers : bool
         Whether its passes run where the workers of a Dask cluster hold the rows.
+    limits_wild : bool
+        Whether wild values of features are limited; else a warning names them. See `design.wild`.
     """
 
     name: str
@@ -237,6 +241,7 @@ class ModelSpec:
     on_workers: bool = False
     selects: Callable = lambda settings: False
     streams: bool = False
+    limits_wild: bool = True
 
     def fit(self, problem):
         """The fit of a problem; settings that are open are chosen, as a call of the model does."""
@@ -313,11 +318,13 @@ def prepare(model, formula, data, arguments, which=None, groups=None, in_place=F
         seed=getattr(settings, "seed", 0),
         client=client,
         in_place=in_place,
+        limited=spec.limits_wild,
     )
     if design.response is None and not spec.response_optional:
         raise ArgumentError(
             f"{spec.name} needs a response on the left of '~'; the formula is {formula!r}"
         )
+    _warn_of_wild_values(spec.name, design, batch)
     if not spec.streams:
         batch = in_memory(spec.name, batch)
     family = families.family_of(design)
@@ -333,6 +340,23 @@ def prepare(model, formula, data, arguments, which=None, groups=None, in_place=F
     parts = (spec, design, batch, family, settings, standardize, kept)
     problem = Problem(model, *parts, progress=asked)
     return spec.validate(problem) if spec.validate else problem
+
+
+def _warn_of_wild_values(name, design, batch):
+    """Warn of what is far outside of all other values and is not limited."""
+    found = () if design.limited else design.wild
+    told = [(one, "feature", f"{name} does not limit") for one in found]
+    if design.response is not None and design.levels is None:
+        at = batch.positive_weight
+        response = wild.of_numbers(batch.y[at][~np.isnan(batch.y[at])], design.response.name)
+        told += [(response, "response", "no model limits")] if response else []
+    for one, what, done in told:
+        warn(
+            f"the {what} {one.feature!r} has {counted(one.n, 'value')} far outside all others "
+            f"({phrases.others(one)}), which {done}: correct them or make them missing; "
+            "fit.check(data) names the rows",
+            DataWarning,
+        )
 
 
 def _client(spec, client):

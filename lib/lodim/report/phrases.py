@@ -98,6 +98,29 @@ def parameters(fit):
     ]
 
 
+def wild(design):
+    """Features with wild values, as a list of one note, empty without any."""
+    found = sorted(design.wild, key=lambda one: -one.n)
+    if not found:
+        return []
+    told = [f"{one.feature} in {counted(one.n, 'row')} ({others(one)})" for one in found[:FILLS]]
+    more = f"; and {len(found) - FILLS} more, see design.wild" if len(found) > FILLS else ""
+    done = "limited" if design.limited else "not limited"
+    return [f"Values far outside all others were {done}: {', '.join(told)}{more}."]
+
+
+def others(limits):
+    """The farthest value beyond some design.Limits, and where the others are."""
+    low, high = limits.lower, limits.upper
+    if low is None:
+        where = f"at most {significant(high)}"
+    elif high is None:
+        where = f"at least {significant(low)}"
+    else:
+        where = f"from {significant(low)} to {significant(high)}"
+    return f"{significant(limits.farthest)}; the others are {where}"
+
+
 def sampled(fit):
     """Which rows were drawn, for the fit or for its splines, as a list of notes."""
     notes, size, learnt = [], fit.arguments.get("sample"), fit.design.n_sampled

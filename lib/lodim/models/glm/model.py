@@ -182,6 +182,7 @@ SPEC = ModelSpec(
     penalties={},
     families=("gaussian", "binomial", "multinomial", "poisson", "gamma"),
     reference_levels=True,
+    limits_wild=False,
     options=(
         Option("--covariance", "covariance", str, "nonrobust (default), HC0 to HC3, or cluster"),
         Option("--clusters", "clusters", str, "column of what rows belong to", "COLUMN"),
