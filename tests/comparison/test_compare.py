@@ -174,6 +174,7 @@ def test_splines_are_learned_within_the_folds():
     np.testing.assert_allclose(table.losses["glm"], expected)
 
 
+@pytest.mark.long
 def test_rows_that_miss_a_feature_are_compared_too():
     data = FRAME.assign(a=FRAME["a"].where(np.arange(N) % 9 > 0))
     data.loc[3, "y"] = np.nan

@@ -106,6 +106,7 @@ def test_rows_without_an_answer_are_null(kind):
     assert (classes.null_count() if kind == "polars" else classes.null_count) == 6
 
 
+@pytest.mark.long
 def test_columns_of_several_levels_have_one_name():
     wine = ld.data("wine")
     fit = ld.gbmap("cultivar ~ hue + ash", wine, m=1, lambda_=1.0, threads=1)

@@ -60,6 +60,7 @@ def test_right_side(text, expected):
         assert terms(text, ("y", "x", "a", "b")) == expected
 
 
+@pytest.mark.long
 def test_a_sum_of_thousands_is_read():
     assert terms(f"y ~ ({'+'.join(['a', 'b'] * 5000)})**2") == ["a", "b", ("a", "b")]
     names = [f"x{i}" for i in range(3000)]

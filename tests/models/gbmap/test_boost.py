@@ -235,6 +235,7 @@ def test_path_distance_is_total_variation(seed, beta, M):
         assert grid - tolerance - 1e-9 <= got[i, j] <= grid + tolerance + M * curvature / 4000**2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loss", [0, 1])
 @pytest.mark.parametrize("p", [1, 6])
 def test_hessian_of_the_identity_is_that_of_the_objective(loss, p):

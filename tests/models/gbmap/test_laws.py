@@ -60,6 +60,7 @@ def standardized(df=DF):
 # Identity activation: ridge and logistic regression -------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lambda_", [0.0, 1e-3, 0.1, 10.0])
 def test_identity_is_ridge(lambda_):
     one = settled(activation="identity", m=1, lambda_=lambda_)

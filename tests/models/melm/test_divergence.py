@@ -10,6 +10,8 @@ from lodim.models.melm.search.fourier import Approximation
 from lodim.models.melm.search.sample import Sample, bandwidths
 from lodim.models.melm.search.whitening import Basis
 
+pytestmark = pytest.mark.long
+
 ONE = np.zeros(1, np.int64)
 
 
@@ -148,7 +150,6 @@ def test_only_the_span_counts(C):
     np.testing.assert_allclose(case()[0], value, rtol=1e-11)
 
 
-@pytest.mark.long
 def test_classes_far_apart():
     """Where every kernel between classes vanishes D is finite, and its gradient right."""
     case = Case(n=60, apart=400.0)
@@ -186,7 +187,6 @@ def test_sum_of_stripes_is_the_whole(monkeypatch):
     np.testing.assert_allclose(slope, gradient, atol=1e-13)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("kind", [Divergence, Approximation])
 def test_bits_do_not_depend_on_threads(kind, monkeypatch):
     monkeypatch.setattr(divergence, "PAIRS", 2000)
@@ -213,7 +213,6 @@ def test_problems_do_not_touch_each_other():
 # Approximation -----------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("C", [1, 2, 3])
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_approximation(k, C):
@@ -223,7 +222,6 @@ def test_approximation(k, C):
     np.testing.assert_allclose(slope, gradient, atol=5e-5 + 2e-3 * np.abs(gradient).max())
 
 
-@pytest.mark.long
 def test_the_error_of_an_approximation_is_measured(monkeypatch):
     """On all rows it is the error; and it shows what a coarse grid does."""
     case = Case(n=800, k=2)
@@ -238,7 +236,6 @@ def test_the_error_of_an_approximation_is_measured(monkeypatch):
         )
 
 
-@pytest.mark.long
 def test_grids_that_stripes_share(monkeypatch):
     """Fine grids are few; the sum is the same."""
     case = Case(n=600)

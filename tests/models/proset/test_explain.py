@@ -58,6 +58,7 @@ def predicted(fit, data):
 # Explanation -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @kinds
 def test_nearest_training_rows(kind):
     """By distances in the active features alone, from the table of feature weights."""

@@ -334,6 +334,7 @@ def test_heavy_prototypes_in_float32_leave_estimates_above_zero():
 # Numbers ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_density_integrates_to_one_and_has_the_moments():
     fit = ld.proset("y ~ .", waves(), loss="density", n_batches=2)
     new, at = waves(20, seed=1), np.linspace(-30, 50, 4001)

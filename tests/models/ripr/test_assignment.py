@@ -184,6 +184,7 @@ def test_convex_alternation_and_limits():
         constrained.solve(L, np.ones(6), LAMBDA, constrained.Constraints(cost=cost))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("switch", [0.0, 3e-4])
 def test_time_order_is_the_integer_optimum(switch):
     pytest.importorskip("cvxpy")
@@ -263,6 +264,7 @@ def test_at_most_so_many_views():
         assert len(found.views) <= most
 
 
+@pytest.mark.long
 def test_permuted_features_are_recovered_permuted():
     df = informative_views(3, 200, 0, seed=1)
     X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()

@@ -300,6 +300,7 @@ def test_weights_stand_for_rows():
     np.testing.assert_allclose(one.predict(TWO), two.predict(TWO), atol=2e-3)
 
 
+@pytest.mark.long
 def test_the_scale_of_weights_chooses_no_views():
     flowers = ld.data("iris").iloc[np.random.default_rng(0).permutation(150)[:90]]
     weights = np.random.default_rng(1).integers(1, 4, 90)
