@@ -249,7 +249,7 @@ BAD = {
               "column 'z' is infinite in row 105 of file-1.csv"),
     "y ~ np.log(z)": (lambda df: df.assign(z=np.where(df.index == 1005, 0.0, 1.0), y=df.e),
                       "is -inf in row 105 of file-1.csv, where z = 0.0"),
-    "y ~ d": (lambda df: df.assign(d=pd.Timestamp("2026-01-01")), "file-0.csv: column 'd' holds"),
+    "y ~ d": (lambda df: df.assign(d=pd.Timestamp("2026-01-01")), "column 'd' holds dates"),
     "y ~ id": (lambda df: df.assign(id=[f"row {i}" for i in range(len(df))]),
                "column 'id' names the rows: 3,208 of 3,208 rows have a level that no other"),
     "y ~ a + gone": (lambda df: df, "there is no column 'gone'"),
