@@ -211,7 +211,7 @@ def test_coverage_on_the_rows_that_were_held_out_warns(model, formula, how, tmp_
         with pytest.warns(ld.DataWarning, match=f"{share} of the rows are rows that this was made"):
             one.coverage(df)
         with pytest.warns(ld.DataWarning, match="of the rows are rows that this was made"):
-            one.coverage(pd.concat([df[:100], new]))
+            one.coverage(pd.concat([df, new[:100]]))
         one.coverage(new)
 
 

@@ -30,7 +30,7 @@ LABELS = {  # of the columns of tidy() in the print
     "level": "Level", "class": "Class", "score": "Score", "width": "Mean width",
     "size": "Mean size", "empty": "Empty sets",
 }  # fmt: skip
-FEW_KNOWN = 0.02  # share of rows recognized by chance
+MANY_KNOWN = 0.25  # share of rows recognized: more than repeated values explain
 
 
 @dataclass(frozen=True, repr=False)
@@ -159,9 +159,9 @@ class Conformal:
         data : frame
             With known responses, and of rows that no fit has seen; those of training are covered
             too often. Rows without a response or an input are left out.
-            A warning is given if some of these rows were held out themselves. They are recognized
-            by their scores, unless more than 5% of the scores are tied; with "split", the rows that
-            were fitted are not recognized.
+            A warning is given if more than a quarter of these rows were held out themselves. They
+            are recognized by their scores, unless more than 1% of the scores are tied or the method
+            is "jackknife+"; with "split", the rows that were fitted are not recognized.
         by : column name or array (n,), optional
             A row for each of its values; of a number with more than 10 values, for each quarter.
         level : float, optional
@@ -187,7 +187,7 @@ class Conformal:
         Warns
         -----
         DataWarning
-            Some of the rows are those that the intervals or sets were made from.
+            Many of the rows are those that the intervals or sets were made from.
 
         See Also
         --------
@@ -398,7 +398,7 @@ class Conformal:
         """Warn where rows with responses y (m,) were held out themselves."""
         of_fits = np.array([self.says.scores(of_fit, y) for of_fit in answers])
         share_known = self.held_out.contains(of_fits)
-        if share_known > FEW_KNOWN:
+        if share_known > MANY_KNOWN:
             warn(
                 f"{share_known:.0%} of the rows are rows that this was made from: they are covered "
                 "too often; measure coverage on new rows",

@@ -12,7 +12,7 @@ from lodim.engine.row_keys import WAVES
 
 TIE = 1e-12  # of weights and of scores of classes: what is less is rounding
 SAME = 1e-8  # of the median score: scores of one row by one fit
-REPEATED = 0.05  # share of equal neighbouring scores from which on rows are not recognized
+REPEATED = 0.01  # share of equal scores within folds, above which rows are not recognized
 CHUNK = 2**21  # numbers that are put in order at a time
 
 
@@ -87,17 +87,18 @@ class HeldOut:
     def contains(self, scores):
         """Share of new rows that were held out themselves, by their scores (K, m).
 
-        Zero where many held-out rows have equal scores, so that a score is no sign of a row.
+        Zero where a score is no sign of a row: rows of one fold have equal scores, or too few rows
+        share a fold for that to be seen.
         """
-        finite, found = (
-            np.sort(self.score[np.isfinite(self.score)]),
-            np.zeros(scores.shape[1], bool),
-        )
-        near = SAME * np.median(np.abs(finite)) if len(finite) > 1 else 0.0
-        if not found.size or near == 0.0 or np.mean(np.diff(finite) <= near) > REPEATED:
+        known = [np.sort(self.score[self.fold == k]) for k in range(len(scores))]
+        near = SAME * np.median(np.abs(self.score))
+        steps = np.concatenate([np.diff(of_fold[np.isfinite(of_fold)]) for of_fold in known])
+        found = np.zeros(scores.shape[1], bool)
+        if not found.size or not near > 0.0 or 2 * len(steps) < len(self.score):
             return 0.0
-        for k, new in enumerate(scores):
-            of_fold = np.sort(self.score[self.fold == k])
+        if np.mean(steps <= near) > REPEATED:
+            return 0.0
+        for of_fold, new in zip(known, scores, strict=True):
             first = np.searchsorted(of_fold, new - near)
             found |= first < np.searchsorted(of_fold, new + near, "right")
         return found.mean()
