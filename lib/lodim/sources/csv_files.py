@@ -227,7 +227,7 @@ class _Text:
 
 
 @contextmanager
-def _text(source: Any) -> Iterator[_Text]:
+def _text(source: Any) -> Iterator[Any]:
     """A file or its bytes as a text, unpacked; Ctrl-C while it is read is a KeyboardInterrupt."""
     with get_handle(source, "r", encoding=ENCODING, compression="infer") as opened:
         text = _Text(opened.handle)

@@ -88,11 +88,11 @@ def drift_split(formula: str, data: Any, *, seed: int = 0, **arguments: Any) -> 
     for feature in design.features:
         if not pd.api.types.is_numeric_dtype(data[feature]):
             continue
-        parts = _parts(data, feature, np.random.default_rng(seed))
-        fit = gbmap(formula, parts[0], **arguments)
-        same, shifted = (float(fit.evaluate(p)["deviance"].iloc[0]) for p in parts[1:])
+        a1, a2, b = _parts(data, feature, np.random.default_rng(seed))
+        fit = gbmap(formula, a1, **arguments)
+        same, shifted = (float(fit.evaluate(p)["deviance"].iloc[0]) for p in (a2, b))
         if best is None or shifted - same > best.loss_shifted - best.loss_same:
-            best = DriftSplit(str(feature), *parts, same, shifted)
+            best = DriftSplit(str(feature), a1, a2, b, same, shifted)
     if best is None:
         raise DataError("no numeric feature column to split by")
     return best
