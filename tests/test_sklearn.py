@@ -437,6 +437,7 @@ def test_missing_values_where_rows_are_dropped(cars):
     assert np.isfinite(ls.GlmRegressor(missing="indicator").fit(X, y).predict(X)).all()
 
 
+@pytest.mark.filterwarnings("ignore:There are as many coefficients as rows")
 def test_glm_answers_rows_that_ask_for_what_is_aliased():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(8, 12)), rng.normal(size=8)

@@ -49,6 +49,11 @@ FORMULAS = {
     "te",
     "center",
     "scale",
+    "standardize",
+    "days",
+    "year",
+    "month",
+    "weekday",
 }  # what only these may call
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 PYTHON = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M | re.S)

@@ -25,7 +25,8 @@ def df():
 
 
 STATES = [
-    "gbmap", "spline", "chosen", "glm", "proset", "melm", "knn", "ripr", "clusters", "costnet",
+    "gbmap", "spline", "moments", "chosen", "glm", "proset", "melm", "knn", "ripr", "clusters",
+    "costnet",
 ]  # fmt: skip
 
 

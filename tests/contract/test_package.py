@@ -17,7 +17,11 @@ import lodim as ld
 
 ROOT = Path(__file__).resolve().parents[2]
 LIB, DATA = ROOT / "lib", ROOT / "data"
-PACKAGE_OF = {"sklearn": "scikit-learn", "distributed": "dask"}  # where the names differ
+PACKAGE_OF = {
+    "sklearn": "scikit-learn",
+    "distributed": "dask",
+    "vl_convert": "vl-convert-python",
+}  # where the names differ
 
 CONFIG = configparser.ConfigParser()
 CONFIG.read(ROOT / "setup.cfg")

@@ -238,7 +238,7 @@ def test_an_empty_level_and_a_missing_text(cars):
     """Both are "" in ONNX, which is refused there."""
     cars["origin"] = cars["origin"].replace("Japan", "")
     fit, new = ld.glm("mpg ~ weight + origin", cars, missing="indicator"), cars.head(4).copy()
-    new["origin"] = ["", None, "USA", None]
+    new["origin"] = pd.Series(["", None, "USA", None], new.index, dtype=object)
     for run in (in_python, in_duckdb):
         assert gap(run(fit, new), expected(fit, new)) <= 1e-9
     with pytest.raises(ld.ArgumentError, match="'origin' has the level '', which stands for"):

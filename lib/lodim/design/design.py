@@ -25,7 +25,7 @@ from lodim.design.response import (
 from lodim.design.rows import read_rows
 from lodim.design.scratch import tiles_for
 from lodim.design.wild import Limits, by_position
-from lodim.errors import ArgumentError, DataError, DataWarning, FormulaError, warn
+from lodim.errors import ArgumentError, DataError, FormulaError
 from lodim.formula.formula import answers, expand, parse, quote, written
 from lodim.sources.read import read_source
 
@@ -203,7 +203,6 @@ class Design:
             facts = parts.facts(wanted)
             # Rows are read again without these columns: they may be all that a row misses.
             found = design_terms.row_names(keys, facts, written(parsed))
-            _warn_of_row_names(found)
             hidden |= {one.column.name for one in found}
             left_out += tuple(one.column.name for one in found)
         fills = ()
@@ -540,17 +539,6 @@ def _reader(data, source, wanted, answers, beside, missing, drawn):
         source = None
     read = read_rows if source is None else first_pass.read
     return lambda given: read(data, wanted, answers, given, missing), beside
-
-
-def _warn_of_row_names(found):
-    """Say which columns a dot leaves out, from the facts of each."""
-    for facts in found:
-        name = quote(facts.column.name)
-        warn(
-            f"{factors.row_names(facts)}. It is left out of '.'; write '. - {name}' to say so, or "
-            f"'. + C({name})' to use its levels",
-            DataWarning,
-        )
 
 
 def _check_arguments(family, dtype, standardize, missing):

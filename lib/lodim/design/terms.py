@@ -12,7 +12,8 @@ from lodim.design import missing as gaps
 from lodim.design.evaluate import evaluate, tree
 from lodim.design.parts import draw
 from lodim.design.table import known_rows
-from lodim.errors import DataError
+from lodim.errors import DataError, DataWarning, warn
+from lodim.formula.formula import quote
 
 MAX_FEATURES = 1_000_000
 MAX_LETTERS = 25_000_000  # of the features' names
@@ -45,11 +46,20 @@ def wanted(keys, missing):
 
 
 def row_names(keys, facts, written):
-    """Facts of the columns of a dot that name the rows; a DataError where numbers are meant."""
+    """Return the facts of the columns of a dot that name the rows, and warn about each.
+
+    A column whose text means numbers raises a DataError.
+    """
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [facts[n] for n in names if n not in written and factors.names_rows(facts[n])]
     for one in found:
         numeric_text.check(one.column, one.used_levels, one.n - one.n_missing)
+        name = quote(one.column.name)
+        warn(
+            f"{factors.row_names(one)}. It is left out of '.'; write '. - {name}' to say so, or "
+            f"'. + C({name})' to use its levels",
+            DataWarning,
+        )
     return found
 
 

@@ -219,13 +219,13 @@ def test_features_of_very_different_size():
     np.testing.assert_allclose(huge, plain, rtol=1e-4)
 
 
-def test_a_far_value_leaves_the_order_of_the_others():
-    """Two features that one row flattens alike are as good as before; one alone is told of."""
+def test_far_values_leave_the_order_of_the_others():
+    """Two features that some rows flatten alike are as good as before; the summary says so."""
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.normal(size=(200, 4)), columns=list("abcd"))
     df["y"] = np.where(df["a"] * df["b"] > 0, "u", "v")
     before = ld.ripr("y ~ .", df, threads=1)
-    df.loc[0, ["a", "b"]] = 1e6
+    df.loc[:7, ["a", "b"]] = 1e6  # too many rows for wild values, which are limited
     after = ld.ripr("y ~ .", df, threads=1)
     assert after.record.overall < before.record.overall + 0.02 and "a, b" in after.view_names
     note = "standard deviation of a and b: distances hardly see the others"
