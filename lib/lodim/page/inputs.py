@@ -17,7 +17,8 @@ class Input:
     """A column of the data.
 
     levels : those of a category, else None; low, high : ends of the range of a number; typical :
-    median of a number, most frequent level; whole : whether a number is whole by its type
+    median of a number, most frequent level; whole : whether a number is whole by its
+    type, or always 0 or 1
     """
 
     name: str
@@ -62,9 +63,11 @@ def _from_column(column, known):
     if not known.size:
         return Input(column.name, np.nan)
     typical = float(np.median(known))
-    if column.whole:
+    whole = column.whole or bool(np.isin(known, (0.0, 1.0)).all())
+    if whole:
         typical = float(round(typical))
-    return Input(column.name, typical, None, float(known.min()), float(known.max()), column.whole)
+    ends = float(known.min()), float(known.max())
+    return Input(column.name, typical, None, *ends, whole)
 
 
 def from_design(design):
