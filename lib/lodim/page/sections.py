@@ -116,10 +116,9 @@ def figures(fit, data):
     ]
     text = f"On {counted(int(found['n']), 'row')} of the data: {', '.join(texts)}."
     if fit.selection is not None and fit.chosen:
-        text += (
-            f" Lowest held-out loss in the cross-validation that chose {join_words([*fit.chosen])}: "
-            f"{significant(fit.selection['mean'].min(), 3)}."
-        )
+        least = significant(fit.selection["mean"].min(), 3)
+        names = join_words([*fit.chosen])
+        text += f" Lowest held-out loss in the cross-validation that chose {names}: {least}."
     return text
 
 

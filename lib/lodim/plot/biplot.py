@@ -11,7 +11,7 @@ from lodim.text import counted, shorten
 
 TAIL, FENCE = 0.01, 0.35  # share of rows at each end that may be outlying, and how far
 MANY, SHORT = 14, 9  # classes, and from there on characters of a name within the view
-CROWDED = 0.1  # share of the Axes that the names of all classes may cover
+CROWDED = 0.12  # share of the Axes that the names of all classes may cover
 REACH = 0.62  # of the longest arrow, of the way to the frame
 ARROW = {"arrowstyle": "-|>", "color": INK, "lw": 1.0, "shrinkA": 0, "shrinkB": 0}
 

@@ -1,5 +1,7 @@
 """What a page says and shows of a ripr fit."""
 
+import pandas as pd
+
 from lodim.design.factors import column_with_levels
 from lodim.page.picture import Picture
 from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
@@ -42,10 +44,19 @@ def pictures(fit, data):
         if len(two) == 2 and {*two} <= {*data.columns}:
             note = "The first two features of this view." if len(names) > 2 else ""
             found.append(
-                Picture(f"View: {', '.join(names)}", "points", rows, *two, note=note,
+                Picture(f"View: {', '.join(names)}", "points", _in_level_order(rows, two[0]),
+                        *two, note=note,
                         color="".join(color), hover=(row, *data.columns[:MOST_HOVER]))
             )  # fmt: skip
     return found
+
+
+def _in_level_order(rows, name):
+    """The rows in order of a category, which is the order of the names on its axis."""
+    if pd.api.types.is_numeric_dtype(rows[name]):
+        return rows
+    declared = isinstance(rows[name].dtype, pd.CategoricalDtype)
+    return rows.sort_values(name, kind="stable", key=None if declared else lambda c: c.map(str))
 
 
 def _columns(fit):
