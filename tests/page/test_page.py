@@ -14,6 +14,7 @@ import lodim as ld
 from lodim.cli import main
 from lodim.page import charts, page, sections
 from lodim.page.inputs import columns_of, from_data, from_design
+from lodim.page.page import html
 from lodim.page.picture import Picture
 
 CHROMIUM = next(
@@ -367,3 +368,40 @@ def test_a_program_that_cannot_be_made_is_an_error(tmp_path, monkeypatch):
     with pytest.raises(ld.StoreError, match=r"vl-convert.* ended with code -5"):
         ld.glm("mpg ~ weight", CARS).report(tmp_path / "page.html")
     assert not (tmp_path / "page.html").exists()
+
+
+def test_the_page_says_how_well_the_fit_predicts_its_data():
+    fit = ld.glm("mpg ~ weight", CARS)
+    r2 = fit.evaluate(CARS)["dev_ratio"].item()
+    assert f"On 398 rows of the data: R² {r2:.3g}, RMSE 4.33." in html(fit, CARS)
+    classes = ld.glm("size ~ weight", CARS.assign(size=CARS["mpg"] > 20), family="binomial")
+    text = sections.figures(classes, CARS.assign(size=CARS["mpg"] > 20))
+    assert "accuracy 0." in text and "log-loss 0." in text
+
+
+def test_a_column_of_two_values_has_two_points_and_a_level_effect_no_picture():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"binary": rng.integers(0, 2, 80).astype(float), "none": rng.random(80)})
+    data["y"] = data["binary"] + 1e-3 * data["none"]
+    fit = ld.glm("y ~ binary + none", data)
+    (picture,), hidden = sections.effects(fit, from_data(fit.design, data), data)
+    assert (picture.mark, [*picture.frame["binary"]]) == ("points", ["0", "1"])
+    assert hidden == ["none"]
+
+
+def test_a_legend_of_long_names_has_few_columns():
+    frame = pd.DataFrame({"x": np.arange(9.0), "y": 0.5})
+    columns = {}
+    for length in (1, 12, 60):
+        frame["class"] = [f"{k}".rjust(length, "c") for k in range(9)]
+        spec = charts.chart(Picture("", "points", frame, "x", "y", color="class"))
+        columns[length] = spec["config"]["legend"]["columns"]
+    assert columns == {1: 8, 12: 2, 60: 1}
+
+
+def test_headings_of_tidy_are_in_words():
+    fit = ld.glm("mpg ~ weight + horsepower", CARS)
+    (picture,) = fit._pictures(None)
+    axis = charts.chart(picture)["layer"][1]["encoding"]["x"]["title"]
+    assert axis == "coefficient" and picture.hover == ("standard error", "p-value")
+    assert not any("_" in name for name in picture.frame.columns)

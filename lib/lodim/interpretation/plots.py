@@ -3,7 +3,7 @@
 import numpy as np
 
 from lodim.errors import ArgumentError
-from lodim.plot.axes import BESIDE, GREY, LONGEST, colour, ensure_axes, round_levels, tidy
+from lodim.plot.axes import BESIDE, GREY, LONGEST, colour, ensure_axes, of_all, round_levels, tidy
 from lodim.plot.forest import forest
 from lodim.plot.lettering import literal
 from lodim.text import shorten
@@ -17,7 +17,8 @@ TURNED = 24  # letters of all levels, beyond which their names are turned
 @literal
 def panels(effects, ax=None, *, top):
     """A panel for each of the terms whose curves go farthest, on one scale."""
-    terms = list(dict.fromkeys(effects.ranges()["term"]))[:top]
+    every = list(dict.fromkeys(effects.ranges()["term"]))
+    terms = every[:top]
     across = min(COLUMNS, len(terms))
     down = -(-len(terms) // across)
     first = ensure_axes(None, (3.3 * across + 0.6, 2.7 * down + 0.3))
@@ -26,6 +27,8 @@ def panels(effects, ax=None, *, top):
     axes = np.array([figure.add_subplot(down, across, k + 1) for k in range(len(terms))])
     for k, (one, term) in enumerate(zip(axes, terms, strict=True)):
         _draw(effects, one, term, explain=k == across - 1, label=k % across == 0)
+    if len(terms) < len(every):
+        figure.supxlabel(of_all(len(terms), len(every)).strip(), fontsize=8)
     flat = [one for one, term in zip(axes, terms, strict=True) if not _is_pair(effects, term)]
     if len(flat) > 1:
         low, high = (np.array([one.get_ylim() for one in flat])[:, i] for i in (0, 1))
@@ -51,6 +54,7 @@ def points(effects, ax=None, *, term, top):
     per_sd = np.where(of_number, frame["term"].map(effects.spreads), 1.0)
     ends = ["estimate", "conf_low", "conf_high"]
     frame = frame.assign(**{name: frame[name] * per_sd for name in ends})
+    n_all = len(frame)
     largest = frame["estimate"].abs().sort_values(ascending=False, kind="stable").index[:top]
     frame = frame.loc[largest].reset_index(drop=True)
     if frame.empty:
@@ -67,6 +71,7 @@ def points(effects, ax=None, *, term, top):
         xlabel = f"mean change of {effects._scale}, by numbers per SD"
     if frame["conf_low"].notna().any():
         xlabel += f", with {100.0 * effects.level:g} % interval"
+    xlabel += of_all(len(frame), n_all)
     return forest(list(names), frame["estimate"], low, high, xlabel, ax)
 
 

@@ -17,8 +17,10 @@ BLUE, GREY = "#1f77b4", "#8a8a8a"
 COLOURS = ["#1f77b4", "#d95f02", "#1b9e77", "#7570b3", "#e7298a", "#66a61e", "#e6ab02", "#a6761d"]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [1, 4], [12, 4]]
-DIGITS = 7  # significant ones of a number in a picture
+DIGITS = 7  # significant ones of a number by which a picture is drawn
+SHOWN = ".4~g"  # of a number in a hint: at most 4 significant digits
 HEIGHT, ROW = 260, 18  # pixels of a picture, and of a name in a list
+LEGEND_WIDTH, SYMBOL, LETTER = 260, 26, 6.5  # pixels of a legend, of its symbols and letters
 LETTERS = 32  # of names side by side below a picture
 MOST_CLASSES = len(COLOURS) * len(SHAPES)  # that can be told apart
 # Vega-Lite writes titles into expressions, and leaves backslashes and ends of lines as they are.
@@ -77,9 +79,23 @@ def chart(picture):
         .configure(font="system-ui, sans-serif", background="transparent")
         .configure_view(stroke=None)
         .configure_axis(grid=False, labelLimit=220, titleFontWeight="normal")
-        .configure_legend(orient="top", titleFontWeight="normal", symbolLimit=MOST_CLASSES)
+        .configure_legend(
+            orient="top",
+            titleFontWeight="normal",
+            symbolLimit=MOST_CLASSES,
+            columns=_legend_columns(picture),
+            labelLimit=LEGEND_WIDTH - SYMBOL,
+        )
         .to_dict()
     )
+
+
+def _legend_columns(picture):
+    """How many classes the legend has room for side by side; 1 for a scale of numbers."""
+    if not picture.color or _is_number(picture.frame, picture.color):
+        return 1
+    longest = max((len(str(v)) for v in picture.frame[picture.color].unique()), default=1)
+    return max(1, int(LEGEND_WIDTH / (SYMBOL + LETTER * longest)))
 
 
 def _values(frame):
@@ -119,7 +135,15 @@ def _field(encoding, picture, names, name, **options):
 def _tooltip(alt, picture, names):
     shown = (picture.y, picture.x, picture.color, picture.low, picture.high, *picture.hover)
     shown = [name for name in dict.fromkeys(shown) if name]
-    return [_field(alt.Tooltip, picture, names, name) for name in shown]
+    return [
+        _field(alt.Tooltip, picture, names, name, **_shown_digits(picture.frame, name))
+        for name in shown
+    ]
+
+
+def _shown_digits(frame, name):
+    """The format of a column of decimal numbers in a hint."""
+    return {"format": SHOWN} if pd.api.types.is_float_dtype(frame[name]) else {}
 
 
 def _color(alt, picture, names):

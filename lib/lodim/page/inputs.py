@@ -17,8 +17,8 @@ class Input:
     """A column of the data.
 
     levels : those of a category, else None; low, high : ends of the range of a number; typical :
-    median of a number, most frequent level; whole : whether a number is whole by its type; dates :
-    whether numbers are days since 1970-01-01 of dates
+    median of a number, most frequent level; whole : whether a number is whole by its type, or
+    always 0 or 1; dates : whether numbers are days since 1970-01-01 of dates
     """
 
     name: str
@@ -66,10 +66,11 @@ def _from_column(column, known):
     if not known.size:
         return Input(column.name, np.nan)
     typical = float(np.median(known))
-    if column.whole:
+    whole = column.whole or bool(np.isin(known, (0.0, 1.0)).all())
+    if whole:
         typical = float(round(typical))
     ends = float(known.min()), float(known.max())
-    return Input(column.name, typical, None, *ends, column.whole, is_date)
+    return Input(column.name, typical, None, *ends, whole, is_date)
 
 
 def from_design(design):

@@ -91,11 +91,12 @@ def _pictures(fit, columns, data):
         )
     if data is not None and fit.design.has_response(data):
         groups[ACCURACY] = sections.accuracy(fit, data)
-        notes[ACCURACY] = (
-            "On the data given to this report. Where the model was fitted to them, it looks better "
-            "than it is on new rows, by far where training rows answer for themselves (ripr, "
-            "proset, melm): ld.cv says how well it does there."
-        )
+        if groups[ACCURACY]:
+            notes[ACCURACY] = sections.figures(fit, data) + (
+                " If the model was fitted to these data, it looks better than it is on new rows, "
+                "by far where training rows answer for themselves (ripr, proset, melm): ld.cv says "
+                "how well it does there."
+            )
     if data is not None and fit.arguments.get("weights") is not None:
         for heading in notes:
             notes[heading] += " Each row counts once in these pictures, whatever its weight."

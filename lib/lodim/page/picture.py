@@ -7,6 +7,11 @@ import pandas as pd
 MOST_NAMES = 30  # of the bars and intervals of a picture
 
 
+def not_drawn(frame, most):
+    """A sentence that says how many rows of a table, in order of size, a picture shows."""
+    return f" The {most} largest of {len(frame)}." if len(frame) > most else ""
+
+
 @dataclass(frozen=True, eq=False)
 class Picture:
     """One picture of a page.

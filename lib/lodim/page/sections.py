@@ -6,10 +6,12 @@ import pandas as pd
 from lodim.page.inputs import grid, rows_at
 from lodim.page.picture import Picture
 from lodim.report import phrases
-from lodim.text import join_words
+from lodim.report.numbers import significant
+from lodim.text import counted, join_words
 
 BASE = 50  # rows over which an effect is averaged
 MOST_EFFECTS = 24  # pictures of effects, the widest
+FLAT = 0.01  # of the widest effect: a picture of less is a level line
 MOST_COLUMNS = 200  # of which effects are computed at all
 MOST_POINTS = 1000  # rows of the data in a picture
 MOST_HOVER = 12  # columns that are shown of a row
@@ -52,7 +54,8 @@ def effects(fit, inputs, data):
     base = pd.DataFrame(typical) if data is None else thinned(data[list(typical)], BASE)
     found = {c.name: _effect(fit, base, c) for c in inputs[:MOST_COLUMNS]}
     widths = {name: np.ptp(means, axis=0).max() for name, (_, means) in found.items()}
-    some = [name for name, width in widths.items() if width > 0]
+    least = FLAT * max(widths.values(), default=0.0)
+    some = [name for name, width in widths.items() if width > least]
     shown = sorted(some, key=lambda name: -widths[name])[:MOST_EFFECTS]
     ends = [f(found[name][1]) for name in shown for f in (np.min, np.max)]
     scale = (min(ends), max(ends)) if ends else None
@@ -74,6 +77,8 @@ def _effect(fit, base, column):
 
 
 def _effect_picture(fit, name, x, values, means, scale):
+    if len(values) == 2 and not isinstance(values[0], str):  # nothing lies between them
+        values = [f"{value:g}" for value in values]
     several = means.shape[1] > 1
     y = "probability" if several else phrases.modelled(fit)
     x = f"{x} " if x in (y, "class") else x  # a frame has each name once
@@ -95,6 +100,29 @@ def accuracy(fit, data):
     if fit.levels is None:
         return [_residuals(thinned(known, MOST_POINTS), data.columns)]
     return [(_confusion if several else _calibration)(fit, known, response)]
+
+
+def figures(fit, data):
+    """Return how well the fit predicts the data, and the held-out loss that chose settings."""
+    found = fit.evaluate(data).iloc[0]
+    names = {"dev_ratio": "share of the deviance explained"}
+    if fit.levels is None:
+        names = {"dev_ratio": "R²", "deviance": "mean deviance"}
+    if fit.family.name == "gaussian":
+        names = {"dev_ratio": "R²", "rmse": "RMSE"}
+        found["rmse"] = np.sqrt(found["deviance"])
+    names |= {"accuracy": "accuracy", "log_loss": "log-loss"}
+    texts = [
+        f"{label} {significant(found[name], 3)}"
+        for name, label in names.items()
+        if name in found and np.isfinite(found[name])
+    ]
+    text = f"On {counted(int(found['n']), 'row')} of the data: {', '.join(texts)}."
+    if fit.selection is not None and fit.chosen:
+        least = significant(fit.selection["mean"].min(), 3)
+        names = join_words([*fit.chosen])
+        text += f" Lowest held-out loss in the cross-validation that chose {names}: {least}."
+    return text
 
 
 def _residuals(known, columns):
@@ -138,9 +166,11 @@ def choice(fit):
     names = [name for name in fit.chosen if name in fit.selection]
     if len(names) != 1 or not pd.api.types.is_numeric_dtype(fit.selection[names[0]]):
         return []
-    frame = fit.selection.rename(columns={"mean": "held-out deviance", "se": "standard error"})
-    note = f"Mean deviance of held-out rows for each {names[0]} that was tried."
-    return [Picture("Choice", "lines", frame, names[0], "held-out deviance", note=note,
+    name = names[0].rstrip("_")
+    new = {"mean": "held-out deviance", "se": "standard error", names[0]: name}
+    frame = fit.selection.rename(columns=new)
+    note = f"Mean deviance of held-out rows for each {name} that was tried."
+    return [Picture("Choice", "lines", frame, name, "held-out deviance", note=note,
                     hover=("standard error",))]  # fmt: skip
 
 

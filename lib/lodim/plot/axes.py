@@ -36,6 +36,12 @@ def draw(kinds, kind, fit, ax, arguments):
     one_of("kind", kind, kinds)
     for name in COUNTS & arguments.keys():
         arguments = arguments | {name: whole(name, arguments[name], least=int(name != "named"))}
+    for name in arguments.keys() - signature(kinds[kind]).parameters.keys():
+        takers = [other for other in kinds if name in signature(kinds[other]).parameters]
+        if takers:
+            raise ArgumentError(
+                f"plot of kind {kind!r} takes no {name}; kinds that do: {', '.join(takers)}"
+            )
     try:
         signature(kinds[kind]).bind(fit, ax, **arguments)
     except TypeError as error:
@@ -83,6 +89,11 @@ def class_labels(name, labels, room):
     """Texts such as "species = setosa", a name and each label in at most `room` characters."""
     name = shorten([name], room)[0]
     return [f"{name} = {label}" for label in shorten(labels, room)]
+
+
+def of_all(n, n_all):
+    """A second line of an axis label that says how many of all features are drawn, if not all."""
+    return f"\n(the {n} largest of {n_all})" if n < n_all else ""
 
 
 def spread_labels(heights, gap):

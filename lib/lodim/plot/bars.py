@@ -43,7 +43,7 @@ def shares(names, share, texts, ax=None):
     return tidy(ax)
 
 
-def weights(names, v, ax=None, xlabel="feature weight per SD"):
+def weights(names, v, xlabel, ax=None):
     """Weights v (B, n) of features by batch: a line from zero and a mark for each batch."""
     ax = ensure_axes(ax, (7.0, max(2.5, 0.32 * len(names) + 1.2)))
     y = np.arange(len(names))[::-1]

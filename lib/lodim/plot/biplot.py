@@ -11,6 +11,7 @@ from lodim.text import counted, shorten
 
 TAIL, FENCE = 0.01, 0.35  # share of rows at each end that may be outlying, and how far
 MANY, SHORT = 14, 9  # classes, and from there on characters of a name within the view
+CROWDED = 0.12  # share of the Axes that the names of all classes may cover
 REACH = 0.62  # of the longest arrow, of the way to the frame
 ARROW = {"arrowstyle": "-|>", "color": INK, "lw": 1.0, "shrinkA": 0, "shrinkB": 0}
 
@@ -195,9 +196,12 @@ def stretch(to, origin, ends):
 def _write_names(ax, names, tips, origin, peaks):
     """Names beyond the tips of arrows and at the peaks of classes, moved apart on the page.
 
+    Classes are named at their peaks only if all names take at most CROWDED of the Axes.
+
     peaks : (name, place, colour) of each class
     """
-    if not len(names) + len(peaks):
+    n_arrows = len(names)
+    if not n_arrows + len(peaks):
         return
     ax.figure.draw_without_rendering()  # only now it is known where Axes lie
     scale = 72.0 / ax.figure.dpi
@@ -205,14 +209,21 @@ def _write_names(ax, names, tips, origin, peaks):
     at = ax.transData.transform(places) * scale
     away = at - ax.transData.transform(origin[None]) * scale
     away /= np.maximum(np.linalg.norm(away, axis=1), 1e-9)[:, None]
-    away[len(names) :] = 0.0
+    away[n_arrows:] = 0.0
     styles = [{"fontsize": 8, "color": INK, "zorder": 7} for _ in names]
     styles += [{"fontsize": 9, "weight": "bold", "color": c, "zorder": 8} for *_, c in peaks]
     names = [*names, *(name for name, *_ in peaks)]
     half = np.array(
-        [[0.3 * s["fontsize"] * len(n) + 2.0, 6.0] for n, s in zip(names, styles, strict=True)]
+        [
+            [(0.35 if "weight" in s else 0.3) * s["fontsize"] * len(n) + 2.0, 6.0]
+            for n, s in zip(names, styles, strict=True)
+        ]
     )
     low, high = (np.array(ax.bbox.extents[i : i + 2]) * scale for i in (0, 2))
+    if 4.0 * half[n_arrows:].prod(axis=1).sum() > CROWDED * np.prod(high - low):
+        # Names of classes would hide what they name: the legend has them.
+        names, places, at = names[:n_arrows], places[:n_arrows], at[:n_arrows]
+        away, half, styles = away[:n_arrows], half[:n_arrows], styles[:n_arrows]
     inside = (np.minimum(low + half, high - half), np.maximum(low + half, high - half))
     place = np.clip(apart(np.clip(at + away * (half + 3.0), *inside), half), *inside)
     written = {"textcoords": "offset points", "annotation_clip": False}

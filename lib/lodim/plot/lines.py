@@ -50,7 +50,12 @@ def name_ends(ax, x, ends):
 
 
 def _axis_above(ax, label, x, texts):
-    """An axis on top with the texts of the places x that are nearest to the ticks below."""
+    """An axis on top with the texts of the places x that are nearest to the ticks below.
+
+    Texts that are all the same say nothing about the penalty: then there is no axis.
+    """
+    if len(set(texts)) == 1:
+        return
     top = ax.secondary_xaxis("top")
     ticks = [t for t in ax.get_xticks() if x.min() <= t <= x.max()]
     top.set_xticks(ticks, [texts[int(np.argmin(np.abs(x - t)))] for t in ticks])

@@ -1,20 +1,23 @@
 """Views of one to three features side by side: rows that a view serves solid, the others faint."""
 
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lodim.errors import ArgumentError
-from lodim.plot.axes import colour, ensure_axes, tidy
+from lodim.plot.axes import GREY, colour, ensure_axes, tidy
 from lodim.plot.lettering import legend
 from lodim.plot.points import STAR, class_marks, legend_mark, scatter_values
+from lodim.text import shorten
 
 SIDE = 3.7  # inches of a panel
 LONG = 24  # characters of a name that an axis has room for
 SHORT = 12  # letters of the name of a level
 TICKS = 5  # of an axis of three dimensions: more run into each other
 BAR = 1.0  # inches of a scale beside the panels
+LETTERS = 48  # of the names of all blocks of a panel
+TICKS_BELOW = 24  # names of levels below all blocks of a panel
 FEW = 12  # values of a feature that are spread a little, for one to see how many rows there are
 
 
@@ -29,6 +32,7 @@ class View:
     star : (d,) place of a query, or None; chosen : whether the view serves it
     near : positions of its neighbours among the rows
     levels : of each feature the names of what its whole numbers from 0 stand for, () of numbers
+    blocks : the levels of a third feature, each with a part of the horizontal axis
     """
 
     x: np.ndarray
@@ -39,6 +43,7 @@ class View:
     chosen: bool = False
     near: np.ndarray | None = None
     levels: tuple[tuple[str, ...], ...] = ()
+    blocks: tuple[str, ...] = ()
 
 
 def side_by_side(views, value, key, axes=None, *, star=None):
@@ -47,6 +52,7 @@ def side_by_side(views, value, key, axes=None, *, star=None):
     value : (n,) class codes or numbers of the rows, NaN where not known; key : points.Key;
     axes : one for each view, fresh ones by default; star : what the query is called
     """
+    views = [_flatten(view) for view in views]
     axes, fresh = _places(views, axes, BAR if key.labels is None else 0.0)
     shades = None
     for view, ax in zip(views, axes, strict=True):
@@ -57,6 +63,53 @@ def side_by_side(views, value, key, axes=None, *, star=None):
         _name(ax, view, key)
     _explain(axes, key, shades, star, views, fresh)
     return axes
+
+
+def _flatten(view):
+    """Return a plane for a view of three features of which two or all are categories.
+
+    In three dimensions the cells would hide each other. Here each level of the category with the
+    fewest has a block of the horizontal axis, and the block has a place for each level of another.
+    """
+    discrete = {j: names for j in range(view.x.shape[1]) if (names := _level_names(view, j))}
+    if view.x.shape[1] < 3 or len(discrete) < 2:
+        return view
+    block, inner = sorted(discrete, key=lambda j: len(discrete[j]))[:2]
+    (up,) = {0, 1, 2} - {block, inner}
+    rows = view.x if view.star is None else np.vstack([view.x, view.star])
+    codes = {j: _codes(rows[:, j], view.x[:, j], view, j) for j in (block, inner)}
+    across = codes[block] * (len(discrete[inner]) + 1) + codes[inner]
+    plane, n = np.column_stack([across, rows[:, up]]), len(view.x)
+    return replace(
+        view,
+        x=plane[:n],
+        star=None if view.star is None else plane[n],
+        names=(f"{view.names[inner]}, in blocks by {view.names[block]}", view.names[up]),
+        levels=(discrete[inner], view.levels[up] if view.levels else ()),
+        blocks=discrete[block],
+    )
+
+
+def _level_names(view, j):
+    """Names of the levels of feature j, those of a number with few values; () of other numbers."""
+    if view.levels and view.levels[j]:
+        return view.levels[j]
+    values = _few_values(view.x[:, j])
+    return tuple(f"{value:.4g}" for value in values) if len(values) else ()
+
+
+def _few_values(x):
+    """The values of a feature that has only a few, increasing; none of another feature."""
+    values = np.unique(x[np.isfinite(x)])
+    return values if 1 < len(values) <= FEW else values[:0]
+
+
+def _codes(rows, x, view, j):
+    """Whole numbers from 0 for the values of feature j; the nearest one for another value."""
+    if view.levels and view.levels[j]:
+        return rows
+    values = _few_values(x)
+    return np.round(np.interp(rows, values, np.arange(len(values))))
 
 
 def _places(views, axes, bar):
@@ -85,7 +138,7 @@ def _places(views, axes, bar):
 
 def _cloud(ax, view, value, key):
     """Rows of a view of two or three features; returns what a scale can be made of."""
-    x, shades = _spread(view.x), None
+    x, shades = _spread(view), None
     known = np.isfinite(x).all(axis=1)
     solid = {"depthshade": False} if x.shape[1] == 3 else {}
     size = 26.0 if len(x) <= 400 else 16.0 if len(x) <= 1500 else 9.0
@@ -109,14 +162,18 @@ def _query(ax, view, x, solid):
     ax.scatter(*view.star[:, None], **style, **solid)
 
 
-def _spread(x):
-    """Features with a few values only are spread a little, always in the same way."""
-    x = np.array(x, float)
-    for column in x.T:
-        values = np.unique(column[np.isfinite(column)])
-        if 1 < len(values) <= FEW:
-            noise = np.random.default_rng(0).uniform(-0.5, 0.5, len(column))
-            column += 0.35 * np.diff(values).min() * noise
+def _spread(view):
+    """Places of the rows, each feature with few values spread a little by its own random numbers.
+
+    The spread is the same in each drawing.
+    """
+    x, rng = np.array(view.x, float), np.random.default_rng(0)
+    for j, column in enumerate(x.T):
+        categories = bool(view.levels and view.levels[j])
+        values = _few_values(column)
+        if categories or len(values):
+            step = 1.0 if categories else np.diff(values).min()
+            column += 0.35 * step * rng.uniform(-0.5, 0.5, len(column))
     return x
 
 
@@ -169,15 +226,23 @@ def _density(x, grid):
 
 def _name(ax, view, key):
     d = view.x.shape[1]
-    names = [n if len(n) <= LONG else n[: LONG - 1] + "…" for n in view.names]
+    room = 2 * LONG if view.blocks else LONG
+    names = [n if len(n) <= room else n[: room - 1] + "…" for n in view.names]
     ax.set_xlabel(names[0])
     if d == 1 and key.labels is None:
         ax.set_ylabel(key.name)
     if d > 1:
         ax.set_ylabel(names[1])
     for which, levels in zip("xyz", view.levels, strict=False):
-        if levels:
+        if levels and not (view.blocks and which == "x"):
             _name_levels(ax, which, levels)
+    if view.blocks:
+        _name_blocks(ax, view)
+    for j in range(min(d, 2)):
+        named = view.levels and view.levels[j]
+        values = _few_values(view.x[:, j])
+        if d < 3 and 0 < len(values) <= TICKS and not named:
+            getattr(ax, f"set_{'xy'[j]}ticks")(values)
     if d == 3:
         ax.set_zlabel(names[2])
         ax.tick_params(labelsize=7)
@@ -199,6 +264,24 @@ def _name_levels(ax, which, levels):
     names = [levels[k] if len(levels[k]) <= SHORT else levels[k][: SHORT - 1] + "…" for k in at]
     turned = {"rotation": 30, "ha": "right"} if which == "x" else {}
     getattr(ax, f"set_{which}ticks")(at, names, fontsize=7, **turned)
+
+
+def _name_blocks(ax, view):
+    """Names of the levels below each block, those of the blocks above, and lines between them."""
+    levels, blocks = shorten(view.levels[0], SHORT), len(view.blocks)
+    width = len(levels) + 1
+    step = -(-len(levels) * blocks // TICKS_BELOW)
+    at = [(width * b + k, levels[k]) for b in range(blocks) for k in range(0, len(levels), step)]
+    turned = {"rotation": 90} if sum(len(name) for _, name in at) > LETTERS // 2 else {}
+    ax.set_xticks([place for place, _ in at], [name for _, name in at], fontsize=7, **turned)
+    ax.set_xlim(-1.0, width * blocks - 1.0)
+    for b in range(1, blocks):
+        ax.axvline(width * b - 1.0, color=GREY, lw=0.6)
+    top = ax.secondary_xaxis("top")
+    middle = width * np.arange(blocks) + 0.5 * (len(levels) - 1)
+    top.set_xticks(middle, shorten(view.blocks, max(3, LETTERS // blocks)), fontsize=7)
+    top.tick_params(length=0)
+    top.spines["top"].set_visible(False)
 
 
 def _explain(axes, key, shades, star, views, fresh):

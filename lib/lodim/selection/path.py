@@ -366,7 +366,7 @@ class Path:
         return self.at(lambda_).predict(data, **arguments)
 
     def plot(self, ax=None, *, top=10):
-        """Draw estimates against log lambda, with the degrees of freedom above.
+        """Draw estimates against log lambda, with the degrees of freedom above if they differ.
 
         Parameters
         ----------

@@ -3,7 +3,7 @@
 import numpy as np
 
 from lodim.checks import whole
-from lodim.plot.axes import BESIDE, BLUE, GREY, ensure_axes, tidy
+from lodim.plot.axes import BESIDE, BLUE, GREY, ensure_axes, of_all, tidy
 from lodim.plot.lettering import literal
 from lodim.text import shorten
 
@@ -24,7 +24,10 @@ def shares(stability, ax=None, top=30):
     ax.set_yticks(place, shorten(frame["term"], LONGEST))
     ax.set_xlim(0.0, 1.0)
     ax.set_ylim(-0.6, len(frame) - 0.4)
-    ax.set_xlabel(f"share of {2 * stability.n} halves of the rows that select it")
+    ax.set_xlabel(
+        f"share of {2 * stability.n} halves of the rows that select it"
+        + of_all(len(frame), len(stability.frame))
+    )
     ax.set_title(f"dashed: cutoff {stability.cutoff:g}", fontsize=9)
     ax.legend(**BESIDE)
     return tidy(ax)

@@ -1,6 +1,7 @@
 """Plots of ripr: what is drawn where, read back from the Axes."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import lodim as ld
@@ -174,3 +175,27 @@ def test_names_and_numbers_of_three_dimensions_have_room():
         assert all(len(axis.get_major_locator()()) <= 7 for axis in (ax.xaxis, ax.yaxis, ax.zaxis))
     name = axes[-1].zaxis.label.get_window_extent()
     assert name.x1 <= scale.get_window_extent().x0
+
+
+def test_features_with_few_values_are_spread_independently():
+    rng = np.random.default_rng(6)
+    data = pd.DataFrame({"a": rng.integers(0, 2, 200), "b": rng.integers(0, 2, 200)})
+    data["y"] = np.where(data["a"] ^ data["b"], "u", "v")
+    (ax,) = ld.ripr("y ~ a + b", data, n_views=1, min_dim=2, max_dim=2, threads=1).plot()
+    spread = points(ax, 0.5) - np.round(points(ax, 0.5))
+    assert abs(np.corrcoef(spread.T)[0, 1]) < 0.2 and 0.0 < np.abs(spread).max() < 0.2
+
+
+def test_a_view_of_three_categories_is_a_plane_of_cells():
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame({name: rng.choice(list("pqrs"[:k]), 120) for name, k in
+                         (("a", 3), ("b", 4), ("c", 3))})  # fmt: skip
+    data["y"] = np.where((data["a"] == "p") ^ (data["b"] == "q") ^ (data["c"] == "p"), "u", "v")
+    fit = ld.ripr("y ~ .", data, n_views=1, min_dim=3, max_dim=3, threads=1)
+    (ax,) = fit.plot(row=data.iloc[[7]])
+    assert not hasattr(ax, "get_zlim") and ax.get_xlabel() == "c, in blocks by a"
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["p", "q", "r"] * 3
+    codes = data[["a", "b", "c"]].map("pqrs".index)
+    expected = np.column_stack([4 * codes["a"] + codes["c"], codes["b"]])
+    assert same_points(points(ax, 0.5, 0.9).round(), expected)
+    ax.figure.canvas.draw()

@@ -1,10 +1,20 @@
 """What a page says and shows of a costnet fit."""
 
+import numpy as np
 import pandas as pd
 
 from lodim.page.picture import MOST_NAMES, Picture
 from lodim.report.numbers import significant
 from lodim.text import counted
+
+TRAINING, HELD_OUT = "% deviance explained", "% deviance explained, held out"
+# Headings of tidy() in words.
+LABELS = {
+    "term": "feature",
+    "level": "class",
+    "estimate": "coefficient",
+    "std_estimate": "coefficient per SD",
+}
 
 
 def words(fit):
@@ -25,15 +35,18 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """The list of models by price, where there is one, and the coefficients of the model."""
+    """The list of models by price, if there is one, and the coefficients of the model."""
     found = [] if fit.estimates.frontier is None else [_price_list(fit)]
     tidy = fit.tidy()
     terms = tidy[tidy["chosen"].astype(bool) & (tidy["std_estimate"].fillna(0) != 0)]
-    color = "level" if "level" in terms else ""
+    terms = pd.DataFrame(terms).rename(columns=LABELS)
+    color = "class" if "class" in terms else ""
     if len(terms):
         found.append(
-            Picture("Coefficients", "bars", pd.DataFrame(terms).head(MOST_NAMES), "std_estimate",
-                    "term", color=color, hover=("estimate",), note="Per standard deviation.")
+            Picture("Coefficients", "bars", terms.head(MOST_NAMES), "coefficient per SD",
+                    "feature", color=color, hover=("coefficient",),
+                    note="Per standard deviation (SD) of the feature."
+                    + (f" The first {MOST_NAMES} of {len(terms)}." * (len(terms) > MOST_NAMES)))
         )  # fmt: skip
     return found
 
@@ -41,10 +54,18 @@ def pictures(fit, data):
 def _price_list(fit):
     """The picture of the models by price."""
     prices = fit.prices().reset_index()
-    prices = prices.assign(new=prices["new"].map(str), chosen=prices["chosen"].map(str))
-    y = "dev_ratio_held_out" if "dev_ratio_held_out" in prices else "dev_ratio"
-    note = "Share of the deviance that is explained, for what it costs to measure."
-    hover = ("step", "df", "new", "dropped", "dev_ratio")
-    return Picture(
-        "Price list", "points", prices, "cost", y, color="chosen", hover=hover, note=note
+    frame = pd.DataFrame(
+        {
+            "cost": prices["cost"],
+            TRAINING: 100.0 * prices["dev_ratio"],
+            HELD_OUT: 100.0 * prices["dev_ratio_held_out"],
+            "model": np.where(prices["chosen"], "this model", "other models"),
+            "features": prices["df"],
+            "bought": prices["new"].map(str),
+            "dropped": prices["dropped"].map(str),
+        }
     )
+    y = HELD_OUT if frame[HELD_OUT].notna().any() else TRAINING
+    note = "Share of the deviance that is explained, for what it costs to measure."
+    hover = ("features", "bought", "dropped", TRAINING)
+    return Picture("Price list", "points", frame, "cost", y, color="model", hover=hover, note=note)

@@ -1,9 +1,19 @@
 """What a page says and shows of a gbmap fit."""
 
-from lodim.page.picture import MOST_NAMES, Picture
+from lodim.page.picture import MOST_NAMES, Picture, not_drawn
 from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 from lodim.report.numbers import significant
 from lodim.text import counted
+
+# Headings of tidy() in words.
+LABELS = {
+    "term": "feature",
+    "level": "class",
+    "estimate": "mean slope",
+    "estimate_abs": "mean absolute slope",
+    "std_estimate": "mean slope per SD",
+    "std_estimate_abs": "mean absolute slope per SD",
+}
 
 
 def words(fit):
@@ -23,12 +33,15 @@ def pictures(fit, data):
     """Mean effects; and the embedding of the rows, where there are data."""
     tidy = fit.tidy()
     terms = tidy[tidy["std_estimate_abs"] > 0]
-    color = "level" if "level" in terms else ""
     terms = terms.sort_values("std_estimate_abs", ascending=False, kind="stable")
+    terms = terms.rename(columns=LABELS)
+    size = LABELS["std_estimate_abs"]
+    color = "class" if "class" in terms else ""
     found = [
-        Picture("Mean effects", "bars", terms.head(MOST_NAMES), "std_estimate_abs", "term",
-                color=color, hover=("estimate", "estimate_abs", "std_estimate"),
-                note="Mean absolute slope of the score, per standard deviation of a feature."),
+        Picture("Mean effects", "bars", terms.head(MOST_NAMES), size, "feature", color=color,
+                hover=[*LABELS.values()][2:5],
+                note="Mean absolute slope of the score, per standard deviation (SD) of a feature."
+                + not_drawn(terms, MOST_NAMES)),
     ]  # fmt: skip
     if data is None or (fit.levels is not None and len(fit.levels) > 2) or fit.settings.m < 2:
         return found

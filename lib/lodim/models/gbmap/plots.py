@@ -6,7 +6,7 @@ from lodim.checks import positive
 from lodim.errors import ArgumentError
 from lodim.models.gbmap.embedding import NEIGHBOURS
 from lodim.models.gbmap.report import loss_name
-from lodim.plot.axes import BLUE, GREY, LONGEST, RED, SCALE, ensure_axes, one_row, tidy
+from lodim.plot.axes import BLUE, GREY, LONGEST, RED, SCALE, ensure_axes, of_all, one_row, tidy
 from lodim.plot.axes import draw as draw_kind
 from lodim.plot.bars import bars
 from lodim.plot.lettering import legend
@@ -34,9 +34,10 @@ def loss(fit, ax):
 
 def effects(fit, ax, *, top=15):
     """Mean local coefficient of each feature per standard deviation, largest first."""
-    frame = fit.tidy()
-    frame = frame.loc[frame["std_estimate_abs"].sort_values(ascending=False).index[:top]]
+    every = fit.tidy()
+    frame = every.loc[every["std_estimate_abs"].sort_values(ascending=False).index[:top]]
     xlabel, spread = f"effect on {_response(fit)} per SD of the feature", frame["std_estimate_abs"]
+    xlabel += of_all(len(frame), len(every))
     return bars(term_labels(frame), frame["std_estimate"], xlabel, ax, spread=spread)
 
 
@@ -47,6 +48,7 @@ def local(fit, ax, *, data, row=0, top=15):
     gradient = gradient * np.tile(fit.design.scale, fit.family.n_scores)
     if gradient.isna().any():
         raise ArgumentError(f"row {row} has missing values: it cannot be explained")
+    n_all = len(gradient)
     gradient = gradient.loc[gradient.abs().sort_values(ascending=False).index[:top]]
     names = [n if isinstance(n, str) else " ".join(map(str, n)) for n in gradient.index]
     # An offset that was an array is not in `data`: the prediction is then shown without it.
@@ -57,6 +59,7 @@ def local(fit, ax, *, data, row=0, top=15):
     title = f"row {one.index[0]}: predicted {fit.design.response.name} = {shown}"
     title += " less its offset" * unknown
     xlabel = f"local effect on {_response(fit)} per SD of the feature"
+    xlabel += of_all(len(gradient), n_all)
     return bars(names, gradient.to_numpy(), xlabel, ax, title=title)
 
 

@@ -2,6 +2,16 @@
 
 from lodim.page.picture import MOST_NAMES, Picture
 
+# Headings of tidy() in words.
+LABELS = {
+    "term": "feature",
+    "estimate": "coefficient",
+    "conf_low": "lower end",
+    "conf_high": "upper end",
+    "std_error": "standard error",
+    "p_value": "p-value",
+}
+
 
 def words(fit):
     """The model in a few sentences."""
@@ -17,12 +27,16 @@ def words(fit):
 def pictures(fit, data):
     """Coefficients with their confidence intervals."""
     tidy = fit.tidy()
-    terms = tidy[tidy["term"] != "(Intercept)"].head(MOST_NAMES)
+    terms = tidy[tidy["term"] != "(Intercept)"]
+    note = "With 95 % intervals."
+    if len(terms) > MOST_NAMES:
+        note += f" The first {MOST_NAMES} of {len(terms)}."
+    terms = terms.head(MOST_NAMES)
     if "level" in terms:
         terms = terms.assign(term=terms["term"] + " (" + terms["level"].astype(str) + ")")
     if terms.empty:
         return []
     return [
-        Picture("Coefficients", "intervals", terms, "estimate", "term", low="conf_low",
-                high="conf_high", hover=("std_error", "p_value"), note="With 95 % intervals."),
+        Picture("Coefficients", "intervals", terms.rename(columns=LABELS), "coefficient", "feature",
+                low="lower end", high="upper end", hover=("standard error", "p-value"), note=note),
     ]  # fmt: skip

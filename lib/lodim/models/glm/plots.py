@@ -27,9 +27,10 @@ def coefficients(fit, ax, *, top=20, level=0.95):
         raise ArgumentError("the model has an intercept alone: there is no coefficient to draw")
     per_sd = frame["term"].map(scale)
     size = (frame["estimate"] * per_sd).abs().sort_values(kind="stable").index[-top:][::-1]
-    frame, per_sd = frame.loc[size], per_sd.loc[size]
+    n_all, frame, per_sd = len(frame), frame.loc[size], per_sd.loc[size]
     values = [frame[name] * per_sd for name in ("estimate", "conf_low", "conf_high")]
     xlabel = f"coefficient per SD, with {100.0 * level:g} % interval"
+    xlabel += axes.of_all(len(frame), n_all)
     return forest(term_labels(frame), *values, xlabel, ax)
 
 

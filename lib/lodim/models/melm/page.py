@@ -1,6 +1,6 @@
 """What a page says and shows of a melm fit."""
 
-from lodim.page.picture import MOST_NAMES, Picture
+from lodim.page.picture import MOST_NAMES, Picture, not_drawn
 from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 
 
@@ -27,11 +27,17 @@ def pictures(fit, data):
     tidy = fit.tidy()
     largest = tidy.groupby("term")["std_estimate"].agg(lambda w: w.abs().max())
     kept = largest.sort_values(ascending=False, kind="stable").index[:MOST_NAMES]
+    named = tidy.rename(
+        columns={"term": "feature", "estimate": "loading", "std_estimate": "loading per SD"}
+    )
     axes = list(dict.fromkeys(tidy["dimension"]))
     found = [
         Picture(f"Loadings of {axis}", "bars",
-                tidy[(tidy["dimension"] == axis) & tidy["term"].isin(kept)], "std_estimate", "term",
-                hover=("estimate", "correlation"), note="Per standard deviation.")
+                named[(tidy["dimension"] == axis) & tidy["term"].isin(kept)],
+                "loading per SD", "feature",
+                hover=("loading", "correlation"),
+                note="Change of the coordinate per standard deviation (SD) of the feature."
+                + not_drawn(largest, MOST_NAMES))
         for axis in axes[:2]
     ]  # fmt: skip
     if data is None or len(axes) < 2:

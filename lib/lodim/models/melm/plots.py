@@ -58,6 +58,7 @@ def loadings(fit, ax, *, top=15, of=LOADINGS):
     label = "correlation of feature and coordinate"
     if of == LOADINGS:
         label = "loading: change of the coordinate per SD of the feature"
+    label += axes.of_all(len(longest.names), len(fit.design.names))
     return bars.lollipops(longest.names, longest.to, fit.axes, label, ax)
 
 

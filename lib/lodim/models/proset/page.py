@@ -1,6 +1,6 @@
 """What a page says and shows of a proset fit."""
 
-from lodim.page.picture import MOST_NAMES, Picture
+from lodim.page.picture import MOST_NAMES, Picture, not_drawn
 from lodim.report.numbers import significant
 from lodim.text import counted
 
@@ -25,9 +25,13 @@ def pictures(fit, data):
     active = tidy[tidy["std_estimate"] > 0].sort_values(
         "std_estimate", ascending=False, kind="stable"
     )
+    weights = active.rename(
+        columns={"term": "feature", "estimate": "weight", "std_estimate": "weight per SD"}
+    )
     found = [
-        Picture("Feature weights", "bars", active.head(MOST_NAMES), "std_estimate", "term",
-                hover=("estimate",), note="Per standard deviation: what makes rows differ."),
+        Picture("Feature weights", "bars", weights.head(MOST_NAMES), "weight per SD", "feature",
+                hover=("weight",), note="Per standard deviation (SD): what makes rows differ."
+                + not_drawn(weights, MOST_NAMES)),
     ]  # fmt: skip
     if len(active) < 2:
         return found if len(active) else []

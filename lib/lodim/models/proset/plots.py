@@ -33,11 +33,13 @@ def draw(fit, kind, ax, **arguments):
 
 def weights(fit, ax, *, top=20):
     """Feature weights by batch, the largest first."""
-    on = by_importance(fit)[:top]
+    active = by_importance(fit)
+    on = active[:top]
     if not len(on):
         raise ArgumentError("no feature has a weight: there is nothing to draw")
     names = [active_names(fit)[k] for k in on]
-    return bars.weights(names, fit.estimates.v[:, on], ax)
+    xlabel = "feature weight per SD" + axes.of_all(len(on), len(active))
+    return bars.weights(names, fit.estimates.v[:, on], xlabel, ax)
 
 
 def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
@@ -94,10 +96,12 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
         raise ArgumentError(f"row {one.index[0]} has missing values: it cannot be explained")
     values = frame.set_index("term")["shapley"]
     baseline, values = values[REFERENCE], values.drop(REFERENCE)
+    n_all = len(values)
     values = values.loc[values.abs().sort_values(ascending=False, kind="stable").index[:top]]
     title = f"row {one.index[0]}: {estimate} from {baseline:.3g} to {frame['shapley'].sum():.3g}"
     names = [_with_value(one, name) for name in values.index]
-    return bars.bars(names, values.to_numpy(), f"Shapley value, on {estimate}", ax, title=title)
+    xlabel = f"Shapley value, on {estimate}" + axes.of_all(len(values), n_all)
+    return bars.bars(names, values.to_numpy(), xlabel, ax, title=title)
 
 
 # Prototypes in a plane ---------------------------------------------------------------------------
