@@ -559,6 +559,7 @@ def test_rows_of_other_categories_and_columns_that_the_pool_lacks():
 # Levels ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["object", "string", "category", "ordered"])
 @pytest.mark.parametrize("model", ["gbmap", "ripr"])
 def test_levels_that_no_labelled_row_has(model, kind):

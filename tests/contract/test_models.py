@@ -351,7 +351,7 @@ def test_seed_and_threads(model, kind):
     assert str(one) != "" and one.settings.seed == 7 and other.settings.seed == 8
 
 
-@pytest.mark.parametrize("kind", ["text", pytest.param("multinomial", marks=pytest.mark.long)])
+@pytest.mark.parametrize("kind", ["text", "multinomial"])
 @models
 def test_renamed_and_reordered_classes(model, kind):
     """Of values that repeat, so that distances and classes are tied; of proset, one batch."""

@@ -150,6 +150,7 @@ def test_a_source_has_the_bits_of_the_frame(frame, formula):
         same_learnt(frame, source_of(frame, *ways[k % 3]), formula, **given)
 
 
+@pytest.mark.long
 def test_wild_values_are_limited_alike(frame):
     far = frame.copy()
     far.loc[[7, 2900], "a"], far.loc[1500, "b"], far.loc[3000, "f"] = [1e12, -3e9], 1e8, 1e6

@@ -60,6 +60,7 @@ def test_memory_is_within_a_fifth_of_what_is_taken(rows, files, name, formula):
         assert f"{N:,}" in str(expected) and expected._repr_html_()
 
 
+@pytest.mark.long
 def test_the_size_of_the_features_and_the_passes_are_what_they_come_to(rows, tmp_path, monkeypatch):
     rng = np.random.default_rng(1)
     df = rows[["x0", "x1", "y"]].assign(k=rng.choice(list("uvw"), N), w=1.0)

@@ -114,6 +114,7 @@ FITS = {
 }
 
 
+@pytest.mark.long
 @browser
 @pytest.mark.parametrize("name", FITS)
 def test_the_page_predicts_what_the_fit_does(name, tmp_path):

@@ -942,6 +942,7 @@ def asked(network, **given):
     return SimpleNamespace(**(defaults | given))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", [Gaussian(), Binomial()])
 def test_a_fit_has_the_path_and_the_price_list(family):
     batch, network = chains(0, family=family.name)

@@ -720,6 +720,7 @@ def test_more_parameters_than_rows_are_said():
     assert "18 parameters for 4 rows" in notes[9] and "parameters for" not in notes[1]
 
 
+@pytest.mark.long
 def test_l1_ratio_beside_the_elastic_net():
     """One linear boost has glmnet's objective with alpha = r / (2 - r), lambda (2 - r) / (2 p)."""
     from sklearn.linear_model import ElasticNet

@@ -158,6 +158,7 @@ def test_coordinates_are_standard_within_classes_and_ordered(three, wine):
     assert (means[-1] > 0.0).all()
 
 
+@pytest.mark.long
 def test_loadings_give_the_coordinates_in_original_units(three, wine):
     X = wine.drop(columns="cultivar")
     loadings = three.coef().unstack("dimension").loc[X.columns]
@@ -402,6 +403,7 @@ def test_gamma_is_chosen_where_it_is_not_given(two, tmp_path):
     assert again.settings == fit.settings and again.predict(two).equals(fit.predict(two))
 
 
+@pytest.mark.long
 def test_cv_and_path(two, axes):
     cv = ld.cv(ld.melm, "cultivar ~ .", two, n_lambda=3, folds=3, n_starts=3, threads=1)
     np.testing.assert_allclose(cv.frame["gamma"], [16.0, 2.0**0.5, 0.125])
@@ -420,6 +422,7 @@ def test_cv_and_path(two, axes):
     assert drawn == sorted(tuple(np.round(np.sort(row), 9)) for row in wide.to_numpy())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("classifier", ["kde", "knn"])
 def test_two_classes_as_multinomial(two, fit, classifier, tmp_path):
     how = QUICK | EMPIRICAL | {"classifier": classifier}

@@ -192,6 +192,7 @@ def test_one_row_more_than_sums_are_exact_for(k, apart, flat):
     np.testing.assert_allclose(near.divergence, exact.divergence, rtol=2e-3)
 
 
+@pytest.mark.long
 def test_a_sample_where_exact_sums_take_too_long(monkeypatch):
     monkeypatch.setattr(search, "FINE", 1000)
     X, code, weight = two(2000, apart=50.0)
