@@ -143,6 +143,7 @@ def test_cv_and_plots(tmp_path, capsys):
     assert all(p.read_bytes().startswith(b"\x89PNG") for p in folder.iterdir())
 
 
+@pytest.mark.long
 def test_costnet_reads_prices_and_dependencies_from_files(tmp_path, capsys):
     prices = {"cylinders": 1, "displacement": 2, "weight": 5, "horsepower": 3}
     pd.Series(prices).rename_axis("name").to_csv(tmp_path / "prices.csv", header=["price"])

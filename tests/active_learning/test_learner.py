@@ -459,6 +459,7 @@ def runs():
     return out
 
 
+@pytest.mark.long
 def test_areas_and_paired_tests(runs):
     curves = ld.learning_curves(runs)
     n = np.array([24, 36, 48, 60, 72, 84])

@@ -381,6 +381,7 @@ def test_data_is_left_alone(model):
     pd.testing.assert_frame_equal(df, before)
 
 
+@pytest.mark.long
 @models
 def test_other_frames(model):
     df = frame_of(model, "text").dropna()

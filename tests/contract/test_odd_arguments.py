@@ -47,6 +47,7 @@ def fit_of(model, left="k", **arguments):
     return _fits[key]
 
 
+@pytest.mark.long
 @models
 def test_two_classes_as_multinomial(model):
     """A column a class, as of more classes, and the same answers as those of a binomial fit."""
@@ -75,6 +76,7 @@ def test_two_classes_as_multinomial_in_a_file_and_by_a_learner(tmp_path):
     assert np.isfinite(cv.tidy()["mean"]).all()
 
 
+@pytest.mark.long
 @models
 def test_the_class_of_a_row_that_misses_an_input_is_none(model):
     """Or that of most rows, where a model answers it as the null model does."""

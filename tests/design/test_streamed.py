@@ -143,6 +143,7 @@ BESIDE = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_a_source_has_the_bits_of_the_frame(frame, formula):
     ways = [([1, 65, 66, 1000], 100), ([0, 0, len(frame) - 1], PART + 1), ([], 64)]

@@ -100,6 +100,7 @@ def test_a_fit_that_explains_training_rows_alone():
     assert codes(fit) == ()
 
 
+@pytest.mark.long
 def test_a_feature_that_is_the_response():
     old, _ = healthy(5, n=240)
     df = old.assign(x=old["y"] ** 3 + old["y"], z=(old["k"] == "yes") + 0.1 * old["b"])
@@ -272,6 +273,7 @@ def test_training_rows_of_weight_zero_are_training_rows():
         assert "influence" in checks.looked_at and "drift" not in checks.looked_at
 
 
+@pytest.mark.long
 def test_the_fewest_boosts_are_no_end_of_a_grid():
     rows = ld.data("seeds").sample(frac=1.0, random_state=3).iloc[::2]
     fit = ld.gbmap("variety ~ .", rows)

@@ -109,6 +109,7 @@ def test_a_fit_in_single_precision():
         assert gap(run(fit, df), expected(fit, df)) <= 1e-5
 
 
+@pytest.mark.long
 def test_many_columns_and_wide_sums():
     """Sums that no parser's stack would hold flat; more steps than PostgreSQL has columns."""
     rng, p = np.random.default_rng(0), 600
@@ -310,6 +311,7 @@ def test_hostile_names_and_levels(model):
         assert gap(run(fit, df.head(40)), expected(fit, df.head(40))) <= tolerance
 
 
+@pytest.mark.long
 def test_hostile_levels_one_by_one():
     rng, n = np.random.default_rng(0), 6 * len(HOSTILE)
     levels = [level for level in HOSTILE if level]

@@ -119,6 +119,7 @@ def test_an_interrupted_save_leaves_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_many_savers_of_one_file(tmp_path):
     code = (
         "import sys; from lodim.fitting import storage as store\n"

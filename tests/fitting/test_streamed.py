@@ -47,6 +47,7 @@ FITS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("offset", [None, "base"])
 @pytest.mark.parametrize("weights", [None, "w"])
 @pytest.mark.parametrize("name", FITS)

@@ -78,6 +78,7 @@ SCRIPTS = ["मूल्य", "ราคา", "விலை", "মূল্য",
            "a\u00a0b"]  # fmt: skip
 
 
+@pytest.mark.long
 @given(st.text(max_size=8))
 @example("\u212e")
 @example("मूल्य")

@@ -117,6 +117,7 @@ def naive_second_order(f, df, names, bins):
     return z, h - (count * middle).sum() / count.sum()
 
 
+@pytest.mark.long
 def test_the_effect_of_a_pair_is_the_naive_coding_and_the_product(monkeypatch):
     monkeypatch.setattr(ale, "PAIR_BINS", 4)
     rng = np.random.default_rng(0)

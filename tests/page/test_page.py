@@ -181,6 +181,7 @@ def test_a_page_without_data(tmp_path):
     assert "no data were given" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_a_page_of_ripr_says_why_it_does_not_predict(tmp_path):
     data = ld.data("seeds")
     ld.ripr("variety ~ .", data, max_dim=2, k=5).report(tmp_path / "page.html", data)
@@ -235,6 +236,7 @@ def test_rows_with_labels_of_several_levels(tmp_path):
     assert "(0, " in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_the_page_says_that_weights_do_not_enter_its_pictures(tmp_path):
     for weights, said in ((None, 0), ("cylinders", 2)):
         ld.glm("mpg ~ weight", CARS, weights=weights).report(tmp_path / "page.html", CARS)
@@ -322,6 +324,7 @@ def test_from_the_command_line(tmp_path, capsys):
     assert "How well it fits" in Path(page).read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_pictures_of_columns_that_javascript_knows_otherwise(capfd):
     """Names of what every object has, ends of lines and quotes: no picture is lost."""
     converter, rng, n = pytest.importorskip("vl_convert"), np.random.default_rng(0), 60

@@ -46,6 +46,7 @@ def test_degrees_of_freedom_that_do_not_vary_have_no_axis(df, axis):
     assert any(child.get_xlabel() == "Df" for child in ax.child_axes) == axis
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("length, named", [(1, True), (12, False)])
 def test_classes_whose_names_would_hide_the_view_are_in_the_legend_alone(length, named):
     K, rng = 19, np.random.default_rng(0)

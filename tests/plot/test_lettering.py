@@ -119,6 +119,7 @@ def test_letters_without_a_glyph_are_boxes():
     assert {t.get_text() for t in axes.get_yticklabels()} == {"a□b", "c d"}
 
 
+@pytest.mark.long
 def test_texts_above_a_path_stay_what_they_are():
     """Texts at two ticks that say the same are not told apart."""
     axes = fit_of(ld.costnet).plot("path")
@@ -151,6 +152,7 @@ def test_numbers_at_ticks_are_powers_of_ten():
     assert ticks and all(t.get_parse_math() for t in ticks)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ax", [3, "axes", [None], []], ids=repr)
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: m.__name__)
 def test_what_are_no_axes(model, ax):

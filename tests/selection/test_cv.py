@@ -412,6 +412,7 @@ def test_choose_with_a_rare_class(df, rare):
     assert np.isfinite(one.selection["mean"]).all() and np.isfinite(one.predict(df)).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [2, 3, 4, 6])
 @pytest.mark.parametrize("response", ["y", "c", "k"])
 def test_choose_on_very_few_rows(df, n, response):
@@ -507,6 +508,7 @@ def test_prices_in_a_grid_are_those_of_the_fit():
     assert best.arguments["costs"] == many and best.update(TWO).arguments["costs"] == many
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "model, formula, grid, given",
     [
@@ -521,6 +523,7 @@ def test_what_is_no_number_is_chosen_and_told(model, formula, grid, given, tmp_p
     assert str(ld.load(tmp_path / "fit").summary()) == str(best.summary())
 
 
+@pytest.mark.long
 def test_limits_in_a_grid():
     prices = {"a": 1, "b": 1, "c": 1}
     grid = {"limits": [{"prices": prices, "budget": 3}, {"hard": True}]}

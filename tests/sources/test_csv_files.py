@@ -181,6 +181,7 @@ def test_files_without_rows(tmp_path):
         read_source(write(tmp_path, "x,y,z\n", "x,y,z\n"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("calls", [1, 2, 3, 4])
 def test_ctrl_c_is_no_damaged_file(tmp_path, monkeypatch, calls):
     """pandas' reader forgets what its calls of read() have raised."""

@@ -82,6 +82,7 @@ def price_of(names):
 # The price list ----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @kinds
 def test_the_price_list_grows_and_betters(kind):
     fit = fit_of(kind)
@@ -631,6 +632,7 @@ def test_a_class_without_rows_stays_as_the_null_model_has_it():
     assert path.converged.all() and fit.predict(df, "prob")["w"].max() < 1e-11
 
 
+@pytest.mark.long
 def test_cvxpy_solves_the_same_path():
     pytest.importorskip("cvxpy")
     df = patients(n=60)
@@ -680,6 +682,7 @@ def problems(draw):
     return df, costs, depends_on
 
 
+@pytest.mark.long
 @given(problem=problems(), budget=st.sampled_from([None, 0, 1, 1.5, 1e9]),
        criterion=st.sampled_from(["bic", "deviance", "ebic"]))  # fmt: skip
 @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))

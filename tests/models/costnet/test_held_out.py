@@ -78,6 +78,7 @@ def test_few_rows_keep_the_shrinkage():
     assert 1.1 * dearest.evaluate(new)["deviance"][0] < refitted.evaluate(new)["deviance"][0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("relax", [0.0, 0.5])
 def test_relax_has_its_effect_beside_greedy(relax):
     df = sparse(60, 12, seed=3)
@@ -155,6 +156,7 @@ def test_rows_of_weight_zero_do_not_count():
     assert np.isfinite(fit.estimates.frontier.error).all()
 
 
+@pytest.mark.long
 def test_free_features_are_no_worse_than_none():
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.normal(size=(40, 8)), columns=list("abcdefgh"))
@@ -174,6 +176,7 @@ def test_features_that_are_all_free_are_selected_as_without_prices():
     assert 0 < len(free.inputs) < 30
 
 
+@pytest.mark.long
 def test_a_few_of_many_free_features_are_selected_beside_priced_ones():
     rng = np.random.default_rng(2)
     names = [f"x{j}" for j in range(60)]
@@ -192,6 +195,7 @@ def test_a_few_of_many_free_features_are_selected_beside_priced_ones():
     assert np.mean((test["y"] - fit.predict(test)) ** 2) < 0.9 * test["y"].var()
 
 
+@pytest.mark.long
 def test_errors_are_of_whole_groups():
     df, costs = few(), {"a": 1, "b": 2, "c": 3}
     rows = df.loc[df.index.repeat(5)].reset_index(drop=True)

@@ -199,6 +199,7 @@ def test_many_features_and_long_names():
         assert inside.x0 <= room.x0 and room.x1 <= inside.x1
 
 
+@pytest.mark.long
 def test_one_model_only():
     df = pd.DataFrame({"x": [1.0, 2, 3, 4, 5, 6], "y": [2.0, 1, 3, 1, 2, 2]})
     fit = ld.costnet("y ~ x", df, budget=0)

@@ -157,6 +157,7 @@ def test_summary_names_learners_without_a_bend_once_with_their_class():
     assert "in units of the response;" in " ".join(str(cars.summary()).split())
 
 
+@pytest.mark.long
 def test_summary_says_what_was_chosen(chosen):
     text = str(chosen.summary())
     assert text.count("(by CV)") == 2 and "cross-validation" in text

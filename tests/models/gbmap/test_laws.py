@@ -73,6 +73,7 @@ def test_identity_is_ridge(lambda_):
     np.testing.assert_allclose(one.tidy()["std_estimate"], peer.coef_, atol=1e-6)
 
 
+@pytest.mark.long
 def test_identity_ridge_unstandardized():
     one = settled(activation="identity", m=1, lambda_=0.05, standardize=False)
     X, y = DF[X_NAMES].to_numpy(), DF["y"].to_numpy()
@@ -527,6 +528,7 @@ def test_identity_with_default_tolerances_is_ordinary_least_squares():
     np.testing.assert_allclose(one.coef(), expected, rtol=1e-4)
 
 
+@pytest.mark.long
 def test_threshold_of_drift_heeds_weights():
     """Rows of weight zero, far away, do not decide what is usual."""
     rng = np.random.default_rng(3)

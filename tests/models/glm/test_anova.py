@@ -88,6 +88,7 @@ def test_the_tables_of_the_budworms_in_r():
     assert dropped["aic"].round(3).tolist() == [43.104, 42.867]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "formula, family", [("count", "poisson"), ("amount", "gamma"), ("k", "multinomial")]
 )

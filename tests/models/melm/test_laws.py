@@ -203,6 +203,7 @@ def test_a_sample_where_exact_sums_take_too_long(monkeypatch):
     np.testing.assert_allclose(end.divergence, 0.5 ** (1 / 3) * whole.divergence, rtol=0.1)
 
 
+@pytest.mark.long
 def test_an_error_that_is_large_is_not_put_up_with(monkeypatch):
     X, code, weight = two(1200)
     plan = replace(QUICK, n_starts=2, exact_rows=800)

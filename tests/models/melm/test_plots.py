@@ -276,6 +276,7 @@ def test_principal_components(wine):
     assert fit.plot("loadings") is not None and fit.plot("starts") is not None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("classifier", ["knn", "estimator"])
 def test_other_classifiers_have_a_boundary_in_their_own_dimensions(wine, classifier):
     if classifier == "estimator":

@@ -45,6 +45,7 @@ def regressor(request):
 # Equation 2.4 ----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_estimates_are_equation_2_4(moons):
     """From the table of prototypes alone, in original units."""
     new, frame = two_moons(50, seed=1), moons.export()
@@ -143,6 +144,7 @@ def test_split_keeps_the_weight_of_groups(seed, max_rows):
         assert split.scoring_weight[groups[split.scoring] == g].sum() == pytest.approx(of)
 
 
+@pytest.mark.long
 def test_weights_are_repeated_rows():
     """Class shares and null model; the objective, for the same candidates."""
     df, times = two_moons(60), np.resize([1, 2, 3], 60)
@@ -420,6 +422,7 @@ def test_losses_that_play_no_part_are_refused():
         ld.proset("y ~ .", waves(), control={"lambda_u": 0.1})
 
 
+@pytest.mark.long
 def test_refused_predictions(regressor, moons):
     df = waves()
     for arguments, words in (

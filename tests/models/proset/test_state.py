@@ -58,6 +58,7 @@ def test_forged_files_are_refused(state, tmp_path, part, changes, words):
         ld.load(tmp_path / "fit")
 
 
+@pytest.mark.long
 def test_forged_lists_are_refused(state, tmp_path):
     log = {name: value for name, value in state["log"].items() if name != "n_eval"}
     for change, words in (

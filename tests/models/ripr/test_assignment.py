@@ -342,6 +342,7 @@ def test_forward_selection_ends_where_no_row_is_wrong():
     assert forward.forward_selection(ratios, y, 3).tolist() == [1]
 
 
+@pytest.mark.long
 def test_single_errors_are_leave_one_out_errors():
     df = informative_views(2, 100, 0, seed=0)
     X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()

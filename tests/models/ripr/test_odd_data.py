@@ -273,6 +273,7 @@ def test_a_recovery_tells_of_its_search():
     assert found.assignment.converged and len(found.views) < len(search.views) + 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("more", [{}, {"limits": {}}, {"order": np.arange(60)}])
 def test_a_search_that_does_not_converge_warns(monkeypatch, more):
     if "limits" in more:

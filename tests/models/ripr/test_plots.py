@@ -34,6 +34,7 @@ def same_points(a, b):
     return a.shape == b.shape and np.allclose(a, b)
 
 
+@pytest.mark.long
 @names
 def test_rows_that_a_view_serves_are_solid_and_the_others_faint(name):
     fit, df = fit_of(name), DATA[name]
@@ -84,6 +85,7 @@ def test_legend_and_scale():
     assert {"cluster = 1.1", "cluster = 2.3"} <= words
 
 
+@pytest.mark.long
 def test_other_rows():
     fit = fit_of("two")
     new = TWO.iloc[:30].drop(columns="y")
