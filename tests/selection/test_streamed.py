@@ -11,7 +11,7 @@ import lodim as ld
 from lodim.design.batch import SplitsInPlace, subset
 from lodim.design.design import Design
 from lodim.fitting.spec import in_memory
-from lodim.selection.folds import assign_in_place
+from lodim.selection.folds import as_folds, assign_in_place
 from lodim.selection.tuning import fold_splits
 from streamed_batches import cross_validate, frame, in_file, problem_of, saved
 
@@ -56,7 +56,7 @@ def test_what_blocks_cannot_do_is_refused(problem):
     with pytest.raises(ld.ArgumentError, match="groups cannot be held out as a whole"):
         assign_in_place(replace(problem.batch, groups=np.zeros(N)), 3, 0)
     with pytest.raises(ld.ArgumentError, match="folds must be a whole number"):
-        assign_in_place(problem.batch, 1, 0)
+        as_folds(1)
 
 
 def test_parts_share_the_features(problem):

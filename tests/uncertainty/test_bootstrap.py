@@ -170,6 +170,7 @@ def test_no_level_vanishes(cars):
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("ignore:new_lower and new_upper assume the variance")
 def test_a_band_of_the_mean_is_that_of_robust_errors(cars, line):
     boot = ld.bootstrap(line, cars, n=200)
     band = boot.predict(cars, level=0.9)

@@ -46,7 +46,9 @@ def test_a_name_of_the_rows_explains_nothing():
     rng = np.random.default_rng(5)
     df = pd.DataFrame({"x": rng.normal(size=60), "id": [f"i{j}" for j in range(60)]})
     df["y"] = 2 * df["x"] + 0.5 * rng.normal(size=60)
-    assert set(ld.costnet("y ~ .", df, budget=1.0).inputs) == {"x"}
+    with pytest.warns(ld.DataWarning, match="'id' names the rows"):
+        assert set(ld.costnet("y ~ .", df, budget=1.0).inputs) == {"x"}
+    assert set(ld.costnet("y ~ x + C(id)", df, budget=1.0).inputs) == {"x"}
     spline = ld.costnet("y ~ x + bs(t, df=29)", df.assign(t=rng.normal(size=60))[:30], budget=2.0)
     assert spline.prices()["df"].max() <= 15
 
