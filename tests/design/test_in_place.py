@@ -25,7 +25,8 @@ def frame(dtype="float32", n=N, p=3, order="C"):
     X = np.random.default_rng(0).standard_normal((p, n)).astype(dtype)
     X = X.T if order == "C" else np.ascontiguousarray(X.T)
     df = pd.DataFrame(X, columns=[f"x{k}" for k in range(p)], copy=False)
-    return df.assign(y=np.arange(n) % 5)
+    df["y"] = np.arange(n) % 5  # assign() of pandas 2 would copy the features
+    return df
 
 
 def learn(df, formula="y ~ .", dtype="float32", **more):

@@ -252,7 +252,7 @@ def test_an_embedding_of_one_learner_is_not_drawn(tmp_path):
 
 
 def test_an_infinite_number_is_no_end_of_a_range():
-    data = CARS.assign(weight=CARS["weight"].where(CARS.index > 0, np.inf))
+    data = CARS.assign(weight=CARS["weight"].astype(float).where(CARS.index > 0, np.inf))
     (weight,) = from_data(ld.glm("mpg ~ weight", CARS).design, data)
     assert np.isfinite([weight.low, weight.high]).all()
 
