@@ -14,7 +14,8 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.cli import main, save_plots
+from lodim.cli import main
+from lodim.cli.commands import save_plots
 from lodim.fitting.spec import spec_of
 
 QUICK = ["--m", "2", "--lambda", "0.1"]
@@ -334,7 +335,7 @@ def test_a_warning_is_one_line(monkeypatch, capsys):
         warnings.warn("slow", ld.ConvergenceWarning, stacklevel=1)
         return ld.data(name)
 
-    monkeypatch.setattr("lodim.cli.read_data", warned)
+    monkeypatch.setattr("lodim.cli.commands.read_data", warned)
     assert main(["gbmap", "mpg ~ .", "autompg", *QUICK]) == 0
     assert capsys.readouterr().err == "lodim: ConvergenceWarning: slow\n"
 

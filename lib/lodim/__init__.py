@@ -2,13 +2,13 @@
 
 from importlib import import_module
 
-from lodim.fitting.registry import MODELS
+from lodim.fitting.registry import HOMES, MODELS
 
 # Public names and where they live; a module is imported when its name is first used. Fits and what
 # path(), cv(), active(), conformal() and stability() return are there for annotations.
 _FITS = {f"{name.capitalize()}Fit": f"lodim.models.{name}.fit" for name in MODELS}
 _PUBLIC = (
-    MODELS
+    HOMES
     | _FITS
     | {
         "RiprFits": "lodim.models.ripr.multi_fit",

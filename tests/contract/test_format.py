@@ -13,7 +13,7 @@ import pytest
 
 import lodim as ld
 from lodim.fitting import storage
-from lodim.fitting.registry import MODELS, RESULTS
+from lodim.fitting.saved import STORED
 
 FOLDER = Path(__file__).parent / "format_1"
 PREDICTIONS = FOLDER / "predictions.json"
@@ -88,7 +88,7 @@ def write_missing_files():
 
 
 def test_every_model_and_result_has_a_file():
-    assert set(CASES) == {*MODELS, *RESULTS}
+    assert set(CASES) == STORED.keys()
     assert {file.stem for file in FOLDER.glob("*.lodim")} == set(CASES)
 
 

@@ -142,11 +142,3 @@ def test_the_folders_are_those_of_a_wheel_and_of_a_checkout(tmp_path, monkeypatc
 
 def test_all_sets_together_stay_small():
     assert sum(f.stat().st_size for f in FOLDER.iterdir() if f.is_file()) < 1_000_000
-
-
-def test_every_folder_of_the_package_is_installed():
-    config = configparser.ConfigParser()
-    config.read(FOLDER.parent / "setup.cfg")
-    lib = FOLDER.parent / "lib"
-    folders = {".".join(f.parent.relative_to(lib).parts) for f in lib.rglob("*.py")}
-    assert {*config["options"]["packages"].split()} == folders | {"lodim.datasets.csv"}

@@ -1,11 +1,10 @@
 """cite(): what to cite for the package and for a model, as BibTeX."""
 
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from lodim.errors import ArgumentError
-from lodim.fitting.registry import MODELS
+from lodim.fitting.registry import MODELS, model_module
 
 PACKAGE = """\
 @software{{lodim,
@@ -53,5 +52,5 @@ def cite(model: Any = None) -> str:
         name = name or getattr(model, "__name__", model)
         if not isinstance(name, str) or name not in MODELS:
             raise ArgumentError(f"model is one of {', '.join(MODELS)}, not {model!r:.80}")
-        entries.append(import_module(MODELS[name]).SPEC.reference)
+        entries.append(model_module(name).SPEC.reference)
     return "\n\n".join(entries)

@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
 from inspect import isfunction
 from os import PathLike
 from typing import Any
@@ -20,7 +19,7 @@ from lodim.errors import ArgumentError, DataError
 from lodim.fitting import storage
 from lodim.fitting.checked import Checked
 from lodim.fitting.evaluation import share_explained
-from lodim.fitting.registry import MODELS, model_function
+from lodim.fitting.registry import model_function, model_module
 from lodim.fitting.streamed import evaluation, streaming
 from lodim.fitting.written_out import WrittenOut
 from lodim.formula import formula
@@ -437,7 +436,7 @@ class Fit(Checked, WrittenOut):
     @property
     def _penalties(self):
         """Names of the settings of the model that are penalties."""
-        return tuple(import_module(MODELS[self.name]).SPEC.penalties)
+        return tuple(model_module(self.name).SPEC.penalties)
 
     def update(self, data: Any, **changes: Any) -> "Fit":
         """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.

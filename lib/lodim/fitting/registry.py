@@ -2,20 +2,22 @@
 
 from importlib import import_module
 
-MODELS = {  # the module of each model's function, which has its name, and of from_state
-    "gbmap": "lodim.models.gbmap.model",
-    "proset": "lodim.models.proset.model",
-    "costnet": "lodim.models.costnet.model",
-    "melm": "lodim.models.melm.model",
-    "ripr": "lodim.models.ripr.model",
-    "glm": "lodim.models.glm.model",
+MODELS = {
+    "gbmap": "gradient boosting mapping: boosted one-layer perceptrons",
+    "proset": "prototype sets: a few weighted training rows explain every estimate",
+    "costnet": "cost-sensitive feature selection: the best model at every price",
+    "melm": "maximum entropy linear manifold: the linear view in which classes overlap least",
+    "ripr": "informative projections: a few views, each for its part of the rows",
+    "glm": "generalized linear model: unpenalized, with standard errors and p-values",
 }
-
-RESULTS = {  # what else a file may hold, and the module of its from_state
-    "conformal": "lodim.uncertainty.conformal_state",
-}
+HOMES = {name: f"lodim.models.{name}.model" for name in MODELS}  # modules of their functions
 
 
-def model_function(kind):
-    """The function that fits a kind of model."""
-    return getattr(import_module(MODELS[kind]), kind)
+def model_module(name):
+    """The module of a model, with its function, `SPEC` and `from_state`."""
+    return import_module(HOMES[name])
+
+
+def model_function(name):
+    """The function that fits a model."""
+    return getattr(model_module(name), name)

@@ -13,7 +13,10 @@ from lodim import forms
 from lodim.design.design import Design
 from lodim.errors import StoreError
 from lodim.fitting import storage
-from lodim.fitting.registry import MODELS, RESULTS, model_function
+from lodim.fitting.registry import HOMES, model_function
+
+# The module of from_state for each kind of file.
+STORED = HOMES | {"conformal": "lodim.uncertainty.conformal_state"}
 
 SHARED: dict[str, forms.Form] = {  # arguments that are read of a fit of any model
     "family": forms.optional(forms.text),
@@ -62,11 +65,10 @@ def load(path: str | PathLike) -> Any:
     'glm'
     """
     kind, state = storage.read(path)
-    homes = MODELS | RESULTS
-    if kind not in homes:
+    if kind not in STORED:
         raise StoreError(f"{path} holds {kind!r}, which is not a model of this lodim")
     try:
-        return import_module(homes[kind]).from_state(state)
+        return import_module(STORED[kind]).from_state(state)
     except Exception as error:
         # What a forged state holds can set off nearly any exception in the records' checks.
         reason = f"{error} is missing" if isinstance(error, KeyError) else error

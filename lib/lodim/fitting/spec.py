@@ -4,7 +4,6 @@ import dataclasses
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from lodim.engine.blocks import on_host
 from lodim.errors import ArgumentError, DataError, DataWarning, warn
 from lodim.fitting.argument_names import unknown_argument
 from lodim.fitting.fit import ARRAY
-from lodim.fitting.registry import MODELS
+from lodim.fitting.registry import MODELS, model_module
 from lodim.formula.formula import leave_out
 from lodim.report import phrases
 from lodim.text import as_literal, counted, size_in_bytes
@@ -136,8 +135,6 @@ class ModelSpec:
     Parameters
     ----------
     name : str
-    title : str
-        What it is, in a line of the command line's help.
     reference : str
         Its source, an entry of BibTeX.
     settings : type
@@ -209,7 +206,6 @@ class ModelSpec:
     """
 
     name: str
-    title: str
     reference: str
     settings: type
     fit_stages: Callable
@@ -266,7 +262,7 @@ class ModelSpec:
 def spec_of(model):
     """The ModelSpec of a model function; an ArgumentError for anything else."""
     name = getattr(model, "__name__", None)
-    module = import_module(MODELS[name]) if name in MODELS else None
+    module = model_module(name) if name in MODELS else None
     if getattr(module, str(name), None) is not model:
         raise ArgumentError(
             f"the first argument must be a model function such as lodim.gbmap, not {model!r}"
@@ -373,7 +369,7 @@ def _client(spec, client):
 
 
 def _runs_on_workers(name):
-    return import_module(MODELS[name]).SPEC.on_workers
+    return model_module(name).SPEC.on_workers
 
 
 def in_memory(what, batch):

@@ -1,12 +1,11 @@
 """A Conformal as plain values and arrays, and back."""
 
 from dataclasses import asdict
-from importlib import import_module
 
 import pandas as pd
 
 from lodim import forms
-from lodim.fitting.registry import MODELS
+from lodim.fitting.registry import MODELS, model_module
 from lodim.uncertainty.guarantee import METHODS, Guarantee
 from lodim.uncertainty.sayings import OF_CLASSES, OF_NUMBERS, Sayings
 from lodim.uncertainty.scores import HeldOut
@@ -32,7 +31,7 @@ def from_state(state):
 
     if state["model"] not in MODELS:
         raise ValueError(f"{state['model']!r:.80} is not a model of this lodim")
-    read = import_module(MODELS[state["model"]]).from_state
+    read = model_module(state["model"]).from_state
     fits = tuple(read(one) for one in state["fits"])
     fit = fits[0] if state["fit"] is None else read(state["fit"])
     _check(state, fit, fits)

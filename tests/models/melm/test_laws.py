@@ -231,6 +231,7 @@ def test_starts_are_searched_on_a_sample(monkeypatch):
     np.testing.assert_allclose(end.divergence, slow.divergence, rtol=1e-4)
 
 
+@pytest.mark.long
 def test_a_rare_class_does_not_drive_the_grid(monkeypatch):
     """Two rows have the covariance of the floor: a grid costs no more than exact sums."""
     nodes, made = [], fourier._make_grid

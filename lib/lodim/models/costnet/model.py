@@ -316,7 +316,6 @@ REFERENCE = """\
 SPEC = ModelSpec(
     name="costnet",
     streams=True,
-    title="cost-sensitive feature selection: the best model at every price",
     reference=REFERENCE,
     settings=Settings,
     needs=needs,

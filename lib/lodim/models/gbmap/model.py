@@ -267,7 +267,6 @@ REFERENCE = r"""@article{patron2024gbmap,
 
 SPEC = ModelSpec(
     name="gbmap",
-    title="gradient boosting mapping: boosted one-layer perceptrons",
     reference=REFERENCE,
     settings=Settings,
     fit_stages=boost.fit_stages,

@@ -46,7 +46,7 @@ class BoostObjective:
         q, d = theta.shape
         rest = *self._columns, theta, active, self._sign, *self._shape
         sums = sum_blocks(loss_gradient, self._X, (q, 1 + d), *rest, **self._how)
-        value, gradient = np.ascontiguousarray(sums[:, 0]), sums[:, 1:]
+        value, gradient = sums[:, 0].copy(), sums[:, 1:].copy()
         add_ridge(active, theta, self._ridge, value, gradient)
         return value, gradient
 

@@ -1,14 +1,13 @@
 """Analysis of deviance: two nested fits, and the terms of one, in order or each by itself."""
 
 from dataclasses import dataclass, replace
-from importlib import import_module
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from lodim.errors import ArgumentError
-from lodim.fitting.registry import MODELS
+from lodim.fitting.registry import model_module
 from lodim.fitting.spec import in_memory, prepare
 from lodim.models.glm.likelihood import DISPERSED
 from lodim.models.glm.measures import fingerprint
@@ -241,7 +240,7 @@ def _refitter(fit, data, changes, method):
     same = design.names == fit.design.names and fingerprint(batch, fit.family) == fit.log["rows"]
     if not (same and np.allclose([design.mean, design.scale], [fit.design.mean, fit.design.scale])):
         raise ArgumentError("data must be the rows that the model was fitted to, in their order")
-    spec = import_module(MODELS[fit.name]).SPEC
+    spec = model_module(fit.name).SPEC
     settings = replace(problem.settings, diagnostic_rows=0)
 
     def refit(terms):

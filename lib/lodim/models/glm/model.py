@@ -170,7 +170,6 @@ SPEC = ModelSpec(
     name="glm",
     streams=True,
     on_workers=True,
-    title="generalized linear model: unpenalized, with standard errors and p-values",
     reference=REFERENCE,
     settings=Settings,
     needs=needs,

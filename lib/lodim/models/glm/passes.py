@@ -96,7 +96,7 @@ def cluster_sums(X, y, weights, offset, clusters, *, bounds, columns, T, code, c
     if len(out):
         own = tiles.pad(own.ravel() - first, len(X), np.int64)
         args = _padded(len(X), y, weights, offset)
-        _cluster_sums(X, *args, own, columns, T, code, coef, out)
+        _cluster_sums(X, *args, own, columns, T, code, EXPECTED, coef, out)
     return known[first:last], out.reshape(last - first, coef.size)
 
 
@@ -190,7 +190,7 @@ def _sums(lo, hi, partials, X, y, weight, offset, columns, T, code, kind, coef, 
 
 
 @njit(**FAST)
-def _cluster_sums(X, y, weight, offset, own, columns, T, code, coef, out):
+def _cluster_sums(X, y, weight, offset, own, columns, T, code, kind, coef, out):
     S, q = coef.shape
     z, f = np.empty((q, TILE)), np.empty((S, TILE))
     u, c, unused = np.empty((S, TILE)), np.empty((S, S, TILE)), np.zeros(N_TOTALS)
@@ -198,7 +198,7 @@ def _cluster_sums(X, y, weight, offset, own, columns, T, code, coef, out):
         if not weight[t].any():
             continue
         _scores(X[t], offset[t], columns, T, coef, z, f)
-        _slopes(y[t], weight[t], offset[t], code, EXPECTED, f, u, c, unused)
+        _slopes(y[t], weight[t], offset[t], code, kind, f, u, c, unused)
         for i in range(TILE):
             if weight[t, i] > 0.0 and 0 <= own[t, i] < out.shape[0]:
                 for s in range(S):

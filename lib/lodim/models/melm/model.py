@@ -296,7 +296,6 @@ REFERENCE = """\
 
 SPEC = ModelSpec(
     name="melm",
-    title="maximum entropy linear manifold: the linear view in which classes overlap least",
     families=("binomial", "multinomial"),
     reference=REFERENCE,
     settings=Settings,

@@ -2,7 +2,6 @@
 
 from copy import copy
 from dataclasses import asdict, replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pandas as pd
 from lodim.checks import numbers, one_of, shares
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
-from lodim.fitting.registry import MODELS
+from lodim.fitting.registry import model_module
 from lodim.models.proset import distribution, equation, page, report
 from lodim.models.proset.explain import explanation, familiarity, reference, shapley, workbook
 from lodim.models.proset.kernels.cpu import DENSITY
@@ -361,7 +360,7 @@ class ProsetFit(Fit):
         more = changes.get("n_batches")
         alone = set(changes) == {"n_batches"} and isinstance(more, int)
         if alone and more > self.settings.n_batches:
-            return import_module(MODELS[self.name]).extend(self, data, more)
+            return model_module(self.name).extend(self, data, more)
         return super().update(data, **changes)
 
     # What only proset has ----------------------------------------------------------------------

@@ -273,7 +273,6 @@ REFERENCE = """\
 
 SPEC = ModelSpec(
     name="proset",
-    title="prototype sets: a few weighted training rows explain every estimate",
     reference=REFERENCE,
     settings=Settings,
     fit_stages=fit_stages,

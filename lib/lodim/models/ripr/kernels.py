@@ -346,7 +346,7 @@ def widened_window(refs, n, view, dim, x, bounds, start, m, d):
     r, base, stop = np.float32(1.001) * np.float32(math.sqrt(reach)), refs[view[0]], start + m
     if m and (start == 0 or base[start] < x[0] - r) and (stop == n or base[stop - 1] > x[0] + r):
         return start, m
-    lo, wide = window(refs, 0, n, view, x, reach)
+    lo, wide = window(refs, np.int64(0), n, view, x, reach)
     squared_distances(refs, lo, lo + wide, view, dim, x, d)
     return lo, wide
 
@@ -359,7 +359,7 @@ def regression_losses(lo, hi, out, views, dims, X, y, weight, order, refs, k):
     and refs is X in this order. Rows at the k-th distance share the places that are left. A row's
     loss is the mean error of itself and its neighbours.
     """
-    n = X.shape[1]
+    n, zero, one = X.shape[1], np.int64(0), np.int64(1)  # literals would be types of their own
     d, x = np.empty(n + 1, np.float32), np.empty(views.shape[1], np.float32)
     bits = d.view(np.int32)
     reach, guess = np.empty(n, np.float32), np.full(n, np.float32(0.01))
@@ -370,7 +370,7 @@ def regression_losses(lo, hi, out, views, dims, X, y, weight, order, refs, k):
             error[s], reach[s] = np.inf, FAR
             if not load_row(refs, s, view, dim, x):
                 continue
-            nu, start, m = kth_squared(refs, 0, n, view, dim, x, k, 1, guess[s], d, bits)
+            nu, start, m = kth_squared(refs, zero, n, view, dim, x, k, one, guess[s], d, bits)
             if nu == FAR:
                 continue
             guess[s], reach[s] = SLACK * nu, nu
@@ -388,7 +388,7 @@ def regression_losses(lo, hi, out, views, dims, X, y, weight, order, refs, k):
                 continue
             load_row(refs, s, view, dim, x)
             bounds = tie_bounds(reach[s], x, dim)
-            start, m = widened_window(refs, n, view, dim, x, bounds, 0, 0, d)
+            start, m = widened_window(refs, n, view, dim, x, bounds, zero, zero, d)
             w, z, own = heavy[start : start + m], error[start : start + m], s - start
             out[v, order[s]] = neighbour_mean(d, m, own, bounds, shared[s], w, z)
 

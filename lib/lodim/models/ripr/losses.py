@@ -231,7 +231,7 @@ def single_precision(X, references):
     most = 4.0 * 2.0**MAX_DIGITS
 
     def scaled(Z):
-        z = np.clip(np.ldexp(Z - centre, -digits), -most, most).T.astype(np.float32)
+        z = np.clip(np.ldexp(Z - centre, -digits), -most, most).T.astype(np.float32, order="C")
         return np.nan_to_num(z, nan=kernels.MISSING, copy=False)
 
     return scaled(X), scaled(references)

@@ -320,7 +320,6 @@ REFERENCE = """\
 
 SPEC = ModelSpec(
     name="ripr",
-    title="informative projections: a few views, each for its part of the rows",
     reference=REFERENCE,
     settings=Settings,
     fit_stages=fit_stages,

@@ -408,7 +408,7 @@ def gaussian_path(layout, H, c0, w, dual, lams, ridges, null, target, max_sweeps
     gap, sweeps = np.zeros(L), np.zeros(L, np.int64)
     lipschitz = np.empty(first.size - 1)
     for b in range(first.size - 1):
-        lipschitz[b] = largest_eigenvalue(H, 1, block[b], block[b + 1])
+        lipschitz[b] = largest_eigenvalue(H, block[b], block[b + 1])
     u, c = np.empty((1, A)), np.empty((1, A))
     ridge, share = 0.0, 0.0
     for i in range(L):

@@ -22,12 +22,11 @@ def subtract_product(H, d, lo, hi, c, a, b):
 
 
 @njit(**FAST)
-def largest_eigenvalue(H, K, lo, hi):
+def largest_eigenvalue(H, lo, hi):
     """Upper bound of the largest eigenvalue of H over [lo, hi), by power iteration."""
-    coupled = H.shape[0] > 1
-    if hi - lo == 1 and not coupled:
+    rows = H.shape[0]
+    if hi - lo == 1 and rows == 1:
         return H[0, 0, lo, lo]
-    rows = K if coupled else 1
     v, out, largest = np.empty((rows, hi)), np.empty((rows, hi)), 0.0
     for k in range(rows):
         for j in range(lo, hi):

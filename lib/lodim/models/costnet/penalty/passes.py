@@ -46,8 +46,7 @@ def losses(f, y, weight, kind, r, h, threads):
     derivatives; with one number a row, a bound of them. The dual bends by (1 - p) / p of a row, p
     being the probability of its own class; by twice a squared loss.
     """
-    several = True if kind == MULTINOMIAL else None  # numba leaves out what is not needed
-    return sum_blocks(_losses, f, (2,), y, weight, kind, several, r, h, threads=threads)
+    return sum_blocks(_losses, f, (2,), y, weight, kind, r, h, threads=threads)
 
 
 def moments(X, columns, h, threads):
@@ -153,11 +152,11 @@ def _slopes(lo, hi, partials, X, r):
 
 
 @njit(**FAST)
-def _losses(lo, hi, partials, f, y, weight, kind, several, r, h):
+def _losses(lo, hi, partials, f, y, weight, kind, r, h):
     for block in range(lo, hi):
         total, bend = 0.0, 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, f.shape[0])):
-            if several is not None:
+            if kind == MULTINOMIAL:
                 value, curve = _softmax(f[t], y[t], weight[t], r[t], h[t])
             elif kind == GAUSSIAN:
                 value, curve = _squared(f[t, 0], y[t], weight[t], r[t, 0], h[t, 0])

@@ -121,7 +121,7 @@ class PathProblem:
 
     def _by_kind(self, g):
         """X'r (K, 1 + p) of the penalized (K, A) and of the free coefficients (K, F)."""
-        return g[:, self._at[0]], g[:, self._at[1]]
+        return g.take(self._at[0], axis=1), g.take(self._at[1], axis=1)
 
     @cached_property
     def _at(self):

@@ -329,14 +329,16 @@ class NewtonSolver:
         same = self._model is not None and np.array_equal(keep, self._model.keep)
         layout = self._model.layout if same else p.layout.restrict(keep)
         ends = zip(layout.block[:-1], layout.block[1:], strict=True)
-        bound = [curvature.largest_eigenvalue(reduced.H, p.n_scores, *end) for end in ends]
+        bound = [curvature.largest_eigenvalue(reduced.H, *end) for end in ends]
         return QuadraticModel(keep, keep[p.layout.member], layout, reduced, np.array(bound))
 
     def _model_step(self, lam, ridge, target):
         """The ModelStep to the quadratic model's minimum, to a tenth of what may be left of it."""
         s, model = self.state, self._model
-        w, dual, H = s.w[:, model.keep], s.dual[:, model.member], model.reduced.H
-        c = model.reduced.slope(s.c[:, model.keep], s.slope) - ridge * w
+        # compress() keeps rows contiguous, which an index by a mask does not.
+        w, c = s.w.compress(model.keep, axis=1), s.c.compress(model.keep, axis=1)
+        dual, H = s.dual.compress(model.member, axis=1), model.reduced.H
+        c = model.reduced.slope(c, s.slope) - ridge * w
         start, before = w.copy(), c.copy()
         target = 0.1 * target * (MARGIN if self._exact else 1.0)
         radius = self._objective(s.w, s.loss, lam, ridge) / lam

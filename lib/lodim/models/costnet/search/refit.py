@@ -137,7 +137,7 @@ def _ridge(refits, on, size=0.0):
     ridge = size * gram
     if refits.rank(on) == len(on):
         return ridge
-    variance, swept = np.diag(gram), gram.copy()
+    variance, swept = np.diag(gram).copy(), gram.copy()
     within = sweep.enter(swept, np.empty((len(on), 0)), variance, np.arange(len(on)))
     null = np.zeros((len(on), len(on)))[:, ~within]  # combinations of columns that are zero
     null[within], null[~within] = swept[np.ix_(within, ~within)], -np.eye((~within).sum())

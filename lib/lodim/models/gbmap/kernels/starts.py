@@ -62,7 +62,7 @@ def _cosine(x):
 @njit(**OPTIONS, inline="always")
 def _orthonormal(Q, k):
     """Make the first k rows of Q orthonormal, in place and in order; the number that remain."""
-    kept = 0
+    kept = np.int64(0)  # a literal would compile the callers' callees twice
     for j in range(k):
         size, rest = 0.0, 0.0
         for step in range(2 * kept + 2):  # its length, twice its parts along the others, its length

@@ -125,7 +125,7 @@ class _Nearest:
         f = features(view)
         queries, known = (np.flatnonzero(~np.isnan(Z[:, f]).any(axis=1)) for Z in (Q, X))
         own = queries if leave_out else np.full(len(queries), -1)
-        places, columns = Q[np.ix_(queries, f)], X[:, f]
+        places, columns = Q[np.ix_(queries, f)], X.take(f, axis=1)
         d, at = _sorted(places, columns, known, k + 1, own if leave_out else None)
         return cls(queries, known, places, columns, own, d, at, *_ties(d, k))
 

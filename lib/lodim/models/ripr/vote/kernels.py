@@ -72,10 +72,10 @@ def vote_sums(lo, hi, out, rows, refs, mismatch, own, k, values):
             continue
         reach, base, slack = max(reach, LEAST), refs[0], rounding(numbers, dim)
         while True:
-            start, stop = 0, n
+            start, stop = np.int64(0), n
             if mismatch[0] == 0:
                 r = MARGIN * np.float32(math.sqrt(reach)) + slack
-                start = first_at_least(base, 0, n, x[0] - r)
+                start = first_at_least(base, start, n, x[0] - r)
                 stop = first_at_least(base, start, n, x[0] + r)
             m = stop - start
             mixed_distances(refs, start, stop, mismatch, x, d)

@@ -1,13 +1,11 @@
-"""The command line: `python -m lodim gbmap "mpg ~ ." cars.csv` fits and prints a summary."""
+"""What the commands do: fit a model, show data, compile kernels."""
 
 import argparse
 import glob
 import os
-import sys
 import time
 import warnings
 from collections.abc import Iterable, Sequence
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +13,11 @@ import numpy as np
 import pandas as pd
 
 import lodim
-from lodim.errors import ArgumentError, DataError, LodimError
+from lodim.cli.model_arguments import options
+from lodim.errors import ArgumentError, DataError
 from lodim.fitting import output_file
 from lodim.fitting.registry import MODELS
-from lodim.fitting.spec import Option, spec_of
+from lodim.fitting.spec import spec_of
 from lodim.fitting.streamed import predictions
 from lodim.report.excel import LIVE
 from lodim.report.tables import Report, Table, significant
@@ -33,130 +32,6 @@ WARMING = {  # a response of each kind, with features that are numbers, whole nu
     "none": ("~ .", "autompg"),
 }
 
-SHARED = (
-    Option("--weights", "weights", str, "column of row weights, or balanced", "COLUMN"),
-    Option("--offset", "offset", str, "column with a known part of the score", "COLUMN"),
-    Option("--missing", "missing", str, "rows that miss a feature: drop, indicator"),
-    Option("--groups", "groups", str, "column of what folds hold out together", "COLUMN"),
-    Option("--seed", "seed", int, "of all random draws; default: 0"),
-    Option("--sample", "sample", int, "fit so many rows, drawn at random", "ROWS"),
-)  # fmt: skip
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status is 0, or 2 after an error, told on stderr."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a terminal that knows few letters shows codes
-            stream.reconfigure(errors="backslashreplace")
-    with warnings.catch_warnings():
-        warnings.showwarning = _show_warning
-        try:
-            try:
-                args = parser().parse_args(argv)
-                args.run(args)
-            finally:
-                sys.stdout.flush()
-        except BrokenPipeError:  # the reader, such as head, has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        except (LodimError, OSError) as error:
-            print(f"lodim: error: {error}", file=sys.stderr)
-            return 2
-    return 0
-
-
-def parser() -> argparse.ArgumentParser:
-    """The parser of the command line: a subcommand for each model, `data` and `warm`."""
-    top = argparse.ArgumentParser(prog="python -m lodim", description=lodim.__doc__)
-    top.add_argument("--version", action="version", version=f"lodim {lodim.__version__}")
-    commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for name in MODELS:
-        _add_model(commands, spec_of(getattr(lodim, name)))
-    data = commands.add_parser("data", help="list the data sets that come with lodim, or print one")
-    data.add_argument("name", nargs="?", help="print this data set as CSV")
-    data.set_defaults(run=show_data)
-    warm = commands.add_parser("warm", help="compile the kernels now, as when an image is built")
-    warm.add_argument("models", nargs="*", metavar="MODEL", help="of these models; default: of all")
-    warm.set_defaults(run=compile_kernels)
-    return top
-
-
-def _add_model(commands, spec):
-    one = commands.add_parser(spec.name, help=spec.title, description=spec.title)
-    one.add_argument("formula", help='such as "mpg ~ ." or "np.log(price) ~ . - id"')
-    one.add_argument(
-        "data",
-        help="CSV file (empty cells, NA and NaN are missing; a first column without a name holds "
-        "row labels), or name of a data set that comes with lodim; or Parquet or Arrow file, "
-        "folder, or pattern of files in quotes: 'part-*.parquet', which need not fit into memory",
-    )
-    for option in _options(spec):
-        one.add_argument(
-            option.flag, dest=option.name, type=option.kind, help=option.text,
-            metavar=option.metavar or option.kind.__name__.upper(), default=argparse.SUPPRESS,
-        )  # fmt: skip
-    one.add_argument(
-        "--sep", type=_separator, default=",", help="what separates cells in CSV files, or tab"
-    )
-    one.add_argument(
-        "--decimal", choices=(".", ","), default=".", help="decimal point of the numbers in them"
-    )
-    one.add_argument(
-        "--scratch", metavar="DIR", help="folder for features that do not fit into memory"
-    )
-    one.add_argument("--cv", action="store_true", help="print the cross-validation")
-    one.add_argument(
-        "--plots",
-        metavar="DIR",
-        type=Path,
-        help=f"save {', '.join([*spec.plots, *(['path', 'cv'] if spec.penalties else [])])} as PNG",
-    )
-    _add_files(one)
-    one.set_defaults(run=fit_model, spec=spec)
-
-
-def _add_files(one):
-    """Options for what is written and read beside the data."""
-    one.add_argument("--save", metavar="FILE", help="save the fit; lodim.load() reads it")
-    one.add_argument("--report", metavar="HTML", help="write a page about the fit, to look at")
-    one.add_argument(
-        "--predict",
-        metavar="FILE",
-        help="file of new rows to predict, or pattern of files in quotes",
-    )
-    one.add_argument(
-        "--type", default="response", help="response (default), link, class, ...: see predict()"
-    )
-    one.add_argument(
-        "--new-levels",
-        choices=("error", "missing"),
-        default="error",
-        help="what a level is in the new rows that training had not; default: an error",
-    )
-    one.add_argument(
-        "--output",
-        metavar="FILE",
-        help="file for the predictions, a row a new row: CSV, or what .parquet or .arrow say",
-    )
-    one.add_argument(
-        "--escape-formulas",
-        action="store_true",
-        help="put ' before texts of the output that begin with = + - @, a tab or a line end, which "
-        "a spreadsheet would run as formulas; without it, texts are written as they are",
-    )
-
-
-def _options(spec):
-    family = f"{', '.join(spec.families)}; default: by the response"
-    shared = (option for option in SHARED if option.name not in spec.without)
-    return (Option("--family", "family", str, family), *shared, *spec.options)
-
-
-def _separator(text):
-    text = "\t" if text in ("tab", "\\t") else text
-    if len(text) != 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither one character nor 'tab'")
-    return text
-
 
 def fit_model(args: argparse.Namespace) -> None:
     """Fit, print the summary, then do what else was asked for."""
@@ -164,7 +39,7 @@ def fit_model(args: argparse.Namespace) -> None:
         raise ArgumentError("--predict and --output go together: new rows in, predictions out")
     spec = args.spec
     model = getattr(lodim, spec.name)
-    given = [option for option in _options(spec) if hasattr(args, option.name)]
+    given = [option for option in options(spec) if hasattr(args, option.name)]
     arguments = {option.name: getattr(args, option.name) for option in given}
     for option in given:
         if option.file:
@@ -322,7 +197,3 @@ def save_plots(folder: Path, fit: Any, kinds: Sequence[str], **others: Any) -> N
         file = folder / f"{name}.png"
         figure.savefig(file, dpi=150)
         print(f"saved {file}")
-
-
-def _show_warning(message, category, *_):
-    print(f"lodim: {category.__name__}: {message}", file=sys.stderr)

@@ -1,0 +1,63 @@
+"""The command line: `python -m lodim gbmap "mpg ~ ." cars.csv` fits and prints a summary.
+
+What a command needs is imported once the command is known, so that help appears at once.
+"""
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from io import TextIOWrapper
+
+import lodim
+from lodim.errors import LodimError
+from lodim.fitting.registry import MODELS
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status is 0, or 2 after an error, told on stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal that knows few letters shows codes
+            stream.reconfigure(errors="backslashreplace")
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        try:
+            try:
+                argv = sys.argv[1:] if argv is None else argv
+                args = parser(argv).parse_args(argv)
+                getattr(import_module("lodim.cli.commands"), args.run)(args)
+            finally:
+                sys.stdout.flush()
+        except BrokenPipeError:  # the reader, such as head, has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except (LodimError, OSError) as error:
+            print(f"lodim: error: {error}", file=sys.stderr)
+            return 2
+    return 0
+
+
+def parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser of the command line: a subcommand per model, `data` and `warm`.
+
+    Only the model that `argv` begins with has its options; the others are listed by name.
+    """
+    top = argparse.ArgumentParser(prog="python -m lodim", description=lodim.__doc__)
+    top.add_argument("--version", action="version", version=f"lodim {lodim.__version__}")
+    commands = top.add_subparsers(metavar="COMMAND", required=True)
+    for name, title in MODELS.items():
+        model = commands.add_parser(name, help=title, description=title)
+        if argv[:1] == [name]:
+            import_module("lodim.cli.model_arguments").add_to(model, name)
+    data = commands.add_parser("data", help="list the data sets that come with lodim, or print one")
+    data.add_argument("name", nargs="?", help="print this data set as CSV")
+    data.set_defaults(run="show_data")
+    warm = commands.add_parser("warm", help="compile the kernels now, as when an image is built")
+    warm.add_argument("models", nargs="*", metavar="MODEL", help="of these models; default: of all")
+    warm.set_defaults(run="compile_kernels")
+    return top
+
+
+def _show_warning(message, category, *_):
+    print(f"lodim: {category.__name__}: {message}", file=sys.stderr)

@@ -1,0 +1,96 @@
+"""The command line's arguments for fitting a model."""
+
+import argparse
+from pathlib import Path
+
+from lodim.fitting.registry import model_module
+from lodim.fitting.spec import Option
+
+SHARED = (
+    Option("--weights", "weights", str, "column of row weights, or balanced", "COLUMN"),
+    Option("--offset", "offset", str, "column with a known part of the score", "COLUMN"),
+    Option("--missing", "missing", str, "rows that miss a feature: drop, indicator"),
+    Option("--groups", "groups", str, "column of what folds hold out together", "COLUMN"),
+    Option("--seed", "seed", int, "of all random draws; default: 0"),
+    Option("--sample", "sample", int, "fit so many rows, drawn at random", "ROWS"),
+)  # fmt: skip
+
+
+def add_to(one: argparse.ArgumentParser, name: str) -> None:
+    """Add to the parser of a model's command what such a command takes."""
+    spec = model_module(name).SPEC
+    one.add_argument("formula", help='such as "mpg ~ ." or "np.log(price) ~ . - id"')
+    one.add_argument(
+        "data",
+        help="CSV file (empty cells, NA and NaN are missing; a first column without a name holds "
+        "row labels), or name of a data set that comes with lodim; or Parquet or Arrow file, "
+        "folder, or pattern of files in quotes: 'part-*.parquet', which need not fit into memory",
+    )
+    for option in options(spec):
+        one.add_argument(
+            option.flag, dest=option.name, type=option.kind, help=option.text,
+            metavar=option.metavar or option.kind.__name__.upper(), default=argparse.SUPPRESS,
+        )  # fmt: skip
+    one.add_argument(
+        "--sep", type=_separator, default=",", help="what separates cells in CSV files, or tab"
+    )
+    one.add_argument(
+        "--decimal", choices=(".", ","), default=".", help="decimal point of the numbers in them"
+    )
+    one.add_argument(
+        "--scratch", metavar="DIR", help="folder for features that do not fit into memory"
+    )
+    one.add_argument("--cv", action="store_true", help="print the cross-validation")
+    one.add_argument(
+        "--plots",
+        metavar="DIR",
+        type=Path,
+        help=f"save {', '.join([*spec.plots, *(['path', 'cv'] if spec.penalties else [])])} as PNG",
+    )
+    _add_files(one)
+    one.set_defaults(run="fit_model", spec=spec)
+
+
+def _add_files(one):
+    """Options for what is written and read beside the data."""
+    one.add_argument("--save", metavar="FILE", help="save the fit; lodim.load() reads it")
+    one.add_argument("--report", metavar="HTML", help="write a page about the fit, to look at")
+    one.add_argument(
+        "--predict",
+        metavar="FILE",
+        help="file of new rows to predict, or pattern of files in quotes",
+    )
+    one.add_argument(
+        "--type", default="response", help="response (default), link, class, ...: see predict()"
+    )
+    one.add_argument(
+        "--new-levels",
+        choices=("error", "missing"),
+        default="error",
+        help="what a level is in the new rows that training had not; default: an error",
+    )
+    one.add_argument(
+        "--output",
+        metavar="FILE",
+        help="file for the predictions, a row a new row: CSV, or what .parquet or .arrow say",
+    )
+    one.add_argument(
+        "--escape-formulas",
+        action="store_true",
+        help="put ' before texts of the output that begin with = + - @, a tab or a line end, which "
+        "a spreadsheet would run as formulas; without it, texts are written as they are",
+    )
+
+
+def options(spec):
+    """Return the options that become arguments of the model function."""
+    family = f"{', '.join(spec.families)}; default: by the response"
+    shared = (option for option in SHARED if option.name not in spec.without)
+    return (Option("--family", "family", str, family), *shared, *spec.options)
+
+
+def _separator(text):
+    text = "\t" if text in ("tab", "\\t") else text
+    if len(text) != 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither one character nor 'tab'")
+    return text
