@@ -25,6 +25,7 @@ from lodim.fitting.registry import MODELS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
+REPOSITORY = r"https://(?:github.com/lodim/lodim/blob|raw.githubusercontent.com/lodim/lodim)/main/"
 BASICS = "".join((ROOT / f"vignettes/{name}.py").read_text() for name in ("basics", "formulas"))
 PAGES = README + re.sub("^# ?", "", BASICS, flags=re.M)  # what is said of all models
 VIGNETTES = sorted(file.stem for file in (ROOT / "vignettes").glob("*.py"))
@@ -413,9 +414,14 @@ def test_what_renders_the_vignettes():
 
 @pytest.mark.parametrize("page", ["README.md", "vignettes/README.md"])
 def test_links_lead_somewhere(page):
-    text = (ROOT / page).read_text()
-    links = [link for link in re.findall(r"\]\((.+?)\)", text) if "://" not in link]
-    assert links and all((ROOT / page).parent.joinpath(link).exists() for link in links)
+    """README.md links by address, so that its links work on a package index too."""
+    found = re.findall(r"\]\((.+?)\)", (ROOT / page).read_text())
+    own = [m[1] for link in found if (m := re.match(REPOSITORY + "(.+)", link))]
+    relative = [link for link in found if "://" not in link]
+    assert own if page == "README.md" else relative
+    assert all((ROOT / link).exists() for link in own)
+    assert all((ROOT / page).parent.joinpath(link).exists() for link in relative)
+    assert not (relative and page == "README.md")
 
 
 if __name__ == "__main__":
