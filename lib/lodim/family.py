@@ -16,6 +16,7 @@ from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
 
 LARGEST_LOG = 700.0  # of a mean: exp() of more is no number
+LEAST_PROBABILITY = 1e-5  # of a held-out row's class, where settings are chosen
 RAREST = 1e-12  # least share of a class that a null model gives: rows at hand may lack one
 
 
@@ -32,6 +33,13 @@ class Family:
     def absent(self, y, weight):
         """Classes without a row of weight above zero among several, (n_scores,) bool."""
         return np.zeros(self.n_scores, bool)
+
+    def most_deviance(self, y):
+        """Largest deviance of a held-out row that counts in a choice, for training responses y.
+
+        One row with a wild value then cannot decide which settings have the lowest mean.
+        """
+        return np.inf
 
     def null_deviance(self, y, weight, offset):
         """Mean deviance of the model with intercepts alone."""
@@ -61,6 +69,10 @@ class Gaussian(Family):
         """Response residual, (n,)."""
         return y - score[:, 0]
 
+    def most_deviance(self, y):
+        """That of an error as large as the range of y; see `Family.most_deviance`."""
+        return np.ptp(y) ** 2
+
     def null_intercept(self, y, weight, offset):
         """Intercept (1,) of the model with nothing else; weights sum to one."""
         return np.array([sum_rows(lambda i: dot(weight[i], y[i] - offset[i, 0]), len(y))])
@@ -86,6 +98,10 @@ class Binomial(Family):
     def residual(self, y, score):
         """Response residual, (n,)."""
         return y - self.mean(score)
+
+    def most_deviance(self, y):
+        """That of the probability 1e-5, as in glmnet; see `Family.most_deviance`."""
+        return -2.0 * np.log(LEAST_PROBABILITY)
 
     def null_intercept(self, y, weight, offset):
         """Intercept (1,) of the model with nothing else; weights sum to one."""
@@ -124,6 +140,8 @@ class Multinomial(Family):
     def mean(self, score):
         """Probabilities of the classes, (n, K)."""
         return softmax(score, axis=1)
+
+    most_deviance = Binomial.most_deviance
 
     def residual(self, y, score):
         """One minus the probability of the observed class, (n,)."""

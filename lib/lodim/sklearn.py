@@ -179,6 +179,7 @@ class _Estimator(BaseEstimator):
         response = None
         data = self._frame(X, reset=True)
         if y is not None:
+            check_consistent_length(range(len(data)), y)
             response = _new_name(self._names)
             data = with_column(data, response, y)
         arguments = self.get_params(deep=False)
@@ -299,7 +300,6 @@ class _Regressor(RegressorMixin):
         """
         y = column_or_1d(y, warn=True)
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        check_consistent_length(X, y)
         return self._learn(X, y, getattr(self, "family", None) or "gaussian", sample_weight, groups)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -345,7 +345,6 @@ class _Classifier(ClassifierMixin):
             )
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         check_classification_targets(y)
-        check_consistent_length(X, y)
         self.classes_, code = np.unique(y, return_inverse=True)
         family = "binomial" if len(self.classes_) <= 2 else "multinomial"
         labels = pd.Categorical.from_codes(code, self.classes_.tolist())

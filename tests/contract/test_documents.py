@@ -344,6 +344,7 @@ def test_every_call_named_in_the_readme_is_there():
             continue
         found = [getattr(kind, name) for kind in kinds[of] if hasattr(kind, name)]
         assert found, f"{text}: there is no {function}()"
+        found = [f for f in found if not isinstance(f, np.ufunc)]  # no signature in NumPy 2.0
         parameters = [p for f in found for p in inspect.signature(f).parameters.values()]
         any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
         assert any_name or set(keywords) <= {p.name for p in parameters}, text

@@ -51,7 +51,8 @@ def runs(*curves, patience=15, most=100):
         SimpleNamespace(y=np.zeros(4), n=4, weight_sum=4.0, weight=w, units=None, shift=s)
         for s in (-0.5, 0.5)
     ]
-    splits = [(None, test) for test in tests]
+    train = SimpleNamespace(y=np.array([-1e3, 1e3]), positive_weight=slice(None))
+    splits = [(train, test) for test in tests]
     settings = [SimpleNamespace(curve=curve, max_stages=most) for curve in curves]
     return [racing.StageLosses(problem, splits, s, None, racing.deviance, 1) for s in settings]
 
@@ -120,13 +121,14 @@ def test_the_bar_of_a_race_ends_full(monkeypatch):
             yield None, None, np.full((4, 1), loss)
 
     test = SimpleNamespace(y=np.zeros(4), n=4, weight_sum=4.0, weight=np.full(4, 0.25), units=None)
+    train = SimpleNamespace(y=np.array([-1e3, 1e3]), positive_weight=slice(None))
     monkeypatch.setattr(racing.progress, "bar", Bar)
     for staged in ("m", None):
         spec = SimpleNamespace(patience=2, stage_setting=staged, fit_stages=curves)
         problem = SimpleNamespace(spec=spec, family=Gaussian())
         settings = [SimpleNamespace(curve=[3.0, 2.0, level]) for level in (1.0, 1.5)]
         runs = [
-            racing.StageLosses(problem, [(None, test)] * 2, s, 3, racing.deviance, 1)
+            racing.StageLosses(problem, [(train, test)] * 2, s, 3, racing.deviance, 1)
             for s in settings
         ]
         racing._race(runs[:1], 1)

@@ -682,3 +682,23 @@ def test_a_default_whose_least_loss_is_at_the_end_says_so(df):
     tried.loc[tried.index[-1], "mean"] = 0.5 * tried["mean"].min()
     text = " ".join(str(fit.summary()).split())
     assert f"smallest lambda_ that was tried, {tried['lambda_'].iloc[-1]:.4g}"[:38] in text
+
+
+def test_one_row_cannot_decide_what_costnet_buys():
+    """Its value lies far out, on the wrong side, and not far enough to be limited as wild."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=150)
+    chance = 1.0 / (1.0 + np.exp(-4.0 * x))
+    df = pd.DataFrame({"x": x, "k": np.where(rng.uniform(size=150) < chance, "b", "a")})
+    df.loc[7] = [x.max() + 8.0 * np.ptp(x), "a"]
+    fit = ld.costnet("k ~ x", df)
+    assert not fit.design.wild and fit.df == 1
+
+
+def test_a_held_out_probability_counts_as_at_least_1e_5():
+    """As in glmnet: classes that a line separates but for one row, under next to no penalty."""
+    x = np.r_[np.linspace(-3, -1, 40), np.linspace(1, 3, 40), 500.0]
+    df = pd.DataFrame({"x": x, "k": ["a"] * 40 + ["b"] * 40 + ["a"]})
+    fold = np.r_[np.arange(80) % 2, 2]
+    cv = ld.cv(ld.gbmap, "k ~ x", df, folds=fold, grid={"lambda_": [1e-9]}, **SHARED)
+    assert cv.frame["mean"][0] <= -2.0 * np.log(1e-5) / 81 + 0.2

@@ -31,7 +31,7 @@ def absolute(family, y, weight, score):
     return np.abs(family.residual(y, score))
 
 
-# The loss of a row need not depend on the weights of all; that of a spec may.
+# Any other loss is a deviance. That of a spec may depend on the weights of all rows.
 LOSSES = {"deviance": deviance, "class": misclassified, "mae": absolute}
 
 
@@ -168,7 +168,7 @@ class StageLosses:
         if hasattr(settings, "threads") and not isinstance(splits, SplitsInPlace):
             settings = replace(settings, threads=1)
         self.begin, self.settings = problem.spec.fit_stages, settings
-        self.fits = [None] * len(splits)
+        self.fits, self.most_loss = [None] * len(splits), np.full(len(splits), np.inf)
 
     def parts(self, n):
         """Up to n parts of the folds, which may be advanced side by side."""
@@ -196,9 +196,13 @@ class StageLosses:
         """A further stage of a fold, and its row of `rows`."""
         train, test = self.splits[k]
         if self.fits[k] is None:
+            if self.loss not in (misclassified, absolute):
+                y = train.y[train.positive_weight]
+                self.most_loss[k] = self.family.most_deviance(y[~np.isnan(y)])
             self.fits[k] = self.begin(train, self.family, self.settings, eval_batch=test)
         score = next(self.fits[k])[2]
-        self.of_rows[k] = self.loss(self.family, test.y, test.weight, score)
+        losses = self.loss(self.family, test.y, test.weight, score)
+        self.of_rows[k] = np.minimum(losses, self.most_loss[k])
         return fold_row(test, self.of_rows[k])
 
     def complete(self, bar):

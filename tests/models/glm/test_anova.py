@@ -116,7 +116,7 @@ def test_robust_errors_have_tests_of_wald(df, how):
     given = {"groups": df["clinic"]} if "clusters" in how else None
     kind = how.get("covariance", "cluster")
     other = smf.ols("y ~ x + z + g", df).fit(cov_type=kind, cov_kwds=given, use_t=True)
-    got, expected = fit.drop1().set_index("term"), other.wald_test_terms().table
+    got, expected = fit.drop1().set_index("term"), other.wald_test_terms(scalar=True).table
     assert list(got) == ["df", "wald_F", "p_value"]
     for term in ("x", "z", "g"):
         assert got.loc[term, "wald_F"] == pytest.approx(float(expected.loc[term, "statistic"]))

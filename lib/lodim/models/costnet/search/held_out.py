@@ -161,6 +161,7 @@ def _losses(variants, pool, test, family):
     """(V, n) deviance of the rows of a batch by variants made of a Pool."""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), pool.search.space, {}
+    most = family.most_deviance(pool.search.refits.data.y)
     out = np.full((len(variants), test.n), np.inf)
     for v, variant in enumerate(variants):
         made = variant.fitted_to(pool)
@@ -170,7 +171,8 @@ def _losses(variants, pool, test, family):
         if key not in known:
             on = space.columns[space.columns_of(made.state.used)]
             intercept, coef = estimates_of(pool.search.final, space, made)
-            known[key] = family.deviance(test.y, offset + intercept + X[:, on] @ coef)
+            score = offset + intercept + X[:, on] @ coef
+            known[key] = np.minimum(family.deviance(test.y, score), most)
         out[v] = known[key]
     return out
 

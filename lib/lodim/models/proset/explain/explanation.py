@@ -183,7 +183,8 @@ def _printed_rows(e):
     first, rest = e.frame.iloc[:MOST_ROWS], e.frame.iloc[MOST_ROWS:]
     n = e.n_prototypes - int((first["role"] == PROTOTYPE).sum())
     other = rest.iloc[-1:].copy()
-    other["role"], other["row"], other["target"] = OTHERS, str(n), None
+    other["role"], other["row"] = OTHERS, str(n)
+    other["target"] = other["target"].mask([True])  # missing, and of the same type
     sums = [c for c in rest if c.startswith("p[")] + ["prototype_weight", "impact"]
     for name in [c for c in (*sums, "contribution") if c in rest]:
         other[name] = rest[name].sum()
