@@ -5,9 +5,8 @@ import pytest
 
 from lodim.engine import row_keys, tiles
 
-pytestmark = pytest.mark.long
 
-
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_sample_is_spread_along_the_lengths(dtype, threads):
@@ -25,6 +24,7 @@ def test_a_sample_is_spread_along_the_lengths(dtype, threads):
     assert not np.array_equal(sample, row_keys.spread_sample(packed, weight, 500, 4))
 
 
+@pytest.mark.long
 def test_a_sample_depends_on_what_rows_hold():
     rng = np.random.default_rng(1)
     X, weight = rng.normal(size=(5000, 4)), rng.integers(0, 3, 5000).astype(float)
@@ -38,3 +38,17 @@ def test_a_sample_depends_on_what_rows_hold():
 def test_rows_of_equal_length_are_sampled_as_they_stand():
     sample = row_keys.spread_sample(tiles.pack(np.ones((1000, 2))), np.ones(1000), 100, 0)
     np.testing.assert_array_equal(sample // 10, np.arange(100))
+
+
+def test_a_draw_depends_on_the_seed_and_on_all_rows_but_not_on_their_order():
+    """No rank of a row has the same place in every data set; 12 of 20 sets differ at least."""
+    places = set()
+    for k in range(20):
+        key = np.random.default_rng(k).normal(size=30)
+        order = row_keys.shuffled(key, 0)
+        assert sorted(order) == list(range(30))
+        places.add(tuple(np.argsort(np.argsort(key))[order]))
+        turned = np.random.default_rng(k + 100).permutation(30)
+        np.testing.assert_array_equal(turned[row_keys.shuffled(key[turned], 0)], order)
+        assert not np.array_equal(row_keys.shuffled(key, 1), order)
+    assert len(places) >= 12

@@ -226,7 +226,7 @@ def _peer(name, task, train, test):
     )
     n_classes = len(design.levels or ())
     key, _ = row_keys.of_batch(batch, n_classes)
-    order = np.argsort(key, kind="stable")  # a forest's draws hang on the places of rows
+    order = row_keys.shuffled(key, task.seed)  # a forest draws rows by their places
     X, out = tiles.unpack(batch.X, batch.n)[order], np.full((len(test), task.n_scores), np.nan)
     weights = None if batch.weights is None else batch.weights[order]
     with warnings.catch_warnings():

@@ -17,6 +17,7 @@ from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 TIE = 1e-9  # of the most that a spread could be: what is less is rounding
 ROUNDS = 2  # in which rows that were told apart tell others apart
 _SAMPLES: WeakKeyDictionary = WeakKeyDictionary()
+DIGITS = 1000.0  # of a number of size one that is the same for all orders of the rows
 WAVES = 30.0  # radians per standard deviation of the keys: rows apart have unlike waves
 
 
@@ -110,9 +111,20 @@ def waves(key, k, rng):
 
 
 def shuffled(key, seed):
-    """Positions of the rows in a random order, (n,)."""
+    """Positions of the rows in a random order, (n,).
+
+    The seed is mixed with a digest of all keys. By the seed alone, the row of the largest key, say,
+    would have the same place in every data set, and estimates from held-out rows would depend on
+    the seed in the mean over data sets too.
+    """
     order = np.argsort(key, kind="stable")
-    return order[np.random.default_rng(seed).permutation(len(key))]
+    return order[np.random.default_rng([seed, _digest(key)]).permutation(len(key))]
+
+
+def _digest(key):
+    """A whole number from 0 that differs from one set of keys to the next, but not by rounding."""
+    total = np.cos(WAVES * key).sum() / np.sqrt(max(len(key), 1))
+    return int(np.floor(DIGITS * total)) % 2**32
 
 
 def drawn(key, count, seed):

@@ -36,7 +36,7 @@ class RandomWeights:
         code = np.unique(units[at], return_inverse=True)[1]
         of_unit = np.bincount(code, key[at]) / np.bincount(code)
         rank = np.empty(len(of_unit), np.int64)
-        rank[np.argsort(of_unit, kind="stable")] = np.arange(len(of_unit))
+        rank[row_keys.shuffled(of_unit, seed)] = np.arange(len(of_unit))
         unit = np.full(batch.n, -1)
         unit[at] = rank[code]
         return cls(base, unit, len(of_unit), np.random.SeedSequence(seed).spawn(n))
