@@ -28,17 +28,17 @@ def frame(seed=0, n=200):
 
 def ends(x):
     found = wild.of_numbers(np.asarray(x, float), "x")
-    return None if found is None else (found.lower, found.upper, found.n, found.farthest)
+    return None if found is None else (found.least, found.greatest, found.n, found.farthest)
 
 
 def test_values_with_a_gap_of_many_ranges_are_wild():
     x = np.arange(100.0)
-    assert ends([*x, 1e12]) == (None, 99.0, 1, 1e12)
+    assert ends([*x, 1e12]) == (0.0, 99.0, 1, 1e12)
     assert ends([*x, -2000.0, 1e5]) == (0.0, 99.0, 2, 1e5)
-    assert ends([*x, 2e3, 1e5, 1e12]) == (None, 99.0, 3, 1e12)
-    assert ends([*np.repeat([0.0, 1.0], 50), 99.0]) == (None, 1.0, 1, 99.0)  # a code of missing
-    assert ends([*np.zeros(970), *range(1, 31), 1e6]) == (None, 30.0, 1, 1e6)  # many zeros
-    assert ends(np.r_[np.arange(100_000.0), np.full(990, 1e7)]) == (None, 99999.0, 990, 1e7)
+    assert ends([*x, 2e3, 1e5, 1e12]) == (0.0, 99.0, 3, 1e12)
+    assert ends([*np.repeat([0.0, 1.0], 50), 99.0]) == (0.0, 1.0, 1, 99.0)  # a code of missing
+    assert ends([*np.zeros(970), *range(1, 31), 1e6]) == (0.0, 30.0, 1, 1e6)  # many zeros
+    assert ends(np.r_[np.arange(100_000.0), np.full(990, 1e7)]) == (0.0, 99999.0, 990, 1e7)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_what_moments_rule_out_is_not_wild():
 
 
 @pytest.mark.parametrize("name", CHEAP)
-def test_models_limit_them(name):
+def test_the_middle_stands_for_them(name):
     clean = frame()
     far = clean.copy()
     far.loc[7, "a"], far.loc[[3, 9], "c"] = 1e12, -1e7
@@ -85,11 +85,14 @@ def test_models_limit_them(name):
     new = frame(1)
     assert (fit.predict(new, "class") == other.predict(new, "class")).mean() > 0.93
     wild_new = new.assign(a=new["a"].where(new["a"] < 2, 1e9))
-    limit = other.design.wild[0].upper
-    edge = new.assign(a=new["a"].where(new["a"] < 2, limit))
-    pd.testing.assert_series_equal(other.predict(wild_new), other.predict(edge))
+    middle = other.design.wild[0].middle
+    assert abs(middle) < 0.5
+    plain = new.assign(a=new["a"].where(new["a"] < 2, middle))
+    pd.testing.assert_series_equal(other.predict(wild_new), other.predict(plain))
     note = other.summary().notes[-1]
-    assert note.startswith("Values far outside all others were limited: c in 2 rows (-1e+07; the")
+    assert note.startswith(
+        "Values far outside all others count as the middle of the others: c in 2 rows (-1e+07; the"
+    )
     finding = next(one for one in other.check(far) if one.code == "wild-values")
     assert (finding.terms, finding.rows, finding.severity) == (("a",), (7,), "note")
     assert "1e+12" in finding.sentence and "wild-values" not in fit.check(clean).codes
@@ -112,11 +115,13 @@ def test_files_and_exports_have_the_limits(tmp_path):
 def test_glm_stays_and_warns():
     df = frame()
     df.loc[7, "a"] = 1e12
-    with pytest.warns(ld.DataWarning, match="feature 'a' has 1 value .* glm does not limit"):
+    with pytest.warns(ld.DataWarning, match="feature 'a' has 1 value .* glm uses as they are"):
         fit = ld.glm("y ~ a", df)
     expected = np.polyfit(df["a"] / 1e12, df["y"], 1)
     np.testing.assert_allclose(fit.predict(df), np.polyval(expected, df["a"] / 1e12), rtol=1e-6)
-    assert fit.summary().notes[-1].startswith("Values far outside all others were not limited: a")
+    assert (
+        fit.summary().notes[-1].startswith("Values far outside all others were used as they are: a")
+    )
     finding = next(iter(fit.check(df)))
     assert (finding.code, finding.severity, finding.rows) == ("wild-values", "problem", (7,))
 
@@ -124,7 +129,9 @@ def test_glm_stays_and_warns():
 def test_a_response_is_not_limited_but_named():
     df = frame()
     df.loc[5, "y"] = 1e6
-    with pytest.warns(ld.DataWarning, match="response 'y' has 1 value far .* no model limits"):
+    with pytest.warns(
+        ld.DataWarning, match="response 'y' has 1 value far .* every model uses as they are"
+    ):
         fit = ld.gbmap("y ~ a + b", df, **CHEAP["gbmap"])
     finding = next(one for one in fit.check(df) if one.code == "wild-values")
     assert (finding.terms, finding.rows, finding.severity) == (("y",), (5,), "problem")

@@ -63,7 +63,7 @@ class Design:
     frame_kind : name of the package whose frame the data were: "pandas" (also of a dict), "polars"
     n_sampled : rows that splines, centres and scales were learnt from, where these were a sample
     wild : Limits of each feature with wild values, in order; see `wild`
-    limited : whether X keeps within these limits, also of new data
+    limited : whether their middle stands for wild values, also of new data
     """
 
     formula: str
@@ -165,7 +165,8 @@ class Design:
             Whether X may be ColumnTiles, of columns of the data that are not copied; they are where
             `columns_in_place` says so.
         limited : bool
-            Whether features with wild values are limited (see `wild`), or these are only noted.
+            Whether wild values of features count as the middle of the others (see `wild`), or are
+            only noted.
 
         Returns
         -------
@@ -320,12 +321,12 @@ class Design:
         return Batch(X, y, inputs.weights, inputs.offset, frame.index, rows)
 
     def wild_rows(self, data):
-        """Rows of data that lie outside of the limits of features.
+        """Return the rows of data with wild values.
 
         Returns
         -------
         list of (Limits, rows, values)
-            Of each feature with limits; positions of the rows in the data, and their values.
+            Of each feature that has some in training: positions of the rows in the data, values.
         """
         at = [self.names.index(one.feature) for one in self.wild]
         design, kept = self.restrict(at)
@@ -459,7 +460,7 @@ class Design:
 
     @property
     def limits(self):
-        """(lower, upper) by position of the features that are limited, a dict."""
+        """(lower, upper, middle) by position of the features with wild values, a dict."""
         return by_position(self.wild, self.names) if self.limited else {}
 
     def _is_constant(self):

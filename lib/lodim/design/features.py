@@ -109,7 +109,7 @@ class Features:
         return tiles_in_place(columns, mean, scale, flat, dtype)
 
     def write(self, X, mean, scale, flat, limits):
-        """Write the tiles X of all rows; limits are (lower, upper) by position, a dict."""
+        """Write the tiles X of all rows; limits are (lower, upper, middle) by position, a dict."""
         if self._kept is not None:
             materialize.write(
                 self.terms, self._kept[0], X, mean, scale, flat, limits, self._kept[1]

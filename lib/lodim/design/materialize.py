@@ -98,7 +98,7 @@ def _each(work, terms, table, p):
 def write(terms, table, X, mean, scale, flat, limits, prepared=None):
     """Write every feature but the constant ones into the tiles of the table's rows.
 
-    limits : dict of (lower, upper) by position of the features that have some
+    limits : dict of (lower, upper, middle) by position of the features that have some
     """
     prepared, inverse = prepared or Prepared(terms, table), inverses(scale, X.dtype)
 
@@ -106,7 +106,7 @@ def write(terms, table, X, mean, scale, flat, limits, prepared=None):
         size = np.empty(TILE)
         for k, source in enumerate(_sources(term, table, prepared), first):
             if not flat[k]:
-                x, rows = wild.limited(*source, limits.get(k))
+                x, rows = wild.within(*source, limits.get(k))
                 pack(x, rows, mean[k], scale[k], inverse[k], X, k, size)
                 check_near(size.max(), scale[k], term, X.dtype)
 
@@ -129,7 +129,7 @@ def learn_moments(terms, table, prepared=None, *, known, limits):
         if known[first : first + 1].all():  # a term may have no feature, also the last one
             return
         for k, source in enumerate(_sources(term, table, prepared), first):
-            x, rows = wild.limited(*source, limits.get(k))
+            x, rows = wild.within(*source, limits.get(k))
             if table.missing == "keep":
                 found[k] = _known_moments(x, rows, weights)
             else:

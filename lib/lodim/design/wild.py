@@ -1,8 +1,10 @@
-"""Wild values: numbers of a few rows far outside of all others, and the limits that they get.
+"""Wild values: numbers of a few rows far outside of all others, which count as their middle.
 
 Sums over rows are set by a single row that is far enough away: a column with one cell of 1e12 has a
 standard deviation that makes all other rows equal. Heavy tails are no reason to change data, so
 a value is wild only if a gap separates it from the others that is many times their whole range.
+Then it says nothing of its row, as a missing value does; at the others' end it would still say too
+much, since few rows there set the slopes.
 """
 
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from lodim.design.column_kernels import ALL, read_only
 from lodim.design.columns import as_float, take
 
 # Of 762 columns of 38 data sets none has a gap of 10 ranges, and one, of identifiers, one of 5.
+LARGEST = np.finfo(float).max
 GAP = 10.0  # ranges of the other values
 FEW_ROWS, SHARE, MOST_ROWS = 3, 0.01, 1000  # that may be wild: 1%, but 3 where that is less
 SMALL = 0.1  # of the rows: so many that are wild would not be few
@@ -22,41 +25,43 @@ DEPTH = 10  # times the rows that may be wild: so many may differ from the most 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a feature that has wild values in the training rows.
+    """A feature that has wild values in the training rows, and the range of its other values.
 
     feature : its name
-    lower, upper : the nearest values that are not wild; None on a side where none is wild
-    n : number of the training rows beyond
+    least, greatest : of the values that are not wild
+    middle : halfway between a low and a high quantile of all; it stands for wild values
+    n : number of the training rows with wild values
     farthest : the value of these that is farthest away
     """
 
     feature: str
-    lower: float | None
-    upper: float | None
+    least: float
+    greatest: float
+    middle: float
     n: int
     farthest: float
 
     def check(self):
         """Raise a ValueError unless the parts have their forms."""
-        number = forms.real(least=-np.finfo(float).max, most=np.finfo(float).max)
-        parts = {"feature": forms.text, "n": forms.whole(least=1), "farthest": number}
-        forms.check(self, parts | dict.fromkeys(("lower", "upper"), forms.optional(number)))
-        low, high = self.ends
-        if not low <= high or low <= self.farthest <= high:
+        number = forms.real(least=-LARGEST, most=LARGEST)
+        parts = {"feature": forms.text, "n": forms.whole(least=1)}
+        numbers = ("least", "greatest", "middle", "farthest")
+        forms.check(self, parts | dict.fromkeys(numbers, number))
+        if not self.least <= self.middle <= self.greatest or not self.beyond(self.farthest):
             raise ValueError(f"limits of {self.feature} do not leave out its farthest value")
 
     def beyond(self, x):
-        """Which numbers (n,) lie outside of the limits."""
+        """Which numbers (n,) are wild."""
         low, high = self.ends
         return (x < low) | (x > high)
 
     @property
     def ends(self):
-        """The limits as two floats, infinite where there is none."""
-        return (
-            -np.inf if self.lower is None else self.lower,
-            np.inf if self.upper is None else self.upper,
-        )
+        """The least and the greatest number that is not wild."""
+        with np.errstate(over="ignore"):
+            gap = GAP * (np.float64(self.greatest) - self.least)
+            ends = max(self.least - gap, -LARGEST), min(self.greatest + gap, LARGEST)
+        return tuple(map(float, ends))
 
 
 def most(n):
@@ -135,14 +140,10 @@ class Tails:
         below, above = few - i, few - j
         if not 0 < below + above <= few:
             return None
-        ends = float(low[-1]), float(high[-1])
-        return Limits(
-            feature,
-            float(low[i]) if below else None,
-            float(high[j]) if above else None,
-            below + above,
-            ends[0] if low[i] - low[-1] > high[-1] - high[j] else ends[1],
-        )
+        farthest = low[-1] if low[i] - low[-1] > high[-1] - high[j] else high[-1]
+        middle = 0.5 * self.low[deep] + 0.5 * self.high[-1 - deep]
+        parts = low[i], high[j], middle, below + above, farthest
+        return Limits(feature, *(part.item() for part in map(np.asarray, parts)))
 
 
 def of_numbers(x, name):
@@ -151,13 +152,15 @@ def of_numbers(x, name):
 
 
 def by_position(limits, names):
-    """(lower, upper) by the position of the feature among `names`, a dict."""
+    """(lower end, upper end, middle) by the position of the feature among `names`, a dict."""
     place = {name: k for k, name in enumerate(names)} if limits else {}
-    return {place[one.feature]: one.ends for one in limits}
+    return {place[one.feature]: (*one.ends, one.middle) for one in limits}
 
 
-def limited(x, rows, ends):
-    """Numbers (n,) and the rows of them that are used, within limits; as they are without any."""
-    if ends is None:
+def within(x, rows, limits):
+    """Numbers (n,) and the rows of them that are used, the middle for wild ones."""
+    if limits is None:
         return x, rows
-    return read_only(np.clip(as_float(take(x, rows)), *ends)), read_only(ALL)
+    lower, upper, middle = limits
+    x = as_float(take(x, rows))
+    return read_only(np.where((x < lower) | (x > upper), middle, x)), read_only(ALL)

@@ -61,18 +61,22 @@ def _pure_factors(design, X, code):
 
 
 def wild_values(subject):
-    """Whether values are far outside all others: of features with limits, or of the response."""
+    """Whether values are far outside all others: of features or of the response."""
     design, found = subject.design, []
     for limits, rows, values in design.wild_rows(subject.data):
         at = np.isin(rows, subject.counted)
-        done = "limits them to the others' range" if design.limited else "does not limit them"
+        done = (
+            "uses the middle of the others instead" if design.limited else "uses them as they are"
+        )
         found.append((limits, rows[at], values[at], f"the fit {done}", design.limited))
     batch = subject.answered
     if batch is not None and subject.fit.levels is None:
         limits = wild.of_numbers(batch.y, subject.fit.design.response.name)
         if limits is not None:
             at = np.flatnonzero(limits.beyond(batch.y))
-            found.append((limits, batch.rows[at], batch.y[at], "no model limits a response", False))
+            found.append(
+                (limits, batch.rows[at], batch.y[at], "every model uses them as they are", False)
+            )
     return [
         Finding(
             "wild-values", "note" if limited else "problem",

@@ -224,13 +224,10 @@ def scaled(x, mean, scale, label=""):
     return labelled(centred if scale == 1.0 else call("over", centred, scale), label)
 
 
-def within(x, lower, upper, label=""):
-    """x within limits, of which one may be infinite."""
-    if lower > -math.inf:
-        x = call("maximum", x, lower)
-    if upper < math.inf:
-        x = call("minimum", x, upper)
-    return labelled(x, label)
+def within(x, lower, upper, middle, label=""):
+    """x where it lies within limits, else the middle."""
+    far = call("lt", x, lower), call("gt", x, upper)
+    return Case(far, (constant(middle), constant(middle)), x, label=label)
 
 
 def in_order(roots):

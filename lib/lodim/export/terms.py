@@ -159,7 +159,7 @@ class Inputs:
                     continue
                 raw = product([s[j] for s, j in zip(sources, choice, strict=True)])
                 if k in limits:
-                    raw = within(raw, *limits[k], f"{design.names[k]} limited")
+                    raw = within(raw, *limits[k], f"{design.names[k]} without wild values")
                 label = f"{design.names[k]} scaled"
                 out.append(scaled(raw, design.mean[k], design.scale[k], label))
                 if self._may_be_far(term, k):

@@ -202,7 +202,8 @@ class ModelSpec:
     on_workers : bool
         Whether its passes run where the workers of a Dask cluster hold the rows.
     limits_wild : bool
-        Whether wild values of features are limited; else a warning names them. See `design.wild`.
+        Whether the middle of the others stands for wild values of features; else a warning names
+        them. See `design.wild`.
     """
 
     name: str
@@ -339,13 +340,13 @@ def prepare(model, formula, data, arguments, which=None, groups=None, in_place=F
 
 
 def _warn_of_wild_values(name, design, batch):
-    """Warn of what is far outside of all other values and is not limited."""
+    """Warn of values far outside of all others that are used as they are."""
     found = () if design.limited else design.wild
-    told = [(one, "feature", f"{name} does not limit") for one in found]
+    told = [(one, "feature", f"{name} uses as they are") for one in found]
     if design.response is not None and design.levels is None:
         at = batch.positive_weight
         response = wild.of_numbers(batch.y[at][~np.isnan(batch.y[at])], design.response.name)
-        told += [(response, "response", "no model limits")] if response else []
+        told += [(response, "response", "every model uses as they are")] if response else []
     for one, what, done in told:
         warn(
             f"the {what} {one.feature!r} has {counted(one.n, 'value')} far outside all others "

@@ -105,20 +105,14 @@ def wild(design):
         return []
     told = [f"{one.feature} in {counted(one.n, 'row')} ({others(one)})" for one in found[:FILLS]]
     more = f"; and {len(found) - FILLS} more, see design.wild" if len(found) > FILLS else ""
-    done = "limited" if design.limited else "not limited"
-    return [f"Values far outside all others were {done}: {', '.join(told)}{more}."]
+    done = "count as the middle of the others" if design.limited else "were used as they are"
+    return [f"Values far outside all others {done}: {', '.join(told)}{more}."]
 
 
 def others(limits):
-    """The farthest value beyond some design.Limits, and where the others are."""
-    low, high = limits.lower, limits.upper
-    if low is None:
-        where = f"at most {significant(high)}"
-    elif high is None:
-        where = f"at least {significant(low)}"
-    else:
-        where = f"from {significant(low)} to {significant(high)}"
-    return f"{significant(limits.farthest)}; the others are {where}"
+    """The farthest wild value of some design.Limits, and where the others are."""
+    least, greatest = significant(limits.least), significant(limits.greatest)
+    return f"{significant(limits.farthest)}; the others are from {least} to {greatest}"
 
 
 def sampled(fit):
