@@ -110,7 +110,7 @@ ax = view.plot("starts")
 
 # %%
 views = ld.ripr("cultivar ~ .", data=wine)
-ax = views.plot("data")
+ax = views.plot("view")
 
 # %%
 ax = views.plot("shares")

@@ -394,5 +394,5 @@ def test_ripr_from_the_command_line(tmp_path, capsys):
 def test_plots_of_several_panels(tmp_path):
     fit = ld.ripr("variety ~ .", ld.data("seeds"), lambda_=0.3, threads=1)
     assert len(fit.estimates) > 1
-    save_plots(tmp_path, fit, ("data", "shares"))
+    save_plots(tmp_path, fit, ("view", "shares"))
     assert {p.name for p in tmp_path.iterdir()} == {"data.png", "shares.png"}

@@ -7,6 +7,8 @@ import pandas as pd
 from scipy.special import gammaln, ndtr
 from scipy.stats import rankdata
 
+from lodim.classification import auc
+
 CHANCE = 1e-3  # probability that what is healthy is found, over all that is looked at
 SAME = 0.995  # correlation of two features, or of a feature and the response
 FEW = 5  # rows: fewer are missing from one of five folds
@@ -87,12 +89,12 @@ def tells_classes(x, code, n_classes):
     least = 1.0
     for a in range(n_classes):
         for b in range(a):
-            one, other = x[code == a], x[code == b]
-            n, m = len(one), len(other)
+            either = (code == a) | (code == b)
+            of_a = code[either] == a
+            n, m = int(of_a.sum()), int((~of_a).sum())
             if gammaln(n + m + 1) - gammaln(n + 1) - gammaln(m + 1) < np.log(2e3 / CHANCE):
                 return 0.0
-            rank = rankdata(np.concatenate([one, other]))[:n].sum()
-            area = (rank - 0.5 * n * (n + 1)) / (n * m)
+            area = auc(of_a, x[either], np.ones(n + m))
             least = min(least, max(area, 1.0 - area))
     return least
 
