@@ -39,6 +39,10 @@ ax = line.plot("qq")
 # %%
 ax = line.plot("leverage")
 
+# %%
+risk = ld.glm("disease ~ age + sex + max_heart_rate + st_depression", data=heart[::2])
+ax = risk.plot("calibration", data=heart[1::2], bins=5)
+
 # %% [markdown]
 # ## gbmap
 

@@ -115,8 +115,9 @@ def _correlation(x, y):
 def moved(X, n_training):
     """Columns whose mean has moved from zero, in training standard deviations: (shifts, which).
 
-    By SHIFT or more, and by more than chance: both sets of rows vary, new ones by their own
-    standard deviation or that of training, whichever is larger.
+    By SHIFT or more, and by more than chance: both sets of rows vary by the standard deviation of
+    the new ones or that of training, whichever is larger. Of a skewed feature few rows show less
+    than the true one.
 
     Parameters
     ----------
@@ -129,7 +130,7 @@ def moved(X, n_training):
     array (p,), array (p,) of bool
     """
     shift = X.mean(axis=0)
-    error = np.sqrt(np.maximum(1.0, X.var(axis=0)) / len(X) + 1.0 / n_training)
+    error = np.sqrt(np.maximum(1.0, X.var(axis=0)) * (1.0 / len(X) + 1.0 / n_training))
     p = 2.0 * ndtr(-np.abs(shift) / error)
     return shift, (np.abs(shift) >= SHIFT) & (p < CHANCE / X.shape[1])
 

@@ -210,10 +210,11 @@ class Fit(Checked, WrittenOut):
         """Raise unless the threshold of predict() is None, or means something."""
         if threshold is None:
             return
+        if len(self.levels or ()) != 2:
+            has = "is numeric" if self.levels is None else f"has {len(self.levels)} classes"
+            raise ArgumentError(f"threshold is for two classes; this response {has}")
         if type != "class":
-            raise ArgumentError(f"threshold is for type='class', not {type!r}")
-        if len(self.levels) != 2:
-            raise ArgumentError(f"threshold is for two classes; this fit has {len(self.levels)}")
+            raise ArgumentError(f"threshold is for type='class', not {type!r:.80}")
         share("threshold", threshold)
 
     def _classes(self, score, threshold=None):
@@ -240,16 +241,10 @@ class Fit(Checked, WrittenOut):
         return mean, (name if mean.ndim == 1 else list(self.levels))
 
     def _probabilities(self, data, offset):
-        """Probabilities (n, K) of the rows whose class is known, and their codes and weights.
-
-        Rows of weight zero are left out.
-        """
-        batch, score = self._answered(
-            counted(self._reader.apply(data, offset=offset, response=True))
-        )
-        mean = self.family.mean(score)
-        probability = np.column_stack([1.0 - mean, mean]) if mean.ndim == 1 else mean
-        return probability, batch.y.astype(int), batch.row_weights
+        """Probabilities (n, K) of the rows of known class and weight above 0; codes; weights."""
+        batch = counted(self._reader.apply(data, offset=offset, response=True))
+        batch, _ = self._answered(batch)
+        return self._predict(batch, "prob")[0], batch.y.astype(int), batch.row_weights
 
     def _in_all_rows(self, batch, values, names):
         """Values of the complete rows, laid out over all rows of the data."""
@@ -356,17 +351,13 @@ class Fit(Checked, WrittenOut):
             are the most probable, 1/k of a row is right), log_loss and auc: the weighted share of
             the pairs of rows of different classes whose probabilities are in order (ties count
             half). For several classes it is the mean of the AUC of each class of `data` against all
-            others. From files the scores of all rows are kept in memory for it.
+            others. NaN, with a DataWarning, if all rows are of one class. From files, the scores of
+            all rows are kept in memory for it.
 
         Raises
         ------
         DataError
             No row is complete, or a column is missing or of another kind.
-
-        Warns
-        -----
-        DataWarning
-            All rows are of one class: auc is NaN.
 
         See Also
         --------

@@ -183,7 +183,8 @@ def _roc_inset(ax, indicator, bad):
     inset.set_xticks([0, 1])
     inset.set_yticks([0, 1])
     inset.tick_params(labelsize=7)
-    inset.set_title(f"ROC, AUC {significant(auc(bad, indicator, np.ones(len(bad))), 2)}", fontsize=8)
+    area = auc(bad, indicator, np.ones(len(bad)))
+    inset.set_title(f"ROC, AUC {significant(area, 2)}", fontsize=8)
 
 
 def roc(score, positive):

@@ -547,9 +547,10 @@ class RiprFit(Fit):
         ax : Axes, optional
             Of "view", one for each view.
         **arguments
-            Of "calibration": `data` (needed), `level`, a class (by default the second of two, all
-            of several), `bins`, the number of groups (10). Of "view": `row`, one row of new data to show as a star with its neighbours; `top`, how
-            many views (6 at most), and `data`, rows to draw instead of the training rows.
+            Of "view": `row`, one row of new data to show as a star with its neighbours; `top`, how
+            many views (6 at most), and `data`, rows to draw instead of the training rows. Of
+            "calibration": `data` (needed); `level`, a class (by default the second of two, all of
+            several); `bins`, the number of groups (10).
 
         Returns
         -------
