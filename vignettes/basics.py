@@ -248,6 +248,9 @@ ld.data()
 # python -m lodim melm "cultivar ~ ." wine --starts 5 --plots out
 # python -m lodim glm "disease ~ age + sex" heart --covariance HC3
 # python -m lodim ripr "strength ~ ." concrete --max-dim 3 --plots out
-# python -m lodim gbmap --help
+# python -m lodim gbmap --help                             # all options, and the files they write
 # python -m lodim warm                                     # compile all kernels now, for an image
 # ```
+#
+# The file of `--output` has one row per new row, in order. Its first column, `row`, is the number
+# of the row from 1, or its label if the first column of the new CSV file has no name.

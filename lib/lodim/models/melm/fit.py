@@ -318,8 +318,8 @@ class MelmFit(Fit):
         >>> wine = ld.data("wine")
         >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", wine, gamma=1.0, k=2)
         >>> fit.evaluate(wine).round(2)
-             n  deviance  dev_ratio  accuracy  log_loss  balanced_accuracy
-        0  178       0.2       0.91      0.97       0.1               0.97
+             n  deviance  dev_ratio  accuracy  log_loss  auc  balanced_accuracy
+        0  178       0.2       0.91      0.97       0.1  1.0               0.97
         """
         if self.levels is None:
             raise ArgumentError("there is nothing to evaluate: the formula has no response")

@@ -317,8 +317,8 @@ class ProsetFit(Fit):
         >>> iris = ld.data("iris")
         >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
         >>> fit.evaluate(iris).round(3)
-             n  deviance  dev_ratio  accuracy  log_loss
-        0  150     0.229      0.896     0.953     0.114
+             n  deviance  dev_ratio  accuracy  log_loss    auc
+        0  150     0.229      0.896     0.953     0.114  0.998
         """
         return super().evaluate(data, offset=offset)
 
