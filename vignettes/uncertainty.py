@@ -104,7 +104,7 @@ print(intervals)
 # %% [markdown]
 # What is promised is of all new cars together, if they are drawn as these were. `predict` warns if
 # at least 20 new rows clearly differ: if the mean of a feature has moved by a quarter of a standard
-# deviation, and by more than chance (a false alarm has a probability of about 0.001). The theorem is
+# deviation, and by more than chance (false alarms: at most about 1 in 1,000). The theorem is
 # cautious, in practice the share covered is close to the level. Cars that were kept back tell how
 # close; the error is that of 98 cars.
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from contract.cases import FORMULA, MODELS, contract_of, frame_of
+from contract.cases import FORMULA, MODELS, contract_of, frame_of, quick
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 models = pytest.mark.parametrize("model", MODELS, ids=lambda m: m.__name__)
@@ -21,7 +21,7 @@ def closed():
 def fit_of(model, kind):
     if (model, kind) not in _fits:
         data = frame_of(model, kind)
-        _fits[model, kind] = model(FORMULA, data, weights="w", **contract_of(model).cheap), data
+        _fits[model, kind] = model(FORMULA, data, weights="w", **quick(model)), data
     return _fits[model, kind]
 
 

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pandas as pd
-from scipy.special import gammaln, ndtr
+from scipy.special import gammaln, stdtr
 from scipy.stats import rankdata
 
 from lodim.classification import auc
@@ -117,7 +117,7 @@ def moved(X, n_training):
 
     By SHIFT or more, and by more than chance: both sets of rows vary by the standard deviation of
     the new ones or that of training, whichever is larger. Of a skewed feature few rows show less
-    than the true one.
+    than the true one. The degrees of freedom of t are those of the fewer rows.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def moved(X, n_training):
     """
     shift = X.mean(axis=0)
     error = np.sqrt(np.maximum(1.0, X.var(axis=0)) * (1.0 / len(X) + 1.0 / n_training))
-    p = 2.0 * ndtr(-np.abs(shift) / error)
+    p = 2.0 * stdtr(max(min(len(X), n_training) - 1, 1), -np.abs(shift) / error)
     return shift, (np.abs(shift) >= SHIFT) & (p < CHANCE / X.shape[1])
 
 

@@ -119,7 +119,7 @@ class Conformal:
             There are too few rows held out for the level, so that nothing is ruled out. Or at least
             20 rows are given that are not exchangeable with those of the call: the mean of a
             feature differs by a quarter of a standard deviation or more, and by more than chance
-            (a false alarm has a probability of about 0.001; `Fit.check` finds the same drift).
+            (false alarms have a probability of at most about 0.001; `Fit.check` finds the same).
             Not tested if the call had groups.
 
         See Also
