@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 import lodim as ld
-from lodim.models.gbmap.plots import auc
+from lodim.classification import auc
 
 PAPER = {
     "auto_mpg": 0.94, "concrete": 0.73, "wine_red": 0.85, "abalone": 0.95,
@@ -50,7 +50,8 @@ def measure(folder, name, seed):
     test = pd.concat([split.same, split.shifted])
     loss = (fit.predict(test, "link") - truth[test.index]) ** 2
     limit = loss[: len(split.same)].quantile(0.95)
-    return split.feature, auc(fit.drift(test).to_numpy(), (loss > limit).to_numpy())
+    high = (loss > limit).to_numpy()
+    return split.feature, auc(high, fit.drift(test).to_numpy(), np.ones(len(high)))
 
 
 def main():

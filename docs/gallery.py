@@ -39,6 +39,10 @@ ax = line.plot("qq")
 # %%
 ax = line.plot("leverage")
 
+# %%
+risk = ld.glm("disease ~ age + sex + max_heart_rate + st_depression", data=heart[::2])
+ax = risk.plot("calibration", data=heart[1::2], bins=5)
+
 # %% [markdown]
 # ## gbmap
 
@@ -110,7 +114,7 @@ ax = view.plot("starts")
 
 # %%
 views = ld.ripr("cultivar ~ .", data=wine)
-ax = views.plot("data")
+ax = views.plot("view")
 
 # %%
 ax = views.plot("shares")

@@ -104,8 +104,25 @@ def test_predictions_have_a_row_a_new_row(tmp_path, type):
         assert main(["gbmap", "species ~ .", "iris", *QUICK, *words]) == 0
         written = pd.read_csv(out)
         assert len(written) == len(frame)
+        assert written.pop("row").tolist() == [1, 2, 3, 4, 5]
         assert written.isna().all(axis=1).tolist() == [False, way == "drop", False, False, False]
     assert not any(c.startswith(("(", "Unnamed")) for c in written)
+
+
+def test_rows_of_predictions_have_numbers_or_labels(tmp_path):
+    cars, out = ld.data("autompg")[:5], tmp_path / "out.csv"
+    argv = ["glm", "mpg ~ weight", "autompg", "--output", str(out), "--predict"]
+    for name, part in (("new-1.csv", cars[:2]), ("new-2.csv", cars[2:])):
+        part.to_csv(tmp_path / name, index=False)
+    assert main([*argv, str(tmp_path / "new-*.csv")]) == 0
+    written = pd.read_csv(out)
+    assert list(written) == ["row", "mpg"] and written["row"].tolist() == [1, 2, 3, 4, 5]
+    cars.rename(index="car{}".format).to_csv(tmp_path / "named.csv")
+    assert main([*argv, str(tmp_path / "named.csv")]) == 0
+    assert pd.read_csv(out)["row"].tolist() == [f"car{k}" for k in range(5)]
+    cars.assign(row=cars["mpg"]).to_csv(tmp_path / "d.csv", index=False)
+    assert main(["glm", "row ~ weight", str(tmp_path / "d.csv"), *argv[3:], "autompg"]) == 0
+    assert list(pd.read_csv(out)) == ["row_", "row"]
 
 
 def test_decimal_commas_and_levels_that_are_new(tmp_path, capsys):
@@ -394,5 +411,5 @@ def test_ripr_from_the_command_line(tmp_path, capsys):
 def test_plots_of_several_panels(tmp_path):
     fit = ld.ripr("variety ~ .", ld.data("seeds"), lambda_=0.3, threads=1)
     assert len(fit.estimates) > 1
-    save_plots(tmp_path, fit, ("data", "shares"))
-    assert {p.name for p in tmp_path.iterdir()} == {"data.png", "shares.png"}
+    save_plots(tmp_path, fit, ("view", "shares"))
+    assert {p.name for p in tmp_path.iterdir()} == {"view.png", "shares.png"}

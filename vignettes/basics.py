@@ -28,6 +28,8 @@
 import tempfile
 from pathlib import Path
 
+import pandas as pd
+
 import lodim as ld
 
 cars = ld.data("autompg")
@@ -43,7 +45,7 @@ fit
 # |---|---|---|
 # | `"response"` | mean of the response; probability of the second level; a column for each of several classes | all |
 # | `"link"` | score f(x): identity, logit, or one a class | all |
-# | `"class"` | most probable class | classes |
+# | `"class"` | most probable class; of two classes the second one from `threshold=` on | classes |
 # | `"prob"` | a column with the probability of each class | classes |
 # | `"cost"` | what must be paid for a row | `costnet` |
 # | `"familiarity"` | the weight of all prototypes at x; near zero where nothing is like x | `proset` |
@@ -63,16 +65,57 @@ fit.predict(cars.head(3))
 fit.augment(cars.head(3))[["mpg", ".fitted", ".resid"]]
 
 # %% [markdown]
+# A `pandas.Series`, such as `cars.iloc[0]`, is one row of new data.
+#
+# ### Errors of different cost
+#
+# If a missed case costs c times a false alarm, predict a case from the probability 1 / (1 + c) on:
+# there the expected costs of both errors are equal. For a missed case that costs 5 times a false
+# alarm it is 1/6. No search for a threshold is needed, provided that the probabilities are right.
+# The calibration plot of rows that were held out shows whether they are: its points lie near the
+# diagonal.
+
+# %%
+heart = ld.data("heart")
+known, new = heart[::2], heart[1::2]
+risk = ld.glm("disease ~ age + sex + max_heart_rate + st_depression", data=known)
+ax = risk.plot("calibration", data=new, bins=5)
+
+# %%
+costs = {}
+for name, threshold in (("1/2", 1 / 2), ("1/6", 1 / 6)):
+    called = risk.predict(new, "class", threshold=threshold) == "present"
+    missed, false_alarms = (
+        (new["disease"] == "present") & ~called,
+        (new["disease"] == "absent") & called,
+    )
+    costs[name] = {"missed": missed.sum(), "false alarms": false_alarms.sum()}
+table = pd.DataFrame(costs).T
+table.assign(cost=5 * table["missed"] + table["false alarms"])
+
+# %% [markdown]
+# `fit.evaluate(new)` has the AUC, the share of pairs of a case and a healthy person whose
+# probabilities are in order. It does not depend on a threshold.
+
+# %%
+risk.evaluate(new)
+
+# %% [markdown]
 # ## Plots
 #
-# `fit.plot(kind)`, which draws on `ax=` or on Axes of its own and returns them:
+# `fit.plot(kind)`, which draws on `ax=` or on Axes of its own and returns them. Without a kind it
+# draws the first one that takes the arguments.
+#
+# | kind | of all models with classes shows |
+# |---|---|
+# | `"calibration"` | observed share of a class against its predicted probability, in groups of the rows of `data=`, with their histogram |
 #
 # | kind | of `gbmap` shows |
 # |---|---|
 # | `"loss"` | training loss after each boost (the default) |
 # | `"effects"` | mean local coefficient of each feature, per standard deviation |
-# | `"local"` | the local coefficients of one row: `fit.plot("local", data=df, row=0)` |
 # | `"embedding"` | first two principal components of the embedding, coloured by the response |
+# | `"local"` | the local coefficients of one row: `fit.plot("local", data=df, row=0)` |
 # | `"drift"` | drift indicator against loss, and ROC: `fit.plot("drift", data=new)` |
 #
 # | kind | of `proset` shows |
@@ -97,7 +140,7 @@ fit.augment(cars.head(3))[["mpg", ".fitted", ".resid"]]
 #
 # | kind | of `ripr` shows |
 # |---|---|
-# | `"data"` | the views side by side: rows that a view serves solid, the others faint, one `row=` as a star (the default) |
+# | `"view"` | the views side by side: rows that a view serves solid, the others faint, one `row=` as a star (the default) |
 # | `"shares"` | share of the rows and error of each view |
 # | `"objective"` | what the search minimizes, round by round |
 #
@@ -205,6 +248,9 @@ ld.data()
 # python -m lodim melm "cultivar ~ ." wine --starts 5 --plots out
 # python -m lodim glm "disease ~ age + sex" heart --covariance HC3
 # python -m lodim ripr "strength ~ ." concrete --max-dim 3 --plots out
-# python -m lodim gbmap --help
+# python -m lodim gbmap --help                             # all options, and the files they write
 # python -m lodim warm                                     # compile all kernels now, for an image
 # ```
+#
+# The file of `--output` has one row per new row, in order. Its first column, `row`, is the number
+# of the row from 1, or its label if the first column of the new CSV file has no name.

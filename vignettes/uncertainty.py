@@ -102,7 +102,9 @@ intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=5, lambda_=0.03)
 print(intervals)
 
 # %% [markdown]
-# What is promised is of all new cars together, if they are drawn as these were. The theorem is
+# What is promised is of all new cars together, if they are drawn as these were. `predict` warns if
+# at least 20 new rows clearly differ: if the mean of a feature has moved by a quarter of a standard
+# deviation, and by more than chance (false alarms: at most about 1 in 1,000). The theorem is
 # cautious, in practice the share covered is close to the level. Cars that were kept back tell how
 # close; the error is that of 98 cars.
 

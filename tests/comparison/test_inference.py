@@ -6,7 +6,7 @@ from scipy import stats
 
 from lodim.comparison.inference import (
     Rows,
-    auc,
+    auc_of_folds,
     confidence_set,
     explained,
     joint_quantile,
@@ -66,22 +66,22 @@ def test_auc_is_the_share_of_pairs_in_order_and_its_error_is_delongs():
     n = 60
     positive, score = RNG.random(n) < 0.4, RNG.normal(size=n).round(1)
     rows = Rows(np.full(n, 1 / n), np.zeros(n, int))
-    share, parts = auc(positive, score, rows)
+    share, parts = auc_of_folds(positive, score, rows)
     apart = score[positive][:, None] - score[~positive]
     wins = (apart > 0) + 0.5 * (apart == 0)
     assert share == pytest.approx(wins.mean())
     sizes = positive.sum(), (~positive).sum()
     delong = wins.mean(axis=1).var() / sizes[0] + wins.mean(axis=0).var() / sizes[1]
     assert parts @ parts == pytest.approx(delong)
-    assert np.isnan(auc(np.ones(n, bool), score, rows)[0])
+    assert np.isnan(auc_of_folds(np.ones(n, bool), score, rows)[0])
 
 
 def test_auc_compares_rows_that_were_held_out_together():
     positive = np.array([True, False, True, False])
     score = np.array([2.0, 1.0, -1.0, -2.0])  # between the folds the order is another one
     fold = np.array([0, 0, 1, 1])
-    assert auc(positive, score, Rows(np.full(4, 0.25), fold))[0] == 1.0
-    assert auc(positive, score, Rows(np.full(4, 0.25), np.zeros(4, int)))[0] == 0.75
+    assert auc_of_folds(positive, score, Rows(np.full(4, 0.25), fold))[0] == 1.0
+    assert auc_of_folds(positive, score, Rows(np.full(4, 0.25), np.zeros(4, int)))[0] == 0.75
 
 
 def test_the_level_of_two_models_is_that_of_the_t_test():

@@ -65,16 +65,17 @@ def only(package, *allowed):
 BASE = {"errors", "checks", "forms", "text", "progress"}
 MAY = {  # what each block may import beside itself, from the bottom up
     "errors": set(), "text": set(), "progress": {"errors"}, "checks": BASE, "forms": BASE,
-    "formula": BASE, "engine": BASE,
+    "formula": BASE, "engine": BASE, "classification": set(),
     "design": BASE | {"formula", "engine", "sources"}, "family": BASE | {"engine"},
     "solve": BASE | {"engine"}, "report": BASE, "datasets": BASE, "sources": BASE | {"datasets"},
 }  # fmt: skip
-MAY["plot"] = BASE | {"report"}
+MAY["plot"] = BASE | {"report", "classification"}
 MAY["export"] = BASE | {"formula", "design"}
-MAY["page"] = BASE | {"design", "report", "export"}
-MAY["diagnostics"] = BASE | {"engine", "design", "report"}
+MAY["page"] = BASE | {"design", "report", "export", "classification"}
+MAY["diagnostics"] = BASE | {"engine", "design", "report", "classification"}
 MAY["fitting"] = BASE | {
-    "formula", "engine", "sources", "design", "family", "report", "export", "page", "diagnostics"
+    "formula", "engine", "sources", "design", "family", "report", "export", "page", "diagnostics",
+    "classification",
 }  # fmt: skip
 MAY["selection"] = MAY["fitting"] | {"fitting", "plot"}
 MAY["active_learning"] = MAY["selection"]

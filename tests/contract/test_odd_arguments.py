@@ -234,7 +234,7 @@ def test_what_the_others_are_asked(value):
         lambda: proset.plot("surface", level=value),
         lambda: proset.plot("shapley", data=df, level=value),
         lambda: both[value], lambda: both.explain(value, df), lambda: both.predict(df, value),
-        lambda: fit_of(ld.ripr).plot("data", top=value),
+        lambda: fit_of(ld.ripr).plot("view", top=value),
     ):  # fmt: skip
         with pytest.raises(ld.ArgumentError):
             call()

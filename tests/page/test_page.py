@@ -381,6 +381,8 @@ def test_the_page_says_how_well_the_fit_predicts_its_data():
     classes = ld.glm("size ~ weight", CARS.assign(size=CARS["mpg"] > 20), family="binomial")
     text = sections.figures(classes, CARS.assign(size=CARS["mpg"] > 20))
     assert "accuracy 0." in text and "log-loss 0." in text
+    area = classes.evaluate(CARS.assign(size=CARS["mpg"] > 20))["auc"].item()
+    assert text.endswith(f"AUC {area:.3g}.")
 
 
 def test_a_column_of_two_values_has_two_points_and_a_level_effect_no_picture():

@@ -25,10 +25,28 @@ def test_a_kind_that_takes_no_data_names_those_that_do():
 
     kinds = {"weights": weights, "points": points}
     with pytest.raises(ld.ArgumentError, match="'weights' takes no data; kinds that do: points"):
-        axes.draw(kinds, None, None, None, {"data": 1})
+        axes.draw(kinds, "weights", None, None, {"data": 1})
     with pytest.raises(ld.ArgumentError, match=r"plot of kind 'weights': .*colour"):
         axes.draw(kinds, None, None, None, {"colour": 1})
     assert axes.draw(kinds, "points", None, None, {"data": 1})
+
+
+def test_the_kind_is_by_default_the_first_that_takes_the_arguments():
+    def named(name):
+        def plot(fit, ax, *, data=None):
+            out = axes.ensure_axes(ax)
+            out.set_title(name)
+            return out
+
+        return plot
+
+    def weights(fit, ax, *, top=3):
+        return axes.ensure_axes(ax)
+
+    kinds = {"weights": weights, "map": named("map"), "scatter": named("scatter")}
+    assert axes.draw(kinds, None, None, None, {"data": 1}).get_title() == "map"
+    assert axes.draw(kinds, None, None, None, {"top": 1}).get_title() == ""
+    assert axes.draw(kinds, None, None, None, {}).get_title() == ""
 
 
 def test_a_plot_of_the_largest_says_of_how_many():

@@ -62,7 +62,7 @@ def texts(axes):
 
 def drawn(model, kind):
     fit = fit_of(model)
-    given = {"data": frame()} if kind in ("local", "drift", "shapley") else {}
+    given = {"data": frame()} if kind in ("local", "drift", "shapley", "calibration") else {}
     return fit.plot(kind, **given)
 
 
@@ -98,7 +98,7 @@ def test_dollars_are_shown():
 @pytest.mark.parametrize(
     "model, kind",
     [(ld.gbmap, "embedding"), (ld.proset, "map"), (ld.proset, "scatter"), (ld.melm, "view"),
-     (ld.ripr, "data")],
+     (ld.ripr, "view")],
     ids=lambda v: getattr(v, "__name__", v),
 )  # fmt: skip
 def test_classes_that_begin_with_an_underscore_are_in_the_legend(model, kind):

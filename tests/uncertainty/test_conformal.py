@@ -631,3 +631,42 @@ def test_what_else_is_refused():
         found.coverage(df, "sex")
     with pytest.raises(ld.ArgumentError, match="by has 3 entries"):
         found.coverage(df, [1, 2, 3])
+
+
+# Rows that are not exchangeable -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["split", "cv+"])
+def test_random_splits_warn_of_no_drift_and_shifted_rows_do(method):
+    """Warnings are errors: none of the random splits warns."""
+    rng = np.random.default_rng(0)
+    df = frame(200).assign(skewed=lambda d: np.exp(2.0 * d["b"]))
+    formula = "y ~ a + c + g + skewed"
+    for _ in range(10):
+        rows = df.sample(frac=1.0, random_state=rng.integers(1000))
+        found = ld.conformal(ld.glm, formula, rows[:120], method=method)
+        found.predict(rows[120:])
+        found.predict(rows[120:140])
+    found.predict(rows[120:139].assign(a=9.0))  # too few rows for a test
+    for shifted in (rows[120:].assign(a=rows["a"] + 1.5), rows[120:].assign(g="r")):
+        with pytest.warns(ld.DataWarning, match="differ from those .* means moved.*(a|g.*) by"):
+            found.predict(shifted)
+
+
+def test_sets_warn_of_drift_and_groups_do_not():
+    df, new = frame(120), frame(60, seed=1)
+    new["a"] += 2.0
+    with pytest.warns(ld.DataWarning, match="deviations: a by 1.8;"):
+        ld.conformal(ld.glm, "k ~ a + b", df).predict(new)
+    ld.conformal(ld.glm, "y ~ a + b", df, groups="u").predict(new)
+
+
+def test_false_alarms_of_drift_are_as_rare_as_is_said():
+    from lodim.diagnostics.features import moved
+
+    rng, found = np.random.default_rng(0), 0
+    for draw in (rng.standard_normal, lambda size: rng.lognormal(size=size)):
+        for _ in range(1000):  # few training rows of a skewed feature are the hardest
+            train, new = draw((40, 4)), draw((300, 4))
+            found += moved((new - train.mean(axis=0)) / train.std(axis=0), 40)[1].any()
+    assert found <= 7  # of 2000, at 0.001 each: more has a probability of 0.001

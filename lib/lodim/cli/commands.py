@@ -14,6 +14,7 @@ import pandas as pd
 
 import lodim
 from lodim.cli.model_arguments import options
+from lodim.design.frames import name_of
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting import output_file
 from lodim.fitting.registry import MODELS
@@ -157,16 +158,31 @@ def read_csv(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:
 
 
 def write_predictions(answers: Iterable[pd.DataFrame], name: str, escape: bool = False) -> None:
-    """Write predictions, chunk by chunk, with row labels where the new rows have them.
+    """Write predictions, chunk by chunk, with a first column `row` that tells the new rows apart.
 
+    It has the labels of the rows if they have some, else their numbers from 1 over all files.
     `escape` puts an apostrophe before texts that a spreadsheet would run as formulas.
     """
+    n_before = 0
     with output_file.writing(name, other=output_file.CSV) as append:
         for frame in answers:
+            numbers = np.arange(n_before + 1, n_before + len(frame) + 1)
+            n_before += len(frame)
+            labels = numbers if isinstance(frame.index, pd.RangeIndex) else frame.index
+            frame = frame.set_axis([name_of(column) for column in frame], axis=1)
+            frame = frame.reset_index(drop=True)
+            frame.insert(0, _new_name("row", frame), labels)
             if escape:
-                frame = frame.rename(columns=_escaped, index=_escaped)
+                frame = frame.rename(columns=_escaped)
                 frame = frame.apply(lambda values: values.map(_escaped))
             append(frame)
+
+
+def _new_name(name, frame):
+    """A name, with an underscore more as long as a column of the frame has it."""
+    while name in frame:
+        name += "_"
+    return name
 
 
 def _escaped(value):

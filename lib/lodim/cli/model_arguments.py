@@ -72,7 +72,9 @@ def _add_files(one):
     one.add_argument(
         "--output",
         metavar="FILE",
-        help="file for the predictions, a row a new row: CSV, or what .parquet or .arrow say",
+        help="file for the predictions: CSV, or Parquet or Arrow if it ends in .parquet or .arrow. "
+        "One row per new row, in order; the first column, row, has its number, from 1 over all "
+        "files, or its label if the first column of the new CSV file has no name",
     )
     one.add_argument(
         "--escape-formulas",

@@ -14,7 +14,7 @@ from lodim.comparison.held_out import COUNTS, Record, Task, fit_all, hold_out, n
 from lodim.comparison.inference import (
     LEVEL,
     Rows,
-    auc,
+    auc_of_folds,
     confidence_set,
     explained,
     joint_quantile,
@@ -431,7 +431,7 @@ class Comparison:
         mean, covariance = means(hits, rows)
         found = {"accuracy": (mean, np.sqrt(np.diag(covariance)))}
         if len(levels) == 2:
-            areas = [auc(y == 1, s[:, 0], rows) for s in scores]
+            areas = [auc_of_folds(y == 1, s[:, 0], rows) for s in scores]
             parts = np.stack([part for _, part in areas], axis=1)
             errors = np.sqrt(np.diag(rows.covariance(parts)))
             found["auc"] = np.array([area for area, _ in areas]), errors

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lodim.classification import pairs_in_order
+
 LEVEL = 0.05  # of significance, of all pairs of models together
 TIE = 1e-6  # of the larger of two mean losses: a difference that optimizers leave
 DRAWS = 20_000  # of the joint distribution of all differences
@@ -66,10 +68,10 @@ def explained(losses, null, rows):
     return share, np.sqrt(np.diag(rows.covariance(parts)))
 
 
-def auc(positive, score, rows):
+def auc_of_folds(positive, score, rows):
     """Share of the pairs of a row of each class, held out together, that a score puts in order.
 
-    Pairs weigh the product of their rows' weights; equal scores are half in order.
+    The weights and ties of pairs are those of `classification.auc`, which is of all pairs.
 
     Parameters
     ----------
@@ -83,30 +85,15 @@ def auc(positive, score, rows):
         The share, and what each row adds to it (Hoeffding's projection, as in DeLong, DeLong and
         Clarke-Pearson 1988); NaN where no fold has rows of both classes.
     """
-    wins, pairs = np.zeros(len(score)), np.zeros(len(score))
+    in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for k in range(rows.fold.max() + 1):
         at = np.flatnonzero(rows.fold == k)
-        for here, others in ((at[positive[at]], at[~positive[at]]),
-                             (at[~positive[at]], at[positive[at]])):  # fmt: skip
-            below, ties = _shares_below(score[others], rows.weight[others], score[here])
-            total = rows.weight[others].sum()
-            in_order = below if positive[here].all() else total - below - ties
-            wins[here] = rows.weight[here] * (in_order + 0.5 * ties)
-            pairs[here] = rows.weight[here] * total
+        in_order[at], pairs[at] = pairs_in_order(positive[at], score[at], rows.weight[at])
     all_pairs = pairs[positive].sum()
     if all_pairs <= 0:
         return np.nan, np.full(len(score), np.nan)
-    share = wins[positive].sum() / all_pairs
-    return share, (wins - share * pairs) / all_pairs
-
-
-def _shares_below(values, weight, at):
-    """Weight of the values below each of `at`, and of those equal to it."""
-    order = np.argsort(values, kind="stable")
-    sums = np.append(0.0, np.cumsum(weight[order]))
-    low = np.searchsorted(values[order], at, "left")
-    high = np.searchsorted(values[order], at, "right")
-    return sums[low], sums[high] - sums[low]
+    share = in_order[positive].sum() / all_pairs
+    return share, (in_order - share * pairs) / all_pairs
 
 
 def confidence_set(mean, covariance, degrees, seed=0):

@@ -62,6 +62,8 @@ class Column:
 def read_frame(data):
     """The columns of a pandas frame, a mapping, or what narwhals reads; a Frame as it is.
 
+    A Series of pandas is one row, whose index are the names of the columns.
+
     Raises
     ------
     DataError
@@ -71,6 +73,7 @@ def read_frame(data):
     """
     if isinstance(data, Frame):
         return data
+    data = frames.rows_of(data)
     if isinstance(data, pd.DataFrame):
         labels = list(data.columns)
         if all(type(label) is str for label in labels) and data.columns.is_unique:

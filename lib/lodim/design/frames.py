@@ -12,8 +12,9 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from lodim.errors import DataError, MissingExtraError
+from lodim.errors import ArgumentError, DataError, MissingExtraError
 from lodim.sources.files import is_path
+from lodim.text import first_few
 
 PANDAS = "pandas"
 _READ = "read its rows into memory first, or some of them"
@@ -126,6 +127,27 @@ def take(data, rows):
     import narwhals as nw
 
     return nw.from_native(data, eager_only=True)[rows].to_native()
+
+
+def rows_of(data):
+    """A Series of pandas as the frame of one row that it is; anything else as it is."""
+    if not isinstance(data, pd.Series):
+        return data
+    if not any(isinstance(label, str) for label in data.index):
+        raise DataError(
+            "a pandas Series is one row, whose index are the names of the columns; the index of "
+            f"this one is {first_few([*data.index]) or 'empty'}: for a column, give the frame"
+        )
+    return data.to_frame().T.infer_objects()
+
+
+def one_row(data, row):
+    """The row of a pandas frame at a position, as a frame; a Series is a frame of one row."""
+    data = rows_of(data)
+    is_position = isinstance(row, int | np.integer) and not isinstance(row, bool)
+    if not (isinstance(data, pd.DataFrame) and is_position) or not -len(data) <= row < len(data):
+        raise ArgumentError(f"data must be a pandas DataFrame with a row {row!r:.80}")
+    return data.iloc[[row]]
 
 
 def to_arrow(data):

@@ -11,7 +11,6 @@ from lodim.design.design import Design
 from lodim.design.response import RowInputs
 from lodim.diagnostics import of_answers, of_features, of_fit
 from lodim.diagnostics.findings import Checks
-from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError
 
 CENTRED = 1e-4  # standard deviations: the means of the training rows' features are zero
@@ -84,8 +83,8 @@ class Subject:
         return found
 
     def X(self, batch):
-        """Standardized features of a batch, (n, p); what is missing is the training mean."""
-        return np.nan_to_num(tiles.unpack(batch.X, batch.n).astype(np.float64))
+        """Standardized features of a batch; see `of_features.standardized`."""
+        return of_features.standardized(batch)
 
 
 def run(fit, data, offset, ignore):
@@ -170,5 +169,4 @@ def _is_training(fit, design, batch):
         return False
     if fit.arguments.get("weights") is not None and design.weights is None:
         return True  # an array of weights is not known: as many rows are taken for the same
-    X = np.nan_to_num(tiles.unpack(batch.X, batch.n).astype(np.float64))
-    return bool((np.abs(batch.weight @ X) < CENTRED).all())
+    return bool((np.abs(batch.weight @ of_features.standardized(batch)) < CENTRED).all())

@@ -4,8 +4,10 @@ import re
 
 import numpy as np
 import pandas as pd
-from scipy.special import gammaln, ndtr
+from scipy.special import gammaln, stdtr
 from scipy.stats import rankdata
+
+from lodim.classification import auc
 
 CHANCE = 1e-3  # probability that what is healthy is found, over all that is looked at
 SAME = 0.995  # correlation of two features, or of a feature and the response
@@ -87,12 +89,12 @@ def tells_classes(x, code, n_classes):
     least = 1.0
     for a in range(n_classes):
         for b in range(a):
-            one, other = x[code == a], x[code == b]
-            n, m = len(one), len(other)
+            either = (code == a) | (code == b)
+            of_a = code[either] == a
+            n, m = int(of_a.sum()), int((~of_a).sum())
             if gammaln(n + m + 1) - gammaln(n + 1) - gammaln(m + 1) < np.log(2e3 / CHANCE):
                 return 0.0
-            rank = rankdata(np.concatenate([one, other]))[:n].sum()
-            area = (rank - 0.5 * n * (n + 1)) / (n * m)
+            area = auc(of_a, x[either], np.ones(n + m))
             least = min(least, max(area, 1.0 - area))
     return least
 
@@ -113,8 +115,9 @@ def _correlation(x, y):
 def moved(X, n_training):
     """Columns whose mean has moved from zero, in training standard deviations: (shifts, which).
 
-    By SHIFT or more, and by more than chance: both sets of rows vary, new ones by their own
-    standard deviation or that of training, whichever is larger.
+    By SHIFT or more, and by more than chance: both sets of rows vary by the standard deviation of
+    the new ones or that of training, whichever is larger. Of a skewed feature few rows show less
+    than the true one. The degrees of freedom of t are those of the fewer rows.
 
     Parameters
     ----------
@@ -127,8 +130,8 @@ def moved(X, n_training):
     array (p,), array (p,) of bool
     """
     shift = X.mean(axis=0)
-    error = np.sqrt(np.maximum(1.0, X.var(axis=0)) / len(X) + 1.0 / n_training)
-    p = 2.0 * ndtr(-np.abs(shift) / error)
+    error = np.sqrt(np.maximum(1.0, X.var(axis=0)) * (1.0 / len(X) + 1.0 / n_training))
+    p = 2.0 * stdtr(max(min(len(X), n_training) - 1, 1), -np.abs(shift) / error)
     return shift, (np.abs(shift) >= SHIFT) & (p < CHANCE / X.shape[1])
 
 

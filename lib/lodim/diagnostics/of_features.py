@@ -8,6 +8,7 @@ import numpy as np
 from lodim.design import columns, factors, wild
 from lodim.diagnostics import features
 from lodim.diagnostics.findings import Finding, few, rows_in_words
+from lodim.engine import tiles
 from lodim.formula.formula import quote
 from lodim.report.numbers import significant
 from lodim.text import counted
@@ -315,26 +316,51 @@ def _is_binary(design, X):
 
 def drift(subject):
     """Whether means of features have moved since training."""
-    design, batch = subject.fit._reader, subject.read
-    if batch.n < features.LEAST_NEW:
-        return f"fewer than {features.LEAST_NEW} rows"
-    if subject.fit.arguments.get("standardize") is False:
-        return "the fit was made with standardize=False, and knows no standard deviations"
-    shift, moved = features.moved(subject.X(batch), subject.fit.n)
-    order = np.argsort(-np.abs(shift), kind="stable")
-    names = [j for j in order if moved[j]]
-    if not names:
-        return []
-    told = [f"{design.names[j]} by {significant(shift[j], 2)}" for j in names]
+    moved = moved_means(subject.fit, subject.read)
+    if isinstance(moved, str) or not moved:
+        return moved or []
     return [
         Finding(
             "drift", "problem",
-            f"{counted(len(names), 'mean')} moved, in standard deviations of training: "
-            f"{few(told)}.",
+            f"{counted(len(moved), 'mean')} moved, in standard deviations of training: "
+            f"{shifts_in_words(moved)}.",
             "The fit may be out of date: see whether its loss on such rows has grown.",
-            tuple(design.names[j] for j in names),
+            tuple(moved),
         )
     ]  # fmt: skip
+
+
+def moved_means(fit, batch):
+    """Return by how much means of features have moved since training, or why that is not known.
+
+    Parameters
+    ----------
+    fit : Fit
+    batch : Batch
+        New rows, by the design that the fit reads.
+
+    Returns
+    -------
+    dict of str to float, or str
+        In standard deviations of training, the largest first; see `features.moved`.
+    """
+    if batch.n < features.LEAST_NEW:
+        return f"fewer than {features.LEAST_NEW} rows"
+    if fit.arguments.get("standardize") is False:
+        return "the fit was made with standardize=False, and knows no standard deviations"
+    shift, moved = features.moved(standardized(batch), fit.n)
+    order = np.argsort(-np.abs(shift), kind="stable")
+    return {fit._reader.names[j]: float(shift[j]) for j in order if moved[j]}
+
+
+def shifts_in_words(moved):
+    """The means that have moved farthest."""
+    return few([f"{name} by {significant(shift, 2)}" for name, shift in moved.items()])
+
+
+def standardized(batch):
+    """Standardized features of a batch, (n, p); what is missing is the training mean."""
+    return np.nan_to_num(tiles.unpack(batch.X, batch.n).astype(np.float64))
 
 
 def _thinned(n):

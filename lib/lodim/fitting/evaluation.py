@@ -3,7 +3,8 @@
 The deviance of the null model needs its intercept, which all rows decide. It is found from sums in
 one pass: by counts of the classes, or, of numbers, from the null model of each chunk, as variances
 of parts are put together (Chan, Golub and LeVeque 1979). Classes with an offset have no such sums:
-response, weight and offset of their rows are kept.
+response, weight and offset of their rows are kept. The AUC compares all rows with each other: the
+class, weight and scores of each row are kept for it.
 """
 
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim import family as families
+from lodim.classification import auc, macro_auc
+from lodim.errors import DataWarning, warn
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ class Evaluation:
     offset_given : whether there is an offset
     nulls : a NullPart of each chunk of numbers; (y, weights, offset) of proportions, and of classes
         with an offset
+    ranked : (y, weights, scores) of each chunk of classes, for the AUC
     """
 
     family: object
@@ -52,6 +56,7 @@ class Evaluation:
     reach: tuple[float, float]
     offset_given: bool
     nulls: tuple
+    ranked: tuple
 
     @classmethod
     def of_rows(cls, family, y, weights, offset, score, losses):
@@ -86,6 +91,7 @@ class Evaluation:
             reach=(y[at].min(initial=np.inf), y[at].max(initial=-np.inf)),
             offset_given=offset is not None,
             nulls=nulls,
+            ranked=((y, weights, score),) if has_classes else (),
         )
 
     def __add__(self, other):
@@ -99,6 +105,7 @@ class Evaluation:
             reach=(min(self.reach[0], other.reach[0]), max(self.reach[1], other.reach[1])),
             offset_given=self.offset_given,
             nulls=self.nulls + other.nulls,
+            ranked=self.ranked + other.ranked,
         )
 
     def mean(self, name):
@@ -118,6 +125,11 @@ class Evaluation:
         size, right = self.classes.T
         return float((right[size > 0] / size[size > 0]).mean())
 
+    @property
+    def auc(self):
+        """The AUC of the classes; see `auc_of_classes`."""
+        return auc_of_classes(self.family, *map(np.concatenate, zip(*self.ranked, strict=True)))
+
     def _null_deviance(self):
         """Mean deviance of the model with intercepts alone."""
         rows_kept = _needs_rows(self.family, self.offset_given)
@@ -132,6 +144,20 @@ class Evaluation:
         weight = weights / self.weight
         null = self.family.null_score(y, weight, offset)
         return float(weight @ self.family.deviance(y, null))
+
+
+def auc_of_classes(family, y, weight, score):
+    """Return the AUC of two classes, or the macro AUC of several; NaN with a warning for one.
+
+    y : (n,) codes; weight : (n,); score : (n, n_scores)
+    """
+    if score.shape[1] == 1:
+        area = auc(y == 1, score[:, 0], weight)
+    else:
+        area = macro_auc(y, family.mean(score), weight)
+    if np.isnan(area):
+        warn("auc is NaN: it needs rows of two classes, and these are of one class", DataWarning)
+    return area
 
 
 def share_explained(deviance, null_deviance, square, varies):

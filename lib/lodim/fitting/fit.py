@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 
 from lodim import family as families
-from lodim.checks import flag, one_of
-from lodim.design.batch import subset
+from lodim.checks import flag, one_of, share
+from lodim.design.batch import counted, subset
 from lodim.design.frames import as_given
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting import storage
 from lodim.fitting.checked import Checked
-from lodim.fitting.evaluation import share_explained
+from lodim.fitting.evaluation import auc_of_classes, share_explained
 from lodim.fitting.registry import model_function, model_module
 from lodim.fitting.streamed import evaluation, streaming
 from lodim.fitting.written_out import WrittenOut
@@ -166,6 +166,7 @@ class Fit(Checked, WrittenOut):
         *,
         offset: Any = None,
         new_levels: str = "error",
+        threshold: float | None = None,
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -182,6 +183,10 @@ class Fit(Checked, WrittenOut):
         new_levels : {"error", "missing"}
             What a level that training had not is: refused, or a missing value. A category that was
             declared (pandas' Categorical) and had no training row is a missing value in any case.
+        threshold : float, optional
+            Of type="class" for two classes: the second class is predicted if its probability is at
+            least this. If a missed case costs c times a false alarm, 1 / (1 + c) has the least
+            expected cost, provided that the probabilities are right: `plot("calibration")`.
 
         Returns
         -------
@@ -194,15 +199,39 @@ class Fit(Checked, WrittenOut):
             raise ArgumentError(f"type={type!r} needs a response with classes; this one is numeric")
         if offset is None and type in self._without_offset and self.design.offset_given:
             offset = 0.0
+        self._check_threshold(threshold, type)
         batch = self._reader.apply(data, offset=offset, new_levels=new_levels)
-        return self._in_all_rows(batch, *self._predict(batch, type))
+        if threshold is None:
+            return self._in_all_rows(batch, *self._predict(batch, type))
+        classes = self._classes(self._score(batch), threshold)
+        return self._in_all_rows(batch, classes, self.design.response.name)
+
+    def _check_threshold(self, threshold, type):
+        """Raise unless the threshold of predict() is None, or means something."""
+        if threshold is None:
+            return
+        if len(self.levels or ()) != 2:
+            has = "is numeric" if self.levels is None else f"has {len(self.levels)} classes"
+            raise ArgumentError(f"threshold is for two classes; this response {has}")
+        if type != "class":
+            raise ArgumentError(f"threshold is for type='class', not {type!r:.80}")
+        share("threshold", threshold)
+
+    def _classes(self, score, threshold=None):
+        """Predicted classes (n,) by scores (n, K), None where these are missing."""
+        if threshold is not None:
+            code = self.family.mean(score) >= threshold
+        else:
+            code = score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0
+        classes = np.array(self.levels, dtype=object)[code.astype(int)]
+        classes[np.isnan(score).any(axis=1)] = None
+        return classes
 
     def _predict(self, batch, type):
         """Values of the complete rows and their names: an array (n,) or (n, q), str or list."""
         score, name = self._score(batch), self.design.response.name
         if type == "class":
-            code = score.argmax(axis=1) if score.shape[1] > 1 else (score[:, 0] > 0).astype(int)
-            return np.array(self.levels, dtype=object)[code], name
+            return self._classes(score), name
         if type == "prob" and score.shape[1] == 1:
             p = self.family.mean(score)
             return np.column_stack([1.0 - p, p]), list(self.levels)
@@ -210,6 +239,12 @@ class Fit(Checked, WrittenOut):
             return (score[:, 0], name) if score.shape[1] == 1 else (score, list(self.levels))
         mean = self.family.mean(score)
         return mean, (name if mean.ndim == 1 else list(self.levels))
+
+    def _probabilities(self, data, offset):
+        """Probabilities (n, K) of the rows of known class and weight above 0; codes; weights."""
+        batch = counted(self._reader.apply(data, offset=offset, response=True))
+        batch, _ = self._answered(batch)
+        return self._predict(batch, "prob")[0], batch.y.astype(int), batch.row_weights
 
     def _in_all_rows(self, batch, values, names):
         """Values of the complete rows, laid out over all rows of the data."""
@@ -299,7 +334,7 @@ class Fit(Checked, WrittenOut):
 
     @as_given
     def evaluate(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
-        """Loss on data with known responses: mean deviance, dev_ratio, accuracy and log-loss.
+        """Loss on data with known responses: mean deviance, dev_ratio; for classes accuracy, AUC.
 
         Parameters
         ----------
@@ -313,7 +348,11 @@ class Fit(Checked, WrittenOut):
             One row. n, rows of weight above zero; deviance, the mean over rows; dev_ratio (R2 of a
             numeric response), beside the model that predicts the mean, or the class shares, of
             `data`: NaN where its response does not vary. For classes also accuracy (where k classes
-            are the most probable, 1/k of a row is right) and log_loss.
+            are the most probable, 1/k of a row is right), log_loss and auc: the weighted share of
+            the pairs of rows of different classes whose probabilities are in order (ties count
+            half). For several classes it is the mean of the AUC of each class of `data` against all
+            others. NaN, with a DataWarning, if all rows are of one class. From files, the scores of
+            all rows are kept in memory for it.
 
         Raises
         ------
@@ -352,7 +391,9 @@ class Fit(Checked, WrittenOut):
 
     def _measures(self, batch, score):
         """What else evaluate() shows of some rows, which is no mean over rows: a dict."""
-        return {}
+        if self.levels is None:
+            return {}
+        return {"auc": auc_of_classes(self.family, batch.y, batch.weight, score)}
 
     def _losses(self, batch, score):
         """What evaluate() shows the weighted means of: (n,) of each row, by name."""
@@ -366,7 +407,7 @@ class Fit(Checked, WrittenOut):
         """What evaluate() shows of an Evaluation."""
         means = {name: found.mean(name) for name in found.totals}
         row = {"n": found.n, "deviance": means.pop("deviance"), "dev_ratio": found.dev_ratio}
-        return pd.DataFrame([row | means])
+        return pd.DataFrame([row | means | ({} if self.levels is None else {"auc": found.auc})])
 
     @property
     def converged(self) -> bool:

@@ -23,7 +23,7 @@ from lodim.fitting.evaluation import Evaluation
 from lodim.sources.read import read_source
 
 DASK = "dask"
-SHARED = {"type", "offset", "new_levels"}  # arguments of predict() that ask for no other columns
+SHARED = {"type", "offset", "new_levels", "threshold"}  # of predict(), which ask for no columns
 OUTPUT = """output : path, optional
     File to write instead, a row for each row of `data`: Parquet, CSV or Arrow by its ending
     (.parquet, .csv, .arrow, .feather). It is there once it is whole; the path is returned. Files,
@@ -37,6 +37,7 @@ def streaming(method):
 
     @functools.wraps(method)
     def streamed(self, data, *arguments, output=None, **keywords):
+        data = frames.rows_of(data)
         call = MethodCall(self, method, arguments, keywords)
         if output is None and type(data).__module__.startswith("dask.dataframe"):
             return _lazily(call, data)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from lodim.classification import reliability
 from lodim.page.inputs import grid, rows_at
 from lodim.page.picture import Picture
 from lodim.report import phrases
@@ -111,7 +112,7 @@ def figures(fit, data):
     if fit.family.name == "gaussian":
         names = {"dev_ratio": "R²", "rmse": "RMSE"}
         found["rmse"] = np.sqrt(found["deviance"])
-    names |= {"accuracy": "accuracy", "log_loss": "log-loss"}
+    names |= {"accuracy": "accuracy", "log_loss": "log-loss", "auc": "AUC"}
     texts = [
         f"{label} {significant(found[name], 3)}"
         for name, label in names.items()
@@ -135,14 +136,13 @@ def _residuals(known, columns):
 
 
 def _calibration(fit, known, response):
-    """Shares of the second class beside their predictions, in bins of equally many rows."""
-    fitted, hit = known[".fitted"].to_numpy(), (known[".fitted"] + known[".resid"]).to_numpy()
-    parts = np.array_split(np.argsort(fitted, kind="stable"), min(BINS, len(known)))
-    rows = [(fitted[part].mean(), hit[part].mean(), len(part)) for part in parts]
-    columns = ["predicted", "observed", "rows"]
-    note = f"Share of {response} = {fit.levels[1]} in {len(parts)} groups of rows."
-    return Picture("Calibration", "points", pd.DataFrame(rows, columns=columns), "predicted",
-                   "observed", note=note, hover=("rows",), reference="x")  # fmt: skip
+    """Shares of the second class beside their predictions, in groups cut at quantiles."""
+    fitted = known[".fitted"].to_numpy()
+    hit = fitted + known[".resid"].to_numpy()
+    groups = pd.DataFrame(reliability(fitted, hit, np.ones(len(hit)), BINS))
+    note = f"Share of {response} = {fit.levels[1]} in {len(groups)} groups of rows."
+    return Picture("Calibration", "points", groups, "predicted", "observed", note=note,
+                   hover=("rows",), reference="x")  # fmt: skip
 
 
 def _confusion(fit, known, response):

@@ -3,7 +3,6 @@
 from inspect import signature
 
 import numpy as np
-import pandas as pd
 
 from lodim.checks import one_of, whole
 from lodim.errors import ArgumentError
@@ -31,8 +30,13 @@ def ensure_axes(ax, size=(7.0, 4.5)):
 
 
 def draw(kinds, kind, fit, ax, arguments):
-    """Draw a kind of plot of a fit, the first of `kinds` by default, and return the Axes."""
-    kind = next(iter(kinds)) if kind is None else kind
+    """Draw a kind of plot of a fit and return the Axes.
+
+    By default it is the first of `kinds` that takes the arguments.
+    """
+    if kind is None:
+        takers = (name for name in kinds if _takes(kinds[name], fit, ax, arguments))
+        kind = next(takers, next(iter(kinds)))
     one_of("kind", kind, kinds)
     for name in COUNTS & arguments.keys():
         arguments = arguments | {name: whole(name, arguments[name], least=int(name != "named"))}
@@ -49,12 +53,13 @@ def draw(kinds, kind, fit, ax, arguments):
     return literal(kinds[kind])(fit, ax, **arguments)
 
 
-def one_row(data, row):
-    """The row of a frame at a position, as a frame."""
-    is_position = isinstance(row, int | np.integer) and not isinstance(row, bool)
-    if not (isinstance(data, pd.DataFrame) and is_position) or not -len(data) <= row < len(data):
-        raise ArgumentError(f"data must be a pandas DataFrame with a row {row!r:.80}")
-    return data.iloc[[row]]
+def _takes(plot, fit, ax, arguments):
+    """Whether a kind of plot can be called with these arguments."""
+    try:
+        signature(plot).bind(fit, ax, **arguments)
+    except TypeError:
+        return False
+    return True
 
 
 def tidy(ax):

@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 
+from lodim.classification import wilson
 from lodim.design.columns import as_float, as_levels, read_column, read_frame
 from lodim.errors import ArgumentError
 
 ERRORS = ("std_error", "conf_low", "conf_high")
-Z = 1.959963984540054  # of a 95 % interval
 FEW_VALUES = 10  # of a number, each of which is a group
 
 
@@ -41,8 +41,6 @@ def measured(covered, weight, means):
     if not total > 0:
         return {"n": n, "coverage": np.nan} | dict.fromkeys((*ERRORS, *means), np.nan)
     p, rows = weight @ covered / total, total**2 / (weight @ weight)  # rows of equal weight
-    centre, z2 = (p + Z**2 / (2.0 * rows)) / (1.0 + Z**2 / rows), Z**2 / rows
-    reach = np.sqrt(p * (1.0 - p) * z2 + 0.25 * z2**2) / (1.0 + z2)
-    errors = np.sqrt(p * (1.0 - p) / rows), centre - reach, centre + reach
+    errors = np.sqrt(p * (1.0 - p) / rows), *wilson(p, rows)
     averages = {name: np.average(values, weights=weight) for name, values in means.items()}
     return {"n": n, "coverage": p} | dict(zip(ERRORS, errors, strict=True)) | averages

@@ -11,6 +11,7 @@ import pandas as pd
 from lodim.checks import share
 from lodim.design.batch import subset
 from lodim.design.frames import as_given
+from lodim.diagnostics.of_features import moved_means, shifts_in_words
 from lodim.errors import DataError, DataWarning, warn
 from lodim.fitting import storage
 from lodim.report.tables import Report, Table, listing, significant
@@ -115,7 +116,11 @@ class Conformal:
         Warns
         -----
         DataWarning
-            There are too few rows held out for the level, so that nothing is ruled out.
+            There are too few rows held out for the level, so that nothing is ruled out. Or at least
+            20 rows are given that are not exchangeable with those of the call: the mean of a
+            feature differs by a quarter of a standard deviation or more, and by more than chance
+            (false alarms have a probability of at most about 0.001; `Fit.check` finds the same).
+            Not tested if the call had groups.
 
         See Also
         --------
@@ -134,6 +139,7 @@ class Conformal:
         """
         level = self._checked(level)
         answers, batch = self._answers(data, offset, new_levels)
+        self._warn_of_drift(batch)
         if self.says.of_classes:
             inside = self.held_out.sets(np.moveaxis(answers, 1, 2), level)
             values = np.column_stack([inside.astype(object), self._words(inside)])
@@ -402,6 +408,19 @@ class Conformal:
             warn(
                 f"{share_known:.0%} of the rows are rows that this was made from: they are covered "
                 "too often; measure coverage on new rows",
+                DataWarning,
+            )
+
+    def _warn_of_drift(self, batch):
+        """Warn if the rows of a batch are not exchangeable with those of the call."""
+        if self.guarantee.unit != "row":  # rows of a group are alike: few groups look like drift
+            return
+        moved = moved_means(self.fit, batch)
+        if isinstance(moved, dict) and moved:
+            warn(
+                "the new rows differ from those that this was made from, so that coverage is not "
+                f"guaranteed: means moved, in standard deviations: {shifts_in_words(moved)}; "
+                "measure coverage() on such rows, or make it from rows like these",
                 DataWarning,
             )
 

@@ -38,7 +38,7 @@ CONTRACT = Contract(
     control={"max_iter": 30},
     lacks=("seed", "threads", "dtype", "standardize", "fraction"),
     drawn={},
-    plots=("coefficients",),
+    plots=("coefficients", "calibration"),
     refused=REFUSED,
     other_words={"unknown family": "gaussian, binomial, multinomial, poisson, gamma"},
 )

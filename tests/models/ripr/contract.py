@@ -37,7 +37,7 @@ CONTRACT = Contract(
     offset=False,
     lacks=("offset", "dtype"),
     drawn={"threads": 1, "lambda_": 0.01},
-    plots=("data", "shares", "objective"),
+    plots=("view", "shares", "objective"),
     refused=REFUSED,
     other_words={
         "no rows left": "'age' is missing in every row",

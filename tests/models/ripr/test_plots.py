@@ -154,7 +154,7 @@ def test_path_and_cv(axes):
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        ({"kind": "pie"}, "kind must be one of data, shares, objective"),
+        ({"kind": "pie"}, "kind must be one of view, shares, objective"),
         ({"top": 7}, "top must be a whole number from 1 to 6"),
         ({"row": TWO}, "one row"),
         ({"colour": 1}, "colour"),

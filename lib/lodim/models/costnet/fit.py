@@ -108,6 +108,7 @@ class CostnetFit(Fit):
         budget: float | None = None,
         lambda_: float | None = None,
         new_levels: str = "error",
+        threshold: float | None = None,
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -127,6 +128,10 @@ class CostnetFit(Fit):
             Use the penalized model of this lambda (the nearest fitted in log), not refitted.
         new_levels : {"error", "missing"}
             What a level that training had not is, as `Fit.predict` says.
+        threshold : float, optional
+            Of type="class" for two classes: the second class is predicted if its probability is at
+            least this. If a missed case costs c times a false alarm, 1 / (1 + c) has the least
+            expected cost, provided that the probabilities are right: `plot("calibration")`.
 
         Returns
         -------
@@ -154,7 +159,8 @@ class CostnetFit(Fit):
         [2.0, 2.0]
         """
         fit = self._at(budget, lambda_)
-        return super(CostnetFit, fit).predict(data, type, offset=offset, new_levels=new_levels)
+        how = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
+        return super(CostnetFit, fit).predict(data, type, **how)
 
     def _predict(self, batch, type):
         if type == "cost":
@@ -184,7 +190,7 @@ class CostnetFit(Fit):
         Returns
         -------
         DataFrame
-            One row: n, deviance, dev_ratio, and for classes accuracy and log_loss.
+            One row: n, deviance, dev_ratio, and for classes accuracy, log_loss and auc.
 
         Raises
         ------
@@ -378,10 +384,13 @@ class CostnetFit(Fit):
             the cross-validation; log=True where prices are of different size. "path":
             coefficients of the group penalty against log lambda, the `top` (10) largest named.
             "graph": what is bought, at most `most` (30) things, and the price from which on.
+            "calibration": observed share of a class against its predicted probability, in `bins`
+            (10) groups of rows of `data`; of the class `level` (default: the second of two, all of
+            several).
         ax : matplotlib Axes, optional
             A new figure's by default.
         **arguments
-            log, top or most.
+            log, top, most, or data, level, bins and offset.
 
         Returns
         -------

@@ -9,12 +9,14 @@ from lodim.models.costnet import diagram, price_list
 from lodim.models.costnet.settings import RULES
 from lodim.plot import axes, lines
 from lodim.plot.axes import colour, mark
+from lodim.plot.calibration import calibration
 from lodim.report.tables import significant
 
 
 def draw(fit, kind, ax, **arguments):
     """Draw a kind of plot on ax and return the Axes."""
-    return axes.draw({"cost": cost, "path": path, "graph": diagram.graph}, kind, fit, ax, arguments)
+    kinds = {"cost": cost, "path": path, "graph": diagram.graph, "calibration": calibration}
+    return axes.draw(kinds, kind, fit, ax, arguments)
 
 
 def cost(fit, ax, *, log=False):

@@ -110,6 +110,7 @@ class GbmapFit(Fit):
         *,
         offset: Any = None,
         new_levels: str = "error",
+        threshold: float | None = None,
         clip: bool = False,
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
@@ -124,6 +125,10 @@ class GbmapFit(Fit):
             gradient of the score at x, per unit of each feature.
         new_levels : {"error", "missing"}
             What a level that training had not is, as `Fit.predict` says.
+        threshold : float, optional
+            Of type="class" for two classes: the second class is predicted if its probability is at
+            least this. If a missed case costs c times a false alarm, 1 / (1 + c) has the least
+            expected cost, provided that the probabilities are right: `plot("calibration")`.
         clip : bool
             Whether predictions of a numeric response (less its offset) are kept within the range of
             the training response.
@@ -160,8 +165,9 @@ class GbmapFit(Fit):
         0 -0.0037      0.3145
         1 -0.0009      0.0146
         """
+        how = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
         if not flag("clip", clip):
-            return super().predict(data, type, offset=offset, new_levels=new_levels)
+            return super().predict(data, type, **how)
         if self.levels is not None or type not in ("response", "link"):
             raise ArgumentError("clip=True is for predictions of a numeric response")
         if self.response_range is None:
@@ -171,7 +177,7 @@ class GbmapFit(Fit):
             )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExtrapolationWarning)
-            values = super().predict(data, type, offset=offset, new_levels=new_levels)
+            values = super().predict(data, type, **how)
         known = 0.0
         if self.design.offset_given:
             batch = self._reader.apply(data, offset=offset, new_levels=new_levels)
@@ -342,10 +348,11 @@ class GbmapFit(Fit):
         Parameters
         ----------
         kind : str, optional
-            "loss" (default), training loss by boost; "effects" (top=15), effect of each feature;
-            "local" (data, row), explanation of one row; "embedding" (data=None), its first two
-            principal components; "drift" (data, threshold=None, limit=None), indicator against
-            loss.
+            By default the first that takes the arguments. "loss", training loss by boost; "effects"
+            (top=15), effect of each feature; "embedding" (data=None), its first two principal
+            components; "local" (data, row), explanation of one row; "drift" (data, threshold=None,
+            limit=None), indicator against loss; "calibration" (data, level=None, bins=10,
+            offset=None), observed share of a class against its predicted probability.
         ax : Axes, optional
             Its own by default.
         **arguments

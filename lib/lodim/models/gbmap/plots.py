@@ -3,12 +3,15 @@
 import numpy as np
 
 from lodim.checks import positive
+from lodim.classification import auc
+from lodim.design.frames import one_row
 from lodim.errors import ArgumentError
 from lodim.models.gbmap.embedding import NEIGHBOURS
 from lodim.models.gbmap.report import loss_name
-from lodim.plot.axes import BLUE, GREY, LONGEST, RED, SCALE, ensure_axes, of_all, one_row, tidy
+from lodim.plot.axes import BLUE, GREY, LONGEST, RED, SCALE, ensure_axes, of_all, tidy
 from lodim.plot.axes import draw as draw_kind
 from lodim.plot.bars import bars
+from lodim.plot.calibration import calibration
 from lodim.plot.lettering import legend
 from lodim.report.phrases import term_labels
 from lodim.report.tables import significant
@@ -17,7 +20,7 @@ from lodim.text import shorten
 
 def draw(fit, kind, ax, **arguments):
     """Draw a kind of plot on ax and return the Axes."""
-    kinds = {plot.__name__: plot for plot in (loss, effects, local, embedding, drift)}
+    kinds = {plot.__name__: plot for plot in (loss, effects, embedding, local, drift, calibration)}
     return draw_kind(kinds, kind, fit, ax, arguments)
 
 
@@ -180,7 +183,8 @@ def _roc_inset(ax, indicator, bad):
     inset.set_xticks([0, 1])
     inset.set_yticks([0, 1])
     inset.tick_params(labelsize=7)
-    inset.set_title(f"ROC, AUC {significant(auc(indicator, bad), 2)}", fontsize=8)
+    area = auc(bad, indicator, np.ones(len(bad)))
+    inset.set_title(f"ROC, AUC {significant(area, 2)}", fontsize=8)
 
 
 def roc(score, positive):
@@ -190,9 +194,3 @@ def roc(score, positive):
     last = np.r_[np.flatnonzero(np.diff(score)), len(score) - 1]
     true, false = np.cumsum(hit)[last], np.cumsum(~hit)[last]
     return np.r_[0.0, false / false[-1]], np.r_[0.0, true / true[-1]]
-
-
-def auc(score, positive):
-    """Area under the ROC curve."""
-    false_rate, true_rate = roc(np.asarray(score), np.asarray(positive, bool))
-    return float(np.trapezoid(true_rate, false_rate))

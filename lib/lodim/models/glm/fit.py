@@ -125,6 +125,7 @@ class GlmFit(Described, Fit):
         offset: Any = None,
         level: float | None = None,
         new_levels: str = "error",
+        threshold: float | None = None,
         rank_deficient: str = "missing",
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
@@ -146,6 +147,10 @@ class GlmFit(Described, Fit):
             Of type="interval": confidence; 0.95 by default.
         new_levels : {"error", "missing"}
             What a level that training had not is, as `Fit.predict` says.
+        threshold : float, optional
+            Of type="class" for two classes: the second class is predicted if its probability is at
+            least this. If a missed case costs c times a false alarm, 1 / (1 + c) has the least
+            expected cost, provided that the probabilities are right: `plot("calibration")`.
         rank_deficient : {"missing", "zero"}
             What the answer is to rows that ask for a coefficient that could not be estimated: where
             an aliased column is not what it was in training. "missing": there is none. "zero":
@@ -198,7 +203,9 @@ class GlmFit(Described, Fit):
                 raise ArgumentError(f"level is for type='interval', not {type!r}")
             fit = copy(self)
             fit._answers_all = rank_deficient == "zero"
-            return super(GlmFit, fit).predict(data, type, offset=offset, new_levels=new_levels)
+            how = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
+            return super(GlmFit, fit).predict(data, type, **how)
+        self._check_threshold(threshold, type)
         level = share("level", LEVEL if level is None else level)
         batch = self.design.apply(data, offset=offset, new_levels=new_levels)
         X = design_matrix(batch)
@@ -385,7 +392,9 @@ class GlmFit(Described, Fit):
             confidence intervals. "residuals": deviance residuals against fitted values. "qq": their
             quantiles against those of the normal distribution. "leverage": Pearson residuals
             against leverages, with lines of Cook's distance 0.5 and 1 where rows are near. Each
-            shows the labels of the `named` (3) rows that stand out.
+            shows the labels of the `named` (3) rows that stand out. "calibration" (data,
+            level=None, bins=10, offset=None): observed share of a class against its predicted
+            probability, in groups of rows of `data`.
         ax : Axes, optional
 
         Returns

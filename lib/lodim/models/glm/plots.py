@@ -5,6 +5,7 @@ from scipy import stats
 
 from lodim.errors import ArgumentError
 from lodim.plot import axes
+from lodim.plot.calibration import calibration
 from lodim.plot.forest import forest
 from lodim.report.phrases import term_labels
 from lodim.text import shorten
@@ -15,6 +16,7 @@ CONTOURS = (0.5, 1.0)  # Cook's distances whose lines are drawn, as in R
 def draw(fit, kind, ax, **arguments):
     """Draw a kind of plot on ax and return the Axes."""
     kinds = {"coefficients": coefficients, "residuals": residuals, "qq": qq, "leverage": leverage}
+    kinds["calibration"] = calibration
     return axes.draw(kinds, kind, fit, ax, arguments)
 
 

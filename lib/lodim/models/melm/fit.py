@@ -95,6 +95,7 @@ class MelmFit(Fit):
         *,
         offset: None = None,
         new_levels: str = "error",
+        threshold: float | None = None,
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -112,6 +113,10 @@ class MelmFit(Fit):
             Refused: see `melm`.
         new_levels : {"error", "missing"}
             What a level that training had not is, as `Fit.predict` says.
+        threshold : float, optional
+            Of type="class" for two classes: the second class is predicted if its probability is at
+            least this. If a missed case costs c times a false alarm, 1 / (1 + c) has the least
+            expected cost, provided that the probabilities are right: `plot("calibration")`.
 
         Returns
         -------
@@ -140,7 +145,8 @@ class MelmFit(Fit):
         1  2.1  0.4
         """
         type = self.types[0] if type is None else type
-        return super().predict(data, type, offset=offset, new_levels=new_levels)
+        how = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
+        return super().predict(data, type, **how)
 
     def _predict(self, batch, type):
         if type == "projection":
@@ -291,9 +297,9 @@ class MelmFit(Fit):
         Returns
         -------
         DataFrame
-            One row: n, deviance, dev_ratio, accuracy, log_loss and balanced_accuracy, the mean over
-            classes of the share of their rows that is classified rightly; classes without rows do
-            not count.
+            One row: n, deviance, dev_ratio, accuracy, log_loss, auc and balanced_accuracy, the mean
+            over classes of the share of their rows that is classified correctly; classes without
+            rows do not count.
 
         Raises
         ------
@@ -312,15 +318,16 @@ class MelmFit(Fit):
         >>> wine = ld.data("wine")
         >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", wine, gamma=1.0, k=2)
         >>> fit.evaluate(wine).round(2)
-             n  deviance  dev_ratio  accuracy  log_loss  balanced_accuracy
-        0  178       0.2       0.91      0.97       0.1               0.97
+             n  deviance  dev_ratio  accuracy  log_loss  auc  balanced_accuracy
+        0  178       0.2       0.91      0.97       0.1  1.0               0.97
         """
         if self.levels is None:
             raise ArgumentError("there is nothing to evaluate: the formula has no response")
         return super().evaluate(data, offset=offset)
 
     def _measures(self, batch, score):
-        return {"balanced_accuracy": balanced_accuracy(batch.y, batch.weight, score)}
+        balanced = balanced_accuracy(batch.y, batch.weight, score)
+        return super()._measures(batch, score) | {"balanced_accuracy": balanced}
 
     def _evaluation_frame(self, found):
         return super()._evaluation_frame(found).assign(balanced_accuracy=found.balanced_accuracy)
@@ -359,10 +366,11 @@ class MelmFit(Fit):
 
         Parameters
         ----------
-        kind : {"view", "loadings", "starts"}, optional
+        kind : {"view", "loadings", "starts", "calibration"}, optional
             "view" (the default): rows with densities, decision boundary, and loadings as arrows (of
             three dimensions rows and arrows alone). "loadings": of the features by dimension.
-            "starts": the divergence that each start of the search reached.
+            "starts": the divergence that each start of the search reached. "calibration": observed
+            share of a class against its predicted probability, in groups of rows.
         ax : Axes, optional
             Its own by default. A view of three dimensions needs one with projection="3d", if any.
         **arguments
@@ -370,7 +378,8 @@ class MelmFit(Fit):
             them, numbered from 1 (default: the first two, or all three); arrows, "loadings" (the
             default), "correlations" or None; top, how many arrows, the longest (8); contours,
             whether densities and boundary are drawn (True). Of "loadings": top (15); of, "loadings"
-            (the default) or "correlations".
+            (the default) or "correlations". Of "calibration": data (needed); level, a class (by
+            default the second of two, all of several); bins (10).
 
         Returns
         -------

@@ -9,6 +9,7 @@ from lodim.errors import ArgumentError, DataError
 from lodim.models.melm.classify.rule import fit_rule
 from lodim.models.melm.report import NEAR
 from lodim.plot import axes, bars, biplot, legend
+from lodim.plot.calibration import calibration
 
 GRID = 140  # places along each side of the plane
 LINE = 600  # places along a line, beside those of the rows
@@ -18,7 +19,7 @@ LOADINGS, CORRELATIONS = "loadings", "correlations"
 
 def draw(fit, kind, ax, **arguments):
     """Draw a kind of plot on ax and return the Axes."""
-    kinds = {"view": view, "loadings": loadings, "starts": starts}
+    kinds = {"view": view, "loadings": loadings, "starts": starts, "calibration": calibration}
     return axes.draw(kinds, kind, fit, ax, arguments)
 
 

@@ -103,6 +103,7 @@ class ProsetFit(Fit):
         level: float | None = None,
         quantiles: Any = None,
         new_levels: str = "error",
+        threshold: float | None = None,
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -123,6 +124,10 @@ class ProsetFit(Fit):
             Of type="quantile"; 0.05, 0.5 and 0.95 by default.
         new_levels : {"error", "missing"}
             What a level that training had not is, as `Fit.predict` says.
+        threshold : float, optional
+            Of type="class" for two classes: the second class is predicted if its probability is at
+            least this. If a missed case costs c times a false alarm, 1 / (1 + c) has the least
+            expected cost, provided that the probabilities are right: `plot("calibration")`.
 
         Returns
         -------
@@ -162,7 +167,9 @@ class ProsetFit(Fit):
             at = shares("quantiles", QUANTILES if quantiles is None else quantiles)
             names = [f"q{q:g}" for q in at]
         else:
-            return super().predict(data, type, offset=offset, new_levels=new_levels)
+            how = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
+            return super().predict(data, type, **how)
+        self._check_threshold(threshold, type)
         batch = self.design.apply(data, offset=offset, new_levels=new_levels)
         return self._in_all_rows(batch, self._quantiles_of_rows(batch, at), names)
 
@@ -310,8 +317,8 @@ class ProsetFit(Fit):
         >>> iris = ld.data("iris")
         >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
         >>> fit.evaluate(iris).round(3)
-             n  deviance  dev_ratio  accuracy  log_loss
-        0  150     0.229      0.896     0.953     0.114
+             n  deviance  dev_ratio  accuracy  log_loss    auc
+        0  150     0.229      0.896     0.953     0.114  0.998
         """
         return super().evaluate(data, offset=offset)
 
@@ -476,13 +483,15 @@ class ProsetFit(Fit):
         Parameters
         ----------
         kind : str
-            "weights" (top=20): feature weights by batch, the default. "map" (data=None, row=None,
+            By default the first that takes the arguments, "map" for plot(data=new).
+            "weights" (top=20): feature weights by batch. "map" (data=None, row=None,
             batch=1, named=0): prototypes of a batch by weighted PCA, Eqs. 4.1-4.4, with the rows of
             `data`, and with `row`, a frame of one row, prototypes sized by their impact on it.
             "scatter" (features=None, data=None, row=None, named=0): two active features. "surface"
             (features=None, reference=None, level=None): estimates over two features with the others
             at the reference. "shapley" (data, row=0, reference=None, level=None, top=15): Shapley
-            values of one row of `data`, by position.
+            values of one row of `data`, by position. "calibration" (data, level=None, bins=10,
+            offset=None): observed share of a class against its predicted probability.
         ax : Axes, optional
             New ones by default.
         **arguments

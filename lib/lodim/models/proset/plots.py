@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.checks import among
+from lodim.design.frames import one_row
 from lodim.errors import ArgumentError
 from lodim.models.proset.explain.query import (
     active_names,
@@ -19,6 +20,7 @@ from lodim.models.proset.explain.reference import reference_values
 from lodim.models.proset.explain.shapley import REFERENCE
 from lodim.models.proset.prototypes import estimates_at
 from lodim.plot import axes, bars, points
+from lodim.plot.calibration import calibration
 
 STRANGE = 1  # percent of the training rows that are less familiar: beyond, a surface is veiled
 GRID = 121  # points of a surface along each axis
@@ -28,6 +30,7 @@ ROOM = 0.08  # of the prototypes' range, beyond its ends
 def draw(fit, kind, ax, **arguments):
     """Draw a kind of plot on ax and return the Axes."""
     kinds = dict(weights=weights, map=map_, scatter=scatter, surface=surface, shapley=shapley)
+    kinds["calibration"] = calibration
     return axes.draw(kinds, kind, fit, ax, arguments)
 
 
@@ -83,7 +86,7 @@ def surface(fit, ax, *, features=None, reference=None, level=None):
 
 def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
     """Shapley values of one row of `data` (by position), the largest first."""
-    one = axes.one_row(data, row)
+    one = one_row(data, row)
     offset = zero_offset(fit) if fit.design.offset is None else None
     frame = fit.shapley(one, reference=reference, offset=offset)
     estimate = fit.design.response.name

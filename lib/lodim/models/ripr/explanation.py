@@ -64,13 +64,13 @@ class Explanation:
         ax : array of Axes, optional
             One for each view.
         **arguments
-            As those of `RiprFit.plot("data")`.
+            As those of `RiprFit.plot("view")`.
 
         Returns
         -------
         array of Axes
         """
-        return self._fit.plot("data", ax, row=self._row, **arguments)
+        return self._fit.plot("view", ax, row=self._row, **arguments)
 
     def __repr__(self) -> str:
         return str(self.report())
@@ -104,7 +104,7 @@ def explain(fit, row, k):
 def one_row(fit, row):
     """The batch of one row of new data."""
     words = "row must be a frame with one row, such as data.iloc[[0]]"
-    if not (isinstance(row, Mapping) or hasattr(row, "columns")):
+    if not (isinstance(row, Mapping | pd.Series) or hasattr(row, "columns")):
         raise ArgumentError(words)
     batch = fit.design.apply(row)
     if len(batch.index) != 1:

@@ -115,6 +115,7 @@ class RiprFit(Fit):
         *,
         offset: Any = None,
         new_levels: str = "error",
+        threshold: float | None = None,
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -134,6 +135,10 @@ class RiprFit(Fit):
             Ripr has none.
         new_levels : {"error", "missing"}
             What a level that training had not is, as `Fit.predict` says.
+        threshold : float, optional
+            Of type="class" for two classes: the second class is predicted if its probability is at
+            least this. If a missed case costs c times a false alarm, 1 / (1 + c) has the least
+            expected cost, provided that the probabilities are right: `plot("calibration")`.
 
         Returns
         -------
@@ -157,7 +162,8 @@ class RiprFit(Fit):
         """
         if type is None:
             type = "cluster" if self.estimates.task == CLUSTERS else "response"
-        return super().predict(data, type, offset=offset, new_levels=new_levels)
+        how = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
+        return super().predict(data, type, **how)
 
     def _predict(self, batch, type):
         answers = self._answers(batch)
@@ -530,22 +536,26 @@ class RiprFit(Fit):
 
         Parameters
         ----------
-        kind : {"data", "shares", "objective"}
-            "data": the views side by side, rows coloured by the response, those that a view serves
-            solid and the others faint; an array of Axes, one a view. A feature with at most 12
-            values is spread a little (by less than a fifth of the least distance between two), for
-            rows not to hide each other. "shares": share of the rows and error of each view, in the
-            order of the print. "objective": what the search minimizes, round by round.
+        kind : {"view", "shares", "objective", "calibration"}, optional
+            By default the first that takes the arguments. "view": the views side by side, rows
+            coloured by the response, those that a view serves solid and the others faint; an array
+            of Axes, one a view. A feature with at most 12 values is spread a little (by less than a
+            fifth of the least distance between two), for rows not to hide each other. "shares":
+            share of the rows and error of each view, in the order of the print. "objective": what
+            the search minimizes, round by round. "calibration": observed share of a class against
+            its predicted probability, in groups of rows of `data`.
         ax : Axes, optional
-            Of "data", one for each view.
+            Of "view", one for each view.
         **arguments
-            Of "data": `row`, one row of new data to show as a star with its neighbours; `top`, how
-            many views (6 at most), and `data`, rows to draw instead of the training rows.
+            Of "view": `row`, one row of new data to show as a star with its neighbours; `top`, how
+            many views (6 at most), and `data`, rows to draw instead of the training rows. Of
+            "calibration": `data` (needed); `level`, a class (by default the second of two, all of
+            several); `bins`, the number of groups (10).
 
         Returns
         -------
         Axes
-            Of "data" an array of them.
+            Of "view" an array of them.
 
         Raises
         ------
@@ -561,7 +571,7 @@ class RiprFit(Fit):
         >>> import lodim as ld
         >>> iris = ld.data("iris")
         >>> fit = ld.ripr("species ~ .", iris, max_dim=2, k=10)
-        >>> axes = fit.plot("data")
+        >>> axes = fit.plot("view")
         """
         from lodim.models.ripr import plots
 

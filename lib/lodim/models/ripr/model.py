@@ -340,7 +340,7 @@ SPEC = ModelSpec(
         Option("--views", "n_views", int, "views, at most"),
         Option("--clusters", "n_clusters", int, "clusters in each view, without a response"),
     ),
-    plots=("data", "shares"),
+    plots=("view", "shares"),
     without=("offset", "groups"),
     selects=lambda settings: True,
 )

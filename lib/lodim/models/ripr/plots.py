@@ -11,6 +11,7 @@ from lodim.models.ripr.explanation import one_row
 from lodim.models.ripr.original_units import level_names, view_values
 from lodim.models.ripr.report import ERROR
 from lodim.plot import axes, bars, lines, panels
+from lodim.plot.calibration import calibration
 from lodim.plot.panels import View
 from lodim.plot.points import Key
 
@@ -20,11 +21,11 @@ MOST_RINGS = 10  # neighbours that are ringed
 
 def draw(fit, kind, ax, **arguments):
     """Draw a kind of plot and return its Axes."""
-    kinds = {"data": data, "shares": shares, "objective": objective}
+    kinds = {"view": view, "shares": shares, "objective": objective, "calibration": calibration}
     return axes.draw(kinds, kind, fit, ax, arguments)
 
 
-def data(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
+def view(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
     """The views side by side, with the training rows or others, and perhaps a query.
 
     `panels` spreads features with few values a little.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from lodim.design.frames import rows_of
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError
 
@@ -97,8 +98,7 @@ def targets(fit):
 
 
 def _as_frame(data):
-    if isinstance(data, pd.Series):
-        return data.to_frame().T.infer_objects()
+    data = rows_of(data)
     if isinstance(data, Mapping) and not isinstance(data, pd.DataFrame):
         return {k: [v] if np.ndim(v) == 0 else v for k, v in data.items()}
     return data
