@@ -187,6 +187,8 @@ def test_formula_categories_and_missing_values(cars):
     assert named.fit_.design.response.name == "y_" and "y" in named.fit_.design.features
 
 
+# scikit-learn 1.6 asks polars 1.40 and newer in a way that polars warns about.
+@pytest.mark.filterwarnings("ignore:Support for the dataframe interchange:DeprecationWarning")
 @pytest.mark.parametrize("package", ["polars", "pyarrow"])
 def test_frames_of_others(package, cars):
     frames = pytest.importorskip(package)
