@@ -602,6 +602,7 @@ def check_frame(model, df, seed, weighted, penalty):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ld.ConvergenceWarning)
+        warnings.simplefilter("ignore", ld.DataWarning)
         if weighted:  # rows of weight zero may lie far from all others
             warnings.simplefilter("ignore", ld.ExtrapolationWarning)
         try:
@@ -660,6 +661,7 @@ def test_any_frame_by_default(model, df, seed):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ld.ConvergenceWarning)
+        warnings.simplefilter("ignore", ld.DataWarning)
         try:
             fit = model("y ~ .", df, **contract_of(model).open)
         except ld.LodimError:
