@@ -39,10 +39,7 @@ def assign(batch, folds, classes, seed):
         Classes of the response.
     seed : int
     """
-    some = counted(batch)
-    fold = np.full(batch.n, -1)
-    fold[batch.positive_weight] = _assign(some, folds, classes, seed)
-    return fold if batch.y is None else np.where(np.isnan(batch.y), -1, fold)
+    return _in_all_rows(batch, _assign(counted(batch), folds, classes, seed))
 
 
 def assign_by_position(batch, folds, seed):
@@ -65,9 +62,14 @@ def assign_by_position(batch, folds, seed):
     _, first, unit = np.unique(units, return_index=True, return_inverse=True)
     in_order = np.argsort(np.argsort(first))  # units by their first row, not by their names
     of_unit = np.random.default_rng(seed).permutation(len(first)) % folds
-    fold = np.full(batch.n, -1)
-    fold[batch.positive_weight] = of_unit[in_order[unit]]
-    return np.where(np.isnan(batch.y), -1, fold)
+    return _in_all_rows(batch, of_unit[in_order[unit]])
+
+
+def _in_all_rows(batch, fold):
+    """Folds of the rows of weight above zero in all rows, -1 where these have no response."""
+    out = np.full(batch.n, -1)
+    out[batch.positive_weight] = fold
+    return out if batch.y is None else np.where(np.isnan(batch.y), -1, out)
 
 
 def assign_in_place(batch, folds, seed):
