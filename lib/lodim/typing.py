@@ -36,12 +36,17 @@ RowValues: TypeAlias = str | Values  # the name of a column, or a value for each
 DType: TypeAlias = Literal["float64", "float32"]
 Engine: TypeAlias = Literal["cpu", "cuda", "auto"]
 Missing: TypeAlias = Literal["indicator", "drop"]
+Offset: TypeAlias = RowValues | float
 NewLevels: TypeAlias = Literal["error", "missing"]
 Scale: TypeAlias = Literal["response", "link"]
+Prediction: TypeAlias = Literal["response", "link", "class", "prob"]  # models have further ones
 Score: TypeAlias = (
     Literal["diverse", "uncertainty", "margin", "committee", "infogain", "entropy", "random"]
     | Callable[[Any, Any], Any]  # of a fit and rows of a frame
 )
+
+F = TypeVar("F", bound=Callable[..., Any])  # what a decorator returns as it was
+R = TypeVar("R")
 
 # A model function, from whose signature type checkers know its other arguments (P) and its fit.
 P = ParamSpec("P")

@@ -1,7 +1,7 @@
 """Active learning: which rows of a pool to label next, and when to stop."""
 
 from collections.abc import Mapping
-from typing import Any, Generic, Literal, Self
+from typing import Any, Generic, Literal, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,8 @@ from lodim.typing import FitT, Model, P, Score
 
 HEADS = ["Labelled", "Asked by", "Accuracy", "Log-loss", "Entropy", "Kappa"]  # of the curve
 STOP_ROWS = 2000  # rows of the pool whose predictions are watched for change, at most
+
+Labels: TypeAlias = pd.Series | pd.DataFrame | Mapping[Any, Any]  # by row label
 
 
 @with_known_arguments
@@ -315,7 +317,9 @@ class Learner(Generic[FitT]):
                 new[".view"] = self.fit.predict(rows, "view").to_numpy()
         return pd.concat([pd.DataFrame(new, index=rows.index), rows], axis=1)
 
-    def teach(self, labels: pd.Series | Mapping[Any, Any], *, new: bool = False) -> Self:
+    def teach(
+        self, labels: pd.Series | pd.DataFrame | Mapping[Any, Any], *, new: bool = False
+    ) -> Self:
         """Add rows of the pool with their labels, and fit anew; returns the learner.
 
         Parameters
@@ -368,7 +372,7 @@ class Learner(Generic[FitT]):
 
     def replay(
         self,
-        labels: pd.Series | Mapping[Any, Any],
+        labels: Labels,
         n: int = 10,
         *,
         score: Score | None = None,

@@ -8,12 +8,14 @@ import functools
 import os
 import sys
 from collections.abc import Mapping
+from typing import cast
 
 import numpy as np
 import pandas as pd
 
 from lodim.errors import DataError, MissingExtraError
 from lodim.sources.files import is_path
+from lodim.typing import F
 
 PANDAS = "pandas"
 _READ = "read its rows into memory first, or some of them"
@@ -167,7 +169,7 @@ def _nulls(nw, frame):
     return frame.with_columns(nw.col(*floats).fill_nan(None)) if floats else frame
 
 
-def as_given(method):
+def as_given(method: F) -> F:
     """A method (fit, data, ...) whose frame is, for a user, of the kind of `data`.
 
     Without `data` it is of the kind that the fit was made from. What lodim itself calls is pandas'.
@@ -186,7 +188,7 @@ def as_given(method):
             return beside(data, values, kind)
         return convert(values, kind)
 
-    return call
+    return cast(F, call)
 
 
 def _within_lodim(frame):

@@ -4,12 +4,10 @@ import functools
 import inspect
 from collections.abc import Callable, Collection
 from difflib import get_close_matches
-from typing import ParamSpec, TypeVar
 
 from lodim.errors import ArgumentError
+from lodim.typing import P, R
 
-P = ParamSpec("P")
-R = TypeVar("R")
 PENALTIES = ("lambda_", "lambda_v")
 SYNONYMS: dict[tuple[str, ...], tuple[str, ...]] = {  # of scikit-learn, glmnet, R and others
     ("n_estimators", "n_trees", "num_boost_round", "nrounds", "n_rounds"): ("m", "n_batches"),

@@ -4,8 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from inspect import isfunction
-from os import PathLike
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ import pandas as pd
 from lodim import family as families
 from lodim.checks import flag, one_of
 from lodim.design.batch import subset
+from lodim.design.design import Design
 from lodim.design.frames import as_given
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
@@ -26,6 +26,7 @@ from lodim.formula import formula
 from lodim.report import phrases
 from lodim.report import tables as report
 from lodim.sources.read import read_source
+from lodim.typing import Data, FilePath, NewLevels, Offset
 
 OF_KIND = {"predict", "augment", "evaluate", "tidy", "glance"}  # frames as the data's are
 OF_ROWS = {"predict", "augment"}  # of these, those that have a row for each row of data
@@ -66,6 +67,14 @@ class Fit(Checked, WrittenOut):
     _estimates_are_smooth = False  # whether they follow the rows' weights without jumps
     _n_free: int | None = None  # parameters estimated from the rows, if the model can count them
     _biased_by: str | None = None  # what keeps estimates from the truth, in words
+    design: Design
+    family: Any
+    settings: Any
+    estimates: Any
+    selection: pd.DataFrame | None
+    call: str
+    arguments: dict[str, Any]
+    chosen: dict[str, Any]
     log: dict[str, Any]
     null_deviance: float
 
@@ -153,7 +162,7 @@ class Fit(Checked, WrittenOut):
         }  # fmt: skip
 
     @property
-    def levels(self):
+    def levels(self) -> tuple[Any, ...] | None:
         """Classes of the response in order, None for a numeric one."""
         return self.design.levels
 
@@ -161,11 +170,12 @@ class Fit(Checked, WrittenOut):
     @streaming
     def predict(
         self,
-        data: Any,
-        type: str = "response",
+        data: Data,
+        type: Any = "response",  # each model says which types it has
         *,
         offset: Any = None,
-        new_levels: str = "error",
+        new_levels: NewLevels = "error",
+        output: FilePath | None = None,
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -251,7 +261,9 @@ class Fit(Checked, WrittenOut):
 
     @as_given
     @streaming
-    def augment(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
+    def augment(
+        self, data: Data, *, offset: Offset | None = None, output: FilePath | None = None
+    ) -> pd.DataFrame:
         """`data` with predictions and residuals beside its columns.
 
         Parameters
@@ -298,7 +310,7 @@ class Fit(Checked, WrittenOut):
         return frame
 
     @as_given
-    def evaluate(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
+    def evaluate(self, data: Data, *, offset: Offset | None = None) -> pd.DataFrame:
         """Loss on data with known responses: mean deviance, dev_ratio, accuracy and log-loss.
 
         Parameters
@@ -429,7 +441,7 @@ class Fit(Checked, WrittenOut):
         return replace(told, notes=(*told.notes, *said))
 
     @property
-    def model(self) -> Callable[..., "Fit"]:
+    def model(self) -> Callable[..., Self]:
         """The function that fits this model, such as `lodim.gbmap`."""
         return model_function(self.name)
 
@@ -438,7 +450,7 @@ class Fit(Checked, WrittenOut):
         """Names of the settings of the model that are penalties."""
         return tuple(model_module(self.name).SPEC.penalties)
 
-    def update(self, data: Any, **changes: Any) -> "Fit":
+    def update(self, data: Data, **changes: Any) -> Self:
         """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.
 
         Parameters
@@ -501,7 +513,7 @@ class Fit(Checked, WrittenOut):
         """What of tidy() is compared with that of another fit to the same rows, its `reference`."""
         return self._of_tables()
 
-    def save(self, path: str | PathLike) -> None:
+    def save(self, path: FilePath) -> None:
         """Write the fit to one file; `lodim.load` reads it. No code is stored.
 
         Every file holds the names of columns, the levels of categories, means and standard

@@ -1,7 +1,7 @@
 """CostnetFit: what costnet() returns."""
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -9,6 +9,7 @@ import pandas as pd
 from lodim.fitting.fit import Fit
 from lodim.models.costnet import current_model, equation, page, price_list, report, state
 from lodim.models.costnet.settings import UNUSED, usual
+from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
 
 class CostnetFit(Fit):
@@ -101,13 +102,14 @@ class CostnetFit(Fit):
 
     def predict(
         self,
-        data: Any,
-        type: str = "response",
+        data: Data,
+        type: Prediction | Literal["cost"] = "response",
         *,
-        offset: Any = None,
+        offset: Offset | None = None,
         budget: float | None = None,
         lambda_: float | None = None,
-        new_levels: str = "error",
+        new_levels: NewLevels = "error",
+        output: FilePath | None = None,
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -163,9 +165,9 @@ class CostnetFit(Fit):
 
     def evaluate(
         self,
-        data: Any,
+        data: Data,
         *,
-        offset: Any = None,
+        offset: Offset | None = None,
         budget: float | None = None,
         lambda_: float | None = None,
     ) -> pd.DataFrame:
@@ -210,11 +212,12 @@ class CostnetFit(Fit):
 
     def augment(
         self,
-        data: Any,
+        data: Data,
         *,
-        offset: Any = None,
+        offset: Offset | None = None,
         budget: float | None = None,
         lambda_: float | None = None,
+        output: FilePath | None = None,
     ) -> pd.DataFrame:
         """`data` with fitted values and residuals beside its columns, as `Fit.augment`.
 
@@ -368,7 +371,9 @@ class CostnetFit(Fit):
     def _to_state(self):
         return state.to_state(self)
 
-    def plot(self, kind=None, ax=None, **arguments):
+    def plot(
+        self, kind: Literal["cost", "path", "graph"] | None = None, ax: Any = None, **arguments: Any
+    ) -> Any:
         """Draw the fit.
 
         Parameters
@@ -515,17 +520,17 @@ class CostnetFit(Fit):
         return self._reader.features
 
     @property
-    def dev_ratio(self):
+    def dev_ratio(self) -> float:
         """Share of the null deviance explained; NaN where there is none."""
         return float(self._explained(self.step.deviance))
 
     @property
-    def converged(self):
+    def converged(self) -> bool:
         """Whether the solver met its tolerance at every penalty."""
         return bool(self.estimates.path.converged.all())
 
     @property
-    def separated(self):
+    def separated(self) -> bool:
         """Whether a refitted model gives each training row's own class more than half.
 
         Its coefficients are then not estimable: larger ones would always fit better.
@@ -552,6 +557,6 @@ class CostnetFit(Fit):
         return self.df + 1
 
     @property
-    def df(self):
+    def df(self) -> int:
         """Number of columns with a coefficient in the model that predict() uses."""
         return self.step.df
