@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
+import numpy as np
+
 
 class HasColumns(Protocol):
     """A table of pandas, polars, pyarrow, Dask or any other package that narwhals reads."""
@@ -33,11 +35,14 @@ Data: TypeAlias = HasColumns | HasSchema | Mapping[str, Any] | FilePath | Sequen
 Values: TypeAlias = HasArray | Sequence[Any]
 RowValues: TypeAlias = str | Values  # the name of a column, or a value for each row
 
-DType: TypeAlias = Literal["float64", "float32"]
+DType: TypeAlias = Literal["float64", "float32"] | type[float] | type[np.float32]
 Engine: TypeAlias = Literal["cpu", "cuda", "auto"]
+Family: TypeAlias = Literal["gaussian", "binomial", "multinomial"]
 Missing: TypeAlias = Literal["indicator", "drop"]
 Offset: TypeAlias = RowValues | float
 NewLevels: TypeAlias = Literal["error", "missing"]
+Curve: TypeAlias = Literal["curve", "winloss"]
+Labels: TypeAlias = HasColumns | HasArray | Mapping[Any, Any]  # by row label
 Scale: TypeAlias = Literal["response", "link"]
 Prediction: TypeAlias = Literal["response", "link", "class", "prob"]  # models have further ones
 Score: TypeAlias = (

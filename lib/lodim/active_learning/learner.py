@@ -1,7 +1,7 @@
 """Active learning: which rows of a pool to label next, and when to stop."""
 
 from collections.abc import Mapping
-from typing import Any, Generic, Literal, Self, TypeAlias
+from typing import Any, Generic, Self
 
 import numpy as np
 import pandas as pd
@@ -23,12 +23,10 @@ from lodim.fitting.spec import spec_of
 from lodim.formula.formula import parse
 from lodim.report.numbers import blank_if_missing
 from lodim.report.tables import Table, listing
-from lodim.typing import FitT, Model, P, Score
+from lodim.typing import Curve, FitT, Labels, Model, P, Score
 
 HEADS = ["Labelled", "Asked by", "Accuracy", "Log-loss", "Entropy", "Kappa"]  # of the curve
 STOP_ROWS = 2000  # rows of the pool whose predictions are watched for change, at most
-
-Labels: TypeAlias = pd.Series | pd.DataFrame | Mapping[Any, Any]  # by row label
 
 
 @with_known_arguments
@@ -317,9 +315,7 @@ class Learner(Generic[FitT]):
                 new[".view"] = self.fit.predict(rows, "view").to_numpy()
         return pd.concat([pd.DataFrame(new, index=rows.index), rows], axis=1)
 
-    def teach(
-        self, labels: pd.Series | pd.DataFrame | Mapping[Any, Any], *, new: bool = False
-    ) -> Self:
+    def teach(self, labels: Labels, *, new: bool = False) -> Self:
         """Add rows of the pool with their labels, and fit anew; returns the learner.
 
         Parameters
@@ -448,11 +444,7 @@ class Learner(Generic[FitT]):
         return None
 
     def plot(
-        self,
-        kind: Literal["curve", "winloss"] = "curve",
-        ax: Any = None,
-        *,
-        against: "Mapping[str, Learner[Any]] | None" = None,
+        self, kind: Curve = "curve", ax: Any = None, *, against: Mapping[str, Any] | None = None
     ) -> Any:
         """Draw a kind of plot, and return the Axes.
 

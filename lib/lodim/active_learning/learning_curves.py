@@ -12,6 +12,7 @@ from lodim.active_learning.learner import Learner
 from lodim.checks import one_of
 from lodim.errors import ArgumentError
 from lodim.report.tables import Table, listing, significant
+from lodim.typing import Curve
 
 MEASURES = {"accuracy": 1.0, "log_loss": -1.0}  # and which way is better
 
@@ -263,13 +264,7 @@ class LearningCurves:
             columns[name] = side * -np.log10(np.maximum(p, 1e-300))
         return pd.DataFrame(columns, index=pd.Index(self.n_labelled, name="n_labelled"))
 
-    def plot(
-        self,
-        kind: Literal["curve", "winloss"] = "curve",
-        ax: Any = None,
-        *,
-        of: str | None = None,
-    ) -> Any:
+    def plot(self, kind: Curve = "curve", ax: Any = None, *, of: str | None = None) -> Any:
         """Draw the learning curves, or how clearly one run wins.
 
         Parameters
