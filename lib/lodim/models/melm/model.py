@@ -33,7 +33,7 @@ def melm(
     formula: str,
     data: Data,
     *,
-    family: Literal["binomial", "multinomial"] | None = None,
+    family: Literal["binomial", "multinomial", "none"] | None = None,
     k: int | None = None,
     gamma: float | None = None,
     covariance: Literal["shrunk", "pooled", "empirical", "ledoit-wolf"] | None = None,

@@ -29,7 +29,7 @@ def ripr(
     formula: str,
     data: Data,
     *,
-    family: Family | None = None,
+    family: Family | Literal["none"] | None = None,
     max_dim: int | None = None,
     min_dim: int | None = None,
     k: int | None = None,
