@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from contract.cases import MODELS, contract_of
+from contract.cases import MODELS, contract_of, quick
 from lodim.fitting.argument_names import SYNONYMS
 from lodim.fitting.fit import Fit
 
@@ -556,7 +556,7 @@ def test_annotated_choices_are_those_that_are_allowed(name):
 @models
 def test_annotated_choices_of_fits_are_those_that_are_allowed(model):
     left = ["k", *([] if contract_of(model).classes_only else ["y"]), *[""] * (model is ld.ripr)]
-    fits = [fit_of(model, name) for name in left]
+    fits = [model(f"{name} ~ a + b + c", frame(), **quick(model)) for name in left]
     for name, argument in (("predict", "type"), ("plot", "kind")):
         annotation = inspect.signature(getattr(fits[0], name)).parameters[argument].annotation
         data = {"data": frame()} if name == "predict" else {}
@@ -581,6 +581,18 @@ def test_arguments_as_other_packages_call_them(name, argument, meant):
         CALLS[name](**{argument: 5})
     with pytest.raises(ld.ArgumentError, match="has no argument 'zzzz'; it has: "):
         CALLS[name](zzzz=5)
+
+
+@pytest.mark.parametrize("name", ["cv", "path", "conformal", "stability", "active", "estimate"])
+def test_settings_of_functions_of_a_model_are_given_by_name(name):
+    """For type checkers they stand before `*args`, which takes the model's arguments."""
+    function = getattr(ld, name)
+    kinds = {p.kind for p in inspect.signature(function).parameters.values() if p.default is None}
+    assert kinds <= {inspect.Parameter.KEYWORD_ONLY}
+    n = 4 if name == "active" else 3
+    words = rf"{name}\(\) takes {n} positional arguments but {n + 1} were given"
+    with pytest.raises(TypeError, match=words):
+        function(ld.glm, "y ~ a", frame(), *[None] * (n - 2))
 
 
 def test_synonyms_mean_arguments_that_there_are():
