@@ -373,7 +373,7 @@ class Learner(Generic[FitT]):
         *,
         score: Score | None = None,
         rounds: int | None = None,
-    ) -> "Learner[FitT]":
+    ) -> Self:
         """Ask and teach by labels that are all known: how a score would have done.
 
         Parameters

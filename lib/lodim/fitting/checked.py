@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lodim.diagnostics.findings import Checks
-from lodim.typing import Data, RowValues
+from lodim.typing import Data, Offset
 
 
 class Checked:
@@ -18,7 +18,7 @@ class Checked:
         self,
         data: Data | None = None,
         *,
-        offset: RowValues | None = None,
+        offset: Offset | None = None,
         ignore: Sequence[str] = (),
     ) -> Checks:
         """Look for what may be wrong with the fit, with its training rows, or with new ones.

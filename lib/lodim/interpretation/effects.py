@@ -20,7 +20,7 @@ from lodim.interpretation.rows import features_of, read_rows
 from lodim.report import phrases
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.text import first_names
-from lodim.typing import Data, RowValues, Scale
+from lodim.typing import Data, Offset, Scale
 from lodim.uncertainty.intervals import percentile, standard_errors
 from lodim.uncertainty.replicates import Bootstrap
 
@@ -49,7 +49,7 @@ def effects(
     by: str | None = None,
     interval: Bootstrap[Any] | None = None,
     level: float = LEVEL,
-    offset: RowValues | float | None = None,
+    offset: Offset | None = None,
     seed: int = 0,
 ) -> "Effects":
     """What each feature does to the predictions of a fit, of any model.

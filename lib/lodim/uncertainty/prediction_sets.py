@@ -13,7 +13,7 @@ from lodim.design.frames import as_given
 from lodim.errors import DataError, DataWarning, warn
 from lodim.fitting import storage
 from lodim.report.tables import Report, Table, listing, significant
-from lodim.typing import Data, FilePath, FitT_co, NewLevels, RowValues
+from lodim.typing import Data, FilePath, FitT_co, NewLevels, Offset, RowValues
 from lodim.uncertainty import conformal_state
 from lodim.uncertainty.coverage import groups_of, measured
 from lodim.uncertainty.guarantee import Guarantee
@@ -90,7 +90,7 @@ class Conformal(Generic[FitT_co]):
         data: Data,
         level: float | None = None,
         *,
-        offset: RowValues | None = None,
+        offset: Offset | None = None,
         new_levels: NewLevels = "error",
     ) -> pd.DataFrame:
         """The interval of each row of `data`, or its set of classes.
@@ -153,7 +153,7 @@ class Conformal(Generic[FitT_co]):
         by: RowValues | None = None,
         *,
         level: float | None = None,
-        offset: RowValues | None = None,
+        offset: Offset | None = None,
         new_levels: NewLevels = "error",
     ) -> pd.DataFrame:
         """How many responses of some rows are covered, and how much is left open.

@@ -13,7 +13,7 @@ from lodim.errors import ArgumentError, DataWarning, ExtrapolationWarning
 from lodim.report.phrases import modelled
 from lodim.report.tables import Report, Table, listing
 from lodim.text import counted, join_words
-from lodim.typing import Data, FitT_co, NewLevels, RowValues
+from lodim.typing import Data, FitT_co, NewLevels, Offset
 from lodim.uncertainty.intervals import KINDS, bca, biases, percentile
 from lodim.uncertainty.intervals import standard_errors as errors_of
 
@@ -152,7 +152,7 @@ class Bootstrap(Generic[FitT_co]):
         *,
         of: Literal["mean", "link"] = "mean",
         level: float = LEVEL,
-        offset: RowValues | None = None,
+        offset: Offset | None = None,
         new_levels: NewLevels = "error",
     ) -> pd.DataFrame:
         """Predictions of the fit, and the band in which the share `level` of its replicates lies.
