@@ -40,23 +40,6 @@ class Fit(Checked, WrittenOut):
     Frames are of the kind of the data: predict(), augment() and evaluate() give polars for polars,
     pyarrow for pyarrow, else pandas; tidy() and glance() what the fit was made from was. Where that
     package is not installed, and of all other methods, they are pandas'.
-
-    Attributes
-    ----------
-    design : Design
-        What the formula learnt from the data.
-    family : Gaussian, Binomial or Multinomial
-    settings : frozen record of the model's arguments, all chosen
-    estimates : frozen record of the model's estimates
-    selection : DataFrame or None
-        The cross-validation that chose the settings, where one did.
-    call : str
-    arguments : dict
-        The arguments of the call that `update` repeats, chosen settings filled in; ARRAY
-        stands for what is not kept.
-    chosen : dict
-        The settings that cross-validation has chosen, with what each of several draws of the folds
-        alone would have chosen (empty of one draw).
     """
 
     name: str
@@ -67,14 +50,14 @@ class Fit(Checked, WrittenOut):
     _estimates_are_smooth = False  # whether they follow the rows' weights without jumps
     _n_free: int | None = None  # parameters estimated from the rows, if the model can count them
     _biased_by: str | None = None  # what keeps estimates from the truth, in words
-    design: Design
-    family: Any
-    settings: Any
-    estimates: Any
-    selection: pd.DataFrame | None
+    design: Design  # what the formula learned from the data
+    family: Any  # Gaussian, Binomial, ...
+    settings: Any  # frozen record of the model's arguments, all chosen
+    estimates: Any  # frozen record of the model's estimates
+    selection: pd.DataFrame | None  # the cross-validation that chose settings, if one did
     call: str
-    arguments: dict[str, Any]
-    chosen: dict[str, Any]
+    arguments: dict[str, Any]  # of the call that `update` repeats, chosen settings filled in
+    chosen: dict[str, Any]  # settings that were chosen, with what each draw of the folds would have
     log: dict[str, Any]
     null_deviance: float
 

@@ -1,7 +1,7 @@
 """CostnetFit: what costnet() returns."""
 
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -10,6 +10,8 @@ from lodim.fitting.fit import Fit
 from lodim.models.costnet import current_model, equation, page, price_list, report, state
 from lodim.models.costnet.settings import UNUSED, usual
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
+
+Kind: TypeAlias = Literal["cost", "path", "graph"]  # of plot
 
 
 class CostnetFit(Fit):
@@ -371,9 +373,7 @@ class CostnetFit(Fit):
     def _to_state(self):
         return state.to_state(self)
 
-    def plot(
-        self, kind: Literal["cost", "path", "graph"] | None = None, ax: Any = None, **arguments: Any
-    ) -> Any:
+    def plot(self, kind: Kind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw the fit.
 
         Parameters

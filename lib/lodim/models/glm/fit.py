@@ -1,7 +1,7 @@
 """GlmFit: what glm() returns."""
 
 from copy import copy
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
 LEVEL = 0.95
 RATIOS = ("estimate", "conf_low", "conf_high")  # what tidy(exponentiate=True) shows exp() of
+Kind: TypeAlias = Literal["coefficients", "residuals", "qq", "leverage"]  # of plot
 
 
 class GlmFit(Described, Fit):
@@ -377,12 +378,7 @@ class GlmFit(Described, Fit):
             "diagnostics": None if kept is None else vars(kept),
         }
 
-    def plot(
-        self,
-        kind: Literal["coefficients", "residuals", "qq", "leverage"] | None = None,
-        ax: Any = None,
-        **arguments: Any,
-    ) -> Any:
+    def plot(self, kind: Kind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw on matplotlib Axes and return them.
 
         Parameters
@@ -482,9 +478,8 @@ class GlmFit(Described, Fit):
         coef, cov, _ = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
         names = pd.Index(self._kept_terms, name="term")
         if coef.shape[1] > 1:
-            names = pd.MultiIndex.from_product(
-                [self.design.levels[1:], names], names=["level", "term"]
-            )
+            levels = self.design.levels[1:]
+            names = pd.MultiIndex.from_product([levels, names], names=["level", "term"])
         return pd.DataFrame(cov, index=names, columns=names)
 
     def anova(

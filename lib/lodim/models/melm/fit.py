@@ -1,7 +1,7 @@
 """MelmFit: what melm() returns."""
 
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,8 @@ from lodim.models.melm import equation, page, report
 from lodim.models.melm.classify.rule import balanced_accuracy
 from lodim.models.melm.view import project
 from lodim.typing import Data, FilePath, NewLevels, Prediction
+
+Kind: TypeAlias = Literal["view", "loadings", "starts"]  # of plot
 
 
 class MelmFit(Fit):
@@ -360,12 +362,7 @@ class MelmFit(Fit):
             parts["other"] = vars(rule.other) | {"known": vars(rule.other.known)}
         return vars(rule) | parts
 
-    def plot(
-        self,
-        kind: Literal["view", "loadings", "starts"] | None = None,
-        ax: Any = None,
-        **arguments: Any,
-    ) -> Any:
+    def plot(self, kind: Kind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw on matplotlib Axes and return them.
 
         Parameters

@@ -2,7 +2,7 @@
 
 from copy import copy
 from dataclasses import asdict, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,7 @@ from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction, Values
 
 LEVEL = 0.9  # of a prediction interval
 QUANTILES = (0.05, 0.5, 0.95)
+Kind: TypeAlias = Literal["weights", "map", "scatter", "surface", "shapley"]  # of plot
 
 
 class ProsetFit(Fit):
@@ -474,12 +475,7 @@ class ProsetFit(Fit):
         small.estimates = replace(t, features=np.searchsorted(kept, t.features))
         return small
 
-    def plot(
-        self,
-        kind: Literal["weights", "map", "scatter", "surface", "shapley"] | None = None,
-        ax: Any = None,
-        **arguments: Any,
-    ) -> Any:
+    def plot(self, kind: Kind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw on matplotlib Axes and return them.
 
         Parameters

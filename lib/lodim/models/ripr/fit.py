@@ -1,7 +1,7 @@
 """RiprFit: what ripr() returns."""
 
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,8 @@ from lodim.models.ripr.answers.information_gain import information_gains
 from lodim.models.ripr.explanation import Explanation, explain
 from lodim.models.ripr.original_units import cluster_centres
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
+
+Kind: TypeAlias = Literal["data", "shares", "objective"]  # of plot
 
 
 class RiprFit(Fit):
@@ -529,12 +531,7 @@ class RiprFit(Fit):
         """
         return explain(self, row, k)
 
-    def plot(
-        self,
-        kind: Literal["data", "shares", "objective"] | None = None,
-        ax: Any = None,
-        **arguments: Any,
-    ) -> Any:
+    def plot(self, kind: Kind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw a plot, and return its Axes.
 
         Parameters
