@@ -28,8 +28,7 @@ class GlmFit(Described, Fit):
     Attributes
     ----------
     estimates : Estimates
-        Coefficients on centred and scaled features and their covariance; `tidy` has them in units
-        of the data.
+        Coefficients on centred, scaled features and their covariance; `tidy` has the data's units.
     n : int
         Rows of weight above zero.
     df, df_resid : int
