@@ -11,7 +11,7 @@ from lodim.models.costnet import current_model, equation, page, price_list, repo
 from lodim.models.costnet.settings import UNUSED, usual
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
-Kind: TypeAlias = Literal["cost", "path", "graph"]  # of plot
+PlotKind: TypeAlias = Literal["cost", "path", "graph"]
 
 
 class CostnetFit(Fit):
@@ -373,7 +373,7 @@ class CostnetFit(Fit):
     def _to_state(self):
         return state.to_state(self)
 
-    def plot(self, kind: Kind | None = None, ax: Any = None, **arguments: Any) -> Any:
+    def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw the fit.
 
         Parameters

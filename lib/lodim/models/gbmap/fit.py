@@ -17,7 +17,7 @@ from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
 BEYOND = 0.25  # share of the training response's range, outside which predictions extrapolate
 ROUNDING = 1e-12  # of the scale of the response, in which learners are summed
-Kind: TypeAlias = Literal["loss", "effects", "local", "embedding", "drift"]  # of plot
+PlotKind: TypeAlias = Literal["loss", "effects", "local", "embedding", "drift"]
 
 
 class GbmapFit(Fit):
@@ -339,7 +339,7 @@ class GbmapFit(Fit):
         }
         return self._shared_state() | state | rest
 
-    def plot(self, kind: Kind | None = None, ax: Any = None, **arguments: Any) -> Any:
+    def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw on matplotlib Axes.
 
         Parameters

@@ -19,7 +19,7 @@ from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
 LEVEL = 0.95
 RATIOS = ("estimate", "conf_low", "conf_high")  # what tidy(exponentiate=True) shows exp() of
-Kind: TypeAlias = Literal["coefficients", "residuals", "qq", "leverage"]  # of plot
+PlotKind: TypeAlias = Literal["coefficients", "residuals", "qq", "leverage"]
 
 
 class GlmFit(Described, Fit):
@@ -377,7 +377,7 @@ class GlmFit(Described, Fit):
             "diagnostics": None if kept is None else vars(kept),
         }
 
-    def plot(self, kind: Kind | None = None, ax: Any = None, **arguments: Any) -> Any:
+    def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw on matplotlib Axes and return them.
 
         Parameters

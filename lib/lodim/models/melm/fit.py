@@ -13,7 +13,7 @@ from lodim.models.melm.classify.rule import balanced_accuracy
 from lodim.models.melm.view import project
 from lodim.typing import Data, FilePath, NewLevels, Prediction
 
-Kind: TypeAlias = Literal["view", "loadings", "starts"]  # of plot
+PlotKind: TypeAlias = Literal["view", "loadings", "starts"]
 
 
 class MelmFit(Fit):
@@ -362,7 +362,7 @@ class MelmFit(Fit):
             parts["other"] = vars(rule.other) | {"known": vars(rule.other.known)}
         return vars(rule) | parts
 
-    def plot(self, kind: Kind | None = None, ax: Any = None, **arguments: Any) -> Any:
+    def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw on matplotlib Axes and return them.
 
         Parameters

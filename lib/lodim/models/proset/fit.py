@@ -25,7 +25,7 @@ from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction, Values
 
 LEVEL = 0.9  # of a prediction interval
 QUANTILES = (0.05, 0.5, 0.95)
-Kind: TypeAlias = Literal["weights", "map", "scatter", "surface", "shapley"]  # of plot
+PlotKind: TypeAlias = Literal["weights", "map", "scatter", "surface", "shapley"]
 
 
 class ProsetFit(Fit):
@@ -475,7 +475,7 @@ class ProsetFit(Fit):
         small.estimates = replace(t, features=np.searchsorted(kept, t.features))
         return small
 
-    def plot(self, kind: Kind | None = None, ax: Any = None, **arguments: Any) -> Any:
+    def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw on matplotlib Axes and return them.
 
         Parameters

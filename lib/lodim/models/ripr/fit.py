@@ -17,7 +17,7 @@ from lodim.models.ripr.explanation import Explanation, explain
 from lodim.models.ripr.original_units import cluster_centres
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
-Kind: TypeAlias = Literal["data", "shares", "objective"]  # of plot
+PlotKind: TypeAlias = Literal["data", "shares", "objective"]
 
 
 class RiprFit(Fit):
@@ -531,7 +531,7 @@ class RiprFit(Fit):
         """
         return explain(self, row, k)
 
-    def plot(self, kind: Kind | None = None, ax: Any = None, **arguments: Any) -> Any:
+    def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw a plot, and return its Axes.
 
         Parameters

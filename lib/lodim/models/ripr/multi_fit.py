@@ -10,7 +10,7 @@ from lodim.errors import ArgumentError
 from lodim.fitting import storage
 from lodim.fitting.streamed import streaming
 from lodim.models.ripr.explanation import Explanation
-from lodim.models.ripr.fit import Kind, RiprFit
+from lodim.models.ripr.fit import PlotKind, RiprFit
 from lodim.models.ripr.report import (
     ERROR,
     compared,
@@ -331,7 +331,7 @@ class RiprFits:
     def plot(
         self,
         response: str,
-        kind: Kind | None = None,
+        kind: PlotKind | None = None,
         ax: Any = None,
         **arguments: Any,
     ) -> Any:
