@@ -62,10 +62,10 @@ def only(package, *allowed):
     return {n for n in NAMES if uses(n, package)} - set(allowed)
 
 
-BASE = {"errors", "checks", "forms", "text", "progress"}
+BASE = {"errors", "checks", "forms", "text", "progress", "typing"}
 MAY = {  # what each block may import beside itself, from the bottom up
-    "errors": set(), "text": set(), "progress": {"errors"}, "checks": BASE, "forms": BASE,
-    "formula": BASE, "engine": BASE, "classification": set(),
+    "errors": set(), "text": set(), "typing": set(), "progress": {"errors"}, "checks": BASE,
+    "forms": BASE, "formula": BASE, "engine": BASE, "classification": set(),
     "design": BASE | {"formula", "engine", "sources"}, "family": BASE | {"engine"},
     "solve": BASE | {"engine"}, "report": BASE, "datasets": BASE, "sources": BASE | {"datasets"},
 }  # fmt: skip

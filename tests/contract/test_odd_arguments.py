@@ -2,14 +2,17 @@
 
 import inspect
 import pickle
+import re
 import warnings
+from functools import partial
+from typing import Literal, get_args, get_origin
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import lodim as ld
-from contract.cases import MODELS, contract_of
+from contract.cases import MODELS, contract_of, quick
 from lodim.fitting.argument_names import SYNONYMS
 from lodim.fitting.fit import Fit
 
@@ -489,13 +492,19 @@ def _calls():
 CALLS = _calls()
 
 
+def number_kinds(annotation):
+    """Return int, float or both if an annotation allows a number, but no array; else nothing."""
+    kinds = [k for k in get_args(annotation) or [annotation] if get_origin(k) is not Literal]
+    return kinds if all(kind in (int, float, type(None)) for kind in kinds) else []
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_numbers_of_all_public_functions(name):
     """Seeds, counts and other numbers: what is none, or is absurd, is refused in words, at once."""
     tried = 0
     for p in inspect.signature(getattr(ld, name)).parameters.values():
-        kinds = set(str(inspect.formatannotation(p.annotation)).split(" | "))
-        values = NO_COUNTS if "int" in kinds else NO_NUMBERS if "float" in kinds else []
+        kinds = number_kinds(p.annotation)
+        values = NO_COUNTS if int in kinds else NO_NUMBERS if float in kinds else []
         values = [*NO_COUNTS[:-3], np.uint64(2**63)] if p.name == "folds" else values
         for value in values:
             with pytest.raises(ld.LodimError, match=p.name.rstrip("_")):
@@ -510,9 +519,49 @@ def test_no_public_function_with_numbers_is_left_out():
         name
         for name in ld.__all__
         if inspect.isfunction(function := getattr(ld, name))
-        and any("int" in str(p.annotation) for p in inspect.signature(function).parameters.values())
+        and any(
+            int in number_kinds(p.annotation)
+            for p in inspect.signature(function).parameters.values()
+        )
     }
     assert numeric <= CALLS.keys()
+
+
+def choices_in(annotation):
+    """Return the texts that an annotation allows."""
+    if get_origin(annotation) is Literal:
+        return set(get_args(annotation))
+    return {choice for part in get_args(annotation) for choice in choices_in(part)}
+
+
+def choices_of(call, argument):
+    """Return the choices that the error of a call lists for an argument."""
+    with pytest.raises(ld.ArgumentError) as error:
+        call(**{argument: "no such choice"})
+    told = str(error.value)
+    listed = re.search("(?:is|be|of) (?!one |some )(.*), not 'no such choice'", told)[1]
+    return {text.strip("'") for text in re.split(", | or ", listed)}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_annotated_choices_are_those_that_are_allowed(name):
+    """What an error lists is what type checkers and editors are told, and nothing else."""
+    for p in inspect.signature(getattr(ld, name)).parameters.values():
+        choices = choices_in(p.annotation)
+        of_classes = {"lac", "aps"} if (name, p.name) == ("conformal", "score") else set()
+        if len(choices) > 1:
+            assert choices == choices_of(CALLS[name], p.name) | of_classes, p.name
+
+
+@models
+def test_annotated_choices_of_fits_are_those_that_are_allowed(model):
+    left = ["k", *([] if contract_of(model).classes_only else ["y"]), *[""] * (model is ld.ripr)]
+    fits = [model(f"{name} ~ a + b + c", frame(), **quick(model)) for name in left]
+    for name, argument in (("predict", "type"), ("plot", "kind")):
+        annotation = inspect.signature(getattr(fits[0], name)).parameters[argument].annotation
+        data = {"data": frame()} if name == "predict" else {}
+        allowed = [choices_of(partial(getattr(fit, name), **data), argument) for fit in fits]
+        assert choices_in(annotation) == set().union(*allowed)
 
 
 @pytest.mark.parametrize(
@@ -532,6 +581,18 @@ def test_arguments_as_other_packages_call_them(name, argument, meant):
         CALLS[name](**{argument: 5})
     with pytest.raises(ld.ArgumentError, match="has no argument 'zzzz'; it has: "):
         CALLS[name](zzzz=5)
+
+
+@pytest.mark.parametrize("name", ["cv", "path", "conformal", "stability", "active", "estimate"])
+def test_settings_of_functions_of_a_model_are_given_by_name(name):
+    """For type checkers they stand before `*args`, which takes the model's arguments."""
+    function = getattr(ld, name)
+    kinds = {p.kind for p in inspect.signature(function).parameters.values() if p.default is None}
+    assert kinds <= {inspect.Parameter.KEYWORD_ONLY}
+    n = 4 if name == "active" else 3
+    words = rf"{name}\(\) takes {n} positional arguments but {n + 1} were given"
+    with pytest.raises(TypeError, match=words):
+        function(ld.glm, "y ~ a", frame(), *[None] * (n - 2))
 
 
 def test_synonyms_mean_arguments_that_there_are():

@@ -1,7 +1,7 @@
 """Active learning: which rows of a pool to label next, and when to stop."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Generic, Self
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from lodim.fitting.spec import spec_of
 from lodim.formula.formula import parse
 from lodim.report.numbers import blank_if_missing
 from lodim.report.tables import Table, listing
+from lodim.typing import Curve, FitT, Labels, Model, P, Score
 
 HEADS = ["Labelled", "Asked by", "Accuracy", "Log-loss", "Entropy", "Kappa"]  # of the curve
 STOP_ROWS = 2000  # rows of the pool whose predictions are watched for change, at most
@@ -30,20 +31,20 @@ STOP_ROWS = 2000  # rows of the pool whose predictions are watched for change, a
 
 @with_known_arguments
 def active(
-    model: Callable,
+    model: Model[P, FitT],
     formula: str,
-    labelled: Any,
-    pool: Any,
-    *,
-    score: str | Callable = "diverse",
-    test: Any = None,
+    labelled: pd.DataFrame | None,
+    pool: pd.DataFrame,
+    score: Score = "diverse",
+    test: pd.DataFrame | None = None,
     committee: int = 10,
     agreement: float = 0.99,
     rounds: int = 3,
     target: float | None = None,
     seed: int = 0,
-    **arguments: Any,
-) -> "Learner":
+    *args: P.args,
+    **arguments: P.kwargs,
+) -> "Learner[FitT]":
     """Learn from few labels: ask for those of which a model stands to learn most.
 
     The loop of Fiterau (2014), Algorithm 3.2.1: fit, ask for the labels of the rows with the
@@ -198,7 +199,7 @@ def active(
     return Learner(call, frames, score, committee, (agreement, rounds, target), seed)
 
 
-class Learner:
+class Learner(Generic[FitT]):
     """A model of few labelled rows, and the pool of rows whose labels it asks for.
 
     Attributes
@@ -232,6 +233,12 @@ class Learner:
     5
     """
 
+    fit: FitT | None
+    labelled: pd.DataFrame
+    pool: pd.DataFrame
+    test: pd.DataFrame | None
+    hits: list[np.ndarray]
+
     def __init__(self, call, frames, score, size, stop, seed):
         self.model, self.formula, self.response, self.arguments = call
         self.labelled, pool, self.test = frames
@@ -243,10 +250,10 @@ class Learner:
         watched = rng.permutation(len(pool))[:STOP_ROWS]
         self._watched = self.pool.iloc[np.sort(watched)]
         self._rows: list[dict] = []
-        self.hits: list[np.ndarray] = []
+        self.hits = []
         self._learn("")
 
-    def query(self, n: int = 10, score: str | Callable | None = None) -> pd.DataFrame:
+    def query(self, n: int = 10, score: Score | None = None) -> pd.DataFrame:
         """The rows of the pool to label next: by falling score; of "diverse", as they were drawn.
 
         Parameters
@@ -308,7 +315,7 @@ class Learner:
                 new[".view"] = self.fit.predict(rows, "view").to_numpy()
         return pd.concat([pd.DataFrame(new, index=rows.index), rows], axis=1)
 
-    def teach(self, labels: Any, *, new: bool = False) -> "Learner":
+    def teach(self, labels: Labels, *, new: bool = False) -> Self:
         """Add rows of the pool with their labels, and fit anew; returns the learner.
 
         Parameters
@@ -346,12 +353,12 @@ class Learner:
         >>> len(learner.labelled)
         18
         """
-        labels = check_labels(labels, self, new)
-        rows = self.pool.loc[labels.index].assign(**{self.response: labels})
+        known = check_labels(labels, self, new)
+        rows = self.pool.loc[known.index].assign(**{self.response: known})
         columns = [c for c in self.labelled.columns if c in rows]
         labelled, pool = self.labelled, self.pool
         self.labelled = rows[columns] if labelled.empty else pd.concat([labelled, rows[columns]])
-        self.pool = pool.drop(index=labels.index)
+        self.pool = pool.drop(index=known.index)
         try:
             self._learn(self._asked)
         except Exception:
@@ -361,12 +368,12 @@ class Learner:
 
     def replay(
         self,
-        labels: Any,
+        labels: Labels,
         n: int = 10,
         *,
-        score: str | Callable | None = None,
+        score: Score | None = None,
         rounds: int | None = None,
-    ) -> "Learner":
+    ) -> Self:
         """Ask and teach by labels that are all known: how a score would have done.
 
         Parameters
@@ -404,13 +411,13 @@ class Learner:
         >>> len(learner.replay(pool['cultivar'], rounds=1).pool)
         153
         """
-        labels, done = to_series(labels, self.response), 0
-        unknown = self.pool.index.difference(labels.index)
+        known, done = to_series(labels, self.response), 0
+        unknown = self.pool.index.difference(known.index)
         if len(unknown):
             raise DataError(f"row {plain(unknown[0])!r} of the pool has no label")
         rounds = len(self.pool) if rounds is None else whole("rounds", rounds)
         while len(self.pool) and done < rounds:
-            self.teach(labels.loc[self.query(n, score).index], new=True)
+            self.teach(known.loc[self.query(n, score).index], new=True)
             done += 1
         return self
 
@@ -436,7 +443,9 @@ class Learner:
             )
         return None
 
-    def plot(self, kind: str = "curve", ax=None, *, against: Mapping[str, Any] | None = None):
+    def plot(
+        self, kind: Curve = "curve", ax: Any = None, *, against: Mapping[str, Any] | None = None
+    ) -> Any:
         """Draw a kind of plot, and return the Axes.
 
         Parameters

@@ -2,20 +2,26 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from scipy.special import bdtr, stdtr
 
+from lodim.active_learning.learner import Learner
 from lodim.checks import one_of
 from lodim.errors import ArgumentError
 from lodim.report.tables import Table, listing, significant
+from lodim.typing import Curve
 
 MEASURES = {"accuracy": 1.0, "log_loss": -1.0}  # and which way is better
 
 
-def learning_curves(runs: Mapping[str, Any], *, measure: str = "accuracy") -> "LearningCurves":
+def learning_curves(
+    runs: Mapping[str, Learner[Any] | Sequence[Learner[Any]]],
+    *,
+    measure: Literal["accuracy", "log_loss"] = "accuracy",
+) -> "LearningCurves":
     """Compare runs of active learning that began with the same rows.
 
     Parameters
@@ -258,7 +264,7 @@ class LearningCurves:
             columns[name] = side * -np.log10(np.maximum(p, 1e-300))
         return pd.DataFrame(columns, index=pd.Index(self.n_labelled, name="n_labelled"))
 
-    def plot(self, kind: str = "curve", ax=None, *, of: str | None = None):
+    def plot(self, kind: Curve = "curve", ax: Any = None, *, of: str | None = None) -> Any:
         """Draw the learning curves, or how clearly one run wins.
 
         Parameters

@@ -1,7 +1,8 @@
 """compare(): several models on the same folds, with baselines, and how much they differ."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -30,18 +31,22 @@ from lodim.report.tables import Report
 from lodim.selection.folds import as_folds, assign
 from lodim.sources.read import read_source
 from lodim.text import as_literal
+from lodim.typing import Data, RowValues, Values
+
+# A model function or its name, a pair of these and arguments, or a function of formula and data.
+OneModel: TypeAlias = str | Callable[..., Any] | tuple[str | Callable[..., Any], Mapping[str, Any]]
 
 
 @with_known_arguments
 def compare(
     formula: str,
-    data: Any,
-    models: Any = None,
+    data: Data,
+    models: Sequence[OneModel] | Mapping[str, OneModel] | None = None,
     *,
-    folds: Any = 10,
+    folds: int | Values = 10,
     baselines: bool = True,
-    groups: Any = None,
-    weights: Any = None,
+    groups: RowValues | None = None,
+    weights: RowValues | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool = False,

@@ -4,7 +4,7 @@
 that a derived feature says what its signal's reading alone does not.
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -52,8 +52,8 @@ def monitoring(
     seed: int = 0,
     *,
     signals: int = 25,
-    graph: str = "mixed",
-    response: str = "numeric",
+    graph: Literal["mixed", "stars", "chains", "pairs"] = "mixed",
+    response: Literal["numeric", "alert"] = "numeric",
     noise: float = 0.5,
     coupling: float = 0.5,
     alternatives: bool = False,

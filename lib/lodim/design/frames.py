@@ -8,6 +8,7 @@ import functools
 import os
 import sys
 from collections.abc import Mapping
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ import pandas as pd
 from lodim.errors import ArgumentError, DataError, MissingExtraError
 from lodim.sources.files import is_path
 from lodim.text import first_few
+from lodim.typing import F
 
 PANDAS = "pandas"
 _READ = "read its rows into memory first, or some of them"
@@ -189,7 +191,7 @@ def _nulls(nw, frame):
     return frame.with_columns(nw.col(*floats).fill_nan(None)) if floats else frame
 
 
-def as_given(method):
+def as_given(method: F) -> F:
     """A method (fit, data, ...) whose frame is, for a user, of the kind of `data`.
 
     Without `data` it is of the kind that the fit was made from. What lodim itself calls is pandas'.
@@ -208,7 +210,7 @@ def as_given(method):
             return beside(data, values, kind)
         return convert(values, kind)
 
-    return call
+    return cast(F, call)
 
 
 def _within_lodim(frame):

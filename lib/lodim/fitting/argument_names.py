@@ -4,12 +4,10 @@ import functools
 import inspect
 from collections.abc import Callable, Collection
 from difflib import get_close_matches
-from typing import ParamSpec, TypeVar
 
 from lodim.errors import ArgumentError
+from lodim.typing import P, R
 
-P = ParamSpec("P")
-R = TypeVar("R")
 PENALTIES = ("lambda_", "lambda_v")
 SYNONYMS: dict[tuple[str, ...], tuple[str, ...]] = {  # of scikit-learn, glmnet, R and others
     ("n_estimators", "n_trees", "num_boost_round", "nrounds", "n_rounds"): ("m", "n_batches"),
@@ -61,11 +59,22 @@ def unknown_argument(function: str, name: str, known: Collection[str]) -> Argume
 def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """A public function that answers an argument which it does not have by an ArgumentError.
 
-    What it takes for a model function, its first argument, is known too.
+    What it takes for a model function, its first argument, is known too. Type checkers learn the
+    arguments of that model from `*args: P.args`, before which a keyword cannot be marked as such:
+    what has a default there is given by keyword alone, and `*args` takes nothing.
     """
-    own = inspect.signature(function).parameters
-    open_ended = any(p.kind is p.VAR_KEYWORD for p in own.values())
-    named = [name for name, p in own.items() if p.kind is not p.VAR_KEYWORD]
+    signature = inspect.signature(function)
+    own = list(signature.parameters.values())
+    if any(p.kind is p.VAR_POSITIONAL for p in own):
+        own = [
+            p.replace(kind=p.KEYWORD_ONLY) if p.default is not p.empty else p
+            for p in own
+            if p.kind is not p.VAR_POSITIONAL
+        ]
+        signature = signature.replace(parameters=own)
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in own)
+    named = [p.name for p in own if p.kind is not p.VAR_KEYWORD]
+    n_positional = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in own)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -77,6 +86,12 @@ def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
             if left and (of_model or not open_ended):
                 names = [*named, *(name for name in of_model if name not in named)]
                 raise unknown_argument(function.__name__, left[0], names)
+        if len(args) > n_positional:
+            raise TypeError(
+                f"{function.__name__}() takes {n_positional} positional arguments but {len(args)} "
+                "were given"
+            )
         return function(*args, **kwargs)
 
+    call.__signature__ = signature  # type: ignore[attr-defined]
     return call

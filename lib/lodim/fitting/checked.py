@@ -1,8 +1,10 @@
 """Checked: a fit that says what may be wrong with it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from lodim.diagnostics.findings import Checks
+from lodim.typing import Data, Offset
 
 
 class Checked:
@@ -12,7 +14,13 @@ class Checked:
     _separated: Any = ()  # terms whose estimates are
     _cooks_distance: Any = None  # labels and distances of the training rows, where they are known
 
-    def check(self, data: Any = None, *, offset: Any = None, ignore: Any = ()) -> Checks:
+    def check(
+        self,
+        data: Data | None = None,
+        *,
+        offset: Offset | None = None,
+        ignore: Sequence[str] = (),
+    ) -> Checks:
         """Look for what may be wrong with the fit, with its training rows, or with new ones.
 
         Parameters

@@ -4,8 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from inspect import isfunction
-from os import PathLike
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ import pandas as pd
 from lodim import family as families
 from lodim.checks import flag, one_of, share
 from lodim.design.batch import counted, subset
+from lodim.design.design import Design
 from lodim.design.frames import as_given
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
@@ -26,6 +26,7 @@ from lodim.formula import formula
 from lodim.report import phrases
 from lodim.report import tables as report
 from lodim.sources.read import read_source
+from lodim.typing import Data, FilePath, NewLevels, Offset
 
 OF_KIND = {"predict", "augment", "evaluate", "tidy", "glance"}  # frames as the data's are
 OF_ROWS = {"predict", "augment"}  # of these, those that have a row for each row of data
@@ -39,23 +40,6 @@ class Fit(Checked, WrittenOut):
     Frames are of the kind of the data: predict(), augment() and evaluate() give polars for polars,
     pyarrow for pyarrow, else pandas; tidy() and glance() what the fit was made from was. Where that
     package is not installed, and of all other methods, they are pandas'.
-
-    Attributes
-    ----------
-    design : Design
-        What the formula learnt from the data.
-    family : Gaussian, Binomial or Multinomial
-    settings : frozen record of the model's arguments, all chosen
-    estimates : frozen record of the model's estimates
-    selection : DataFrame or None
-        The cross-validation that chose the settings, where one did.
-    call : str
-    arguments : dict
-        The arguments of the call that `update` repeats, chosen settings filled in; ARRAY
-        stands for what is not kept.
-    chosen : dict
-        The settings that cross-validation has chosen, with what each of several draws of the folds
-        alone would have chosen (empty of one draw).
     """
 
     name: str
@@ -66,6 +50,14 @@ class Fit(Checked, WrittenOut):
     _estimates_are_smooth = False  # whether they follow the rows' weights without jumps
     _n_free: int | None = None  # parameters estimated from the rows, if the model can count them
     _biased_by: str | None = None  # what keeps estimates from the truth, in words
+    design: Design  # what the formula learned from the data
+    family: Any  # Gaussian, Binomial, ...
+    settings: Any  # frozen record of the model's arguments, all chosen
+    estimates: Any  # frozen record of the model's estimates
+    selection: pd.DataFrame | None  # the cross-validation that chose settings, if one did
+    call: str
+    arguments: dict[str, Any]  # of the call that `update` repeats, chosen settings filled in
+    chosen: dict[str, Any]  # settings that were chosen, with what each draw of the folds would have
     log: dict[str, Any]
     null_deviance: float
 
@@ -153,7 +145,7 @@ class Fit(Checked, WrittenOut):
         }  # fmt: skip
 
     @property
-    def levels(self):
+    def levels(self) -> tuple[Any, ...] | None:
         """Classes of the response in order, None for a numeric one."""
         return self.design.levels
 
@@ -161,12 +153,13 @@ class Fit(Checked, WrittenOut):
     @streaming
     def predict(
         self,
-        data: Any,
-        type: str = "response",
+        data: Data,
+        type: Any = "response",  # each model says which types it has
         *,
         offset: Any = None,
-        new_levels: str = "error",
+        new_levels: NewLevels = "error",
         threshold: float | None = None,
+        output: FilePath | None = None,
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -204,7 +197,8 @@ class Fit(Checked, WrittenOut):
         if threshold is None:
             return self._in_all_rows(batch, *self._predict(batch, type))
         classes = self._classes(self._score(batch), threshold)
-        return self._in_all_rows(batch, classes, self.design.response.name)
+        response: Any = self.design.response
+        return self._in_all_rows(batch, classes, response.name)
 
     def _check_threshold(self, threshold, type):
         """Raise unless the threshold of predict() is None, or means something."""
@@ -286,7 +280,9 @@ class Fit(Checked, WrittenOut):
 
     @as_given
     @streaming
-    def augment(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
+    def augment(
+        self, data: Data, *, offset: Offset | None = None, output: FilePath | None = None
+    ) -> pd.DataFrame:
         """`data` with predictions and residuals beside its columns.
 
         Parameters
@@ -333,7 +329,7 @@ class Fit(Checked, WrittenOut):
         return frame
 
     @as_given
-    def evaluate(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
+    def evaluate(self, data: Data, *, offset: Offset | None = None) -> pd.DataFrame:
         """Loss on data with known responses: mean deviance, dev_ratio; for classes accuracy, AUC.
 
         Parameters
@@ -470,7 +466,7 @@ class Fit(Checked, WrittenOut):
         return replace(told, notes=(*told.notes, *said))
 
     @property
-    def model(self) -> Callable[..., "Fit"]:
+    def model(self) -> Callable[..., Self]:
         """The function that fits this model, such as `lodim.gbmap`."""
         return model_function(self.name)
 
@@ -479,7 +475,7 @@ class Fit(Checked, WrittenOut):
         """Names of the settings of the model that are penalties."""
         return tuple(model_module(self.name).SPEC.penalties)
 
-    def update(self, data: Any, **changes: Any) -> "Fit":
+    def update(self, data: Data, **changes: Any) -> Self:
         """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.
 
         Parameters
@@ -542,7 +538,7 @@ class Fit(Checked, WrittenOut):
         """What of tidy() is compared with that of another fit to the same rows, its `reference`."""
         return self._of_tables()
 
-    def save(self, path: str | PathLike) -> None:
+    def save(self, path: FilePath) -> None:
         """Write the fit to one file; `lodim.load` reads it. No code is stored.
 
         Every file holds the names of columns, the levels of categories, means and standard

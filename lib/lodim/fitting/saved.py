@@ -2,7 +2,6 @@
 
 from importlib import import_module
 from inspect import signature
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from lodim.design.design import Design
 from lodim.errors import StoreError
 from lodim.fitting import storage
 from lodim.fitting.registry import HOMES, model_function
+from lodim.typing import FilePath
 
 # The module of from_state for each kind of file.
 STORED = HOMES | {"conformal": "lodim.uncertainty.conformal_state"}
@@ -30,7 +30,7 @@ SHARED: dict[str, forms.Form] = {  # arguments that are read of a fit of any mod
 }
 
 
-def load(path: str | PathLike) -> Any:
+def load(path: FilePath) -> Any:
     """Read a fit that `Fit.save` wrote, or what lodim.conformal made. Runs no code from the file.
 
     Parameters

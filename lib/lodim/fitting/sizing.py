@@ -21,11 +21,13 @@ from lodim.design.scratch import fits_memory, free_memory
 from lodim.engine.blocks import device_for
 from lodim.engine.tiles import TILE, count
 from lodim.errors import DataError
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import SCRATCH, Needs, prepare, spec_of
 from lodim.report.tables import Report
 from lodim.sources.read import read_source
 from lodim.sources.source import PART
 from lodim.text import size_in_bytes
+from lodim.typing import Data, Model, P
 
 LOOK = 16_384  # rows that are looked at
 PLACES = 8  # pieces of a source that they are from
@@ -136,7 +138,10 @@ class Estimate:
         return f"The fit passes over the features in {where}, which has {free} free."
 
 
-def estimate(model: Callable[..., Any], formula: str, data: Any, **arguments: Any) -> Estimate:
+@with_known_arguments
+def estimate(
+    model: Model[P, Any], formula: str, data: Data, *args: P.args, **arguments: P.kwargs
+) -> Estimate:
     """The memory, the disk and the passes that a call will need, before it is made.
 
     Parameters
@@ -182,10 +187,11 @@ def estimate(model: Callable[..., Any], formula: str, data: Any, **arguments: An
     >>> needed.rows, needed.columns, needed.tile_bytes
     (398, 3, 10752)
     """
-    spec, client = spec_of(model), arguments.pop("client", None)
-    control = dict(arguments.get("control") or {})
-    folder, wanted = control.pop(SCRATCH, None), arguments.pop("sample", None)
-    arguments["control"] = control or None
+    given: dict[str, Any] = arguments
+    spec, client = spec_of(model), given.pop("client", None)
+    control = dict(given.get("control") or {})
+    folder, wanted = control.pop(SCRATCH, None), given.pop("sample", None)
+    given["control"] = control or None
     source = read_source(data)
     looked = _Looked(model, formula, arguments)
     n, problem, words = looked.at_frame(data) if source is None else looked.at_source(source, data)

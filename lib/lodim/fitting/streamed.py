@@ -8,8 +8,8 @@ import functools
 import inspect
 import warnings
 from dataclasses import dataclass, replace
-from os import PathLike, fspath
-from typing import Any
+from os import fspath
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from lodim.errors import ArgumentError, DataError, warn
 from lodim.fitting import output_file
 from lodim.fitting.evaluation import Evaluation
 from lodim.sources.read import read_source
+from lodim.typing import F
 
 DASK = "dask"
 SHARED = {"type", "offset", "new_levels", "threshold"}  # of predict(), which ask for no columns
@@ -32,8 +33,11 @@ OUTPUT = """output : path, optional
 """
 
 
-def streaming(method):
-    """A method (fit, data, ...) -> frame of the rows of data that takes sources, and `output`."""
+def streaming(method: F) -> F:
+    """A method (fit, data, ...) -> frame of the rows of data that takes sources, and `output`.
+
+    The method names `output` in its signature, and is not given it.
+    """
 
     @functools.wraps(method)
     def streamed(self, data, *arguments, output=None, **keywords):
@@ -50,15 +54,8 @@ def streaming(method):
             return method(self, data, *arguments, **keywords)
         return _together(call, source)
 
-    signature = inspect.signature(method)
-    given = list(signature.parameters.values())
-    output = inspect.Parameter(
-        "output", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=str | PathLike | None
-    )
-    last = len(given) - (given[-1].kind is inspect.Parameter.VAR_KEYWORD)
-    streamed.__signature__ = signature.replace(parameters=[*given[:last], output, *given[last:]])
     streamed.__doc__ = _with_output(method.__doc__)
-    return streamed
+    return cast(F, streamed)
 
 
 def _with_output(text):

@@ -1,12 +1,12 @@
 """WrittenOut: a fit in other forms, as code, as a model of other programs, as a page."""
 
 from abc import ABC, abstractmethod
-from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 from lodim.checks import one_of
 from lodim.errors import ArgumentError
 from lodim.fitting import maketables
+from lodim.typing import Data, FilePath, NewLevels, Scale
 
 
 class WrittenOut(ABC):
@@ -41,7 +41,7 @@ class WrittenOut(ABC):
         """The design that new data are read with: a model may need but some of the terms."""
         return self.design
 
-    def to_python(self, *, new_levels: str = "error") -> str:
+    def to_python(self, *, new_levels: NewLevels = "error") -> str:
         """The fit as a module of plain Python, which needs neither lodim nor another package.
 
         Parameters
@@ -87,10 +87,10 @@ class WrittenOut(ABC):
 
     def to_sql(
         self,
-        dialect: str = "duckdb",
+        dialect: Literal["duckdb", "postgres"] = "duckdb",
         table: str | tuple[str, ...] = "data",
         *,
-        new_levels: str = "error",
+        new_levels: NewLevels = "error",
     ) -> str:
         """The fit as one query, which gives all columns of a table and the predictions.
 
@@ -133,7 +133,7 @@ class WrittenOut(ABC):
         one_of("dialect", dialect, sql.DIALECTS)
         return sql.write(self._equation(new_levels), dialect, table)
 
-    def to_onnx(self, *, new_levels: str = "error") -> Any:
+    def to_onnx(self, *, new_levels: NewLevels = "error") -> Any:
         """The fit as an ONNX model; needs the extra `onnx`.
 
         Parameters
@@ -181,7 +181,7 @@ class WrittenOut(ABC):
 
         return build(self.name, self._reader, self.family, new_levels, self._expressions)
 
-    def to_marginaleffects(self, data: Any, type: str = "response") -> Any:
+    def to_marginaleffects(self, data: Data, type: Scale = "response") -> Any:
         """The fit as a model of the package marginaleffects, for its functions.
 
         Such as `avg_slopes(fit.to_marginaleffects(data))`; predictions(), comparisons(), slopes(),
@@ -224,7 +224,7 @@ class WrittenOut(ABC):
             raise ArgumentError("marginal effects are of a response, and the formula has none")
         return marginaleffects.wrap(self, data, type)
 
-    def report(self, path: str | PathLike, data: Any = None) -> None:
+    def report(self, path: FilePath, data: Data | None = None) -> None:
         """Write a page about the fit: one HTML file to look at and to send.
 
         It says in words what the model is, draws its pictures (what the pointer is on is shown)

@@ -1,8 +1,9 @@
 """What drives a fit: effects of its features on what it predicts."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from lodim.interpretation.rows import features_of, read_rows
 from lodim.report import phrases
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.text import first_names
+from lodim.typing import Data, Offset, Scale
 from lodim.uncertainty.intervals import percentile, standard_errors
 from lodim.uncertainty.replicates import Bootstrap
 
@@ -38,16 +40,16 @@ NAMED = 20
 
 @with_known_arguments
 def effects(
-    fit: Any,
-    data: Any,
-    terms: Any = None,
+    fit: Fit,
+    data: Data,
+    terms: str | tuple[str, str] | Sequence[str | tuple[str, str]] | None = None,
     *,
-    kind: str = "ale",
-    type: str | None = None,
+    kind: Literal["ale", "pd", "slope", "importance"] = "ale",
+    type: Scale | None = None,
     by: str | None = None,
-    interval: Bootstrap | None = None,
+    interval: Bootstrap[Any] | None = None,
     level: float = LEVEL,
-    offset: Any = None,
+    offset: Offset | None = None,
     seed: int = 0,
 ) -> "Effects":
     """What each feature does to the predictions of a fit, of any model.
@@ -421,7 +423,7 @@ class Effects:
         title = KINDS[self.kind].capitalize()
         return Report(title, header, [Table("", *self._table())], self._notes(), full)
 
-    def plot(self, term: Any = None, ax: Any = None, *, top: int = 9) -> Any:
+    def plot(self, term: str | None = None, ax: Any = None, *, top: int = 9) -> Any:
         """Draw curves with a rug of the data, or of slopes and importance a point for each.
 
         Parameters

@@ -1,8 +1,8 @@
 """Cross-validation of a model over a grid of its settings."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Generic, Literal
 
 import numpy as np
 import pandas as pd
@@ -21,27 +21,28 @@ from lodim.selection.grid import checked, checked_settings, losses_at, points_of
 from lodim.selection.path import lambda_grid
 from lodim.selection.racing import LOSSES, fold_means
 from lodim.selection.tuning import side_by_side
+from lodim.typing import Data, FitT, FitT_co, Model, P, RowValues, Values
 
 N_LAMBDA = 25  # penalties of a default grid
 
 
 @with_known_arguments
 def cv(
-    model: Callable,
+    model: Model[P, FitT],
     formula: str,
-    data: Any,
-    *,
+    data: Data,
     grid: Mapping[str, Any] | pd.DataFrame | None = None,
-    folds: Any = 10,
-    groups: Any = None,
-    loss: str = "deviance",
-    rule: str = "min",
+    folds: int | Values = 10,
+    groups: RowValues | None = None,
+    loss: Literal["deviance", "class", "mae"] = "deviance",
+    rule: Literal["min", "1se"] = "min",
     n_lambda: int | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
     progress: bool = False,
-    **arguments: Any,
-) -> "CV":
+    *args: P.args,
+    **arguments: P.kwargs,
+) -> "CV[FitT]":
     """Cross-validate a model over a grid of its settings, and refit the best.
 
     Parameters
@@ -213,7 +214,7 @@ def _with_settings(problem, grid, frame, settings):
 
 
 @dataclass(frozen=True, repr=False)
-class CV:
+class CV(Generic[FitT_co]):
     """Held-out losses over a grid of settings, and the fit of the best.
 
     Attributes
@@ -259,7 +260,7 @@ class CV:
     index_1se: int
     rule: str
     loss: str
-    best: Any
+    best: FitT_co
     penalties: tuple[str, ...]
     stages: str | None
     budget: str | None
@@ -325,7 +326,7 @@ class CV:
         """
         return self.frame.copy()
 
-    def plot(self, ax=None):
+    def plot(self, ax: Any = None) -> Any:
         """Draw the held-out loss, with error bars, against the first setting of the grid.
 
         Parameters

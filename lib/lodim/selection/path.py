@@ -1,8 +1,7 @@
 """Regularization paths: one fit for each penalty, from the null model down."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import prepare, spec_of
 from lodim.progress import showing, steps
 from lodim.report.tables import Table, listing, significant
+from lodim.typing import Data, FitT, FitT_co, Model, P, Values
 
 
 def lambda_grid(problem, penalty, n, ratio=None):
@@ -39,17 +39,17 @@ def penalty_of(spec, name):
 
 @with_known_arguments
 def path(
-    model: Callable,
+    model: Model[P, FitT],
     formula: str,
-    data: Any,
-    *,
+    data: Data,
     n_lambda: int | None = None,
     lambda_min_ratio: float | None = None,
-    lambdas: Any = None,
+    lambdas: float | Values | None = None,
     penalty: str | None = None,
     progress: bool = False,
-    **arguments: Any,
-) -> "Path":
+    *args: P.args,
+    **arguments: P.kwargs,
+) -> "Path[FitT]":
     """Fit a model for a decreasing sequence of penalties.
 
     Each fit starts from the one before, where the model has a use for that.
@@ -157,7 +157,7 @@ def _settings_along(problem, penalty, lambdas):
 
 
 @dataclass(frozen=True, repr=False)
-class Path:
+class Path(Generic[FitT_co]):
     """Fits along decreasing penalties.
 
     Attributes
@@ -189,7 +189,7 @@ class Path:
     """
 
     call: str
-    fits: tuple[Any, ...]
+    fits: tuple[FitT_co, ...]
     penalty: str = "lambda_"
 
     @property
@@ -294,7 +294,7 @@ class Path:
         # A column may have the name of what has none: all fits then have it.
         return pd.DataFrame(np.array(estimates), index=index, columns=estimates[0].index)
 
-    def at(self, lambda_: float) -> Any:
+    def at(self, lambda_: float) -> FitT_co:
         """The fit of the penalty nearest to `lambda_`, in log.
 
         Parameters
@@ -330,7 +330,7 @@ class Path:
         return self.fits[int(np.argmin(np.abs(logs - log)))]
 
     @as_given
-    def predict(self, data: Any, lambda_: float, **arguments: Any) -> pd.Series | pd.DataFrame:
+    def predict(self, data: Data, lambda_: float, **arguments: Any) -> pd.Series | pd.DataFrame:
         """Predictions of the fit of the penalty nearest to `lambda_`, in log.
 
         Parameters
@@ -365,7 +365,7 @@ class Path:
         """
         return self.at(lambda_).predict(data, **arguments)
 
-    def plot(self, ax=None, *, top=10):
+    def plot(self, ax: Any = None, *, top: int = 10) -> Any:
         """Draw estimates against log lambda, with the degrees of freedom above if they differ.
 
         Parameters

@@ -14,6 +14,7 @@ from lodim.engine.blocks import available_threads, single_blas
 from lodim.errors import ArgumentError, ConvergenceWarning
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.text import counted
+from lodim.typing import Data, FitT, RowValues
 from lodim.uncertainty.intervals import accelerations
 from lodim.uncertainty.random_weights import RandomWeights
 from lodim.uncertainty.refits import anew, held_problem, reweighted
@@ -25,18 +26,18 @@ MOST_BYTES = 2**28  # of the replicates' estimates, all together, that are kept
 
 @with_known_arguments
 def bootstrap(
-    fit: Any,
-    data: Any,
+    fit: FitT,
+    data: Data,
     *,
     n: int = 200,
-    statistic: Callable[[Any], Any] | None = None,
-    groups: Any = None,
+    statistic: Callable[[FitT], Any] | None = None,
+    groups: RowValues | None = None,
     seed: int = 0,
     reselect: bool = False,
     threads: int | None = None,
     progress: bool = False,
     **arguments: Any,
-) -> Bootstrap:
+) -> Bootstrap[FitT]:
     """Bootstrap a fit by random weights of its rows.
 
     Each of `n` replicates fits the model anew to the same rows, each with a weight drawn from the

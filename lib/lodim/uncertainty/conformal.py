@@ -1,8 +1,7 @@
 """Conformal prediction: intervals and sets for new rows, with a guarantee that needs no model."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import SPREAD, in_memory, prepare, with_own
 from lodim.selection.folds import as_folds, assign_by_position, count_units
 from lodim.selection.tuning import side_by_side
+from lodim.typing import Data, FitT, Model, P, RowValues, Values
 from lodim.uncertainty import scores
 from lodim.uncertainty.guarantee import METHODS, Guarantee
 from lodim.uncertainty.part_fits import as_read, fit_parts, settled
@@ -27,21 +27,21 @@ LEVELS = (0.8, 0.9, 0.95)  # that print shows
 
 @with_known_arguments
 def conformal(
-    model: Callable,
+    model: Model[P, FitT],
     formula: str,
-    data: Any,
-    *,
+    data: Data,
     level: float = 0.9,
-    method: str = "cv+",
-    score: str | None = None,
-    by: str | None = None,
-    folds: Any = None,
-    groups: Any = None,
+    method: Literal["cv+", "split", "jackknife+"] = "cv+",
+    score: Literal["absolute", "normalized", "quantile", "lac", "aps"] | None = None,
+    by: Literal["class"] | None = None,
+    folds: int | Values | None = None,
+    groups: RowValues | None = None,
     reselect: bool = False,
     seed: int = 0,
     progress: bool = False,
-    **arguments: Any,
-) -> Conformal:
+    *args: P.args,
+    **arguments: P.kwargs,
+) -> Conformal[FitT]:
     """Make intervals (of classes: sets) that hold the responses of a share `level` of new rows.
 
     They rest on residuals of rows that were held out, not on a distribution of the response. What

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import compress
-from os import PathLike
-from typing import Any
+from typing import Any, Generic, Literal
 
 import numpy as np
 import pandas as pd
@@ -15,6 +14,7 @@ from lodim.diagnostics.of_features import moved_means, shifts_in_words
 from lodim.errors import DataError, DataWarning, warn
 from lodim.fitting import storage
 from lodim.report.tables import Report, Table, listing, significant
+from lodim.typing import Data, FilePath, FitT_co, NewLevels, Offset, RowValues
 from lodim.uncertainty import conformal_state
 from lodim.uncertainty.coverage import groups_of, measured
 from lodim.uncertainty.guarantee import Guarantee
@@ -35,7 +35,7 @@ MANY_KNOWN = 0.25  # share of rows recognized: more than repeated values explain
 
 
 @dataclass(frozen=True, repr=False)
-class Conformal:
+class Conformal(Generic[FitT_co]):
     """Intervals or sets of classes for new rows, by fits to parts of the data.
 
     Attributes
@@ -67,8 +67,8 @@ class Conformal:
     0.9
     """
 
-    fit: Any
-    fits: tuple[Any, ...]
+    fit: FitT_co
+    fits: tuple[FitT_co, ...]
     held_out: HeldOut
     says: Sayings
     guarantee: Guarantee
@@ -87,9 +87,13 @@ class Conformal:
 
     @as_given
     def predict(
-        self, data: Any, level: float | None = None, *, offset: Any = None,
-        new_levels: str = "error",
-    ) -> pd.DataFrame:  # fmt: skip
+        self,
+        data: Data,
+        level: float | None = None,
+        *,
+        offset: Offset | None = None,
+        new_levels: NewLevels = "error",
+    ) -> pd.DataFrame:
         """The interval of each row of `data`, or its set of classes.
 
         Parameters
@@ -151,12 +155,12 @@ class Conformal:
     @as_given
     def coverage(
         self,
-        data: Any,
-        by: Any = None,
+        data: Data,
+        by: RowValues | None = None,
         *,
         level: float | None = None,
-        offset: Any = None,
-        new_levels: str = "error",
+        offset: Offset | None = None,
+        new_levels: NewLevels = "error",
     ) -> pd.DataFrame:
         """How many responses of some rows are covered, and how much is left open.
 
@@ -260,7 +264,12 @@ class Conformal:
         """
         return self.table.copy()
 
-    def plot(self, kind: str | None = None, ax=None, **arguments: Any):
+    def plot(
+        self,
+        kind: Literal["intervals", "coverage"] | None = None,
+        ax: Any = None,
+        **arguments: Any,
+    ) -> Any:
         """Draw what is left open, and return the Axes.
 
         Parameters
@@ -329,7 +338,7 @@ class Conformal:
         notes = tuple(f"{line}." for line in (self.fit.call, *self.guarantee.words(self.level)))
         return Report("Conformal prediction", header, [self._shown()], notes)
 
-    def save(self, path: str | PathLike) -> None:
+    def save(self, path: FilePath) -> None:
         """Write all fits and scores to one file; `lodim.load` reads it. No code is stored.
 
         What it holds of training rows is what the fits hold (`help` of the model says), and the

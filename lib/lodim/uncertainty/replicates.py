@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -13,17 +13,19 @@ from lodim.errors import ArgumentError, DataWarning, ExtrapolationWarning
 from lodim.report.phrases import modelled
 from lodim.report.tables import Report, Table, listing
 from lodim.text import counted, join_words
+from lodim.typing import Data, FitT_co, NewLevels, Offset
 from lodim.uncertainty.intervals import KINDS, bca, biases, percentile
 from lodim.uncertainty.intervals import standard_errors as errors_of
 
 LEVEL = 0.95
 SCALES = {"mean": "response", "link": "link"}
 TOP = 20
+Kind: TypeAlias = Literal["percentile", "bca"]  # of intervals
 FEW_UNITS = 50  # below which intervals of replicates are clearly too short
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Bootstrap:
+class Bootstrap(Generic[FitT_co]):
     """Replicates of a fit, and the intervals that follow from them.
 
     Attributes
@@ -66,7 +68,7 @@ class Bootstrap:
     (40, 2)
     """
 
-    fit: Any
+    fit: FitT_co
     terms: pd.Index
     estimate: np.ndarray
     values: np.ndarray
@@ -76,7 +78,7 @@ class Bootstrap:
     n_units: int
     units: str
     n_failed: int
-    fits: tuple[Any, ...] = field(default=())
+    fits: tuple[FitT_co, ...] = field(default=())
     default: bool = True
 
     @property
@@ -94,7 +96,7 @@ class Bootstrap:
         return self.fit._frame_kind
 
     @as_given
-    def tidy(self, *, level: float = LEVEL, kind: str = "percentile") -> pd.DataFrame:
+    def tidy(self, *, level: float = LEVEL, kind: Kind = "percentile") -> pd.DataFrame:
         """A row an estimate, with its standard error, bias and confidence limits.
 
         Parameters
@@ -145,13 +147,13 @@ class Bootstrap:
     @as_given
     def predict(
         self,
-        data: Any,
-        type: str = "interval",
+        data: Data,
+        type: Literal["interval"] = "interval",
         *,
-        of: str = "mean",
+        of: Literal["mean", "link"] = "mean",
         level: float = LEVEL,
-        offset: Any = None,
-        new_levels: str = "error",
+        offset: Offset | None = None,
+        new_levels: NewLevels = "error",
     ) -> pd.DataFrame:
         """Predictions of the fit, and the band in which the share `level` of its replicates lies.
 
@@ -204,7 +206,7 @@ class Bootstrap:
         return _band(center, each, level)
 
     def summary(
-        self, *, level: float = LEVEL, kind: str = "percentile", full: bool = False
+        self, *, level: float = LEVEL, kind: Kind = "percentile", full: bool = False
     ) -> Report:
         """The printed report: estimates with their limits, and what these do not cover.
 
@@ -250,7 +252,7 @@ class Bootstrap:
         *,
         top: int = TOP,
         level: float = LEVEL,
-        kind: str = "percentile",
+        kind: Kind = "percentile",
     ) -> Any:
         """Draw estimates with their intervals, the largest on top.
 

@@ -1,8 +1,7 @@
 """Stability selection: which features are selected in most halves of the rows."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,7 @@ from lodim.report.tables import Report, Table, listing, significant
 from lodim.selection.folds import assign_draws, count_units
 from lodim.selection.tuning import side_by_side
 from lodim.text import counted
+from lodim.typing import Data, FitT, FitT_co, Model, P, RowValues
 from lodim.uncertainty import false_selections
 from lodim.uncertainty.part_fits import fit_parts, settled
 
@@ -24,17 +24,17 @@ SELECTING = "costnet, proset, ripr, and gbmap with l1_ratio above 0"
 
 @with_known_arguments
 def stability(
-    model: Callable,
+    model: Model[P, FitT],
     formula: str,
-    data: Any,
-    *,
+    data: Data,
     cutoff: float = 0.9,
     n: int = 50,
-    groups: Any = None,
+    groups: RowValues | None = None,
     seed: int = 0,
     progress: bool = False,
-    **arguments: Any,
-) -> "Stability":
+    *args: P.args,
+    **arguments: P.kwargs,
+) -> "Stability[FitT]":
     """Say how often each term is selected in halves of the rows, and how many may be so by chance.
 
     The rows are halved at random `n` times, and the model is fitted to both halves: complementary
@@ -182,7 +182,7 @@ def _reach(share, cutoff):
 
 
 @dataclass(frozen=True, repr=False)
-class Stability:
+class Stability(Generic[FitT_co]):
     """How often terms are selected in halves of the rows.
 
     Attributes
@@ -212,7 +212,7 @@ class Stability:
     ['weight', 'model_year']
     """
 
-    fit: Any
+    fit: FitT_co
     frame: pd.DataFrame
     cutoff: float
     n: int
@@ -266,7 +266,7 @@ class Stability:
         """
         return self.frame.copy()
 
-    def plot(self, ax=None, *, top: int = 30):
+    def plot(self, ax: Any = None, *, top: int = 30) -> Any:
         """Draw the share of the halves that select each term, with the cutoff.
 
         Parameters

@@ -3,20 +3,22 @@
 from copy import copy
 from dataclasses import replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from lodim.errors import ArgumentError
 from lodim.models.costnet import price_list
 from lodim.models.costnet.price_list import ListedModel
 from lodim.models.costnet.search.candidates import affordable
+from lodim.typing import Data, Offset, Prediction
 
 if TYPE_CHECKING:
     from lodim.models.costnet.fit import CostnetFit
 
 
-def at(self, budget: float | None = None, lambda_: float | None = None) -> "CostnetFit":
+def at(self: Any, budget: float | None = None, lambda_: float | None = None) -> "CostnetFit":
     """The fit with another of its models: all that it says and predicts is of that one.
 
     Parameters
@@ -72,7 +74,13 @@ def at(self, budget: float | None = None, lambda_: float | None = None) -> "Cost
     return other
 
 
-def staged(self, data: Any, type: str = "response", *, offset: Any = None) -> dict:
+def staged(
+    self: Any,
+    data: Data,
+    type: Prediction | Literal["cost"] = "response",
+    *,
+    offset: Offset | None = None,
+) -> dict[float, pd.Series | pd.DataFrame]:
     """Predictions of all models of the price list.
 
     Parameters

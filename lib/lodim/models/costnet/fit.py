@@ -1,7 +1,7 @@
 """CostnetFit: what costnet() returns."""
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -9,6 +9,9 @@ import pandas as pd
 from lodim.fitting.fit import Fit
 from lodim.models.costnet import current_model, equation, page, price_list, report, state
 from lodim.models.costnet.settings import UNUSED, usual
+from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
+
+PlotKind: TypeAlias = Literal["cost", "path", "graph", "calibration"]
 
 
 class CostnetFit(Fit):
@@ -101,14 +104,15 @@ class CostnetFit(Fit):
 
     def predict(
         self,
-        data: Any,
-        type: str = "response",
+        data: Data,
+        type: Prediction | Literal["cost"] = "response",
         *,
-        offset: Any = None,
+        offset: Offset | None = None,
         budget: float | None = None,
         lambda_: float | None = None,
-        new_levels: str = "error",
+        new_levels: NewLevels = "error",
         threshold: float | None = None,
+        output: FilePath | None = None,
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -159,7 +163,7 @@ class CostnetFit(Fit):
         [2.0, 2.0]
         """
         fit = self._at(budget, lambda_)
-        how = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
+        how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
         return super(CostnetFit, fit).predict(data, type, **how)
 
     def _predict(self, batch, type):
@@ -169,9 +173,9 @@ class CostnetFit(Fit):
 
     def evaluate(
         self,
-        data: Any,
+        data: Data,
         *,
-        offset: Any = None,
+        offset: Offset | None = None,
         budget: float | None = None,
         lambda_: float | None = None,
     ) -> pd.DataFrame:
@@ -216,11 +220,12 @@ class CostnetFit(Fit):
 
     def augment(
         self,
-        data: Any,
+        data: Data,
         *,
-        offset: Any = None,
+        offset: Offset | None = None,
         budget: float | None = None,
         lambda_: float | None = None,
+        output: FilePath | None = None,
     ) -> pd.DataFrame:
         """`data` with fitted values and residuals beside its columns, as `Fit.augment`.
 
@@ -374,7 +379,7 @@ class CostnetFit(Fit):
     def _to_state(self):
         return state.to_state(self)
 
-    def plot(self, kind=None, ax=None, **arguments):
+    def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw the fit.
 
         Parameters
@@ -524,17 +529,17 @@ class CostnetFit(Fit):
         return self._reader.features
 
     @property
-    def dev_ratio(self):
+    def dev_ratio(self) -> float:
         """Share of the null deviance explained; NaN where there is none."""
         return float(self._explained(self.step.deviance))
 
     @property
-    def converged(self):
+    def converged(self) -> bool:
         """Whether the solver met its tolerance at every penalty."""
         return bool(self.estimates.path.converged.all())
 
     @property
-    def separated(self):
+    def separated(self) -> bool:
         """Whether a refitted model gives each training row's own class more than half.
 
         Its coefficients are then not estimable: larger ones would always fit better.
@@ -561,6 +566,6 @@ class CostnetFit(Fit):
         return self.df + 1
 
     @property
-    def df(self):
+    def df(self) -> int:
         """Number of columns with a coefficient in the model that predict() uses."""
         return self.step.df

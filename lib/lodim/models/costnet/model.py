@@ -1,7 +1,10 @@
 """costnet(): the best model at every price, from a formula to a fit."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
+
+import pandas as pd
 
 from lodim.engine.compile_ahead import compiling_ahead
 from lodim.fitting.argument_names import with_known_arguments
@@ -16,37 +19,39 @@ from lodim.models.costnet.penalty.path import lambda_max
 from lodim.models.costnet.price_list import rounded
 from lodim.models.costnet.settings import Settings, check_used, needs
 from lodim.models.costnet.worker_rows import batch_beyond_null
+from lodim.typing import Data, DType, Family, HasColumns, Missing, Offset, RowValues, Values
 
 __all__ = ["costnet", "from_state"]
 
 MOST_BUDGETS = 60  # prices tried by cross-validation
+Rule: TypeAlias = Literal["group", "reweighted", "lasso", "greedy", "exact"]
 
 
 @with_known_arguments
 def costnet(
     formula: str,
-    data: Any,
+    data: Data,
     *,
-    costs: Any = None,
+    costs: Mapping[str, float] | pd.Series | HasColumns | Callable[..., Any] | None = None,
     depends_on: Any = None,
-    alternatives: Any = None,
+    alternatives: Mapping[str, Sequence[str]] | None = None,
     budget: float | None = None,
-    family: str | None = None,
+    family: Family | None = None,
     lambda_: float | None = None,
-    lambdas: Any = None,
+    lambdas: float | Values | None = None,
     n_lambda: int = 100,
     lambda_min_ratio: float | None = None,
     l1_ratio: float = 1.0,
     relax: float | None = None,
-    rules: Any = ("group", "lasso", "greedy"),
-    closure: str = "all",
-    solver: str = "auto",
-    weights: Any = None,
-    offset: Any = None,
-    missing: str = "indicator",
-    groups: Any = None,
+    rules: Rule | Sequence[Rule] = ("group", "lasso", "greedy"),
+    closure: Literal["all", "direct"] = "all",
+    solver: Literal["auto", "cvxpy"] = "auto",
+    weights: RowValues | None = None,
+    offset: Offset | None = None,
+    missing: Missing = "indicator",
+    groups: RowValues | None = None,
     standardize: bool = True,
-    dtype: str = "float64",
+    dtype: DType = "float64",
     seed: int = 0,
     threads: int | None = None,
     sample: int | None = None,

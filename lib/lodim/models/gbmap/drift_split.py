@@ -10,6 +10,7 @@ from lodim.checks import as_seed
 from lodim.design.design import Design
 from lodim.errors import ArgumentError, DataError
 from lodim.models.gbmap.model import gbmap
+from lodim.typing import Data
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class DriftSplit:
     loss_shifted: float
 
 
-def drift_split(formula: str, data: Any, *, seed: int = 0, **arguments: Any) -> DriftSplit:
+def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) -> DriftSplit:
     """Split data so that a model fitted to one part meets drift in another.
 
     For each numeric feature column the rows are sorted by it and halved into a and b, a at random
@@ -83,12 +84,12 @@ def drift_split(formula: str, data: Any, *, seed: int = 0, **arguments: Any) -> 
         raise DataError(f"data must be a pandas DataFrame or a dict of columns, not {data!r:.80}")
     known = {name: arguments.get(name) for name in ("family", "weights", "offset")}
     design, batch = Design.learn(formula, data, **known)
-    data, arguments["family"] = pd.DataFrame(data).iloc[batch.rows], design.family
+    frame, arguments["family"] = pd.DataFrame(data).iloc[batch.rows], design.family
     best = None
     for feature in design.features:
-        if not pd.api.types.is_numeric_dtype(data[feature]):
+        if not pd.api.types.is_numeric_dtype(frame[feature]):
             continue
-        a1, a2, b = _parts(data, feature, np.random.default_rng(seed))
+        a1, a2, b = _parts(frame, feature, np.random.default_rng(seed))
         fit = gbmap(formula, a1, **arguments)
         same, shifted = (float(fit.evaluate(p)["deviance"].iloc[0]) for p in (a2, b))
         if best is None or shifted - same > best.loss_shifted - best.loss_same:

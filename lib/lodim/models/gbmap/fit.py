@@ -3,7 +3,7 @@
 import warnings
 from copy import copy
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -13,9 +13,11 @@ from lodim.errors import ArgumentError, ExtrapolationWarning, warn
 from lodim.fitting.fit import Fit
 from lodim.fitting.storage import plain_label
 from lodim.models.gbmap import equation, neighbourhood, page, report
+from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
 BEYOND = 0.25  # share of the training response's range, outside which predictions extrapolate
 ROUNDING = 1e-12  # of the scale of the response, in which learners are summed
+PlotKind: TypeAlias = Literal["loss", "effects", "local", "embedding", "drift", "calibration"]
 
 
 class GbmapFit(Fit):
@@ -105,13 +107,14 @@ class GbmapFit(Fit):
 
     def predict(
         self,
-        data: Any,
-        type: str = "response",
+        data: Data,
+        type: Prediction | Literal["embedding", "local"] = "response",
         *,
-        offset: Any = None,
-        new_levels: str = "error",
+        offset: Offset | None = None,
+        new_levels: NewLevels = "error",
         threshold: float | None = None,
         clip: bool = False,
+        output: FilePath | None = None,
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -165,7 +168,7 @@ class GbmapFit(Fit):
         0 -0.0037      0.3145
         1 -0.0009      0.0146
         """
-        how = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
+        how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
         if not flag("clip", clip):
             return super().predict(data, type, **how)
         if self.levels is not None or type not in ("response", "link"):
@@ -342,7 +345,7 @@ class GbmapFit(Fit):
         }
         return self._shared_state() | state | rest
 
-    def plot(self, kind: str | None = None, ax: Any = None, **arguments: Any) -> Any:
+    def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw on matplotlib Axes.
 
         Parameters
@@ -389,7 +392,7 @@ class GbmapFit(Fit):
         return {"features": int(used.sum()), "parts": len(self.estimates), "part": "learners"}
 
     @property
-    def df(self):
+    def df(self) -> int:
         """Number of nonzero weights of all projections."""
         return int(np.count_nonzero(self.estimates.w))
 
@@ -398,11 +401,13 @@ class GbmapFit(Fit):
         return self.df + len(self.estimates)  # each learner has a constant
 
     @property
-    def dev_ratio(self):
+    def dev_ratio(self) -> float:
         """Share of the null deviance explained; NaN where there is none."""
         return float(self._explained(self._deviance))
 
-    def staged(self, data: Any, type: str = "response", *, offset: Any = None) -> dict:
+    def staged(
+        self, data: Data, type: Prediction = "response", *, offset: Offset | None = None
+    ) -> dict[int, pd.Series | pd.DataFrame]:
         """Predictions after each boost: of a joint refit, from its learners up to each boost.
 
         Parameters
@@ -472,7 +477,7 @@ class GbmapFit(Fit):
         fit.chosen = {}
         return fit
 
-    def regions(self, data: Any) -> pd.DataFrame:
+    def regions(self, data: Data) -> pd.DataFrame:
         """The linear regions that rows fall in, most populated first.
 
         Parameters

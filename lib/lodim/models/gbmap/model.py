@@ -1,7 +1,7 @@
 """gbmap(): gradient boosting mapping, from a formula to a fit."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from lodim.models.gbmap.refit import reweigh
 from lodim.models.gbmap.settings import Settings, is_wide, needs
 from lodim.selection.path import lambda_grid
 from lodim.selection.tuning import choose
+from lodim.typing import Data, DType, Engine, Family, Missing, Offset, RowValues
 
 __all__ = ["from_state", "gbmap"]
 
@@ -25,25 +26,25 @@ SMALLER = 4  # and beyond them, where the least does best
 @with_known_arguments
 def gbmap(
     formula: str,
-    data: Any,
+    data: Data,
     *,
-    family: str | None = None,
+    family: Family | None = None,
     m: int | None = None,
     lambda_: float | None = None,
     beta: float = 10.0,
     l1_ratio: float = 0.0,
-    activation: str = "softplus",
+    activation: Literal["softplus", "identity"] = "softplus",
     n_starts: int = 2,
-    refit: str | None = None,
-    weights: Any = None,
-    offset: Any = None,
-    missing: str = "indicator",
-    groups: Any = None,
+    refit: Literal["none", "joint"] | None = None,
+    weights: RowValues | None = None,
+    offset: Offset | None = None,
+    missing: Missing = "indicator",
+    groups: RowValues | None = None,
     standardize: bool = True,
-    dtype: str = "float64",
+    dtype: DType = "float64",
     seed: int = 0,
     threads: int | None = None,
-    engine: str = "cpu",
+    engine: Engine = "cpu",
     sample: int | None = None,
     client: Any = None,
     progress: bool = False,

@@ -1,6 +1,6 @@
 """Rows near each other in the embedding, as frames: distances, neighbours, and drift by them."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,10 +13,16 @@ from lodim.models.gbmap.embedding import (
     embedding_distances,
     path_distances,
 )
+from lodim.typing import Data
 
 
 def distance(
-    fit: Any, data: Any, other: Any = None, *, kind: str = "embedding", tolerance: Any = None
+    fit: Any,
+    data: Data,
+    other: Data | None = None,
+    *,
+    kind: Literal["embedding", "path"] = "embedding",
+    tolerance: float | None = None,
 ) -> pd.DataFrame:
     """Distances between the rows of `data` and of `other` (default: of `data`).
 
@@ -62,7 +68,7 @@ def distance(
     return pd.DataFrame(full, index=batches[0].index, columns=batches[1].index)
 
 
-def neighbours(fit: Any, data: Any, k: int = 10) -> pd.Series | pd.DataFrame:
+def neighbours(fit: Any, data: Data, k: int = 10) -> pd.Series | pd.DataFrame:
     """Mean response of the k nearest training rows in the embedding (Eq. 7's metric).
 
     A numeric response (less its offset, if one was used) is averaged; classes give their
@@ -104,7 +110,9 @@ def neighbours(fit: Any, data: Any, k: int = 10) -> pd.Series | pd.DataFrame:
     return fit._in_all_rows(batch, shares, list(fit.levels))
 
 
-def drift(fit: Any, data: Any, k: int = 5, *, kind: str = "difference") -> pd.Series:
+def drift(
+    fit: Any, data: Data, k: int = 5, *, kind: Literal["difference", "distance"] = "difference"
+) -> pd.Series:
     """Drift indicator of each row: large where the fit extrapolates.
 
     "difference": |f(x) - f_kNN(x)|. Near the training data a row's score and the mean of its k
@@ -152,11 +160,11 @@ def drift(fit: Any, data: Any, k: int = 5, *, kind: str = "difference") -> pd.Se
 
 def drift_threshold(
     fit: Any,
-    data: Any = None,
+    data: Data | None = None,
     *,
     k: int = 5,
     quantile: float = 0.95,
-    kind: str = "difference",
+    kind: Literal["difference", "distance"] = "difference",
 ) -> float:
     """Quantile of the drift indicator over rows that the fit has not seen.
 

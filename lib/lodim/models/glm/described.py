@@ -1,6 +1,7 @@
 """What describes a GlmFit: its sizes, deviance and likelihood, and the terms that it lacks."""
 
 from itertools import compress
+from typing import Any
 
 import numpy as np
 
@@ -11,13 +12,16 @@ from lodim.models.glm.likelihood import DISPERSED
 class Described:
     """Sizes, likelihood and terms of a GlmFit, which has design, family, estimates and log."""
 
+    log: dict[str, Any]
+    _explained: Any
+
     @property
     def _of_trials(self):
         """Whether the response is a share of trials, whose numbers are the weights."""
         return isinstance(self.family, Proportion)
 
     @property
-    def n(self):
+    def n(self) -> int:
         """Rows of weight above zero."""
         return self.log["n"]
 
@@ -25,32 +29,32 @@ class Described:
         return {"features": len(self._kept_terms) - 1}
 
     @property
-    def df(self):
+    def df(self) -> int:
         """Number of coefficients that are estimated, intercepts among them."""
         return self.log["df"]
 
     @property
-    def df_resid(self):
+    def df_resid(self) -> int:
         """Rows (times scores, of several classes one fewer than these) less coefficients."""
         return self.log["df_resid"]
 
     @property
-    def dispersion(self):
+    def dispersion(self) -> float:
         """Pearson's estimate of the dispersion; 1 where the family knows it."""
         return self.log["dispersion"]
 
     @property
-    def deviance(self):
+    def deviance(self) -> float:
         """Mean deviance of the training rows."""
         return self.log["deviance"] / self.log["sum_weights"]
 
     @property
-    def dev_ratio(self):
+    def dev_ratio(self) -> float:
         """Share of the null deviance explained; R2 of a gaussian family."""
         return float(self._explained(self.deviance))
 
     @property
-    def log_likelihood(self):
+    def log_likelihood(self) -> float:
         """Log-likelihood of the training rows."""
         return self.log["log_likelihood"]
 
@@ -59,22 +63,22 @@ class Described:
         return self.df + (self.family.name in DISPERSED)
 
     @property
-    def aic(self):
+    def aic(self) -> float:
         """Akaike's criterion, 2 parameters - 2 log-likelihood."""
         return 2.0 * self._n_parameters - 2.0 * self.log_likelihood
 
     @property
-    def bic(self):
+    def bic(self) -> float:
         """Schwarz's criterion, log(n) parameters - 2 log-likelihood."""
         return np.log(self.n) * self._n_parameters - 2.0 * self.log_likelihood
 
     @property
-    def converged(self):
+    def converged(self) -> bool:
         """Whether the iterations ended at the maximum, and it is finite."""
         return self.log["converged"] and not self.separated
 
     @property
-    def aliased(self):
+    def aliased(self) -> dict[str, str]:
         """Terms left out as linear combinations of those before them, and of which."""
         return {term: ", ".join(parts) for term, parts in self._combinations.items()}
 
@@ -89,7 +93,7 @@ class Described:
         }
 
     @property
-    def separated(self):
+    def separated(self) -> list[str]:
         """Terms without a finite maximum likelihood estimate."""
         return list(compress(self._kept_terms, self._infinite.any(axis=1)))
 

@@ -1,7 +1,7 @@
 """GlmFit: what glm() returns."""
 
 from copy import copy
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,11 @@ from lodim.models.glm.estimates import design_matrix
 from lodim.models.glm.likelihood import all_scores
 from lodim.report.tables import Report
 from lodim.text import first_few
+from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
 LEVEL = 0.95
 RATIOS = ("estimate", "conf_low", "conf_high")  # what tidy(exponentiate=True) shows exp() of
+PlotKind: TypeAlias = Literal["coefficients", "residuals", "qq", "leverage", "calibration"]
 
 
 class GlmFit(Described, Fit):
@@ -26,8 +28,7 @@ class GlmFit(Described, Fit):
     Attributes
     ----------
     estimates : Estimates
-        Coefficients on centred and scaled features and their covariance; `tidy` has them in units
-        of the data.
+        Coefficients on centred, scaled features and their covariance; `tidy` has the data's units.
     n : int
         Rows of weight above zero.
     df, df_resid : int
@@ -80,7 +81,7 @@ class GlmFit(Described, Fit):
     # The contract of Fit -----------------------------------------------------------------------
 
     @property
-    def types(self):
+    def types(self) -> tuple[str, ...]:  # type: ignore[override]
         """Types that predict() knows for the family."""
         if self.levels is None:
             return ("response", "link", "interval")
@@ -119,14 +120,15 @@ class GlmFit(Described, Fit):
 
     def predict(
         self,
-        data: Any,
-        type: str = "response",
+        data: Data,
+        type: Prediction | Literal["interval"] = "response",
         *,
-        offset: Any = None,
+        offset: Offset | None = None,
         level: float | None = None,
-        new_levels: str = "error",
+        new_levels: NewLevels = "error",
         threshold: float | None = None,
-        rank_deficient: str = "missing",
+        rank_deficient: Literal["missing", "zero"] = "missing",
+        output: FilePath | None = None,
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -203,7 +205,7 @@ class GlmFit(Described, Fit):
                 raise ArgumentError(f"level is for type='interval', not {type!r}")
             fit = copy(self)
             fit._answers_all = rank_deficient == "zero"
-            how = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
+            how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
             return super(GlmFit, fit).predict(data, type, **how)
         self._check_threshold(threshold, type)
         level = share("level", LEVEL if level is None else level)
@@ -288,7 +290,7 @@ class GlmFit(Described, Fit):
             frame = frame.reindex(range(len(self._terms))).reset_index(drop=True)
             frame.insert(0, "term", self._terms)
             if coef.shape[1] > 1:
-                frame.insert(0, "level", self.levels[s + 1])
+                frame.insert(0, "level", self.design.levels[s + 1])
             frames.append(frame)
         return pd.concat(frames, ignore_index=True)
 
@@ -382,7 +384,7 @@ class GlmFit(Described, Fit):
             "diagnostics": None if kept is None else vars(kept),
         }
 
-    def plot(self, kind=None, ax=None, **arguments):
+    def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw on matplotlib Axes and return them.
 
         Parameters
@@ -484,11 +486,12 @@ class GlmFit(Described, Fit):
         coef, cov, _ = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
         names = pd.Index(self._kept_terms, name="term")
         if coef.shape[1] > 1:
-            names = pd.MultiIndex.from_product([self.levels[1:], names], names=["level", "term"])
+            levels = self.design.levels[1:]
+            names = pd.MultiIndex.from_product([levels, names], names=["level", "term"])
         return pd.DataFrame(cov, index=names, columns=names)
 
     def anova(
-        self, other: "GlmFit | None" = None, *, data: Any = None, **changes: Any
+        self, other: "GlmFit | None" = None, *, data: Data | None = None, **changes: Any
     ) -> pd.DataFrame:
         """Test the terms of a fit one after another, or the fit against one with more terms.
 
@@ -552,7 +555,7 @@ class GlmFit(Described, Fit):
             raise ArgumentError("data and arrays of its rows are for anova() without another fit")
         return anova.compare(self, other)
 
-    def drop1(self, *, data: Any = None, **changes: Any) -> pd.DataFrame:
+    def drop1(self, *, data: Data | None = None, **changes: Any) -> pd.DataFrame:
         """Test each term by itself: the fit against the model without the term.
 
         A term whose factors are all in another one, as x in x:z, is not dropped (R's drop1).

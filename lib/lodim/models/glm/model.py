@@ -1,6 +1,6 @@
 """glm(): a generalized linear model, from a formula to a fit."""
 
-from typing import Any
+from typing import Any, Literal
 
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import ModelSpec, Option, prepare
@@ -8,6 +8,7 @@ from lodim.models.glm.assemble import assemble, from_state
 from lodim.models.glm.estimate import combine, fit_stages
 from lodim.models.glm.fit import GlmFit
 from lodim.models.glm.settings import Settings, check_trials, needs
+from lodim.typing import Data, Family, Missing, Offset, RowValues
 
 __all__ = ["from_state", "glm"]
 
@@ -15,14 +16,14 @@ __all__ = ["from_state", "glm"]
 @with_known_arguments
 def glm(
     formula: str,
-    data: Any,
+    data: Data,
     *,
-    family: str | None = None,
-    weights: Any = None,
-    offset: Any = None,
-    missing: str = "drop",
-    covariance: str | None = None,
-    clusters: Any = None,
+    family: Family | Literal["poisson", "gamma"] | None = None,
+    weights: RowValues | None = None,
+    offset: Offset | None = None,
+    missing: Missing = "drop",
+    covariance: Literal["nonrobust", "HC0", "HC1", "HC2", "HC3", "cluster"] | None = None,
+    clusters: RowValues | None = None,
     sample: int | None = None,
     client: Any = None,
     progress: bool = False,

@@ -1,7 +1,7 @@
 """MelmFit: what melm() returns."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,9 @@ from lodim.fitting.fit import Fit
 from lodim.models.melm import equation, page, report
 from lodim.models.melm.classify.rule import balanced_accuracy
 from lodim.models.melm.view import project
+from lodim.typing import Data, FilePath, NewLevels, Prediction
+
+PlotKind: TypeAlias = Literal["view", "loadings", "starts", "calibration"]
 
 
 class MelmFit(Fit):
@@ -71,7 +74,7 @@ class MelmFit(Fit):
     # The contract of Fit -----------------------------------------------------------------------
 
     @property
-    def types(self):
+    def types(self) -> tuple[str, ...]:  # type: ignore[override]
         """Types that predict() knows: without a response there are coordinates alone."""
         if self.levels is None:
             return ("projection", "density")
@@ -90,12 +93,13 @@ class MelmFit(Fit):
 
     def predict(
         self,
-        data: Any,
-        type: str | None = None,
+        data: Data,
+        type: Prediction | Literal["projection", "density"] | None = None,
         *,
         offset: None = None,
-        new_levels: str = "error",
+        new_levels: NewLevels = "error",
         threshold: float | None = None,
+        output: FilePath | None = None,
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -144,9 +148,9 @@ class MelmFit(Fit):
         0  3.2  0.8
         1  2.1  0.4
         """
-        type = self.types[0] if type is None else type
-        how = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
-        return super().predict(data, type, **how)
+        asked = self.types[0] if type is None else type
+        how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
+        return super().predict(data, asked, **how)
 
     def _predict(self, batch, type):
         if type == "projection":
@@ -244,7 +248,9 @@ class MelmFit(Fit):
             row |= {"regularizing": regularizing, "dev_ratio": self.dev_ratio} | self.measures
         return pd.DataFrame([row | {"converged": self.converged}])
 
-    def augment(self, data: Any, *, offset: None = None) -> pd.DataFrame:
+    def augment(  # type: ignore[override]
+        self, data: Data, *, offset: None = None, output: FilePath | None = None
+    ) -> pd.DataFrame:
         """`data` with predictions and coordinates beside its columns.
 
         Parameters
@@ -284,7 +290,9 @@ class MelmFit(Fit):
             return pd.concat([data.drop(columns=Z.columns, errors="ignore"), Z], axis=1)
         return Z
 
-    def evaluate(self, data: Any, *, offset: None = None) -> pd.DataFrame:
+    def evaluate(  # type: ignore[override]
+        self, data: Data, *, offset: None = None
+    ) -> pd.DataFrame:
         """Loss on data with known classes: as `Fit.evaluate`, and the balanced accuracy.
 
         Parameters
@@ -361,7 +369,7 @@ class MelmFit(Fit):
             parts["other"] = vars(rule.other) | {"known": vars(rule.other.known)}
         return vars(rule) | parts
 
-    def plot(self, kind=None, ax=None, **arguments):
+    def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw on matplotlib Axes and return them.
 
         Parameters
@@ -410,25 +418,25 @@ class MelmFit(Fit):
     # What only melm has ------------------------------------------------------------------------
 
     @property
-    def axes(self):
+    def axes(self) -> list[str]:
         """Names of the coordinates: x1, ..., xk."""
         return [f"x{j + 1}" for j in range(self.estimates.k)]
 
     @property
-    def terms(self):
+    def terms(self) -> tuple[float, float]:
         """Fitting and regularizing term of the divergence, which is their difference."""
-        pairs = self.pairs()
+        pairs: Any = self.pairs()
         weight = pairs["weight"]
         return float(weight @ pairs["fitting"]), float(weight @ pairs["regularizing"])
 
     @property
-    def divergence(self):
+    def divergence(self) -> float:
         """The Cauchy-Schwarz divergence; of several classes, of their pairs together."""
         fitting, regularizing = self.terms
         return fitting - regularizing
 
     @property
-    def entropy(self):
+    def entropy(self) -> float | None:
         """Renyi's quadratic entropy of a view without classes (Eq. 1), None with classes."""
         return -float(self.estimates.potential[0, 0]) if self.levels is None else None
 
@@ -437,12 +445,12 @@ class MelmFit(Fit):
         return {"features": features, "parts": len(self.axes), "part": "dimensions"}
 
     @property
-    def df(self):
+    def df(self) -> int:
         """Number of parameters of a k-dimensional subspace."""
         return self.estimates.df
 
     @property
-    def dev_ratio(self):
+    def dev_ratio(self) -> float:
         """Share of the null deviance explained; without classes, share of the variance."""
         if self.levels is None:
             v = self.estimates
@@ -450,7 +458,7 @@ class MelmFit(Fit):
         return 1.0 - self.measures["deviance"] / (self.measures["null_deviance"] or np.nan)
 
     @property
-    def converged(self):
+    def converged(self) -> bool:
         """Whether the search that ended in this view met the tolerance."""
         return self.estimates.converged
 

@@ -1,7 +1,7 @@
 """melm(): the maximum entropy linear manifold, from a formula to a fit."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from lodim.engine.compile_ahead import compiling_ahead
 from lodim.fitting.argument_names import with_known_arguments
@@ -14,6 +14,7 @@ from lodim.models.melm.search.search import MIDDLE
 from lodim.models.melm.search.whitening import POOLED, SHRUNK
 from lodim.models.melm.settings import Settings
 from lodim.selection.tuning import choose, preference
+from lodim.typing import Data, DType, Engine, Missing, RowValues
 
 __all__ = ["from_state", "melm"]
 
@@ -30,26 +31,26 @@ SMOOTHEST, SHARPEST = 16.0, 0.125  # of gamma, on a path
 @with_known_arguments
 def melm(
     formula: str,
-    data: Any,
+    data: Data,
     *,
-    family: str | None = None,
+    family: Literal["binomial", "multinomial", "none"] | None = None,
     k: int | None = None,
     gamma: float | None = None,
-    covariance: str | None = None,
-    divergence: str = "sum",
-    entropy: str = "max",
+    covariance: Literal["shrunk", "pooled", "empirical", "ledoit-wolf"] | None = None,
+    divergence: Literal["sum", "mean"] = "sum",
+    entropy: Literal["max", "min"] = "max",
     penalty: bool = False,
     n_starts: int = 17,
     classifier: Any = "kde",
-    weights: Any = None,
+    weights: RowValues | None = None,
     offset: None = None,
-    missing: str = "indicator",
-    groups: Any = None,
+    missing: Missing = "indicator",
+    groups: RowValues | None = None,
     standardize: bool = True,
-    dtype: str = "float64",
+    dtype: DType = "float64",
     seed: int = 0,
     threads: int | None = None,
-    engine: str = "cpu",
+    engine: Engine = "cpu",
     sample: int | None = None,
     client: Any = None,
     progress: bool = False,

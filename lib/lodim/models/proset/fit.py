@@ -2,7 +2,7 @@
 
 from copy import copy
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -21,9 +21,11 @@ from lodim.models.proset.prototypes import (
     response_values,
     weighted_sums,
 )
+from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction, Values
 
 LEVEL = 0.9  # of a prediction interval
 QUANTILES = (0.05, 0.5, 0.95)
+PlotKind: TypeAlias = Literal["weights", "map", "scatter", "surface", "shapley", "calibration"]
 
 
 class ProsetFit(Fit):
@@ -79,7 +81,7 @@ class ProsetFit(Fit):
     # The contract of Fit -----------------------------------------------------------------------
 
     @property
-    def types(self):
+    def types(self) -> tuple[str, ...]:  # type: ignore[override]
         """Types that predict() knows for the family."""
         if self.levels is not None:
             return ("response", "link", "class", "prob", "familiarity")
@@ -96,14 +98,15 @@ class ProsetFit(Fit):
 
     def predict(
         self,
-        data: Any,
-        type: str = "response",
+        data: Data,
+        type: Prediction | Literal["familiarity", "variance", "interval", "quantile"] = "response",
         *,
-        offset: Any = None,
+        offset: Offset | None = None,
         level: float | None = None,
-        quantiles: Any = None,
-        new_levels: str = "error",
+        quantiles: float | Values | None = None,
+        new_levels: NewLevels = "error",
         threshold: float | None = None,
+        output: FilePath | None = None,
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -167,7 +170,7 @@ class ProsetFit(Fit):
             at = shares("quantiles", QUANTILES if quantiles is None else quantiles)
             names = [f"q{q:g}" for q in at]
         else:
-            how = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
+            how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
             return super().predict(data, type, **how)
         self._check_threshold(threshold, type)
         batch = self.design.apply(data, offset=offset, new_levels=new_levels)
@@ -288,7 +291,7 @@ class ProsetFit(Fit):
             "null_deviance": self.null_deviance,
         }
 
-    def evaluate(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
+    def evaluate(self, data: Data, *, offset: Offset | None = None) -> pd.DataFrame:
         """Loss on data with known responses; with loss="density" the mean negative log-density too.
 
         Parameters
@@ -328,7 +331,7 @@ class ProsetFit(Fit):
             losses["nll"] = -np.log(np.maximum(self._density(batch, batch.y), 1e-300))
         return losses
 
-    def update(self, data: Any, **changes: Any) -> Fit:
+    def update(self, data: Data, **changes: Any) -> Self:
         """Fit the same model to `data`, with some arguments of the call changed.
 
         Where `n_batches` alone is changed and grows, the batches of this fit are kept and new ones
@@ -376,7 +379,7 @@ class ProsetFit(Fit):
         return {"features": self.df, "parts": len(self.estimates), "part": "prototypes"}
 
     @property
-    def df(self):
+    def df(self) -> int:
         """Number of features with a weight above zero."""
         return len(self.estimates.features)
 
@@ -385,7 +388,7 @@ class ProsetFit(Fit):
         return self.df + len(self.estimates)
 
     @property
-    def dev_ratio(self):
+    def dev_ratio(self) -> float:
         """Share of the null deviance explained; NaN where there is none."""
         return float(self._explained(self.log["deviance"][-1]))
 
@@ -409,7 +412,9 @@ class ProsetFit(Fit):
         v[:, t.features] = t.v
         return v
 
-    def density(self, data: Any, at: Any, *, offset: Any = None) -> pd.DataFrame:
+    def density(
+        self, data: Data, at: float | Values, *, offset: Offset | None = None
+    ) -> pd.DataFrame:
         """Density of a numeric response at some values, for a fit with loss="density".
 
         Parameters
@@ -477,7 +482,7 @@ class ProsetFit(Fit):
         small.estimates = replace(t, features=np.searchsorted(kept, t.features))
         return small
 
-    def plot(self, kind: str | None = None, ax: Any = None, **arguments: Any) -> Any:
+    def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw on matplotlib Axes and return them.
 
         Parameters

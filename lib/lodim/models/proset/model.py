@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
@@ -13,6 +13,7 @@ from lodim.models.proset.estimate import combine, fit_stages, largest_v, largest
 from lodim.models.proset.fit import ProsetFit
 from lodim.models.proset.settings import Settings
 from lodim.selection.tuning import choose
+from lodim.typing import Data, DType, Engine, Family, Missing, Offset, RowValues
 
 __all__ = ["extend", "from_state", "proset"]
 
@@ -26,25 +27,25 @@ GRIDS = {  # tried where a penalty is to be chosen, largest first
 @with_known_arguments
 def proset(
     formula: str,
-    data: Any,
+    data: Data,
     *,
-    family: str | None = None,
+    family: Family | None = None,
     n_batches: int | None = 1,
     n_candidates: int = 1000,
-    lambda_v: float | str | None = "auto",
-    lambda_w: float | str | None = "auto",
+    lambda_v: float | Literal["auto"] | None = "auto",
+    lambda_w: float | Literal["auto"] | None = "auto",
     l1_ratio_v: float = 0.05,
     l1_ratio_w: float = 0.05,
-    loss: str = "squared",
-    weights: Any = None,
-    offset: Any = None,
-    missing: str = "indicator",
-    groups: Any = None,
+    loss: Literal["squared", "density"] = "squared",
+    weights: RowValues | None = None,
+    offset: Offset | None = None,
+    missing: Missing = "indicator",
+    groups: RowValues | None = None,
     standardize: bool = True,
-    dtype: str = "float64",
+    dtype: DType = "float64",
     seed: int = 0,
     threads: int | None = None,
-    engine: str = "cpu",
+    engine: Engine = "cpu",
     sample: int | None = None,
     client: Any = None,
     progress: bool = False,

@@ -56,7 +56,7 @@ class Explanation:
         title = f"Explanation of row {self.label}"
         return Report(title, tuple(_header(self)), tuple(tables), _notes(self))
 
-    def plot(self, ax=None, **arguments: Any):
+    def plot(self, ax: Any = None, **arguments: Any) -> Any:
         """Draw the views side by side with the row in them.
 
         Parameters

@@ -1,7 +1,7 @@
 """RiprFit: what ripr() returns."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,9 @@ from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS
 from lodim.models.ripr.answers.information_gain import information_gains
 from lodim.models.ripr.explanation import Explanation, explain
 from lodim.models.ripr.original_units import cluster_centres
+from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
+
+PlotKind: TypeAlias = Literal["view", "shares", "objective", "calibration"]
 
 
 class RiprFit(Fit):
@@ -78,7 +81,7 @@ class RiprFit(Fit):
     # The contract of Fit -----------------------------------------------------------------------
 
     @property
-    def types(self):
+    def types(self) -> tuple[str, ...]:  # type: ignore[override]
         """Types that predict() knows for the response."""
         return {
             CLASSES: ("response", "link", "class", "prob", "view"),
@@ -110,12 +113,13 @@ class RiprFit(Fit):
 
     def predict(
         self,
-        data: Any,
-        type: str | None = None,
+        data: Data,
+        type: Prediction | Literal["view", "cluster"] | None = None,
         *,
-        offset: Any = None,
-        new_levels: str = "error",
+        offset: Offset | None = None,
+        new_levels: NewLevels = "error",
         threshold: float | None = None,
+        output: FilePath | None = None,
     ) -> pd.Series | pd.DataFrame:
         """Predictions with one row for each row of `data`, in its order and with its index.
 
@@ -162,7 +166,7 @@ class RiprFit(Fit):
         """
         if type is None:
             type = "cluster" if self.estimates.task == CLUSTERS else "response"
-        how = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
+        how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
         return super().predict(data, type, **how)
 
     def _predict(self, batch, type):
@@ -177,7 +181,9 @@ class RiprFit(Fit):
             return _by_code(self.levels, answers.code), self.design.response.name
         return super()._predict(batch, type)
 
-    def augment(self, data: Any, *, offset: Any = None) -> pd.DataFrame:
+    def augment(
+        self, data: Data, *, offset: Offset | None = None, output: FilePath | None = None
+    ) -> pd.DataFrame:
         """`data` with .fitted, .resid, .class and .view, or .cluster and .view.
 
         Of training rows too, these are answers to new rows: see Notes of the class.
@@ -239,7 +245,7 @@ class RiprFit(Fit):
         index = pd.Index(self.labels)
         return pd.DataFrame(self.estimates.B, index=index, columns=self.view_names)
 
-    def votes(self, data: Any) -> pd.DataFrame:
+    def votes(self, data: Data) -> pd.DataFrame:
         """What each view says of each row.
 
         Parameters
@@ -279,7 +285,7 @@ class RiprFit(Fit):
             value = np.column_stack([_by_code(self.levels, c) for c in code.T])
         return self._in_all_rows(batch, value, self.view_names)
 
-    def gains(self, data: Any) -> pd.Series:
+    def gains(self, data: Data) -> pd.Series:
         """Information gain of the label of each row: expected fall of the entropy of all others.
 
         With the views as they are, by the neighbours' answers; where views vote, with the reach of
@@ -421,7 +427,7 @@ class RiprFit(Fit):
     # What only ripr has ------------------------------------------------------------------------
 
     @property
-    def n(self):
+    def n(self) -> int:
         """Training rows."""
         return self.record.n
 
@@ -429,29 +435,29 @@ class RiprFit(Fit):
         return {"features": self.df, "parts": len(self.estimates), "part": "views"}
 
     @property
-    def df(self):
+    def df(self) -> int:
         """Number of features that the views use."""
         return len(self.estimates.features)
 
     @property
-    def dev_ratio(self):
+    def dev_ratio(self) -> float:
         """Share of the null deviance explained, as of glance(); NaN without one."""
         null = self.record.null_deviance
         return 1.0 - self.record.deviance / null if null > 0 else float("nan")
 
     @property
-    def view_names(self):
+    def view_names(self) -> list[str]:
         """Of each view, its features."""
         return [", ".join(names) for names in self.view_features]
 
     @property
-    def view_features(self):
+    def view_features(self) -> list[tuple[str, ...]]:
         """Names of the features of each view: a list of tuples."""
         e, names = self.estimates, self.axis_names
         return [tuple(names[f] for f in e.features[e.columns(j)]) for j in range(len(e))]
 
     @property
-    def axis_names(self):
+    def axis_names(self) -> list[str]:
         """Names of the axes that views are made of: of features, and of factors as a whole."""
         d, first = self.design, np.flatnonzero(np.diff(self.estimates.axis_of, prepend=-1))
         whole = np.bincount(self.estimates.axis_of) > 1
@@ -531,7 +537,7 @@ class RiprFit(Fit):
         """
         return explain(self, row, k)
 
-    def plot(self, kind: str | None = None, ax=None, **arguments: Any):
+    def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw a plot, and return its Axes.
 
         Parameters

@@ -1,6 +1,6 @@
 """ripr(): a handful of views, each for its part of the data, from a formula to a fit."""
 
-from typing import Any
+from typing import Any, Literal
 
 from lodim.errors import ArgumentError
 from lodim.fitting.argument_names import with_known_arguments
@@ -19,6 +19,7 @@ from lodim.models.ripr.estimate import (
 from lodim.models.ripr.fit import RiprFit
 from lodim.models.ripr.multi_fit import RiprFits
 from lodim.models.ripr.settings import Settings
+from lodim.typing import Data, Family, Missing, RowValues
 
 __all__ = ["from_state", "ripr"]
 
@@ -26,13 +27,13 @@ __all__ = ["from_state", "ripr"]
 @with_known_arguments
 def ripr(
     formula: str,
-    data: Any,
+    data: Data,
     *,
-    family: str | None = None,
+    family: Family | Literal["none"] | None = None,
     max_dim: int | None = None,
     min_dim: int | None = None,
     k: int | None = None,
-    serve: str | None = None,
+    serve: Literal["vote", "ratio"] | None = None,
     lambda_: float | None = None,
     a: float = 0.99,
     balanced: bool = False,
@@ -40,9 +41,9 @@ def ripr(
     n_clusters: int | None = None,
     n_views: int | None = None,
     max_views: int | None = None,
-    weights: Any = None,
-    order: Any = None,
-    missing: str = "keep",
+    weights: RowValues | None = None,
+    order: RowValues | None = None,
+    missing: Missing | Literal["keep"] = "keep",
     limits: dict[str, Any] | None = None,
     standardize: bool = True,
     seed: int = 0,

@@ -1,7 +1,6 @@
 """RiprFits: fits of several responses that share their views."""
 
-from os import PathLike
-from typing import Any
+from typing import Any, Literal, Self
 
 import pandas as pd
 
@@ -11,6 +10,7 @@ from lodim.errors import ArgumentError
 from lodim.fitting import storage
 from lodim.fitting.streamed import streaming
 from lodim.models.ripr.explanation import Explanation
+from lodim.models.ripr.fit import PlotKind, RiprFit
 from lodim.models.ripr.report import (
     ERROR,
     compared,
@@ -20,6 +20,7 @@ from lodim.models.ripr.report import (
 )
 from lodim.report.numbers import blank_if_missing
 from lodim.report.tables import Report, Table, listing, significant
+from lodim.typing import Data, FilePath, NewLevels, Prediction
 
 
 class RiprFits:
@@ -46,11 +47,13 @@ class RiprFits:
 
     name = "ripr"
 
+    fits: dict[str, RiprFit]
+
     def __init__(self, fits):
         self.fits = fits
 
     @property
-    def call(self):
+    def call(self) -> str:
         """The call as a user would write it."""
         return self._first.call
 
@@ -62,7 +65,7 @@ class RiprFits:
     def _first(self):
         return next(iter(self.fits.values()))
 
-    def __getitem__(self, response):
+    def __getitem__(self, response: str) -> RiprFit:
         """The fit of one response.
 
         Parameters
@@ -79,7 +82,12 @@ class RiprFits:
     @as_given
     @streaming
     def predict(
-        self, data: Any, type: str = "response", *, new_levels: str = "error"
+        self,
+        data: Data,
+        type: Prediction | Literal["view", "cluster"] = "response",
+        *,
+        new_levels: NewLevels = "error",
+        output: FilePath | None = None,
     ) -> pd.DataFrame:
         """Predictions of all responses beside each other, with the rows of `data`.
 
@@ -117,7 +125,7 @@ class RiprFits:
             out[name] = fit.predict(data, kind, new_levels=new_levels)
         return pd.concat(out, axis=1)
 
-    def votes(self, data: Any) -> pd.DataFrame:
+    def votes(self, data: Data) -> pd.DataFrame:
         """What each view says of each row and response; see RiprFit.votes().
 
         Parameters
@@ -186,7 +194,7 @@ class RiprFits:
         return self._by_response([fit.glance() for fit in self.fits.values()])
 
     @as_given
-    def evaluate(self, data: Any) -> pd.DataFrame:
+    def evaluate(self, data: Data) -> pd.DataFrame:
         """As RiprFit.evaluate(), a row for each response.
 
         Parameters
@@ -221,7 +229,7 @@ class RiprFits:
 
     @as_given
     @streaming
-    def augment(self, data: Any) -> pd.DataFrame:
+    def augment(self, data: Data, *, output: FilePath | None = None) -> pd.DataFrame:
         """As RiprFit.augment(); what each fit adds is named by its response: ".fitted[alert]".
 
         Parameters
@@ -251,7 +259,7 @@ class RiprFits:
             for name, fit in self.fits.items()
         ]
         new = pd.concat(parts, axis=1)
-        if not columns:
+        if not isinstance(data, pd.DataFrame):
             return new
         return pd.concat([data.drop(columns=new.columns, errors="ignore"), new], axis=1)
 
@@ -287,7 +295,7 @@ class RiprFits:
         """
         return self[response].explain(row, k)
 
-    def update(self, data: Any, **changes: Any) -> "RiprFits":
+    def update(self, data: Data, **changes: Any) -> Self:
         """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.
 
         Parameters
@@ -320,7 +328,13 @@ class RiprFits:
         """
         return self._first.update(data, **changes)
 
-    def plot(self, response: str, kind: str | None = None, ax=None, **arguments: Any):
+    def plot(
+        self,
+        response: str,
+        kind: PlotKind | None = None,
+        ax: Any = None,
+        **arguments: Any,
+    ) -> Any:
         """Draw a plot of one response; see RiprFit.plot().
 
         Parameters
@@ -352,7 +366,7 @@ class RiprFits:
         """
         return self[response].plot(kind, ax, **arguments)
 
-    def report(self, response: str, path: str | PathLike, data: Any = None) -> None:
+    def report(self, response: str, path: FilePath, data: Data | None = None) -> None:
         """Write a page about the fit of one response; see RiprFit.report().
 
         Parameters
@@ -452,7 +466,7 @@ class RiprFits:
             )
         return tuple(notes)
 
-    def save(self, path: str | PathLike) -> None:
+    def save(self, path: FilePath) -> None:
         """Write the fits to one file; `lodim.load` reads it.
 
         Parameters

@@ -1,7 +1,7 @@
 """One estimate, taken apart prototype by prototype (Ruf 2022, Figure 4.5), and all prototypes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from lodim.models.proset.explain.query import (
 from lodim.models.proset.prototypes import Mixture
 from lodim.report.numbers import blank_if_missing
 from lodim.report.tables import Report, Table, significant
+from lodim.typing import Data, FilePath, Offset
 
 QUERY, PRIOR, PROTOTYPE, OTHERS = "query", "prior", "prototype", "others"
 MOST_ROWS, MOST_FEATURES = 16, 8  # of the printed tables
@@ -97,7 +98,7 @@ class Explanation:
             ("Dominant", str(self.n_dominant)),
         ]
 
-    def to_excel(self, path: str | PathLike) -> None:
+    def to_excel(self, path: FilePath) -> None:
         """Write a formatted workbook: the explanation, and a sheet that says what it is.
 
         Parameters
@@ -218,12 +219,12 @@ def _fixed(digits):
 
 def explain(
     fit: Any,
-    data: Any,
+    data: Data | pd.Series,
     *,
-    features: Any = None,
+    features: int | Sequence[str] | None = None,
     least: float = 1e-3,
-    train: Any = None,
-    offset: Any = None,
+    train: Data | None = None,
+    offset: Offset | None = None,
 ) -> Explanation:
     """The parts of one row's estimate, by prototype (Ruf 2022, Section 4.3.1, Figure 4.5).
 
@@ -468,7 +469,7 @@ def _up_to(order, last, decided):
 # All prototypes ----------------------------------------------------------------------------------
 
 
-def export(fit: Any, data: Any = None) -> pd.DataFrame:
+def export(fit: Any, data: Data | None = None) -> pd.DataFrame:
     """All prototypes: the basic report of Ruf (2022), Section 4.3.1.
 
     Parameters

@@ -8,9 +8,12 @@ import pandas as pd
 from lodim.checks import flag
 from lodim.errors import ArgumentError, DataError
 from lodim.models.proset.explain.query import zero_offset
+from lodim.typing import Data
 
 
-def familiarity(fit: Any, data: Any, *, quantile: bool = False, held_out: Any = None) -> pd.Series:
+def familiarity(
+    fit: Any, data: Data, *, quantile: bool = False, held_out: Data | None = None
+) -> pd.Series:
     """Familiarity sum_j w_j G_j(x) of each row, Eq. 4.5.
 
     It sees the active features alone: a row that is strange in a feature without weight is as

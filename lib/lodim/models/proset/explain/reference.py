@@ -18,6 +18,7 @@ from lodim.models.proset.explain.query import (
 )
 from lodim.models.proset.kernels.cpu import CLASSES
 from lodim.models.proset.prototypes import estimates_at
+from lodim.typing import Data
 
 MOST_ROWS = 20_000  # of the training data that are looked at
 DIGITS = 12  # to which two mean distances are taken for equal
@@ -41,7 +42,7 @@ class Typical:
         return cls(x[i], batch.index[batch.rows[rows[i]]])
 
 
-def reference(fit: Any, data: Any = None) -> pd.DataFrame:
+def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
     """A typical row, to compare others with: Algorithm 4.2.
 
     The row with the best ranks of mean absolute distance to all others, among standardized

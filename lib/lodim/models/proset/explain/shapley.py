@@ -14,6 +14,7 @@ from lodim.checks import as_seed, whole
 from lodim.models.proset.explain.query import active_values
 from lodim.models.proset.explain.reference import reference_values
 from lodim.models.proset.prototypes import Mixture
+from lodim.typing import Data, Offset
 
 MOST_EXACT = 12  # terms that move: 2^12 coalitions
 MOST_NUMBERS = 2**22  # of a temporary
@@ -23,12 +24,12 @@ REFERENCE = "(reference)"
 
 def shapley(
     fit: Any,
-    data: Any,
+    data: Data,
     *,
-    reference: Any = None,
+    reference: Data | pd.Series | None = None,
     n_permutations: int | None = None,
     seed: int = 0,
-    offset: Any = None,
+    offset: Offset | None = None,
 ) -> pd.DataFrame:
     """Shapley values of the terms: how each moves the prediction from the reference's.
 

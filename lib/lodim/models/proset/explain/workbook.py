@@ -1,11 +1,11 @@
 """Workbooks of proset: Figure 4.5 of Ruf (2022), formatted."""
 
-from os import PathLike
 from typing import Any
 
 import pandas as pd
 
 from lodim.report import excel
+from lodim.typing import Data, FilePath
 
 FEATURE, ESTIMATE = "4D7C5A", "7A4E79"  # heads: features, parts of the estimate
 FILLS = {"query": "FFF2CC", "prior": "E7E6E6", "others": "E7E6E6"}
@@ -23,7 +23,9 @@ COLUMNS = [
 FORMATS = {"prototype_weight": "0.00", "similarity": "0.000", "impact": "0.00"}
 
 
-def to_excel(fit: Any, path: str | PathLike, row: Any = None, **arguments: Any) -> None:
+def to_excel(
+    fit: Any, path: FilePath, row: Data | pd.Series | None = None, **arguments: Any
+) -> None:
     """Write a formatted workbook: `export()`, or with `row` its explanation (Figure 4.5).
 
     Parameters
