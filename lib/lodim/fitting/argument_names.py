@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import ParamSpec, TypeVar
 
 from lodim.errors import ArgumentError
+from lodim.progress import showing
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,7 +62,8 @@ def unknown_argument(function: str, name: str, known: Collection[str]) -> Argume
 def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """A public function that answers an argument which it does not have by an ArgumentError.
 
-    What it takes for a model function, its first argument, is known too.
+    What it takes for a model function, its first argument, is known too. The call shows its
+    progress, as the argument `progress` says.
     """
     own = inspect.signature(function).parameters
     open_ended = any(p.kind is p.VAR_KEYWORD for p in own.values())
@@ -77,6 +79,7 @@ def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
             if left and (of_model or not open_ended):
                 names = [*named, *(name for name in of_model if name not in named)]
                 raise unknown_argument(function.__name__, left[0], names)
-        return function(*args, **kwargs)
+        with showing(kwargs.get("progress"), function.__name__):
+            return function(*args, **kwargs)
 
     return call

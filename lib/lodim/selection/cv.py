@@ -39,7 +39,7 @@ def cv(
     n_lambda: int | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
     **arguments: Any,
 ) -> "CV":
     """Cross-validate a model over a grid of its settings, and refit the best.
@@ -85,8 +85,9 @@ def cv(
         Threads; by default all, and one up to 2,000 rows of models in which they would wait for
         each other: of all but gbmap.
         Folds hold their own copy of the features.
-    progress : bool
-        Show a progress bar (needs tqdm).
+    progress : bool, optional
+        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
+        by default a line after three seconds.
 
     Returns
     -------
@@ -131,7 +132,7 @@ def cv(
     """
     _check_call(grid, loss, rule, n_jobs, arguments)
     seed, folds = as_seed(seed), as_folds(folds)
-    arguments = with_own(model, arguments, seed=seed) | {"progress": progress}
+    arguments = with_own(model, arguments, seed=seed)
     if n_lambda is not None:
         arguments = with_own(model, arguments, n_lambda=n_lambda)
     problem = prepare(model, formula, data, arguments, groups=groups)

@@ -51,7 +51,7 @@ def costnet(
     threads: int | None = None,
     sample: int | None = None,
     client: Any = None,
-    progress: bool = False,
+    progress: bool | None = None,
     control: dict[str, Any] | None = None,
 ) -> CostnetFit:
     """Cost-sensitive feature selection over a dependency graph: the best model at every price.
@@ -173,8 +173,9 @@ def costnet(
         So many rows alone, drawn at random by where they stand and `seed`; all by default.
     client : dask.distributed.Client, optional
         Its workers hold the features, where `data` are files that they can read, or a Dask frame.
-    progress : bool
-        Show progress bars (needs tqdm).
+    progress : bool, optional
+        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
+        by default a line after three seconds.
     control : dict, optional
         criterion (by which models compete; "cv", the default: loss in held-out rows; "hq": -2 log-
         likelihood plus, for each coefficient (of a category one less than its levels), 2 log log n,

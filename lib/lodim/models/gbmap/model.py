@@ -46,7 +46,7 @@ def gbmap(
     engine: str = "cpu",
     sample: int | None = None,
     client: Any = None,
-    progress: bool = False,
+    progress: bool | None = None,
     control: dict[str, Any] | None = None,
 ) -> GbmapFit:
     """Gradient boosting mapping (Patron et al. 2024): boosted one-layer perceptrons.
@@ -126,8 +126,9 @@ def gbmap(
         So many rows alone, drawn at random by where they stand and `seed`; all by default.
     client : dask.distributed.Client, optional
         Its workers hold the features, where `data` are files that they can read, or a Dask frame.
-    progress : bool
-        Show progress bars (needs tqdm).
+    progress : bool, optional
+        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
+        by default a line after three seconds.
     control : dict, optional
         max_iter (500, most evaluations of a learner after its starts have been compared), tol and
         ftol (a boost ends where no gradient is above tol, or where it can lower the objective by no
