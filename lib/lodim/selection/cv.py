@@ -13,6 +13,7 @@ from lodim.design.batch import SplitsInPlace, counted, split
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError
 from lodim.fitting.argument_names import with_known_arguments
+from lodim.fitting.selected import MEASURE
 from lodim.fitting.spec import prepare, with_own
 from lodim.report.tables import Table, listing, significant
 from lodim.selection.choice import grid_ends
@@ -158,7 +159,8 @@ def cv(
     varied = tuple(map(str, points[0]))
     of_best = chosen[where_min if rule == "min" else where_1se]
     settled = checked(_with_settings(problem, varied, frame, of_best))
-    best = problem.spec.run(settled, selection=frame, found=found)
+    tried = frame if loss == "deviance" else frame.assign(**{MEASURE: loss})
+    best = problem.spec.run(settled, selection=tried, found=found)
     spec = problem.spec
     names = tuple(spec.penalties), spec.stage_setting, spec.shared_setting
     held_out = _held_out(problem.batch, folds, groups, arguments)
