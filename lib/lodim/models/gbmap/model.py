@@ -114,6 +114,10 @@ def gbmap(
         Of the folds that choose m and lambda_, and of samples of many rows; equal seeds give equal
         bits, whatever `threads` is. Starts do not depend on it, nor folds on the order of rows or
         columns or on the names of classes.
+        On autompg, diabetes and heart 8 seeds moved predictions by 0.06, 0.04 and 0.03 residual
+        standard deviations (root mean square), those of LassoCV or LogisticRegressionCV by 0.06,
+        0.04 and 0.00, of random forests by 0.06, 0.08 and 0.09, and of HistGradientBoosting with
+        early stopping by 0.19, 0.22 and 0.20 (`benchmarks/seeds.py`).
     threads : int, optional
         All that are available by default.
     engine : {"cpu", "cuda", "auto"}
