@@ -8,6 +8,7 @@ import pytest
 import lodim as ld
 from lodim import progress
 from lodim.fitting.argument_names import with_known_arguments
+from lodim.fitting.spec import prepare, spec_of
 from lodim.progress import AFTER, EVERY, EVERY_LINE, Display, Line, bar, remark, steps
 
 
@@ -140,10 +141,58 @@ def test_what_progress_must_be():
 
 def test_many_rows_are_told_with_the_first_line(monkeypatch):
     told, iris = [], ld.data("iris")
-    spec = ld.fitting.spec.spec_of(ld.ripr)
+    spec = spec_of(ld.ripr)
     monkeypatch.setattr(progress, "remark", told.append)
     monkeypatch.setitem(spec.__dict__, "many_rows", 149)
     arguments = {"lambda_": 1.0}
-    ld.fitting.spec.prepare(ld.ripr, "species ~ .", iris, arguments)
-    ld.fitting.spec.prepare(ld.ripr, "species ~ .", iris, arguments | {"sample": 149})
+    prepare(ld.ripr, "species ~ .", iris, arguments)
+    prepare(ld.ripr, "species ~ .", iris, arguments | {"sample": 149})
     assert told == ["150 rows x 4 features take minutes; sample=100_000 would draw rows"]
+
+
+class Tqdm:
+    """A bar as tqdm's, which keeps what became of it."""
+
+    def __init__(self, total, desc):
+        self.total, self.desc, self.n, self.leave, self.closed = total, desc, 0, True, False
+        self.said = []
+
+    def update(self, n):
+        self.n += n
+
+    def write(self, text, file):
+        self.said.append(text)
+
+    def close(self):
+        self.closed = True
+
+
+def test_one_bar_of_tqdm_at_a_time():
+    bars = []
+
+    def tqdm(**how):
+        bars.append(Tqdm(**how))
+        return bars[-1]
+
+    with progress.Bars("ripr", tqdm) as shown:
+        token = progress._display.set(shown)
+        remark("many rows")
+        with bar(1, "fit") as outer:
+            for _ in steps(range(3), 3, "views"):
+                with bar(2, "folds") as inner:
+                    inner.update(2)
+            outer.update(1)
+        progress._display.reset(token)
+    assert [(b.desc, b.n, b.total, b.leave) for b in bars] == [
+        ("ripr: fit", 0, 1, False),
+        ("ripr: views", 3, 3, True),
+        ("ripr: fit", 1, 1, True),
+    ]
+    assert bars[0].said == ["many rows"] and all(b.closed for b in bars)
+
+
+def test_calls_are_steps(line):
+    line(terminal=False)
+    with bar(2, "evaluations") as shown:
+        double = shown.counting(lambda x: 2 * x)
+        assert [double(1), double(2)] == [2, 4] and shown.done == 2
