@@ -100,9 +100,11 @@ def _pictures(app, doctree, docname):
 
 
 def _without_compilation(app, doctree, docname):
-    """Leave out the line that says that kernels are compiled: on a page it says nothing."""
+    """Leave out lines about compilation and progress: on a page they say nothing."""
     for block in list(doctree.findall(nodes.literal_block)):
-        if "stderr" in block["classes"] and block.astext().startswith("compiling kernels"):
+        if "stderr" in block["classes"] and block.astext().startswith(
+            ("compiling kernels", "lodim: ")
+        ):
             block.parent.remove(block)
 
 

@@ -37,6 +37,7 @@ print(fit.summary())
 # | `Mean null deviance` | deviance a row of the model that knows no feature: the mean, or the shares of the classes; of `glm` the sum over rows, `Null deviance`, as in R |
 # | `Mean deviance` | that of the model, on the training rows |
 # | `Dev. ratio` | one minus their ratio; of a numeric response R². `%Dev` in a short print is the same in per cent |
+# | `Dev. ratio (held out)` | the same of rows that cross-validation held out, at the settings that it tried nearest to those of the fit. The settings were chosen by these rows: the figure is slightly optimistic |
 # | `(by CV)` | cross-validation chose this setting |
 # | `Converged` | the criterion that the notes name holds; where not, a `ConvergenceWarning` was given too |
 #
@@ -51,7 +52,7 @@ print(fit.summary())
 # - **Optimizer**: how the fit ended; `ConvergenceWarning` and `Converged: no` where it did not.
 # - **By cross-validation over ... settings**: what was tried, and where the least held-out loss lay.
 #   Where that is at the end of what was tried, the note says so, and a wider grid may do better.
-# - **Each draw of the folds alone would choose ...**: rows are drawn into folds more than once, and
+# - **Each of ... draws of the folds alone would choose ...**: rows are drawn into folds more than once, and
 #   this is how far the choice hangs on the draw. Where the draws differ widely, the data do not
 #   determine the setting, and neither setting is wrong.
 # - **Missing values filled in**: in which columns, in how many rows, and by what.

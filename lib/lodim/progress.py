@@ -1,56 +1,230 @@
-"""Progress bars: shown where `progress=True` asked for them, the outermost alone."""
+"""Progress of long calls: a line on standard error after three seconds, or tqdm's bars."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import contextlib
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from lodim.errors import MissingExtraError
+from lodim.errors import ArgumentError
 
-QUIET, ASKED, SHOWN = range(3)
-_state: ContextVar[int] = ContextVar("progress", default=QUIET)
+AFTER = 3.0  # seconds until a call shows what it is doing
+EVERY = 2.0  # seconds between two states of the line on a terminal
+EVERY_LINE = 10.0  # and between two lines anywhere else, such as in a log file
+
+_display: ContextVar["Display | None"] = ContextVar("display", default=None)
 
 
 @contextmanager
-def showing(asked: bool) -> Iterator[None]:
-    """What runs within shows its outermost bar, where that is asked for here or further out."""
-    before = _state.set(max(_state.get(), ASKED if asked else QUIET))
-    try:
+def showing(progress: Any, call: str) -> Iterator[None]:
+    """Show the progress of a public call; calls that it makes itself show none of their own.
+
+    Parameters
+    ----------
+    progress : bool or None
+        True: at once; None: after three seconds; False: never.
+    call : str
+        Name of the function.
+    """
+    if not (progress is None or isinstance(progress, bool)):
+        raise ArgumentError(
+            f"progress must be None (after {AFTER:.0f} s), True or False, not {progress!r}"
+        )
+    if _display.get() is not None:
         yield
+        return
+    display = _display_of(progress, call)
+    before = _display.set(display)
+    try:
+        with display:
+            yield
     finally:
-        _state.reset(before)
+        _display.reset(before)
 
 
-def bar(total: int, what: str) -> AbstractContextManager:
-    """A bar with `update(n)`; an invisible one where none is asked for, or one is shown already."""
-    shows = _state.get() == ASKED
-    return _shown(total, what) if shows else nullcontext(_NoBar())
+@contextmanager
+def bar(total: int, what: str) -> Iterator["Step"]:
+    """Show that `total` steps begin; each ends with `update(1)`."""
+    display = _display.get() or Display(what)
+    step = Step(display, total, what)
+    display.steps.append(step)
+    display.refresh()
+    try:
+        yield step
+    finally:
+        display.steps.remove(step)
+        display.refresh()
 
 
 def steps(items: Iterable, total: int, what: str) -> Iterator[Any]:
-    """The items, each a step of a bar once what is done with it has ended."""
+    """Yield the items; each is a step that ends when the next one is asked for."""
     with bar(total, what) as shown:
         for item in items:
             yield item
             shown.update(1)
 
 
-@contextmanager
-def _shown(total, what):
-    """A bar of tqdm, on standard error; what runs within shows none."""
-    try:
-        from tqdm.auto import tqdm
-    except ImportError as error:
-        hint = "progress=True needs tqdm: pip install 'lodim[progress]'"
-        raise MissingExtraError(hint) from error
-    before = _state.set(SHOWN)
-    try:
-        with tqdm(total=total, desc=what) as shown:
-            yield shown
-    finally:
-        _state.reset(before)
+def remark(text: str) -> None:
+    """Add a remark to the next line that the current call writes."""
+    display = _display.get()
+    if display is not None:
+        display.remark = text
 
 
-class _NoBar:
-    def update(self, n):
-        """Show nothing."""
+class Step:
+    """Steps of a call, and how many of them have ended."""
+
+    def __init__(self, display: "Display", total: int, what: str):
+        self.display, self.total, self.what, self.done = display, total, what, 0
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.done} of {self.total}" if self.total > 1 else self.what
+
+    def counting(self, function: Callable) -> Callable:
+        """Return the function, each call of which is a step."""
+
+        def counted(*arguments):
+            result = function(*arguments)
+            self.update(1)
+            return result
+
+        return counted
+
+    def update(self, n: int) -> None:
+        """Count `n` more steps that have ended, in any thread."""
+        with self.display.lock:
+            self.done += n
+            self.display.refresh()
+
+
+class Display:
+    """Steps of a call that shows nothing."""
+
+    def __init__(self, call: str):
+        self.call, self.remark = call, ""
+        self.steps: list[Step] = []
+        self.lock = threading.RLock()
+
+    def __enter__(self) -> "Display":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End the display."""
+
+    def refresh(self) -> None:
+        """Follow a change of the steps."""
+
+    def shown(self) -> list[Step]:
+        """Return the outermost steps of which there are several, and the innermost ones."""
+        current = list(self.steps)
+        several = [step for step in current if step.total > 1]
+        return list(dict.fromkeys([*several[:1], *(several or current)[-1:]]))
+
+
+class Line(Display):
+    """A line on a stream, written by a thread of its own after `wait` seconds."""
+
+    def __init__(self, call, wait, stream, clock=time.monotonic):
+        super().__init__(call)
+        self.stream, self.clock, self.width = stream, clock, 0
+        self.start = clock()
+        self.due = self.start + wait
+        self.ended = threading.Event()
+        self.terminal = _is_terminal(stream)
+        self.thread = threading.Thread(target=self._follow, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *error):
+        self.ended.set()
+        self.thread.join()
+        if self.width:
+            self._write("\n")
+
+    def _follow(self):
+        while not self.ended.wait(self.tell()):
+            pass
+
+    def tell(self):
+        """Write the line if it is due; return the seconds until the next one."""
+        now = self.clock()
+        if now >= self.due:
+            self._write_line(now - self.start)
+            self.due = now + (EVERY if self.terminal else EVERY_LINE)
+        return self.due - now
+
+    def _write_line(self, seconds):
+        done = ", ".join(map(str, self.shown()))
+        text = f"lodim: {self.call}{done and f': {done}'} ({seconds:.0f} s)"
+        if self.remark or not self.terminal:
+            text, self.remark = text + (self.remark and f"; {self.remark}"), ""
+            self._write("\r" * (self.width > 0) + text.ljust(self.width) + "\n")
+            self.width = 0
+        else:
+            text = text[: shutil.get_terminal_size().columns - 1]
+            self._write("\r" + text.ljust(self.width))
+            self.width = len(text)
+
+    def _write(self, text):
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # a stream may be closed
+            self.stream.write(text)
+            self.stream.flush()
+
+
+class Bars(Display):
+    """Bars of tqdm, one at a time."""
+
+    def __init__(self, call, tqdm):
+        super().__init__(call)
+        self.tqdm, self.bar, self.of = tqdm, None, None
+
+    def __exit__(self, *error):
+        self._close()
+
+    def refresh(self):
+        """Draw the bar of the steps that are shown."""
+        with self.lock:
+            step = next(iter(self.shown()), None)
+            if step is not self.of:
+                self._close()
+                if step is not None and not step.done:
+                    self.bar = self.tqdm(total=step.total, desc=f"{self.call}: {step.what}")
+                self.of = step
+            if self.bar is not None:
+                self.bar.update(step.done - self.bar.n)
+            if self.bar is not None and self.remark:
+                self.bar.write(self.remark, file=sys.stderr)
+                self.remark = ""
+
+    def _close(self):
+        if self.bar is not None:
+            self.bar.leave = self.of.done >= self.bar.total
+            self.bar.close()
+        self.bar = None
+
+
+def _is_terminal(stream):
+    """Whether a stream is a terminal: not one that is closed, or has write() alone."""
+    try:
+        return stream.isatty()
+    except (AttributeError, ValueError):
+        return False
+
+
+def _display_of(progress, call):
+    """Return the display that a call asks for."""
+    if progress is False or sys.stderr is None:
+        return Display(call)
+    if progress:
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            return Line(call, 0.0, sys.stderr)
+        return Bars(call, tqdm)
+    return Line(call, AFTER, sys.stderr)

@@ -203,6 +203,7 @@ class _Estimator(BaseEstimator):
     def _fitted(self, formula, data, arguments, folds, groups, X, y):
         """The fit of the model: as it chooses itself, or of the best of a cross-validation."""
         model = getattr(lodim, self._model)
+        arguments["progress"] = False  # a grid search makes many fits
         if folds is None:
             if groups is not None:
                 if "groups" not in inspect.signature(model).parameters:

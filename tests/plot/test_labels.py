@@ -56,10 +56,12 @@ def test_a_plot_of_the_largest_says_of_how_many():
     assert "largest" not in fit.plot().get_xlabel()
 
 
-@pytest.mark.parametrize("df, axis", [("33333", False), ("32221", True)])
+@pytest.mark.parametrize(
+    "df, axis", [("33333", False), ("3" * 50 + "2" + "3" * 49, False), ("32221", True)]
+)
 def test_degrees_of_freedom_that_do_not_vary_have_no_axis(df, axis):
-    lambdas = np.logspace(-2, 0, 5)
-    wide = pd.DataFrame({"x": np.linspace(1.0, 0.0, 5)}, index=lambdas)
+    lambdas = np.logspace(-2, 0, len(df))
+    wide = pd.DataFrame({"x": np.linspace(1.0, 0.0, len(df))}, index=lambdas)
     ax = lines.against_log(wide, "lambda", "estimate", ("Df", lambdas, list(df)))
     assert any(child.get_xlabel() == "Df" for child in ax.child_axes) == axis
 

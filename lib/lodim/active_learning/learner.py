@@ -21,6 +21,7 @@ from lodim.errors import ArgumentError, DataError
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import spec_of
 from lodim.formula.formula import parse
+from lodim.progress import bar, showing
 from lodim.report.numbers import blank_if_missing
 from lodim.report.tables import Table, listing
 from lodim.typing import Curve, FitT, Labels, Model, P, Score
@@ -300,7 +301,8 @@ class Learner(Generic[FitT]):
         if callable(score):
             value = scores.of_user(score, self)
         else:
-            value = np.asarray(getattr(scores, score)(self, rng), float)
+            with showing(self.arguments.get("progress"), "query"):
+                value = np.asarray(getattr(scores, score)(self, rng), float)
         if score == "diverse":
             X, known = (features(self.fit, rows) for rows in (self.pool, self.labelled))
             at = diverse(value, X, known, n, rng)
@@ -411,14 +413,16 @@ class Learner(Generic[FitT]):
         >>> len(learner.replay(pool['cultivar'], rounds=1).pool)
         153
         """
-        known, done = to_series(labels, self.response), 0
+        known = to_series(labels, self.response)
         unknown = self.pool.index.difference(known.index)
         if len(unknown):
             raise DataError(f"row {plain(unknown[0])!r} of the pool has no label")
         rounds = len(self.pool) if rounds is None else whole("rounds", rounds)
-        while len(self.pool) and done < rounds:
-            self.teach(known.loc[self.query(n, score).index], new=True)
-            done += 1
+        most = min(rounds, -(-len(self.pool) // whole("n", n)))
+        with showing(self.arguments.get("progress"), "replay"), bar(most, "rounds") as shown:
+            while len(self.pool) and shown.done < rounds:
+                self.teach(known.loc[self.query(n, score).index], new=True)
+                shown.update(1)
         return self
 
     @property

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.errors import ArgumentError, LodimError
+from lodim.progress import steps
 
 SCORES = ("diverse", "uncertainty", "margin", "committee", "infogain", "entropy", "random")
 CANDIDATES = 20  # rows whose gain is found by refits, of the most uncertain ones
@@ -74,7 +75,8 @@ def infogain(learner, rng):
     out = np.full(len(now), np.nan)
     p = learner.fit.predict(learner.pool, "prob").to_numpy(float)
     order = np.argsort(-np.where(np.isnan(now), -np.inf, now), kind="stable")
-    for i in order[: min(CANDIDATES, int(np.isfinite(now).sum()))]:
+    candidates = order[: min(CANDIDATES, int(np.isfinite(now).sum()))]
+    for i in steps(candidates, len(candidates), "candidates"):
         row = learner.pool.iloc[[i]]
         fits = (learner._fitted_with(row, label) for label in learner.fit.levels)
         after = np.array([np.nansum(entropies(fit, learner.pool)) for fit in fits])
@@ -116,7 +118,7 @@ def _votes_of_bootstraps(learner, rng):
     """
     groups = learner.labelled.groupby(learner.response, sort=True, observed=True).indices.values()
     votes = np.full((len(learner.pool), learner.size), None, dtype=object)
-    for k in range(learner.size):
+    for k in steps(range(learner.size), learner.size, "committee"):
         at = np.concatenate([rng.choice(rows, len(rows)) for rows in groups])
         try:
             member = learner._fitted(learner.labelled.iloc[at])

@@ -49,7 +49,7 @@ def compare(
     weights: RowValues | None = None,
     seed: int = 0,
     threads: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> "Comparison":
     """Compare models on the same held-out rows, beside baselines.
 
@@ -87,8 +87,9 @@ def compare(
         Of the folds and of the models.
     threads : int, optional
         Of each model that has threads; by default all.
-    progress : bool
-        Show a progress bar (needs tqdm).
+    progress : bool, optional
+        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
+        by default a line after three seconds.
 
     Returns
     -------
@@ -149,7 +150,7 @@ def compare(
     >>> table.best.name
     'gbmap'
     """
-    flag("baselines", baselines), flag("progress", progress)
+    flag("baselines", baselines)
     seed, folds = as_seed(seed), as_folds(folds)
     if threads is not None:
         threads = as_threads(threads)
@@ -172,7 +173,7 @@ def compare(
         formula, data, **kept, design=design, batch=batch, fold=fold,
         family=families.family_of(design), seed=seed, threads=threads,
     )  # fmt: skip
-    records = hold_out(chosen, task, progress)
+    records = hold_out(chosen, task)
     if not any(record.scores is not None for record in records.values()):
         label, record = next(iter(records.items()))
         raise DataError(f"no model could be fitted; {label}: {record.reason}")

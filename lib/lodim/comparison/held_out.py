@@ -75,12 +75,12 @@ class Record:
     not_converged: int = 0
 
 
-def hold_out(candidates, task, asked):
+def hold_out(candidates, task):
     """A Record of each candidate, a dict by label."""
     n_folds = int(task.fold.max()) + 1
     _check_classes(task)
     records = {}
-    with progress.showing(asked), progress.bar(len(candidates) * n_folds, "compare") as bar:
+    with progress.bar(len(candidates) * n_folds, "fits") as bar:
         for candidate in candidates:
             records[candidate.label] = _record(candidate, task, n_folds, bar)
     return records

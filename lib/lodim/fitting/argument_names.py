@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from difflib import get_close_matches
 
 from lodim.errors import ArgumentError
+from lodim.progress import showing
 from lodim.typing import P, R
 
 PENALTIES = ("lambda_", "lambda_v")
@@ -62,6 +63,7 @@ def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
     What it takes for a model function, its first argument, is known too. Type checkers learn the
     arguments of that model from `*args: P.args`, before which a keyword cannot be marked as such:
     what has a default there is given by keyword alone, and `*args` takes nothing.
+    The call shows its progress, as the argument `progress` says.
     """
     signature = inspect.signature(function)
     own = list(signature.parameters.values())
@@ -91,7 +93,8 @@ def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
                 f"{function.__name__}() takes {n_positional} positional arguments but {len(args)} "
                 "were given"
             )
-        return function(*args, **kwargs)
+        with showing(kwargs.get("progress"), function.__name__):
+            return function(*args, **kwargs)
 
     call.__signature__ = signature  # type: ignore[attr-defined]
     return call

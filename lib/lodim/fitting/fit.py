@@ -20,6 +20,7 @@ from lodim.fitting import storage
 from lodim.fitting.checked import Checked
 from lodim.fitting.evaluation import auc_of_classes, share_explained
 from lodim.fitting.registry import model_function, model_module
+from lodim.fitting.selected import nearest_loss
 from lodim.fitting.streamed import evaluation, streaming
 from lodim.fitting.written_out import WrittenOut
 from lodim.formula import formula
@@ -425,6 +426,10 @@ class Fit(Checked, WrittenOut):
             share = 1.0 - np.divide(deviance, self.null_deviance or np.nan)
         return np.where(np.abs(share) < ROUNDING, 0.0, share)[()]
 
+    def _held_out_deviance(self):
+        """Mean deviance of held-out rows at settings near those of the fit, None if unknown."""
+        return None if self.selection is None else nearest_loss(self.selection, self.settings)
+
     def _answered(self, batch):
         """The part of a batch with known responses and predictions, and their link scores."""
         score = self._score(batch)
@@ -463,7 +468,8 @@ class Fit(Checked, WrittenOut):
         told = self._summary(full)
         said = [f"{line}." for line in phrases.dropped(self)] + phrases.filled(self.design)
         said += phrases.sampled(self) + phrases.parameters(self) + phrases.wild(self.design)
-        return replace(told, notes=(*told.notes, *said))
+        header, note = phrases.with_held_out(self, told.header)
+        return replace(told, header=header, notes=(*told.notes, *note, *said))
 
     @property
     def model(self) -> Callable[..., Self]:
@@ -580,7 +586,8 @@ class Fit(Checked, WrittenOut):
 
     def __repr__(self):
         lines, *tables = self._listing()
-        return report.listing(self.call, [*lines, *phrases.dropped(self)], *tables)
+        lines = [*lines, *phrases.held_out(self), *phrases.dropped(self)]
+        return report.listing(self.call, lines, *tables)
 
     def _repr_html_(self):
         return self.summary().as_html()

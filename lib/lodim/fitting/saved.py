@@ -13,6 +13,7 @@ from lodim.design.design import Design
 from lodim.errors import StoreError
 from lodim.fitting import storage
 from lodim.fitting.registry import HOMES, model_function
+from lodim.fitting.selected import MEASURE
 from lodim.typing import FilePath
 
 # The module of from_state for each kind of file.
@@ -109,7 +110,9 @@ def _check_selection(selection, chosen, settings):
         raise ValueError(f"selection has columns of {sorted(rows)} rows, and lacks {missing}")
     number = forms.several(None, forms.optional(forms.real(least=-np.inf, most=np.inf, nan=True)))
     for name, column in selection.items():
-        if name not in settings or {int, float} & set(map(type, (settings[name], *column))):
+        if name == MEASURE:
+            forms.several(None, forms.text)(column, f"selection.{name}", {})
+        elif name not in settings or {int, float} & set(map(type, (settings[name], *column))):
             number(column, f"selection.{name}", {})
     draws = {len(values) for values in chosen.values()}
     if len(draws) > 1 or not all(isinstance(v, int | float) for of in chosen.values() for v in of):

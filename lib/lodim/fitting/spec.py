@@ -10,7 +10,7 @@ import numpy as np
 
 from lodim import family as families
 from lodim import progress
-from lodim.checks import flag, one_of
+from lodim.checks import one_of
 from lodim.design import wild
 from lodim.design.batch import Batch
 from lodim.design.design import REAL, Design
@@ -39,7 +39,7 @@ class Problem:
     """The data as numbers, and what was asked of the model.
 
     `chosen` has, of each setting that cross-validation has chosen, what each of several draws of
-    the folds alone would have chosen; nothing of one draw. `progress`: whether bars are shown.
+    the folds alone would have chosen; nothing of one draw.
     """
 
     model: Callable
@@ -51,7 +51,6 @@ class Problem:
     standardize: bool
     arguments: dict
     chosen: dict[str, tuple] = dataclasses.field(default_factory=dict)
-    progress: bool = False
 
     @property
     def call(self):
@@ -201,6 +200,8 @@ class ModelSpec:
         Whether its passes may read the columns of a frame where they lie.
     on_workers : bool
         Whether its passes run where the workers of a Dask cluster hold the rows.
+    many_rows : int or None
+        Rows beyond which a default call takes minutes; None where there is no such number.
     limits_wild : bool
         Whether the middle of the others stands for wild values of features; else a warning names
         them. See `design.wild`.
@@ -238,6 +239,7 @@ class ModelSpec:
     on_workers: bool = False
     selects: Callable = lambda settings: False
     streams: bool = False
+    many_rows: int | None = None
     limits_wild: bool = True
 
     def fit(self, problem):
@@ -253,10 +255,8 @@ class ModelSpec:
             n_stages = getattr(problem.settings, self.stage_setting) if self.stage_setting else 1
             near = {"warm_start": warm_start} if self.warm_start else {}
             stages = self.fit_stages(problem.batch, problem.family, problem.settings, **near)
-            what = f"{self.name}: {self.stage_setting or 'fit'}"
-            with progress.showing(problem.progress):
-                rounds = progress.steps(range(n_stages), n_stages, what)
-                found = self.combine([next(stages)[:2] for _ in rounds])
+            rounds = progress.steps(range(n_stages), n_stages, self.stage_setting or "fit")
+            found = self.combine([next(stages)[:2] for _ in rounds])
         return self.assemble(problem, *found, selection, for_path)
 
 
@@ -293,8 +293,7 @@ def prepare(model, formula, data, arguments, which=None, groups=None, in_place=F
         k: v.item() if isinstance(v, np.generic) else v
         for k, v in _complete(model, arguments).items()
     }
-    asked = arguments.pop("progress")
-    flag("progress", asked)
+    arguments.pop("progress")  # which `with_known_arguments` has seen
     client = _client(spec, arguments.pop("client", None))
     shared = {name: arguments.pop(name) for name in SHARED if name in arguments}
     if isinstance(shared.get("dtype"), type) and shared["dtype"] in REAL:
@@ -305,18 +304,19 @@ def prepare(model, formula, data, arguments, which=None, groups=None, in_place=F
     _check_family(spec, shared.get("family"))
     ways = ("drop", "indicator", *(["keep"] if spec.keeps_missing else []))
     one_of("missing", shared["missing"], ways)
-    design, batch = Design.learn(
-        formula,
-        data,
-        **of_design,
-        reference_levels=spec.reference_levels,
-        which=which,
-        scratch=scratch,
-        seed=getattr(settings, "seed", 0),
-        client=client,
-        in_place=in_place,
-        limited=spec.limits_wild,
-    )
+    with progress.bar(1, "reading the data"):
+        design, batch = Design.learn(
+            formula,
+            data,
+            **of_design,
+            reference_levels=spec.reference_levels,
+            which=which,
+            scratch=scratch,
+            seed=getattr(settings, "seed", 0),
+            client=client,
+            in_place=in_place,
+            limited=spec.limits_wild,
+        )
     if design.response is None and not spec.response_optional:
         raise ArgumentError(
             f"{spec.name} needs a response on the left of '~'; the formula is {formula!r}"
@@ -335,7 +335,12 @@ def prepare(model, formula, data, arguments, which=None, groups=None, in_place=F
     kept = _kept(arguments | shared | {"control": control or None})
     standardize = shared.get("standardize", True)
     parts = (spec, design, batch, family, settings, standardize, kept)
-    problem = Problem(model, *parts, progress=asked)
+    if spec.many_rows is not None and batch.n > spec.many_rows:
+        progress.remark(
+            f"{batch.n:,} rows x {len(design.names):,} features take minutes; "
+            "sample=100_000 would draw rows"
+        )
+    problem = Problem(model, *parts)
     return spec.validate(problem) if spec.validate else problem
 
 

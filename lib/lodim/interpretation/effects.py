@@ -17,6 +17,7 @@ from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.fit import Fit
 from lodim.interpretation.questions import Question
 from lodim.interpretation.rows import features_of, read_rows
+from lodim.progress import steps
 from lodim.report import phrases
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.text import first_names
@@ -51,6 +52,7 @@ def effects(
     level: float = LEVEL,
     offset: Offset | None = None,
     seed: int = 0,
+    progress: bool | None = None,
 ) -> "Effects":
     """What each feature does to the predictions of a fit, of any model.
 
@@ -87,6 +89,9 @@ def effects(
         Of the rows, where the fit has one that was an array.
     seed : int
         Of the rows that are drawn for "pd", and of permutations.
+    progress : bool, optional
+        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
+        by default a line after three seconds.
 
     Returns
     -------
@@ -163,7 +168,7 @@ def effects(
     with warnings.catch_warnings():
         for category in (ExtrapolationWarning, DataWarning):  # of rows that were changed
             warnings.simplefilter("ignore", category)
-        for name, at in groups.items():
+        for name, at in steps(groups.items(), len(groups), "groups"):
             held = {key: feature.take(at) for key, feature in features.items()}
             found = ask.of(rows.take(at) if by is not None else rows, held, terms)
             frame = pd.concat([_tidy(fit, one, level) for one in found], ignore_index=True)

@@ -7,6 +7,7 @@ import numpy as np
 from lodim.design.factors import Missing, Numeric, needs
 from lodim.interpretation import accumulated_local_effects as ale
 from lodim.interpretation import importance, plans
+from lodim.progress import steps
 
 MANY_ROWS = 10_000  # from here up gradients of rows stand for differences across their intervals
 
@@ -78,8 +79,10 @@ class Question:
             return self._importance(rows, features, terms)
         drawn = plans.drawn_rows(self.fits[0], rows, self.seed) if self.kind == "pd" else None
         by_gradient = self._by_gradients(rows, features, terms)
-        return [by_gradient.get(term) or self._planned(rows, features, term, drawn)
-                for term in terms]  # fmt: skip
+        return [
+            by_gradient.get(term) or self._planned(rows, features, term, drawn)
+            for term in steps(terms, len(terms), "terms")
+        ]
 
     def _planned(self, rows, features, term, drawn):
         """Of one term, by predictions of changed rows."""
@@ -141,7 +144,7 @@ class Question:
         orders = importance.permutations(self.fits[0], rows, self.seed)
         bases = [importance.losses(fit, rows) for fit in self.fits]
         found = []
-        for term in terms:
+        for term in steps(terms, len(terms), "terms"):
             each = np.array([
                 importance.mean_and_error(
                     importance.increases(fit, rows, features[term], orders, base), rows.weight

@@ -52,14 +52,14 @@ def name_ends(ax, x, ends):
 def _axis_above(ax, label, x, texts):
     """An axis on top with the texts of the places x that are nearest to the ticks below.
 
-    Texts that are all the same say nothing about the penalty: then there is no axis.
+    Texts at the ticks that are all the same say nothing about the penalty: then there is no axis.
     """
-    if len(set(texts)) == 1:
-        return
-    top = ax.secondary_xaxis("top")
     ticks = [t for t in ax.get_xticks() if x.min() <= t <= x.max()]
-    top.set_xticks(ticks, [texts[int(np.argmin(np.abs(x - t)))] for t in ticks])
-    top.set_xlabel(label)
+    shown = [texts[int(np.argmin(np.abs(x - t)))] for t in ticks]
+    if len(set(shown)) > 1:
+        top = ax.secondary_xaxis("top")
+        top.set_xticks(ticks, shown)
+        top.set_xlabel(label)
 
 
 def rounds(values, name, ax=None):

@@ -38,6 +38,34 @@ def header(fit, *rows):
     )
 
 
+HELD_OUT = "Dev. ratio (held out)"
+
+
+def _held_out_ratio(fit):
+    """Share of the null deviance explained in held-out rows as text, None if unknown."""
+    deviance = fit._held_out_deviance()
+    return None if deviance is None else f"{fit._explained(deviance):z.4f}"
+
+
+def held_out(fit):
+    """A line with the share of the deviance explained in held-out rows, as a list."""
+    ratio = _held_out_ratio(fit)
+    return [] if ratio is None else [f"{HELD_OUT}: {ratio}"]
+
+
+def with_held_out(fit, header):
+    """The header with that share below the one of the training rows, and a note, as a list."""
+    ratio = _held_out_ratio(fit)
+    if ratio is None:
+        return header, []
+    rows = [(row, (HELD_OUT, ratio)) if row[0] == "Dev. ratio" else (row,) for row in header]
+    text = f"{HELD_OUT} is of the rows that cross-validation held out"
+    if fit.chosen:
+        text += ", at the nearest settings that it tried. It chose the settings by these rows: the"
+        text += " figure is slightly optimistic"
+    return tuple(row for each in rows for row in each), [f"{text}."]
+
+
 def term_labels(frame):
     """Names of the rows of tidy(): the term, and the level in brackets where there are classes."""
     if "level" not in frame:
@@ -184,16 +212,18 @@ def _at_end(fit):
 
 
 def _by_draw(fit):
-    """What each draw of the folds would have chosen alone, which shows how seeds differ."""
-    draws = list(zip(*fit.chosen.values(), strict=True))
-    draws = draws[:1] if len(set(draws)) == 1 else draws
-    if len(fit.chosen) == 1:
-        (name,) = fit.chosen
-        said = f"{name} {', '.join(significant(value) for (value,) in draws)}"
-    else:
-        pairs = (zip(fit.chosen, values, strict=True) for values in draws)
-        said = "; ".join(join_words(f"{name} {significant(v)}" for name, v in p) for p in pairs)
-    return f" Each draw of the folds alone would choose {said}." if draws else ""
+    """Range of what each draw of the folds would have chosen alone: it shows how seeds differ."""
+    draws = len(next(iter(fit.chosen.values())))
+    if draws < 2:
+        return ""
+    ranges = join_words(f"{name} {_range(values)}" for name, values in fit.chosen.items())
+    return f" Each of {draws} draws of the folds alone would choose {ranges}."
+
+
+def _range(values):
+    """The least and the greatest of some values, or the one that all are."""
+    least, greatest = significant(min(values)), significant(max(values))
+    return least if least == greatest else f"from {least} to {greatest}"
 
 
 def without_effect(design):

@@ -13,6 +13,7 @@ from lodim.design.batch import SplitsInPlace, counted, split
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError
 from lodim.fitting.argument_names import with_known_arguments
+from lodim.fitting.selected import MEASURE
 from lodim.fitting.spec import prepare, with_own
 from lodim.report.tables import Table, listing, significant
 from lodim.selection.choice import grid_ends
@@ -39,7 +40,7 @@ def cv(
     n_lambda: int | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
     *args: P.args,
     **arguments: P.kwargs,
 ) -> "CV[FitT]":
@@ -86,8 +87,9 @@ def cv(
         Threads; by default all, and one up to 2,000 rows of models in which they would wait for
         each other: of all but gbmap.
         Folds hold their own copy of the features.
-    progress : bool
-        Show a progress bar (needs tqdm).
+    progress : bool, optional
+        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
+        by default a line after three seconds.
 
     Returns
     -------
@@ -132,7 +134,7 @@ def cv(
     """
     _check_call(grid, loss, rule, n_jobs, arguments)
     seed, folds = as_seed(seed), as_folds(folds)
-    arguments = with_own(model, arguments, seed=seed) | {"progress": progress}
+    arguments = with_own(model, arguments, seed=seed)
     if n_lambda is not None:
         arguments = with_own(model, arguments, n_lambda=n_lambda)
     problem = prepare(model, formula, data, arguments, groups=groups)
@@ -158,7 +160,8 @@ def cv(
     varied = tuple(map(str, points[0]))
     of_best = chosen[where_min if rule == "min" else where_1se]
     settled = checked(_with_settings(problem, varied, frame, of_best))
-    best = problem.spec.run(settled, selection=frame, found=found)
+    tried = frame if loss == "deviance" else frame.assign(**{MEASURE: loss})
+    best = problem.spec.run(settled, selection=tried, found=found)
     spec = problem.spec
     names = tuple(spec.penalties), spec.stage_setting, spec.shared_setting
     held_out = _held_out(problem.batch, folds, groups, arguments)

@@ -11,7 +11,7 @@ from lodim.design.frames import as_given
 from lodim.errors import ArgumentError
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import prepare, spec_of
-from lodim.progress import showing, steps
+from lodim.progress import steps
 from lodim.report.tables import Table, listing, significant
 from lodim.typing import Data, FitT, FitT_co, Model, P, Values
 
@@ -46,7 +46,7 @@ def path(
     lambda_min_ratio: float | None = None,
     lambdas: float | Values | None = None,
     penalty: str | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
     *args: P.args,
     **arguments: P.kwargs,
 ) -> "Path[FitT]":
@@ -71,8 +71,9 @@ def path(
     penalty : str, optional
         Which penalty to walk along, where the model has several: by default the first, such as
         `lambda_v` of proset.
-    progress : bool
-        Show a progress bar (needs tqdm).
+    progress : bool, optional
+        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
+        by default a line after three seconds.
 
     Returns
     -------
@@ -107,7 +108,7 @@ def path(
     penalty = penalty_of(spec_of(model), penalty)
     if arguments.get(penalty) is not None:
         raise ArgumentError(f"a path is over {penalty}: give `lambdas`, or call the model itself")
-    problem = prepare(model, formula, data, arguments | {"progress": progress})
+    problem = prepare(model, formula, data, arguments)
     _check_others(problem, penalty)
     stages = problem.spec.stage_setting
     if stages and getattr(problem.settings, stages) is None:
@@ -123,11 +124,10 @@ def path(
     along = _settings_along(problem, penalty, lambdas)
     settled = (penalty, stages) if stages else (penalty,)
     fits, warm = [], None
-    with showing(progress):
-        for settings in steps(along, len(along), "path"):
-            point = problem.settle(settings, given=settled)
-            fits.append(problem.spec.run(point, warm_start=warm, for_path=True))
-            warm = fits[-1].estimates
+    for settings in steps(along, len(along), "penalties"):
+        point = problem.settle(settings, given=settled)
+        fits.append(problem.spec.run(point, warm_start=warm, for_path=True))
+        warm = fits[-1].estimates
     return Path(problem.call, tuple(fits), penalty)
 
 

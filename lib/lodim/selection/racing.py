@@ -55,11 +55,10 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
         if key not in runs:
             how = _run_settings(spec, key, values)
             runs[key] = StageLosses(problem, splits, *how, loss, draws)
-    with progress.showing(problem.progress):
-        if isinstance(splits, SplitsInPlace):
-            _in_turn(list(runs.values()))
-        else:
-            _race(list(runs.values()), n_jobs)
+    if isinstance(splits, SplitsInPlace):
+        _in_turn(list(runs.values()))
+    else:
+        _race(list(runs.values()), n_jobs)
     rows = []
     for point in points:
         key, value = _without(point, name)
@@ -78,8 +77,7 @@ def paired_losses(problem, splits, points, loss, n_jobs):
     for point in points:
         key, value = _without(point, spec.stage_setting or spec.shared_setting)
         runs.append(StageLosses(problem, splits, *_run_settings(spec, key, {value}), loss, 1))
-    with progress.showing(problem.progress):
-        _race(runs, n_jobs)
+    _race(runs, n_jobs)
     tests = [test for _, test in splits]
     return [
         [fold_row(test, each - first) for test, each, first in

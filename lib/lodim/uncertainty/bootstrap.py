@@ -35,7 +35,7 @@ def bootstrap(
     seed: int = 0,
     reselect: bool = False,
     threads: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
     **arguments: Any,
 ) -> Bootstrap[FitT]:
     """Bootstrap a fit by random weights of its rows.
@@ -74,8 +74,9 @@ def bootstrap(
         `fit` where the model can.
     threads : int, optional
         Replicates at a time: by default all threads that are available, and one up to 2,000 rows.
-    progress : bool
-        Show a progress bar (needs tqdm).
+    progress : bool, optional
+        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
+        by default a line after three seconds.
     **arguments
         Arguments of the fit's call that were arrays, such as `weights`, which a fit does not keep.
 
@@ -139,7 +140,6 @@ def bootstrap(
     """
     n, seed = whole("n", n, least=2), as_seed(seed)
     flag("reselect", reselect)
-    flag("progress", progress)
     if statistic is not None and not callable(statistic):
         raise ArgumentError(f"statistic must be a function of a fit, not {statistic!r:.80}")
     problem = held_problem(fit, data, groups, arguments)
@@ -157,9 +157,9 @@ def bootstrap(
         bar.update(1)
         return one, ask(one)
 
-    with warnings.catch_warnings(), single_blas(), bars.showing(progress):
+    with warnings.catch_warnings(), single_blas():
         warnings.simplefilter("ignore", ConvergenceWarning)  # they are counted
-        with bars.bar(n, "bootstrap") as bar:
+        with bars.bar(n, "replicates") as bar:
             work = (delayed(replicate)(k, bar) for k in range(n))
             fits, asked = zip(*Parallel(n_jobs=jobs, backend="threading")(work), strict=True)
     terms, estimate, values = _aligned(ask(fit), asked, 0.0 if statistic is None else np.nan)

@@ -38,7 +38,7 @@ def conformal(
     groups: RowValues | None = None,
     reselect: bool = False,
     seed: int = 0,
-    progress: bool = False,
+    progress: bool | None = None,
     *args: P.args,
     **arguments: P.kwargs,
 ) -> Conformal[FitT]:
@@ -98,8 +98,9 @@ def conformal(
         settings are always chosen without the rows held out.
     seed : int
         Of the folds, and of the model where it has one.
-    progress : bool
-        Show a progress bar (needs tqdm).
+    progress : bool, optional
+        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
+        by default a line after three seconds.
 
     Returns
     -------
@@ -171,7 +172,7 @@ def conformal(
     one_of("method", method, METHODS)
     flag("reselect", reselect)
     seed, folds = as_seed(seed), None if folds is None else as_folds(folds)
-    arguments = with_own(model, arguments, seed=seed) | {"progress": progress}
+    arguments = with_own(model, arguments, seed=seed)
     problem = prepare(model, formula, data, arguments, groups=groups)
     problem = replace(problem, batch=in_memory("conformal()", problem.batch))
     if problem.design.response is None:
@@ -225,7 +226,7 @@ def _fits(problem, fold, method, score, choose):
 
     Of "split" it is the one fit that there is.
     """
-    how = {"use": lambda fit, rows: (fit, rows), "what": "conformal", "choose": choose}
+    how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
     if method == "split":
         found = fit_parts(problem, held_out, light=False, jobs=1, **how)

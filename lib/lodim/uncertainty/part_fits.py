@@ -56,9 +56,8 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
     jobs : int
         Fits made at a time, each by a thread of its own.
     what : str
-        Of the progress bar.
+        What progress is shown of.
     """
-    shown, problem = problem.progress, replace(problem, progress=False)
     problem = on_one_thread(problem) if jobs > 1 else problem
 
     def one(out, bar):
@@ -67,7 +66,7 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
         bar.update(1)
         return use(fit, as_read(fit, rest))
 
-    with warnings.catch_warnings(record=True) as said, progress.showing(shown):
+    with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         with single_blas(), progress.bar(len(held_out), what) as bar:
             work = (delayed(one)(out, bar) for out in held_out)

@@ -82,4 +82,4 @@ def anew(fit, data, batch: Batch, weights, groups, arguments):
         arguments["threads"] = 1
     full = np.full(len(batch.index), np.nan)
     full[batch.rows] = weights
-    return fit.model(formula, data, **arguments | {"weights": full})
+    return fit.model(formula, data, **arguments | {"weights": full, "progress": False})

@@ -31,7 +31,7 @@ def stability(
     n: int = 50,
     groups: RowValues | None = None,
     seed: int = 0,
-    progress: bool = False,
+    progress: bool | None = None,
     *args: P.args,
     **arguments: P.kwargs,
 ) -> "Stability[FitT]":
@@ -61,8 +61,9 @@ def stability(
         Rows of equal values, such as those of a patient, are in one half.
     seed : int
         Of the halves (stratified by class), and of the model where it has one.
-    progress : bool
-        Show a progress bar (needs tqdm).
+    progress : bool, optional
+        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
+        by default a line after three seconds.
 
     Returns
     -------
@@ -106,7 +107,7 @@ def stability(
     """
     cutoff = _checked_cutoff(cutoff)
     n, seed = whole("n", n), as_seed(seed)
-    arguments = with_own(model, arguments, seed=seed) | {"progress": progress}
+    arguments = with_own(model, arguments, seed=seed)
     problem = prepare(model, formula, data, arguments, groups=groups)
     problem = replace(problem, batch=in_memory("stability()", problem.batch))
     spec = problem.spec
@@ -126,7 +127,7 @@ def stability(
         choose=False,
         light=True,
         jobs=side_by_side(problem),
-        what="stability",
+        what="fits to halves",
     )
     frame = _frame(problem.design, selected, _terms(full), cutoff)
     q = sum(len(terms) for terms, _ in selected) / len(selected)

@@ -56,11 +56,12 @@ class CostnetFit(Fit):
       (7 in all)
     Budget: 2 (by CV), the cheapest within one standard error of the least
       held-out loss; * is the model that predict() uses, of price 2
+    Dev. ratio (held out): 0.8046
     <BLANKLINE>
         Df Cost  %Dev   %CV  Lambda Rule
-    1    0    0  0.00 -0.82         null
-    2    1    1 69.18 68.74   3.715 group
-    3 *  2    2 80.79 80.36 0.03892 group
+    1    0    0  0.00 -0.97         null
+    2    1    1 69.18 68.77   3.715 group
+    3 *  2    2 80.79 80.46 0.03892 group
     """
 
     name = "costnet"

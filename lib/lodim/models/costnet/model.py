@@ -56,7 +56,7 @@ def costnet(
     threads: int | None = None,
     sample: int | None = None,
     client: Any = None,
-    progress: bool = False,
+    progress: bool | None = None,
     control: dict[str, Any] | None = None,
 ) -> CostnetFit:
     """Cost-sensitive feature selection over a dependency graph: the best model at every price.
@@ -172,14 +172,19 @@ def costnet(
         Of the stored features.
     seed : int
         Of the folds of the cross-validation.
+        On autompg, diabetes and heart 8 seeds moved predictions by 0.06, 0.02 and 0.05 residual
+        standard deviations (root mean square), those of LassoCV or LogisticRegressionCV by 0.06,
+        0.04 and 0.00, of random forests by 0.06, 0.08 and 0.09, and of HistGradientBoosting with
+        early stopping by 0.19, 0.22 and 0.20 (`benchmarks/seeds.py`).
     threads : int, optional
         All that are available by default.
     sample : int, optional
         So many rows alone, drawn at random by where they stand and `seed`; all by default.
     client : dask.distributed.Client, optional
         Its workers hold the features, where `data` are files that they can read, or a Dask frame.
-    progress : bool
-        Show progress bars (needs tqdm).
+    progress : bool, optional
+        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
+        by default a line after three seconds.
     control : dict, optional
         criterion (by which models compete; "cv", the default: loss in held-out rows; "hq": -2 log-
         likelihood plus, for each coefficient (of a category one less than its levels), 2 log log n,

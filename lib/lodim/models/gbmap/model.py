@@ -47,7 +47,7 @@ def gbmap(
     engine: Engine = "cpu",
     sample: int | None = None,
     client: Any = None,
-    progress: bool = False,
+    progress: bool | None = None,
     control: dict[str, Any] | None = None,
 ) -> GbmapFit:
     """Gradient boosting mapping (Patron et al. 2024): boosted one-layer perceptrons.
@@ -115,6 +115,10 @@ def gbmap(
         Of the folds that choose m and lambda_, and of samples of many rows; equal seeds give equal
         bits, whatever `threads` is. Starts do not depend on it, nor folds on the order of rows or
         columns or on the names of classes.
+        On autompg, diabetes and heart 8 seeds moved predictions by 0.06, 0.04 and 0.03 residual
+        standard deviations (root mean square), those of LassoCV or LogisticRegressionCV by 0.06,
+        0.04 and 0.00, of random forests by 0.06, 0.08 and 0.09, and of HistGradientBoosting with
+        early stopping by 0.19, 0.22 and 0.20 (`benchmarks/seeds.py`).
     threads : int, optional
         All that are available by default.
     engine : {"cpu", "cuda", "auto"}
@@ -127,8 +131,9 @@ def gbmap(
         So many rows alone, drawn at random by where they stand and `seed`; all by default.
     client : dask.distributed.Client, optional
         Its workers hold the features, where `data` are files that they can read, or a Dask frame.
-    progress : bool
-        Show progress bars (needs tqdm).
+    progress : bool, optional
+        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
+        by default a line after three seconds.
     control : dict, optional
         max_iter (500, most evaluations of a learner after its starts have been compared), tol and
         ftol (a boost ends where no gradient is above tol, or where it can lower the objective by no

@@ -26,7 +26,7 @@ def glm(
     clusters: RowValues | None = None,
     sample: int | None = None,
     client: Any = None,
-    progress: bool = False,
+    progress: bool | None = None,
     control: dict[str, Any] | None = None,
 ) -> GlmFit:
     """Generalized linear model by maximum likelihood, with its inference.
@@ -77,8 +77,9 @@ def glm(
         So many rows alone, drawn at random by where they stand and a fixed seed; all by default.
     client : dask.distributed.Client, optional
         Its workers hold the features, where `data` are files that they can read, or a Dask frame.
-    progress : bool
-        Show progress bars (needs tqdm).
+    progress : bool, optional
+        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
+        by default a line after three seconds.
     control : dict, optional
         max_iter (50), diagnostic_rows (10,000, training rows whose residuals are kept for plots),
         scratch (None; a folder: a file in it holds the features while the model is fitted. By

@@ -55,6 +55,7 @@ class MelmFit(Fit):
     Rows: 178, features: 3
     Dimensions: 2, gamma: 1, covariances: shrunk, divergence: 29.79
     Balanced accuracy: 0.946 (held out), 0.951 (training rows)
+    Dev. ratio (held out): 0.8375
     <BLANKLINE>
     Loadings per SD of the features
                     x1      x2
@@ -448,6 +449,14 @@ class MelmFit(Fit):
     def df(self) -> int:
         """Number of parameters of a k-dimensional subspace."""
         return self.estimates.df
+
+    def _held_out_deviance(self):
+        return self.measures.get("held_deviance")
+
+    @property
+    def null_deviance(self):
+        """Mean deviance of the shares of the classes."""
+        return self.measures["null_deviance"]
 
     @property
     def dev_ratio(self) -> float:

@@ -53,7 +53,7 @@ def melm(
     engine: Engine = "cpu",
     sample: int | None = None,
     client: Any = None,
-    progress: bool = False,
+    progress: bool | None = None,
     control: dict[str, Any] | None = None,
 ) -> MelmFit:
     """Maximum entropy linear manifold (Czarnecki et al. 2015): the view in which classes part.
@@ -147,8 +147,9 @@ def melm(
         So many rows alone, drawn at random by where they stand and `seed`; all by default.
     client : dask.distributed.Client, optional
         Refused: no pass of this model runs on the workers of a cluster. A Dask frame is read here.
-    progress : bool
-        Show progress bars (needs tqdm).
+    progress : bool, optional
+        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
+        by default a line after three seconds.
     control : dict, optional
         prior ("shares", which serves accuracy and log-loss, or "equal": the classifier gives all
         classes the same prior probability, which serves balanced accuracy), calibrate (True; False
@@ -317,4 +318,5 @@ SPEC = ModelSpec(
         Option("--classifier", "classifier", str, "kde (default) or knn"),
     ),
     plots=("view", "loadings", "starts"),
+    many_rows=1_500_000,
 )

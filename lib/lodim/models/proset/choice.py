@@ -44,7 +44,7 @@ def choose_lambda_v(problem):
     values = [step / problem.batch.n_positive for step in STEPS]
     most = _most_draws(problem.batch)
     losses, gains, live = [], [], np.ones(len(values), bool)
-    with progress.showing(problem.progress), progress.bar(most * FOLDS, "cross-validation") as bar:
+    with progress.bar(most * FOLDS, "cross-validation") as bar:
         for seed in _seeds(problem.settings.seed, most):
             of_draw = _held_out(problem, np.array(values)[live], seed, bar)
             for kept, new in zip((losses, gains), of_draw, strict=True):

@@ -5,6 +5,7 @@ from itertools import count
 
 import numpy as np
 
+from lodim import progress
 from lodim.engine import tiles
 from lodim.engine.blocks import single_blas
 from lodim.errors import DataError
@@ -102,8 +103,9 @@ def _fit_features(state, split, features):
     penalty = ElasticNet.from_settings(p, J, s)
     objective = BatchObjective(scoring, x, state.y[j], state.loss, penalty, state.threads, s.engine)
     # A step too far may overflow: the line search takes it back.
-    with single_blas(), np.errstate(over="ignore"):
-        theta, end = minimize(objective, state.loss, features, J, s)
+    most = s.max_iter
+    with single_blas(), np.errstate(over="ignore"), progress.bar(most, "evaluations") as shown:
+        theta, end = minimize(shown.counting(objective), state.loss, features, J, s)
     return _prototypes(state, split, x, theta[:p], theta[p : p + J], theta[-1:]), end
 
 

@@ -48,7 +48,7 @@ def proset(
     engine: Engine = "cpu",
     sample: int | None = None,
     client: Any = None,
-    progress: bool = False,
+    progress: bool | None = None,
     control: dict[str, Any] | None = None,
 ) -> ProsetFit:
     """Prototype sets (Ruf 2022): a model made of a few weighted training rows.
@@ -132,8 +132,9 @@ def proset(
         So many rows alone, drawn at random by where they stand and `seed`; all by default.
     client : dask.distributed.Client, optional
         Refused: no pass of this model runs on the workers of a cluster. A Dask frame is read here.
-    progress : bool
-        Show progress bars (needs tqdm).
+    progress : bool, optional
+        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
+        by default a line after three seconds.
     control : dict, optional
         max_fraction (None; a number, the author's is 0.5: most of a group that are candidates, eta,
         which do not score then), hard_share (0.1, rows of each class that are its hard ones),
@@ -297,4 +298,5 @@ SPEC = ModelSpec(
     plots=("weights",),
     selects=lambda settings: True,
     streams=True,
+    many_rows=250_000,
 )

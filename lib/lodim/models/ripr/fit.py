@@ -389,7 +389,7 @@ class RiprFit(Fit):
             "lambda_": np.nan if s.lambda_ is None else s.lambda_,
             "df": self.df,
             "deviance": r.deviance,
-            "null_deviance": r.null_deviance,
+            "null_deviance": self.null_deviance,
             "dev_ratio": self.dev_ratio,
             "error": r.overall,
             "converged": self.converged,
@@ -440,9 +440,14 @@ class RiprFit(Fit):
         return len(self.estimates.features)
 
     @property
+    def null_deviance(self) -> float:
+        """Mean deviance of the null model."""
+        return self.record.null_deviance
+
+    @property
     def dev_ratio(self) -> float:
         """Share of the null deviance explained, as of glance(); NaN without one."""
-        null = self.record.null_deviance
+        null = self.null_deviance
         return 1.0 - self.record.deviance / null if null > 0 else float("nan")
 
     @property

@@ -50,7 +50,7 @@ def ripr(
     threads: int | None = None,
     sample: int | None = None,
     client: Any = None,
-    progress: bool = False,
+    progress: bool | None = None,
     control: dict[str, Any] | None = None,
 ) -> RiprFit | RiprFits:
     """Informative projection recovery (Fiterau 2014): a few views, each for its part of the data.
@@ -160,8 +160,9 @@ def ripr(
         So many rows alone, drawn at random by where they stand and `seed`; all by default.
     client : dask.distributed.Client, optional
         Refused: no pass of this model runs on the workers of a cluster. A Dask frame is read here.
-    progress : bool
-        Show progress bars (needs tqdm).
+    progress : bool, optional
+        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
+        by default a line after three seconds.
     control : dict, optional
         share (0.05, mass that a view must exceed to be kept), tolerance (0.5, standard errors that
         the error at the chosen lambda_ may be above the least), smooth (1, price of a switch in
@@ -344,4 +345,5 @@ SPEC = ModelSpec(
     plots=("view", "shares"),
     without=("offset", "groups"),
     selects=lambda settings: True,
+    many_rows=150_000,
 )

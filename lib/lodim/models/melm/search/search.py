@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lodim import progress
 from lodim.engine import row_keys
 from lodim.engine.blocks import single_blas
 from lodim.models.melm.search.divergence import Divergence, NormalEntropy, shares, terms
@@ -138,7 +139,7 @@ def search_gammas(X, code, weight, plan, gammas, first=None, near=None):
 
     near : V (p, k) that the first is searched from instead of all starts
     """
-    with single_blas():
+    with single_blas(), progress.bar(len({*gammas, first} - {None}), "views") as shown:
         basis, sample, plan = _coordinates(X, code, weight, plan)
         first = first or min(gammas, key=lambda gamma: abs(np.log(gamma / MIDDLE)))
         if near is None:
@@ -146,6 +147,7 @@ def search_gammas(X, code, weight, plan, gammas, first=None, near=None):
         else:
             starts = _orthonormal(basis.of_directions(near))[None], [NEIGHBOUR]
         found = {first: _search(sample, basis, replace(plan, gamma=first), *starts)}
+        shown.update(1)
         above = sorted(gamma for gamma in gammas if gamma > first)
         below = sorted((gamma for gamma in gammas if gamma < first), reverse=True)
         for others in above, below:
@@ -154,6 +156,7 @@ def search_gammas(X, code, weight, plan, gammas, first=None, near=None):
                 theta = _orthonormal(basis.of_directions(near.V))[None]
                 near = _search(sample, basis, replace(plan, gamma=gamma), theta, [NEIGHBOUR])
                 found[gamma] = near
+                shown.update(1)
         return found
 
 

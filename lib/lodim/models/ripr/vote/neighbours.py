@@ -9,6 +9,7 @@ from lodim.models.ripr import kernels, losses
 from lodim.models.ripr.views import features
 from lodim.models.ripr.vote.axes import spread_codes
 from lodim.models.ripr.vote.kernels import cell_sums, vote_sums
+from lodim.progress import steps
 
 PRIOR_ROWS = 2.0  # of the shares of all rows (or of their mean), which join those of a vote
 
@@ -96,7 +97,7 @@ class Voters:
         )
         order = [np.argsort(x, kind="stable") for x in refs]
         distinct = [len(np.unique(x)) * (most == 0) for x, most in zip(refs, mismatch, strict=True)]
-        for j in some:
+        for j in steps(some, len(some), "neighbours in views"):
             at = sorted(features(views[j]), key=lambda f: (-distinct[f], f))
             by = order[at[0]]
             by = by[~np.isnan(refs[np.ix_(at, by)]).any(axis=0)]
