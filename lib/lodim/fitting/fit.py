@@ -383,10 +383,15 @@ class Fit(Checked, WrittenOut):
         # To move new rows to a GPU takes longer than to read them here: only where asked.
         return "cuda" if self.settings.engine == "cuda" else "cpu"
 
+    @property
+    def _null_deviance(self):
+        """Mean deviance of the null model."""
+        return self.null_deviance
+
     def _explained(self, deviance):
         """Share of the null deviance that is explained, of one model or of several."""
         with np.errstate(over="ignore"):
-            share = 1.0 - np.divide(deviance, self.null_deviance or np.nan)
+            share = 1.0 - np.divide(deviance, self._null_deviance or np.nan)
         return np.where(np.abs(share) < ROUNDING, 0.0, share)[()]
 
     def _held_out_deviance(self):
