@@ -21,7 +21,7 @@ from lodim.errors import ArgumentError, DataError
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import spec_of
 from lodim.formula.formula import parse
-from lodim.progress import bar, showing
+from lodim.progress import showing, steps
 from lodim.report.numbers import blank_if_missing
 from lodim.report.tables import Table, listing
 from lodim.typing import Curve, FitT, Labels, Model, P, Score
@@ -48,8 +48,7 @@ def active(
 ) -> "Learner[FitT]":
     """Learn from few labels: ask for those of which a model stands to learn most.
 
-    The loop of Fiterau (2014), Algorithm 3.2.1: fit, ask for the labels of the rows with the
-    largest score, add them, fit anew from scratch.
+    Fiterau (2014), Algorithm 3.2.1: fit, label the rows with the largest score, fit from scratch.
 
     Parameters
     ----------
@@ -417,12 +416,11 @@ class Learner(Generic[FitT]):
         unknown = self.pool.index.difference(known.index)
         if len(unknown):
             raise DataError(f"row {plain(unknown[0])!r} of the pool has no label")
-        rounds = len(self.pool) if rounds is None else whole("rounds", rounds)
-        most = min(rounds, -(-len(self.pool) // whole("n", n)))
-        with showing(self.arguments.get("progress"), "replay"), bar(most, "rounds") as shown:
-            while len(self.pool) and shown.done < rounds:
+        most = -(-len(self.pool) // whole("n", n))
+        most = most if rounds is None else min(most, whole("rounds", rounds))
+        with showing(self.arguments.get("progress"), "replay"):
+            for _ in steps(range(most), most, "rounds"):
                 self.teach(known.loc[self.query(n, score).index], new=True)
-                shown.update(1)
         return self
 
     @property
@@ -598,6 +596,5 @@ def cohen_kappa(a, b):
     a, b = a[known], b[known]
     if not len(a):
         return np.nan
-    observed = (a == b).mean()
     chance = sum((a == c).mean() * (b == c).mean() for c in set(a) | set(b))
-    return 1.0 if chance == 1.0 else float((observed - chance) / (1.0 - chance))
+    return 1.0 if chance == 1.0 else float(((a == b).mean() - chance) / (1.0 - chance))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from lodim.design.batch import counted
 from lodim.diagnostics.findings import Checks
 from lodim.typing import Data, Offset
 
@@ -118,3 +119,9 @@ class Checked:
         from lodim.diagnostics.checks import run
 
         return run(self, data, offset, ignore)
+
+    def _probabilities(self, data, offset):
+        """Probabilities (n, K) of the rows of known class and weight above 0; codes; weights."""
+        batch = counted(self._reader.apply(data, offset=offset, response=True))
+        batch, _ = self._answered(batch)
+        return self._predict(batch, "prob")[0], batch.y.astype(int), batch.row_weights

@@ -11,7 +11,7 @@ import pandas as pd
 
 from lodim import family as families
 from lodim.checks import flag, one_of, share
-from lodim.design.batch import counted, subset
+from lodim.design.batch import subset
 from lodim.design.design import Design
 from lodim.design.frames import as_given
 from lodim.engine.blocks import available_threads
@@ -235,12 +235,6 @@ class Fit(Checked, WrittenOut):
         mean = self.family.mean(score)
         return mean, (name if mean.ndim == 1 else list(self.levels))
 
-    def _probabilities(self, data, offset):
-        """Probabilities (n, K) of the rows of known class and weight above 0; codes; weights."""
-        batch = counted(self._reader.apply(data, offset=offset, response=True))
-        batch, _ = self._answered(batch)
-        return self._predict(batch, "prob")[0], batch.y.astype(int), batch.row_weights
-
     def _in_all_rows(self, batch, values, names):
         """Values of the complete rows, laid out over all rows of the data."""
         shape = (len(batch.index), *values.shape[1:])
@@ -420,10 +414,15 @@ class Fit(Checked, WrittenOut):
         # To move new rows to a GPU takes longer than to read them here: only where asked.
         return "cuda" if self.settings.engine == "cuda" else "cpu"
 
+    @property
+    def _null_deviance(self):
+        """Mean deviance of the null model."""
+        return self.null_deviance
+
     def _explained(self, deviance):
         """Share of the null deviance that is explained, of one model or of several."""
         with np.errstate(over="ignore"):
-            share = 1.0 - np.divide(deviance, self.null_deviance or np.nan)
+            share = 1.0 - np.divide(deviance, self._null_deviance or np.nan)
         return np.where(np.abs(share) < ROUNDING, 0.0, share)[()]
 
     def _held_out_deviance(self):

@@ -454,8 +454,7 @@ class MelmFit(Fit):
         return self.measures.get("held_deviance")
 
     @property
-    def null_deviance(self):
-        """Mean deviance of the shares of the classes."""
+    def _null_deviance(self):
         return self.measures["null_deviance"]
 
     @property

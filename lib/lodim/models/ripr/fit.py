@@ -389,7 +389,7 @@ class RiprFit(Fit):
             "lambda_": np.nan if s.lambda_ is None else s.lambda_,
             "df": self.df,
             "deviance": r.deviance,
-            "null_deviance": self.null_deviance,
+            "null_deviance": self._null_deviance,
             "dev_ratio": self.dev_ratio,
             "error": r.overall,
             "converged": self.converged,
@@ -440,14 +440,13 @@ class RiprFit(Fit):
         return len(self.estimates.features)
 
     @property
-    def null_deviance(self) -> float:
-        """Mean deviance of the null model."""
+    def _null_deviance(self):
         return self.record.null_deviance
 
     @property
     def dev_ratio(self) -> float:
         """Share of the null deviance explained, as of glance(); NaN without one."""
-        null = self.null_deviance
+        null = self._null_deviance
         return 1.0 - self.record.deviance / null if null > 0 else float("nan")
 
     @property
