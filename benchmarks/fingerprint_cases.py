@@ -6,6 +6,7 @@ from files, or from another kind of frame, to that of the case whose rows come f
 """
 
 from functools import partial
+from tempfile import gettempdir
 
 import numpy as np
 from fingerprint_frames import frame_of
@@ -21,7 +22,14 @@ NUMBERS = "y ~ x1 + x2 + x3 + x4 + arm"
 CLASSES = "sick ~ x1 + x2 + x3 + x4 + arm"
 KINDS = "kind ~ x1 + x2 + x3 + x4 + arm"
 TERMS = "y ~ bs(x1, df=4) * arm + np.exp(x2) + I(x3**2) + flag + C(age > 50) + scale(np.log(age))"
-DATES = "y ~ days(day) + year(day) + month(day) + weekday(day) + size + cr(x1, df=3) + np.clip(x2, -1, 1)"
+DATES = "y ~ days(day) + year(day) + month(day) + weekday(day) + size + cr(x1, df=3)"
+TYPES = "y ~ whole + bit + exact + number + days(date) + days(written) + year(zone) + code + bool"
+FUNCTIONS = (
+    "y ~ te(cr(x1, df=3), cr(x2, df=3)) + cc(age, df=3) + center(x3) + standardize(x4) + "
+    "np.clip(x2, -1, 1) + np.where((x1 > 0) & ~(x2 < 0) | (arm == 'a'), 1, -x2) + "
+    "I(-1 < x1 < 1) + np.round(x3, 1) + "
+    "(x1 + x2 + x3)**2 + days(day, origin='2020-01-01')"
+)
 TALL = "y ~ x1 + x2 + x3 + arm"
 VIEWS = "y ~ x1 + x2 + x3 + x4"
 WIDE = "c ~ . - y"
@@ -45,6 +53,21 @@ def offset(df):
     return np.column_stack([np.zeros(len(df)), df["o"], -df["o"]])
 
 
+def weights(df):
+    """Return weights that are no column."""
+    return df["w"] + 1.0
+
+
+def groups(df):
+    """Return groups of rows that are no column."""
+    return df["id"].to_numpy()
+
+
+def scratch(df):
+    """Return a control that puts the features into a file."""
+    return {"scratch": gettempdir()}
+
+
 # gbmap -----------------------------------------------------------------------------------------
 
 GBMAP = {"m": 2, "lambda_": 0.1}
@@ -66,6 +89,10 @@ case("gbmap tall", TALL, "tall", control={"reference_rows": 500}, m=2, lambda_=0
 case("gbmap single precision", DATES, "mixed", dtype="float32", standardize=False, **GBMAP)
 case("gbmap thousands", NUMBERS, "thousands", n_starts=4, **GBMAP)
 case("gbmap constant", NUMBERS, "mixed", control={"penalize_intercept": True}, **GBMAP)
+case("gbmap broad", "y ~ .", "broad", m=1, lambda_=0.01)
+case("gbmap arrays", "np.sqrt(amount) ~ x1 + arm", "mixed", weights=weights, **GBMAP)
+case("gbmap types", TYPES, "columns", **GBMAP)
+places("gbmap scratch", NUMBERS, "gaps", "parquet", control=scratch, **GBMAP)
 places("gbmap places", CLASSES, "gaps", "csv", "parquet", "arrow", weights="w", **GBMAP)
 
 # proset ----------------------------------------------------------------------------------------
@@ -175,6 +202,11 @@ case("glm tall", "y ~ x1 * arm + x2 + x3", "tall", clusters="id", weights="w")
 case("glm tall, two", "c ~ x1 + x2 + arm", "tall", covariance="HC1")
 case("glm tall, classes", "kind ~ x1 + x2 + arm", "tall")
 case("glm tall, counts", "count ~ x1 + x2 + arm", "tall", family="poisson", covariance="HC3")
+case("glm arrays", "I(age > 50) ~ x1 + arm", "mixed", weights=weights, clusters=groups)
+case("glm types", TYPES + " + month(month)", "columns", missing="indicator")
+case("glm functions", FUNCTIONS, "mixed")
+case("glm log", "np.log(amount) ~ C(arm, Treatment('b')) + C(size, Sum) + bs(x1, df=5)", "mixed")
+places("glm gaps places", NUMBERS, "gaps", "csv", "polars", "arrow", "lazy", "dask", "dict")
 places("glm places", TERMS, "mixed", "csv", "parquet", "polars", "lazy", "dask")
 places("glm tall places", TALL, "tall", "parquet", clusters="id")
 
@@ -202,6 +234,18 @@ case("costnet priced", "disease ~ .", "heart", show=True, lambda_=0.05)
 case("costnet heart", "disease ~ .", "heart", show=True, **HEART, **LIST)
 case("costnet alternatives", "y ~ .", "monitoring", show=True, **SOURCES, **LIST)
 case("costnet discount", NUMBERS, "mixed", show=True, costs=discount, **LIST)
+case("costnet discount, budget", NUMBERS, "mixed", costs=discount, budget=6.0, **LIST)
+case("costnet broad classes", "c ~ . - y", "wide", rules=("group", "greedy"), **LIST)
+case("costnet twins", "sick ~ x1 + x5 + x2 + x3 + x6", "twins", **LIST)
+case(
+    "costnet wide, classes",
+    WIDE,
+    "wide kinds",
+    rules="group",
+    n_lambda=4,
+    control={"criterion": "hq"},
+)
+case("costnet hundreds", "c ~ .", "hundreds", rules=("group", "greedy"), n_lambda=6)
 case("costnet weights, offset", TERMS, "mixed", weights="w", offset="o", groups="id", **LIST)
 case("costnet budget", TERMS, "mixed", budget=4.0, **LIST)
 case("costnet classes, offset", KINDS, "mixed", offset=offset, relax=0.5, n_lambda=10)

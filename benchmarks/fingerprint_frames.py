@@ -1,6 +1,7 @@
 """Frames of the cases of fingerprints.py: seeded, or shipped with lodim."""
 
 from collections.abc import Callable
+from decimal import Decimal
 from functools import cache, partial
 from pathlib import Path
 
@@ -69,6 +70,39 @@ def views():
     return frame.assign(time=np.arange(len(frame)), day=np.arange(len(frame)) // 8)
 
 
+@cache
+def broad():
+    """Return more than 65,536 rows of 64 columns."""
+    rng = np.random.default_rng(14)
+    x = rng.normal(size=(66_000, 64))
+    frame = pd.DataFrame(x, columns=[f"x{k}" for k in range(64)])
+    return frame.assign(y=x[:, 0] + np.abs(x[:, 1]) + rng.normal(size=len(x)))
+
+
+@cache
+def hundreds():
+    """Return more columns than costnet's searches look at."""
+    rng = np.random.default_rng(15)
+    x = rng.normal(size=(120, 520))
+    frame = pd.DataFrame(x, columns=[f"x{k}" for k in range(520)])
+    return frame.assign(c=np.where(x[:, 0] + x[:, 1] + rng.logistic(size=120) > 0.0, "b", "a"))
+
+
+def columns():
+    """Return columns of many types, with gaps."""
+    frame = mixed()[["y", "sick", "x1", "x2", "age", "arm", "day", "w"]].copy()
+    frame["whole"] = frame["age"].astype("Int64").mask(frame["x1"] > 1.5)
+    frame["bit"] = (frame["x2"] > 0.0).astype("boolean").mask(frame["x1"] < -1.5)
+    frame["exact"] = [Decimal(k) / 4 for k in frame["age"].tolist()]
+    frame["number"] = frame["x2"].astype("float32").astype(object).where(frame["x2"] < 2.0, None)
+    frame["date"] = frame["day"].dt.date
+    frame["written"] = frame["day"].dt.strftime("%Y-%m-%d")
+    frame["zone"] = frame["day"].dt.tz_localize("UTC")
+    frame["month"] = frame["day"].dt.to_period("M")
+    frame["code"] = pd.Categorical(frame["age"] % 3)
+    return frame.assign(bool=frame["x1"] > 0.0)
+
+
 def twins():
     """Return columns that are linear combinations of others."""
     frame = mixed()
@@ -80,7 +114,11 @@ FRAMES: dict[str, Callable[[], pd.DataFrame]] = {
     "gaps": partial(mixed, gaps=0.08),
     "few": lambda: mixed()[:45],
     "thousands": partial(mixed, 5000),
+    "columns": columns,
+    "broad": broad,
+    "hundreds": hundreds,
     "wide": wide,
+    "wide kinds": lambda: wide().assign(c=np.digitize(wide()["y"], [-1.0, 1.0]).astype(str)),
     "tall": tall,
     "views": views,
     "twins": twins,
@@ -105,6 +143,8 @@ def elsewhere(place, frame, folder):
         import pyarrow
 
         return pyarrow.Table.from_pandas(frame)
+    if place == "dict":
+        return {name: frame[name].tolist() for name in frame}
     if place == "dask":
         import dask.dataframe
 
