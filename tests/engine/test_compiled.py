@@ -19,7 +19,7 @@ from lodim.engine import compiled
 
 FIT = (
     "import lodim as ld; df = {'a': range(30), 'y': [i % 7 for i in range(30)]};"
-    "print(ld.gbmap('y ~ a', df, m=1, lambda_=.1).dev_ratio)"
+    "print(ld.gbmap('y ~ a', df, m=1, lambda_=.1, progress=False).dev_ratio)"
 )
 KERNEL = (
     "import numpy as np; from lodim.family import Binomial;"

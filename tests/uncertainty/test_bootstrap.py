@@ -66,7 +66,7 @@ def test_the_error_of_a_mean_in_closed_form(cars, weighted):
 def test_rows_of_a_group_share_a_weight(cars):
     df = cars.assign(g=cars["model_year"].astype(str) + cars["origin"])
     fit = ld.glm("mpg ~ weight + horsepower", df)
-    boot = ld.bootstrap(fit, df, n=300, groups="g")
+    boot = ld.bootstrap(fit, df, n=1000, groups="g")
     assert f"{df['g'].nunique()} groups" in repr(boot)
     ols = sm.OLS(df["mpg"], sm.add_constant(df[["weight", "horsepower"]]))
     options = {"groups": pd.factorize(df["g"])[0], "use_correction": False}

@@ -99,11 +99,11 @@ def stability(
     --------
     >>> import lodim as ld
     >>> cars = ld.data("autompg")
-    >>> found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=10)
+    >>> found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=1.0, n=10)
     >>> found.stable
-    ['weight', 'model_year']
+    ['weight', 'model_year', 'origin']
     >>> round(found.bounds["worst case"], 2)
-    1.75
+    2.96
     """
     cutoff = _checked_cutoff(cutoff)
     n, seed = whole("n", n), as_seed(seed)
@@ -208,9 +208,9 @@ class Stability(Generic[FitT_co]):
     --------
     >>> import lodim as ld
     >>> cars = ld.data("autompg")
-    >>> found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=5)
+    >>> found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=1.0, n=5)
     >>> found.stable
-    ['weight', 'model_year']
+    ['weight', 'model_year', 'origin']
     """
 
     fit: FitT_co

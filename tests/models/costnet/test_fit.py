@@ -553,11 +553,11 @@ def test_cv_searches_all_rows_once(kind, monkeypatch):
         return pool(batch, *args, **kwargs)
 
     monkeypatch.setattr(estimate, "_pool", counted)
-    cv = ld.cv(ld.costnet, "y ~ .", df, **ASKED, folds=3, rule="1se")
+    cv = ld.cv(ld.costnet, "y ~ .", df, **ASKED, folds=3, rule="1se", seed=1)
     assert sizes.count(len(df)) == 1 < sizes.count(80)
     best, budget = cv.best, cv.budget_1se
     assert cv.tidy()["budget"].max() > budget == best.limit == best.prices()["cost"].max()
-    whole = ld.costnet("y ~ .", df, **ASKED)
+    whole = ld.costnet("y ~ .", df, **ASKED, seed=1)
     of_whole = whole.prices().query("cost <= @budget").drop(columns="chosen")
     pd.testing.assert_frame_equal(best.prices().drop(columns="chosen"), of_whole)
     np.testing.assert_array_equal(best.predict(df), whole.predict(df, budget=budget))

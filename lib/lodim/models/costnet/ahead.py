@@ -3,7 +3,7 @@
 "search" is of all families, the others are of one each.
 """
 
-from numba.core.types import Array, boolean, float64, none
+from numba.core.types import Array, boolean, none
 from numba.core.types.containers import Tuple
 
 from lodim.engine.compile_ahead import FLOATS, INTS
@@ -15,14 +15,10 @@ _F, _V, _M, _, _4 = FLOATS[:5]
 _I, _J = INTS[:2]
 _GROUPS = Tuple((_J, _J, none, _J, _J, _V, _J))
 
-_CLASSES = Array(float64, 2, "F")  # of scores, a column a class
-
-
-def _of_scores(scores):
-    return (
-        (minimize, (_GROUPS, _4, _M, scores, scores, _F, _V, _F, _F, _I, none)),
-        (update_curvature, (_4, _V, _M, _M, _F, _J)),
-    )
+_SCORES = (
+    (minimize, (_GROUPS, _4, _M, _M, _M, _F, _V, _F, _F, _I, none)),
+    (update_curvature, (_4, _V, _M, _M, _F, _J)),
+)
 
 
 KERNELS = {
@@ -30,6 +26,6 @@ KERNELS = {
         (gains, (_M, _M, _V, Array(boolean, 1, "C"), _J, _J, _J, _J, Array(boolean, 2, "C"))),
     ),
     "gaussian": ((gaussian_path, (_GROUPS, _4, _M, _M, _M, _V, _V, _F, _F, _I, boolean)),),
-    "binomial": _of_scores(_M),
-    "multinomial": _of_scores(_CLASSES),
+    "binomial": _SCORES,
+    "multinomial": _SCORES,
 }
