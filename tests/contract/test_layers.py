@@ -285,9 +285,9 @@ def n_documented(name):
 
 
 def test_no_file_is_long():
-    """At most 600 lines, and 450 without docstrings, whose examples are as long as they must be."""
-    assert {n: n_lines(n) for n in NAMES if n_lines(n) > 600} == {}
-    assert [n for n in NAMES if n_lines(n) - n_documented(n) > 450] == []
+    """At most 650 lines, and 520 without docstrings, whose examples are as long as they must be."""
+    assert {n: n_lines(n) for n in NAMES if n_lines(n) > 650} == {}
+    assert [n for n in NAMES if n_lines(n) - n_documented(n) > 520] == []
 
 
 def test_nothing_prints_or_runs_text():
