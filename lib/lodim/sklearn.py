@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 import lodim
-from lodim.design.frames import with_column
+from lodim.design.frame import with_column
 from lodim.errors import ArgumentError, DataError, MissingExtraError
 
 try:

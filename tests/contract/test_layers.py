@@ -183,7 +183,7 @@ def test_the_scan_sees():
                 "models/ripr/assignment/constrained.py",
             ],
         ),
-        ("narwhals", ["design/frames.py"]),
+        ("narwhals", ["design/frame.py"]),
         ("distributed", ["engine/dask_cluster.py", "sources/dask_frames.py"]),
         ("cloudpickle", ["engine/dask_cluster.py"]),  # of calls that Dask would take apart
         ("polars", ["fitting/marginaleffects_model.py"]),  # whose frames that package takes

@@ -22,7 +22,7 @@ from contract.cases import (
     frame_of,
     missing_of,
 )
-from lodim.design.frames import name_of
+from lodim.design.frame import name_of
 from lodim.fitting import storage as store
 
 

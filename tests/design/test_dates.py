@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lodim as ld
-from lodim.design import dates
+from lodim.design import columns
 from lodim.design.design import Design
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError, FormulaError
@@ -43,27 +43,29 @@ def expected_of(d):
 @given(st.lists(st.one_of(MOMENTS, st.none()), min_size=1, max_size=20))
 def test_parts_of_dates_are_those_of_pandas(moments):
     d = pd.Series(moments, dtype="datetime64[us]")
-    days = dates.to_days(d.to_numpy())
-    apart = pd.Series(dates.to_moments(days)).sub(d).abs()
+    days = columns.to_days(d.to_numpy())
+    apart = pd.Series(columns.to_moments(days)).sub(d).abs()
     assert (apart.dropna() <= pd.Timedelta("2us")).all() and (apart.isna() == d.isna()).all()
     for name, of_pandas in {"year": "year", "month": "month", "weekday": "day_of_week"}.items():
         expected = getattr(d.dt, of_pandas).to_numpy(float)
-        np.testing.assert_array_equal(dates.part_of(name, days), expected)
-    np.testing.assert_allclose(dates.part_of("days", days), expected_of(d)[0], rtol=0, atol=1e-9)
+        np.testing.assert_array_equal(columns.date_part(name, days), expected)
+    np.testing.assert_allclose(
+        columns.date_part("days", days), expected_of(d)[0], rtol=0, atol=1e-9
+    )
 
 
 @given(MOMENTS, st.sampled_from(["T", " "]), st.sampled_from(["", "Z", "+02:00", " -0330"]))
 def test_texts_of_dates_are_read_as_they_are_written(moment, between, zone):
-    found = dates.parse(moment.isoformat(between) + zone)
-    assert found == dates.to_days(np.array([moment], "datetime64[us]"))[0]
-    assert dates.parse(str(moment.date())) == np.floor(found)
+    found = columns.parse_date(moment.isoformat(between) + zone)
+    assert found == columns.to_days(np.array([moment], "datetime64[us]"))[0]
+    assert columns.parse_date(str(moment.date())) == np.floor(found)
 
 
 @pytest.mark.parametrize(
     "text", ["", "2024", "2024-1-1", "31.1.2024", "2024-02-30", "2024-13-01", "2024-01-01 25:00"]
 )
 def test_other_texts_are_no_dates(text):
-    assert dates.parse(text) is None
+    assert columns.parse_date(text) is None
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,7 @@ def test_missing_dates_are_missing(df):
         design, found = columns_of("y ~ days(d) + x", data, missing="indicator")
         assert design.names == ("days(d)", "x", "d[missing]")
     _, found = columns_of("y ~ days(d)", gaps, missing="indicator")
-    known = dates.to_days(gaps.d.dropna().to_numpy())
+    known = columns.to_days(gaps.d.dropna().to_numpy())
     np.testing.assert_allclose(found["days(d)"][:4], known.mean())
     fit = ld.gbmap("y ~ year(d) + x", gaps, m=1, lambda_=0.1)
     assert fit.predict(gaps.head(2)).notna().all()

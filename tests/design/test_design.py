@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lodim.design import columns
 from lodim.design import evaluate as expression
 from lodim.design.design import Design
+from lodim.design.frame import read_frame
 from lodim.design.response import RowInputs
 from lodim.design.terms import check_size
 from lodim.engine import tiles
@@ -731,7 +731,7 @@ def test_rows_of_weight_zero_may_lie_outside_of_what_splines_have_learnt():
     np.testing.assert_array_equal(X[data["w"] > 0], tiles.unpack(expected.X, expected.n))
     np.testing.assert_array_equal(X[3], X[counted["x"].idxmax()])
     np.testing.assert_array_equal(X[70], X[counted["x"].idxmin()])
-    frame = columns.read_frame(data)
+    frame = read_frame(data)
     inputs = RowInputs.read(frame, "w", None)
     part = design.batch_of(frame, inputs, True, design.known_levels("error"), part=True)
     np.testing.assert_array_equal(part.X, batch.X)

@@ -6,7 +6,7 @@ import pytest
 
 import lodim as ld
 from contract.cases import frame, quick
-from lodim.design.frames import convert, kind_of, with_column
+from lodim.design.frame import convert, frame_kind, with_column
 from lodim.errors import DataError
 from lodim.fitting.registry import MODELS
 
@@ -137,7 +137,7 @@ def test_a_column_more_leaves_the_data_alone():
 
 def test_kinds_that_are_not_installed_are_pandas(monkeypatch):
     values = pd.DataFrame({"x": [1.0]})
-    assert convert(values, "polars").shape == (1, 1) and kind_of(values) == "pandas"
+    assert convert(values, "polars").shape == (1, 1) and frame_kind(values) == "pandas"
     monkeypatch.setitem(__import__("sys").modules, "narwhals", None)
     assert convert(values, "polars") is values
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.design.columns import read_column, read_frame
+from lodim.design.frame import read_column, read_frame
 from lodim.errors import DataError
 from lodim.sources.read import read_source
 from lodim.sources.source import PART

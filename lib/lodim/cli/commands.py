@@ -14,7 +14,7 @@ import pandas as pd
 
 import lodim
 from lodim.cli.model_arguments import options
-from lodim.design.frames import name_of
+from lodim.design.frame import name_of
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting import output_file
 from lodim.fitting.registry import MODELS

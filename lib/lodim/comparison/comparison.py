@@ -24,7 +24,7 @@ from lodim.comparison.inference import (
 )
 from lodim.design.batch import subset
 from lodim.design.design import Design
-from lodim.design.frames import as_given
+from lodim.design.frame import as_given
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.report.tables import Report

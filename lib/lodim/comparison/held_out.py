@@ -12,9 +12,9 @@ import pandas as pd
 
 from lodim import progress
 from lodim.comparison import peers
-from lodim.design import frames
 from lodim.design.batch import Batch
 from lodim.design.design import Design
+from lodim.design.frame import read_narwhals
 from lodim.engine import row_keys, tiles
 from lodim.errors import DataError, LodimError
 from lodim.fitting.fit import Fit
@@ -259,7 +259,7 @@ def rows_of(data, rows):
         return data.iloc[rows]
     if isinstance(data, Mapping):
         return {name: _values(column)[rows] for name, column in data.items()}
-    return frames.read(data, "a frame")[1][np.asarray(rows).tolist()].to_native()
+    return read_narwhals(data, "a frame")[1][np.asarray(rows).tolist()].to_native()
 
 
 def _values(column):

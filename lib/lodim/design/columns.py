@@ -1,39 +1,81 @@
-"""What a column of the user's data holds: numbers, or levels; and where it is missing.
+"""What a column of the user's data holds: numbers, dates or levels; and where it is missing.
 
-Reads pandas frames, mappings of arrays, and through narwhals (imported when needed) what else is a
-frame. Nothing is written to; a column of numpy numbers is looked at in place.
+A date is held as the number of days since 1970-01-01, its time of day as a fraction (exact to a
+microsecond). A time with a zone is the time that a clock in that zone shows. Nothing is written to;
+a column of numpy numbers is looked at in place.
 """
 
 import datetime
 import decimal
 import numbers
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import re
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 
-from lodim.design import dates, frames
+from lodim.design.column_kernels import ALL, read_only
 from lodim.errors import DataError
-from lodim.text import first_few, near_matches
+from lodim.formula.formula import quote
+from lodim.text import first_few
 
-READABLE = "a pandas or polars DataFrame, a pyarrow Table, or a dict of columns"
+ISO_DATE = re.compile(
+    r"\s*(?P<day>\d{4}-\d{2}-\d{2})([T ](?P<time>\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?))?"
+    r"\s*(Z|[+-]\d{2}:?\d{2})?\s*"
+)
+THURSDAY = 3  # of 1970-01-01; a Monday is 0
 
 
-@dataclass(frozen=True)
-class Frame:
-    """The user's data as named columns of equal length.
+def to_days(moments):
+    """Days since 1970-01-01 of an array of datetime64, (n,) float64, NaN where one is missing."""
+    missing = np.isnat(moments)
+    moments = np.where(missing, np.datetime64(0, "D"), moments).astype("datetime64[us]")
+    day = moments.astype("datetime64[D]")
+    whole = day.astype(np.int64).astype(float)
+    days = whole + (moments - day) / np.timedelta64(1, "D")
+    days = np.minimum(days, np.nextafter(whole + 1.0, whole))  # rounding ends no day
+    return np.where(missing, np.nan, days)
 
-    keys : what `fetch` takes to return a column, by name; repeated : names that two columns share
-    kind : name of the package whose frame it is; "pandas" of mappings too
-    """
 
-    names: tuple[str, ...]
-    index: pd.Index
-    keys: dict
-    repeated: frozenset
-    fetch: object
-    kind: str
+def to_moments(days):
+    """The datetime64 of numbers of days since 1970-01-01, to a microsecond; NaT of NaN."""
+    missing = np.isnan(days)
+    micros = np.round(np.where(missing, 0.0, days) * 86_400e6).astype(np.int64)
+    return np.where(missing, np.datetime64("NaT"), micros.astype("datetime64[us]"))
+
+
+def parse_date(text):
+    """Days since 1970-01-01 of a text such as "2024-01-31 12:30"; None if it is no date."""
+    found = ISO_DATE.fullmatch(text)
+    if not found:
+        return None
+    time = (found["time"] or "00:00").replace(",", ".")
+    try:
+        return to_days(np.array([f"{found['day']}T{time}"], "datetime64[us]"))[0]
+    except ValueError:  # the 30th of February
+        return None
+
+
+def date_part(name, days, origin="1970-01-01"):
+    """What a function of a formula makes of days since 1970-01-01, (n,) float64."""
+    if name == "days":
+        return days - np.datetime64(origin, "D").astype(np.int64)
+    day = np.floor(days)
+    if name == "weekday":
+        return np.mod(day + THURSDAY, 7.0)
+    date = np.where(np.isnan(day), 0.0, day).astype(np.int64).astype("datetime64[D]")
+    months = date.astype("datetime64[M]").astype(np.int64)
+    part = months // 12 + 1970 if name == "year" else months % 12 + 1
+    return np.where(np.isnan(day), np.nan, part.astype(float))
+
+
+def date_advice(name):
+    """What to write in a formula for a column of dates."""
+    name = quote(name)
+    return (
+        f"write days({name}), year({name}), month({name}) or weekday({name}) for a number, such as "
+        f"in '. - {name} + days({name})', or leave it out with '- {name}'"
+    )
 
 
 @dataclass(frozen=True)
@@ -59,160 +101,6 @@ class Column:
     ordered: bool = False
 
 
-def read_frame(data):
-    """The columns of a pandas frame, a mapping, or what narwhals reads; a Frame as it is.
-
-    A Series of pandas is one row, whose index are the names of the columns.
-
-    Raises
-    ------
-    DataError
-        `data` is none of these.
-    MissingExtraError
-        narwhals is needed and not installed.
-    """
-    if isinstance(data, Frame):
-        return data
-    data = frames.rows_of(data)
-    if isinstance(data, pd.DataFrame):
-        labels = list(data.columns)
-        if all(type(label) is str for label in labels) and data.columns.is_unique:
-            return _named_frame(labels, labels, data.index, data.__getitem__)
-        return _named_frame(labels, range(len(labels)), data.index, lambda j: data.iloc[:, j])
-    if isinstance(data, Mapping):
-        return _mapping_frame(data)
-    return _narwhals_frame(data)
-
-
-def _named_frame(labels, keys, index, fetch, kind=frames.PANDAS):
-    names = tuple(str(label) for label in labels)
-    keys = dict(zip(names, keys, strict=True))
-    repeated = set()
-    if len(keys) < len(names):
-        seen = set()
-        repeated = {name for name in names if name in seen or seen.add(name)}
-    return Frame(names, index, keys, frozenset(repeated), fetch, kind)
-
-
-def _mapping_frame(data):
-    columns, lengths = {}, {}
-    for key, value in data.items():
-        if isinstance(value, (str, bytes)) or not hasattr(value, "__len__"):
-            raise DataError(f"column {str(key)!r} is one value; give a list or array of values")
-        column = value if isinstance(value, pd.Series) else _as_series(key, value)
-        columns[key], lengths[str(key)] = column, len(column)
-    if len(set(lengths.values())) > 1:
-        counts = ", ".join(f"{name!r} {n}" for name, n in list(lengths.items())[:8])
-        raise DataError(f"the columns differ in length: {counts}")
-    n = next(iter(lengths.values()), 0)
-    return _named_frame(columns, columns, _common_index(data, n), columns.__getitem__)
-
-
-def _common_index(data, n):
-    """The index that all Series of a mapping share, or 0..n-1 where there are none."""
-    indexes = [(str(k), v.index) for k, v in data.items() if isinstance(v, pd.Series)]
-    for name, index in indexes[1:]:
-        if not index.equals(indexes[0][1]):
-            raise DataError(
-                f"columns {indexes[0][0]!r} and {name!r} have different row labels; "
-                "align them first, for instance with pd.DataFrame(data)"
-            )
-    return indexes[0][1] if indexes else pd.RangeIndex(n)
-
-
-def _as_series(key, value):
-    if not isinstance(value, (np.ndarray, pd.api.extensions.ExtensionArray, pd.Index)):
-        listed = not hasattr(value, "__array__")
-        value = np.asarray(value, dtype=object if listed and len(value) else None)
-    if value.ndim != 1:
-        raise DataError(f"column {str(key)!r} has {value.ndim} dimensions; a column has one")
-    # Objects stay objects: pandas would look through them for dates.
-    return pd.Series(value, dtype=object if value.dtype == object else None, copy=False)
-
-
-def _narwhals_frame(data):
-    """A frame that only narwhals knows."""
-    nw, frame = frames.read(data, READABLE)
-    names, index = list(frame.columns), pd.RangeIndex(len(frame))
-    kind = frame.implementation.value
-    return _named_frame(names, names, index, lambda name: _narwhals_series(nw, frame[name]), kind)
-
-
-def _narwhals_series(nw, column):
-    """A narwhals column as a pandas one, in place where it is numbers without gaps."""
-    dtype, name = column.dtype, column.name
-    if column.null_count() == len(column):
-        return pd.Series([None] * len(column), dtype=object)
-    if dtype == nw.Decimal:
-        column = column.cast(nw.Float64)
-    elif dtype == nw.Boolean and column.null_count() == 0:
-        return pd.Series(column.to_numpy(), copy=False)
-    elif dtype == nw.Enum:
-        levels = list(dtype.categories)
-        return pd.Series(pd.Categorical(column.cast(nw.String).to_list(), categories=levels))
-    elif dtype == nw.Categorical and _has_own_levels(column.to_native()):
-        return column.to_native().unify_dictionaries().to_pandas()
-    elif dtype in (nw.Categorical, nw.String, nw.Boolean, nw.Object):
-        return pd.Series(column.to_list(), dtype=object)
-    elif dtype == nw.Date:
-        column = column.cast(nw.Datetime("us"))
-    elif dtype == nw.Datetime:
-        column = column.dt.replace_time_zone(None)
-    elif not dtype.is_numeric():
-        raise DataError(_refusal(name, str(dtype)))
-    return pd.Series(column.to_numpy(), copy=False)
-
-
-def _has_own_levels(column):
-    """Whether a native column is a dictionary of pyarrow that is in order, or not of text."""
-    kind = getattr(column, "type", None)
-    return hasattr(kind, "ordered") and (kind.ordered or "string" not in str(kind.value_type))
-
-
-def read_column(frame, name):
-    """One column of a frame.
-
-    Raises
-    ------
-    DataError
-        There is no such column, or two, or it holds what is neither numbers nor levels, or text
-        that cannot be written.
-    """
-    check_name(frame, name)
-    column = frame.fetch(frame.keys[name])
-    if isinstance(column, Column):
-        return column
-    column = to_column(column, name)
-    for level in column.levels or ():
-        if isinstance(level, str):
-            _check_text(level, f"{level!r:.60} of column {name!r}", "replace it")
-    return column
-
-
-def check_name(frame, name):
-    """Raise unless a frame has one column of a name, and that can be written."""
-    if name not in frame.keys:
-        near = " or ".join(map(repr, near_matches(name, frame.names)))
-        hint = f"did you mean {near}?" if near else f"it has {first_few(frame.names)}"
-        raise DataError(f"there is no column {name!r} in the data; {hint}")
-    if name in frame.repeated:
-        raise DataError(f"two columns of the data are called {name!r}; rename one")
-    _check_text(name, f"the column name {name!r}", "rename it")
-
-
-def _check_text(text, what, cure):
-    """Raise where a text has half of a surrogate pair, so that it is no Unicode."""
-    if text.isascii():
-        return
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f"{what} has half of a surrogate pair, {text[error.start]!r}, and cannot be written; "
-            f"{cure}"
-        ) from None
-
-
 def to_column(series, name):
     """A pandas Series as a Column."""
     dtype = series.dtype
@@ -222,9 +110,9 @@ def to_column(series, name):
         if dtype.kind == "b":
             return Column(name, "level", None, series.to_numpy().view(np.int8), (False, True))
         if dtype.kind == "M":
-            return Column(name, "date", dates.to_days(series.to_numpy()))
+            return Column(name, "date", to_days(series.to_numpy()))
         if dtype.kind in "mcV":
-            raise DataError(_refusal(name, str(dtype)))
+            raise DataError(refusal(name, str(dtype)))
         return _object_column(series.to_numpy().astype(object), name)
     if isinstance(dtype, pd.CategoricalDtype):
         return _category_column(series, name)
@@ -244,11 +132,11 @@ def to_column(series, name):
     if pd.api.types.is_datetime64_any_dtype(dtype):
         zone = getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
         clock = series.dt.tz_localize(None) if zone else series
-        return Column(name, "date", dates.to_days(clock.to_numpy(dtype="datetime64[us]")))
+        return Column(name, "date", to_days(clock.to_numpy(dtype="datetime64[us]")))
     return _object_column(np.asarray(series.astype(object), dtype=object), name)
 
 
-def _refusal(name, kind):
+def refusal(name, kind):
     """What to do with a column that is neither numbers nor levels."""
     low = kind.lower()
     if any(word in low for word in ("time", "duration")):
@@ -295,7 +183,7 @@ def _object_column(array, name):
     missing = pd.isna(array)
     if kind in ("date", "datetime", "datetime64"):
         clock = [None if gone else _on_the_clock(v) for v, gone in zip(array, missing, strict=True)]
-        return Column(name, "date", dates.to_days(np.array(clock, "datetime64[us]")))
+        return Column(name, "date", to_days(np.array(clock, "datetime64[us]")))
     present = array[~missing]
     if kind not in ("integer", "floating", "mixed-integer-float", "decimal"):
         _check_numbers(present, name)
@@ -321,7 +209,7 @@ def _check_numbers(present, name):
     example = others[0]
     moments = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
     if isinstance(example, moments):
-        raise DataError(_refusal(name, f"dates or times ({example!s})"))
+        raise DataError(refusal(name, f"dates or times ({example!s})"))
     if len(others) < len(present) and isinstance(example, (str, bool, np.bool_)):
         number = next(v for v in present if isinstance(v, real) and not isinstance(v, bool))
         raise DataError(
@@ -330,7 +218,7 @@ def _check_numbers(present, name):
         )
     if any(isinstance(v, (str, bool)) for v in others):
         raise DataError(f"column {name!r} mixes text, true/false or other values; make it all text")
-    raise DataError(_refusal(name, f"values of type {type(example).__name__} ({example!r:.40})"))
+    raise DataError(refusal(name, f"values of type {type(example).__name__} ({example!r:.40})"))
 
 
 def as_float(values):
@@ -507,3 +395,96 @@ def raise_unknown_level(name, level, levels, cure=""):
         f"column {name!r} has the level {level!r}, which is not among those the model knows: "
         f"{first_few([*levels])}{cure}"
     )
+
+
+@dataclass
+class Table:
+    """Columns to evaluate on: `rows` of each, all where empty; `index` labels the data's rows.
+
+    ``positive_weight`` (n,) bool masks the rows that may teach (weight above zero); None means all.
+    ``weights`` (n,) are those of the rows, None where they are one, in `learn` alone;
+    ``weight_unit`` is what they are divided by before they are summed.
+    ``missing`` says what is done where a feature is missing (see `Design`), and ``filled`` holds
+    the columns whose gaps are filled, for what needs a value in each row. ``complete_columns`` are
+    names of columns that miss nothing.
+    """
+
+    columns: dict
+    rows: np.ndarray
+    index: object
+    n: int
+    positive_weight: np.ndarray | None = None
+    missing: str = "drop"
+    weights: np.ndarray | None = None
+    filled: dict = field(default_factory=dict)
+    complete_columns: frozenset = frozenset()
+    weight_unit: float = 1.0
+
+    def complete(self, name):
+        """A column, its gaps filled where they are."""
+        return self.filled.get(name) or self.columns[name]
+
+
+def known_rows(table, names):
+    """The part of a table where none of some columns is missing, and where its rows stand.
+
+    Returns
+    -------
+    Table, where
+        Positions among the table's rows, (n_known,) int64; empty where all are known, as they
+        always are unless the table keeps rows with missing values.
+    """
+    if table.missing != "keep" or not table.n:
+        return table, ALL
+    bad = np.zeros(table.n, bool)
+    for name in names:
+        bad |= is_missing(table.columns[name], table.rows)
+    if not bad.any():
+        return table, ALL
+    where = np.flatnonzero(~bad)
+    rows = where if not table.rows.size else table.rows[where]
+    positive_weight = None if table.positive_weight is None else table.positive_weight[where]
+    return replace(
+        table, rows=read_only(rows), n=len(where), positive_weight=positive_weight
+    ), where
+
+
+def rows_to_learn(table, names):
+    """As `known_rows`, where something is to be learnt: a DataError if no known row counts."""
+    part, where = known_rows(table, names)
+    if part.n and (part.positive_weight is None or part.positive_weight.any()):
+        return part, where
+    gone = [name for name in names if is_missing(table.columns[name], table.rows).all()]
+    raise_unknown(gone[:1] or names, bool(gone))
+
+
+def raise_unknown(names, everywhere):
+    """Say that nothing can be learnt of columns: missing `everywhere`, or in all that counts."""
+    if everywhere:
+        raise DataError(f"column {names[0]!r} is missing in every row")
+    raise DataError(f"no row that counts has {' and '.join(map(repr, names))}")
+
+
+def expand_rows(values, where, n):
+    """Values of the known rows among n, NaN elsewhere; as they are where all are known."""
+    if where is ALL:
+        return values
+    full = np.full(n, np.nan)
+    full[where] = values
+    return full
+
+
+def has_gaps(table, name):
+    """Whether a column is missing in some of the table's rows."""
+    if name in table.complete_columns:
+        return False
+    return bool(is_missing(table.columns[name], table.rows).any())
+
+
+def is_missing(column, rows):
+    """Where a column is missing, (n,) bool."""
+    if column.kind == "level":
+        return take(column.codes, rows) < 0
+    if column.values.dtype.kind in "iu":
+        return np.zeros(len(rows) or len(column.values), bool)
+    return np.isnan(as_float(take(column.values, rows)))

@@ -7,12 +7,12 @@ import numpy as np
 
 from lodim import forms
 from lodim.checks import MOST_ROWS, check_rectangular, one_of, whole
-from lodim.design import columns, factors, first_pass, materialize, on_workers, sampling
+from lodim.design import factors, first_pass, materialize, on_workers, sampling
 from lodim.design import missing as gaps
 from lodim.design import terms as design_terms
 from lodim.design.batch import Batch
 from lodim.design.features import Features, columns_within
-from lodim.design.frames import EAGER, PANDAS
+from lodim.design.frame import EAGER, PANDAS, read_frame
 from lodim.design.response import (
     Response,
     RowInputs,
@@ -178,7 +178,7 @@ class Design:
         """
         _check_arguments(family, dtype, standardize, missing)
         source = read_source(data)
-        data = columns.read_frame(data) if source is None else source
+        data = read_frame(data) if source is None else source
         parsed, chosen = read_formula(formula, family, which)
         if balanced := is_balanced(weights, data.names):
             weights = None  # until the classes are counted
@@ -284,7 +284,7 @@ class Design:
         DataError
             A column is missing or of another kind, or has a level that was not seen.
         """
-        frame = columns.read_frame(data)
+        frame = read_frame(data)
         if response:
             self._require_response()
         weights = self.weights if response else None
@@ -330,7 +330,7 @@ class Design:
         """
         at = [self.names.index(one.feature) for one in self.wild]
         design, kept = self.restrict(at)
-        frame, known = columns.read_frame(data), design.known_levels("missing")
+        frame, known = read_frame(data), design.known_levels("missing")
         inputs, names = RowInputs.read(frame, None, None), design.features
         table, rows, *_ = read_complete(frame, names, [], inputs, self.missing, known=known)
         table = gaps.filled(table, [fill for fill in self.fills if fill.name in names])
@@ -406,7 +406,7 @@ class Design:
         if self.response is None:
             return False
         needed = [*_answers(self.response), *([self.weights] if self.weights else [])]
-        return set(needed) <= set(columns.read_frame(data).names)
+        return set(needed) <= set(read_frame(data).names)
 
     @property
     def levels(self):

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lodim.design import dates
+from lodim.design import columns
 from lodim.design.column_kernels import read_only
-from lodim.design.columns import as_float, take
-from lodim.design.table import Table
+from lodim.design.columns import Table, as_float, take
 from lodim.errors import DataError, ExtrapolationWarning, FormulaError, LodimError, warn
 from lodim.formula import language, patsy_terms
 from lodim.formula.language import (
@@ -175,7 +174,7 @@ def _value(node, scope):
 def _operand(source, rows):
     """A column in an expression: float64, bool, or the levels themselves as objects."""
     if source.kind == "date":
-        raise DataError(f"column {source.name!r} holds dates; {dates.advice(source.name)}")
+        raise DataError(f"column {source.name!r} holds dates; {columns.date_advice(source.name)}")
     if source.kind != "level":
         return read_only(as_float(take(source.values, rows)))
     codes = take(source.codes, rows)
@@ -251,7 +250,7 @@ def _call(node, scope):
         data = [_data(arg, scope) for arg in node.args[:n_data]]
         return _transform(name, data, settings, words, scope)
     if name in language.DATES:
-        return dates.part_of(name, _days(column_name(node.args[0]), scope), *settings, **words)
+        return columns.date_part(name, _days(column_name(node.args[0]), scope), *settings, **words)
     values = [_single(arg, scope) for arg in node.args[:n_data]]
     return getattr(np, name.removeprefix("np."))(*values, *settings, **words)
 
@@ -264,7 +263,7 @@ def _days(name, scope):
         days, used = np.full(len(source.levels) + 1, np.nan), np.unique(codes[codes >= 0])
         for k in used:
             level = source.levels[k]
-            found = dates.parse(level) if isinstance(level, str) else None
+            found = columns.parse_date(level) if isinstance(level, str) else None
             if found is None:
                 raise DataError(
                     f"{scope.code} needs dates such as '2024-01-31', and column {name!r} holds "

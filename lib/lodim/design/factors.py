@@ -11,11 +11,20 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from lodim import forms
-from lodim.design import dates, evaluate, numeric_text
+from lodim.design import columns, evaluate
 from lodim.design.column_kernels import ALL
-from lodim.design.columns import Column, as_float, raise_unknown_level, recode, take
+from lodim.design.columns import (
+    Column,
+    as_float,
+    is_missing,
+    raise_unknown,
+    raise_unknown_level,
+    recode,
+    rows_to_learn,
+    take,
+)
 from lodim.design.evaluate import tree
-from lodim.design.table import is_missing, raise_unknown, rows_to_learn
+from lodim.design.frame import FEW_LEVELS, check_numeric_text
 from lodim.errors import DataError
 from lodim.formula import language, patsy_terms
 from lodim.formula.formula import quote
@@ -112,7 +121,7 @@ def learn(key, facts, table, missing, polynomials=False):
     found = facts[key if source is None else source]
     if found.column.kind == "date":
         name = found.column.name
-        raise DataError(f"column {name!r} holds dates; {dates.advice(name)}")
+        raise DataError(f"column {name!r} holds dates; {columns.date_advice(name)}")
     if missing == "keep" and not found.n_known:
         raise_unknown([found.column.name], found.n_missing == found.n)
     if code is not None:
@@ -128,7 +137,7 @@ def learn(key, facts, table, missing, polynomials=False):
 def _of_column(facts, n, polynomials):
     """The levels of a column of n rows."""
     column, levels = facts.column, facts.used_levels
-    numeric_text.check(column, levels, n)
+    check_numeric_text(column, levels, n)
     if names_rows(facts):
         name = quote(column.name)
         raise DataError(
@@ -145,7 +154,7 @@ def names_rows(facts):
     Declared categories are meant, and no column of up to 20 levels is an identifier.
     """
     column = facts.column
-    if column.kind != "level" or column.declared or len(facts.levels) <= numeric_text.FEW:
+    if column.kind != "level" or column.declared or len(facts.levels) <= FEW_LEVELS:
         return False
     return 2 * np.count_nonzero(facts.counts == 1) > facts.counts.sum()
 

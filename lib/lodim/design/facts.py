@@ -16,8 +16,16 @@ from lodim.design.column_kernels import (
     merge_moments,
     read_only,
 )
-from lodim.design.columns import Column, as_float, as_levels, join_kinds, kind_of, take
-from lodim.design.table import has_gaps, is_missing
+from lodim.design.columns import (
+    Column,
+    as_float,
+    as_levels,
+    has_gaps,
+    is_missing,
+    join_kinds,
+    kind_of,
+    take,
+)
 from lodim.engine.blocks import each
 from lodim.errors import DataError
 from lodim.formula.formula import quote

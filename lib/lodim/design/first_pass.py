@@ -10,6 +10,7 @@ import pandas as pd
 from lodim.design import columns, parts
 from lodim.design import facts as known_facts
 from lodim.design.column_kernels import ALL, read_only, weight_unit
+from lodim.design.columns import Table
 from lodim.design.places import Cutter, Labels, Places, ahead, check_names, frame_of, read_chunk
 from lodim.design.response import (
     INPUTS,
@@ -22,7 +23,6 @@ from lodim.design.response import (
 )
 from lodim.design.rows import Rows
 from lodim.design.streamed import SourceParts
-from lodim.design.table import Table
 from lodim.errors import DataError
 
 MANY_PARTS = 64  # whose facts are merged before the next ones come

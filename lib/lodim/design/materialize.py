@@ -16,7 +16,7 @@ from lodim.design.column_kernels import (
     pack,
     read_only,
 )
-from lodim.design.table import expand_rows, known_rows
+from lodim.design.columns import expand_rows, known_rows
 from lodim.engine.blocks import each
 from lodim.engine.column_tiles import inverses
 from lodim.engine.tiles import TILE

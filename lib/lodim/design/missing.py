@@ -6,8 +6,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.design import factors
-from lodim.design.columns import Column, as_float
-from lodim.design.table import has_gaps
+from lodim.design.columns import Column, as_float, has_gaps
 from lodim.errors import DataError
 from lodim.formula.formula import quote
 

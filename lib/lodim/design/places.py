@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.design import columns
-from lodim.design.frames import PANDAS
+from lodim.design.frame import PANDAS, Frame, check_name, read_column, read_frame
 from lodim.errors import DataError
 
 
@@ -52,7 +52,7 @@ class Labels:
 def frame_of(read, labels):
     """Columns that have been read, by name, as a Frame."""
     keys = {name: name for name in read}
-    return columns.Frame(tuple(read), labels, keys, frozenset(), read.__getitem__, PANDAS)
+    return Frame(tuple(read), labels, keys, frozenset(), read.__getitem__, PANDAS)
 
 
 class Cutter:
@@ -117,8 +117,8 @@ class Places:
 def read_chunk(chunk, names):
     """The columns of a chunk by name; errors say where it is."""
     try:
-        frame = columns.read_frame(chunk.frame)
-        return {name: columns.read_column(frame, name) for name in names}
+        frame = read_frame(chunk.frame)
+        return {name: read_column(frame, name) for name in names}
     except DataError as error:
         raise DataError(f"{chunk.place}: {error}") from None
 
@@ -161,16 +161,16 @@ def read_rows_at(source, names, rows, n):
     held = {name: columns.concat(found) for name, found in held.items()}
     keys = dict.fromkeys(source.names) | {name: name for name in names}
     fetch = held.__getitem__
-    return columns.Frame(source.names, pd.Index(rows), keys, frozenset(), fetch, source.kind)
+    return Frame(source.names, pd.Index(rows), keys, frozenset(), fetch, source.kind)
 
 
 def check_names(source, names):
     """Raise unless the source has the columns that are named beside the formula."""
-    header = columns.Frame(
+    header = Frame(
         source.names, (), {name: name for name in source.names}, frozenset(), None, PANDAS
     )
     for name in names:
-        columns.check_name(header, name)
+        check_name(header, name)
 
 
 def changed():

@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 
 from lodim import forms
-from lodim.design import columns, factors, numeric_text
+from lodim.design import columns, factors
 from lodim.design.column_kernels import ALL, as_real, read_only, scan
+from lodim.design.columns import Table, expand_rows, known_rows, rows_to_learn
 from lodim.design.evaluate import tree
-from lodim.design.table import Table, expand_rows, known_rows, rows_to_learn
+from lodim.design.frame import check_numeric_text, read_column
 from lodim.engine.blocks import each
 from lodim.errors import DataError
 from lodim.formula.language import column_name, function_name, is_condition, quote, spell
@@ -131,7 +132,7 @@ def _row_input(frame, value, what):
     if value is None:
         return None
     if isinstance(value, str):
-        column = columns.read_column(frame, value)
+        column = read_column(frame, value)
         if column.kind == "level":
             raise DataError(f"{what}: column {value!r} holds {column.levels[:3]}, not numbers")
         if column.kind == "date" and what != "order":
@@ -149,7 +150,7 @@ def _row_input(frame, value, what):
 def _codes(frame, values, what):
     """Codes of what a column or an array says of rows, (n,) float64, NaN where missing."""
     if isinstance(values, str):
-        column = columns.read_column(frame, values)
+        column = read_column(frame, values)
         values = column.values
         if column.kind == "level":
             values = np.where(column.codes < 0, np.nan, column.codes)
@@ -259,7 +260,7 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
     """
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
-        read[name] = columns.read_column(frame, name)
+        read[name] = read_column(frame, name)
         if name in (known or ()):
             read[name] = columns.without_levels(read[name], *known[name])
     flags = flag_missing(read, answers, inputs, missing, frame.index)
@@ -363,7 +364,7 @@ def learn_response(response, family, table):
     table, where = rows_to_learn(table, factors.columns_of(response.key))
     source, rows = _source(response, table)
     if family is None and source.kind == "level":
-        numeric_text.check(source, columns.used_levels(source, rows), table.n, answer=True)
+        check_numeric_text(source, columns.used_levels(source, rows), table.n, answer=True)
     family = family or _infer_family(source, rows)
     if family in NUMERIC or (family == "binomial" and _are_proportions(source, rows, table)):
         y = _values(source, rows, family)

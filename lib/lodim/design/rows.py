@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from lodim.design.column_kernels import weight_unit
+from lodim.design.columns import Table
 from lodim.design.parts import TableParts
 from lodim.design.response import RowInputs, read_complete
-from lodim.design.table import Table
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,12 +6,13 @@ from functools import partial
 
 import numpy as np
 
-from lodim.design import factors, materialize, numeric_text
+from lodim.design import factors, materialize
 from lodim.design import facts as known_facts
 from lodim.design import missing as gaps
+from lodim.design.columns import known_rows
 from lodim.design.evaluate import evaluate, tree
+from lodim.design.frame import check_numeric_text
 from lodim.design.parts import draw
-from lodim.design.table import known_rows
 from lodim.errors import DataError, DataWarning, warn
 from lodim.formula.formula import quote
 
@@ -53,7 +54,7 @@ def row_names(keys, facts, written):
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [facts[n] for n in names if n not in written and factors.names_rows(facts[n])]
     for one in found:
-        numeric_text.check(one.column, one.used_levels, one.n - one.n_missing)
+        check_numeric_text(one.column, one.used_levels, one.n - one.n_missing)
         name = quote(one.column.name)
         warn(
             f"{factors.row_names(one)}. It is left out of '.'; write '. - {name}' to say so, or "

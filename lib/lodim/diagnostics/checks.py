@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from lodim.design import columns
 from lodim.design.batch import Batch, counted, subset
 from lodim.design.design import Design
+from lodim.design.frame import read_frame
 from lodim.design.response import RowInputs
 from lodim.diagnostics import of_answers, of_features, of_fit
 from lodim.diagnostics.findings import Checks
@@ -118,7 +118,7 @@ def _ignored(ignore):
 
 
 def _subject(fit, data, offset):
-    names = set(columns.read_frame(data).names)
+    names = set(read_frame(data).names)
     design = fit.design if set(fit.design.features) <= names else fit._reader
     own = None if design.response is None else _known(fit, data, offset)
     every = design.apply(data, offset=offset, new_levels="missing")
@@ -142,7 +142,7 @@ def _subject(fit, data, offset):
 
 def _weights(fit, data):
     """Weights of all rows, (N,), NaN where missing; None where the data have none."""
-    frame, name = columns.read_frame(data), fit.design.weights
+    frame, name = read_frame(data), fit.design.weights
     return RowInputs.read(frame, name if name in frame.names else None, None).weights
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from lodim.design.frames import PANDAS, as_given
+from lodim.design.frame import PANDAS, as_given
 from lodim.report.tables import Report, paragraphs
 from lodim.text import counted, join_words
 

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from lodim.design import columns, factors, wild
+from lodim.design.frame import read_column, read_frame
 from lodim.diagnostics import features
 from lodim.diagnostics.findings import Finding, few, rows_in_words
 from lodim.engine import tiles
@@ -127,11 +128,11 @@ def _sources(design):
 
 def identifier(subject):
     """Whether a number only names the rows."""
-    frame, rows, found = columns.read_frame(subject.data), subject.rows.rows, []
+    frame, rows, found = read_frame(subject.data), subject.rows.rows, []
     if len(rows) < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
     for name in _plain_numbers(subject.design):
-        x = columns.as_float(columns.read_column(frame, name).values)[rows]
+        x = columns.as_float(read_column(frame, name).values)[rows]
         if features.names_rows(name, x[~np.isnan(x)]):
             found.append(name)
     return [
@@ -206,10 +207,10 @@ def collinearity(subject):
 def empty_cells(subject):
     """Whether combinations of the levels of crossed factors have no row, or a single one."""
     design, found = subject.design, []
-    frame, rows = columns.read_frame(subject.data), subject.rows.rows
+    frame, rows = read_frame(subject.data), subject.rows.rows
     crossed = [[factors.column_with_levels(part) for part in term] for term in design.terms]
     for names in (names for names in crossed if len(names) > 1 and None not in names):
-        read = [columns.as_levels(columns.read_column(frame, name)) for name in names]
+        read = [columns.as_levels(read_column(frame, name)) for name in names]
         codes = np.array([column.codes[rows] for column in read])
         shape = tuple(len(column.levels) for column in read)
         if math.prod(shape) > MOST_CELLS or (codes < 0).any():
@@ -262,9 +263,9 @@ def rare_level(subject):
 
 def _level_counts(design, data, rows):
     """(column, levels that training had, rows of each level there is) of columns with levels."""
-    frame = columns.read_frame(data)
+    frame = read_frame(data)
     for name, levels in _columns_of_levels(design).items():
-        column = columns.as_levels(columns.read_column(frame, name))
+        column = columns.as_levels(read_column(frame, name))
         codes = column.codes[rows]
         counts = np.bincount(codes[codes >= 0], minlength=len(column.levels))
         yield name, levels, dict(zip(column.levels, counts.tolist(), strict=True))

@@ -13,7 +13,7 @@ from lodim import family as families
 from lodim.checks import flag, one_of, share
 from lodim.design.batch import subset
 from lodim.design.design import Design
-from lodim.design.frames import as_given
+from lodim.design.frame import as_given
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting import storage

@@ -3,6 +3,7 @@
 import contextlib
 
 from lodim.design import columns, factors
+from lodim.design.frame import read_column, read_frame
 from lodim.errors import ArgumentError, DataError, MissingExtraError
 
 SCALES = ("response", "link")
@@ -11,15 +12,15 @@ SCALES = ("response", "link")
 def wrap(fit, data, type):
     """The ModelAbstract of marginaleffects over a fit and data; see `Fit.to_marginaleffects`."""
     design = fit._reader
-    frame = columns.read_frame(data)
+    frame = read_frame(data)
     needed = [*dict.fromkeys([*factors.columns_of(design.response.key), *design.features])]
     if design.offset_given and design.offset is None:
         raise ArgumentError("the offset was an array: fit with a column's name instead")
     needed += [design.offset] if design.offset_given else []
-    read = {name: columns.read_column(frame, name) for name in needed}
+    read = {name: read_column(frame, name) for name in needed}
     for name in frame.names:  # others are of use to group by
         with contextlib.suppress(DataError):
-            read[name] = columns.read_column(frame, name)
+            read[name] = read_column(frame, name)
     as_levels = {factors.column_with_levels(part) for term in design.terms for part in term}
     read = {k: columns.as_levels(v) if k in as_levels else v for k, v in read.items()}
     try:

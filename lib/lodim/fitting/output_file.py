@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lodim.design import frames
+from lodim.design.frame import name_of, to_arrow
 from lodim.errors import ArgumentError, DataError, MissingExtraError
 from lodim.fitting.atomic_write import replacing
 
@@ -68,7 +68,7 @@ def _csv(file):
     def append(frame):
         nonlocal first
         if not isinstance(frame, pd.DataFrame):  # whole numbers beside gaps stay whole
-            frame = frames.to_arrow(frame).to_pandas(types_mapper=pd.ArrowDtype)
+            frame = to_arrow(frame).to_pandas(types_mapper=pd.ArrowDtype)
         labelled = not isinstance(frame.index, pd.RangeIndex)
         _named(frame).to_csv(file, mode="wb", header=first, index=labelled)
         first = False
@@ -162,7 +162,7 @@ def _plain_types(schema):
 
 def _table(frame):
     if not isinstance(frame, pd.DataFrame):
-        return frames.to_arrow(frame)
+        return to_arrow(frame)
     import pyarrow as pa
 
     labelled = not isinstance(frame.index, pd.RangeIndex)
@@ -171,4 +171,4 @@ def _table(frame):
 
 def _named(frame):
     """The frame with a text as the name of each column."""
-    return frame.set_axis([frames.name_of(label) for label in frame.columns], axis=1)
+    return frame.set_axis([name_of(label) for label in frame.columns], axis=1)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lodim.design import columns, factors, frames
+from lodim.design import factors
 from lodim.design.batch import Batch
 from lodim.design.design import columns_read
 from lodim.design.features import Features
+from lodim.design.frame import join_frames, read_column, read_frame, take_rows
 from lodim.design.in_place import columns_in_place
 from lodim.design.parts import TableParts
 from lodim.design.response import RowInputs, is_balanced, read_complete
@@ -246,12 +247,12 @@ class _Looked:
 
     def at_frame(self, data):
         """(number of rows, Problem of some rows evenly from first to last, words)."""
-        frame = columns.read_frame(data)
+        frame = read_frame(data)
         n = len(frame.index)
         self._need(frame.names)
         at = np.arange(n) if n <= LOOK else np.linspace(0, n - 1, LOOK).astype(np.int64)
         words = f"{len(at):,} of {n:,} rows" if len(at) < n else f"all {n:,} rows"
-        return n, self._prepare(data if len(at) == n else frames.take(data, at), at), words
+        return n, self._prepare(data if len(at) == n else take_rows(data, at), at), words
 
     def at_source(self, source, data):
         """(number of rows, Problem of some rows, words)."""
@@ -264,8 +265,8 @@ class _Looked:
             counted = ", all of which were read once to count them"
         try:
             parts = _first_rows(source, self.names, self._has_arrays())
-            some = frames.joined(parts, source.kind) if len(parts) > 1 else parts[0]
-            frame = replace(columns.read_frame(some), names=every)
+            some = join_frames(parts, source.kind) if len(parts) > 1 else parts[0]
+            frame = replace(read_frame(some), names=every)
             at = np.arange(sum(map(len, parts)))
             words = f"{len(at):,} of {n:,} rows" + counted
             return n, self._prepare(frame, at), words
@@ -301,7 +302,7 @@ def _first_rows(source, names, only_first):
         chunk = next(iter(pieces[j].read(names)), None)
         if chunk is not None:
             rows = min(LOOK // k, len(chunk.frame))
-            found.append(frames.take(chunk.frame, np.arange(rows)))
+            found.append(take_rows(chunk.frame, np.arange(rows)))
     if not found:
         raise DataError("the data has no rows")
     return found
@@ -316,8 +317,8 @@ def _reads_in_place(problem, data, n, arguments):
     design = problem.design
     if not problem.spec.in_place or problem.settings.engine == "cuda":
         return False
-    frame = columns.read_frame(data)
-    found = columns_in_place(design.terms, partial(columns.read_column, frame), n, design.dtype)
+    frame = read_frame(data)
+    found = columns_in_place(design.terms, partial(read_column, frame), n, design.dtype)
     X = np.broadcast_to(np.zeros((), design.dtype), (count(n), len(design.names), TILE))
     if found is None or device_for(X, problem.settings.engine) is not None:
         return False

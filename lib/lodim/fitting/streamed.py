@@ -14,8 +14,9 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from lodim.design import columns, factors, frames
+from lodim.design import factors
 from lodim.design.batch import subset
+from lodim.design.frame import convert, frame_kind, join_frames, read_frame, rows_of, with_columns
 from lodim.design.response import RowInputs
 from lodim.errors import ArgumentError, DataError, warn
 from lodim.fitting import output_file
@@ -41,7 +42,7 @@ def streaming(method: F) -> F:
 
     @functools.wraps(method)
     def streamed(self, data, *arguments, output=None, **keywords):
-        data = frames.rows_of(data)
+        data = rows_of(data)
         call = MethodCall(self, method, arguments, keywords)
         if output is None and type(data).__module__.startswith("dask.dataframe"):
             return _lazily(call, data)
@@ -175,7 +176,7 @@ def _frame(chunk, source, stop=None):
     data = chunk.frame
     if stop is not None:
         data = data.iloc[:stop] if isinstance(data, pd.DataFrame) else data[:stop]
-    frame = columns.read_frame(data)
+    frame = read_frame(data)
     index = frame.index
     if source.kind != DASK:
         index = pd.RangeIndex(chunk.first, chunk.first + len(index))
@@ -230,7 +231,7 @@ def _beside(data, answers):
     new = pd.DataFrame(answers)
     if data is None:
         return new
-    return frames.beside(data, new, frames.kind_of(data))
+    return with_columns(data, new, frame_kind(data))
 
 
 def _together(call, source):
@@ -238,8 +239,8 @@ def _together(call, source):
     data, answers = zip(*call.of_source(source), strict=True)
     answers = pd.concat(answers, ignore_index=True)
     if not call.beside:
-        return frames.convert(answers, source.kind)
-    return frames.beside(frames.joined(data, source.kind), answers, source.kind)
+        return convert(answers, source.kind)
+    return with_columns(join_frames(data, source.kind), answers, source.kind)
 
 
 def _lazily(call, data):

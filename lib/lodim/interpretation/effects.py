@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from lodim.checks import as_seed, flag, one_of, share, whole
 from lodim.design import columns
-from lodim.design.frames import PANDAS, as_given
+from lodim.design.frame import PANDAS, as_given, read_column, read_frame
 from lodim.errors import ArgumentError, DataWarning, ExtrapolationWarning
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.fit import Fit
@@ -210,7 +210,7 @@ def _groups(by, data):
     """Positions of the rows of each value of a column."""
     if not isinstance(by, str):
         raise ArgumentError(f"by must be the name of a column, not {by!r:.80}")
-    column = columns.as_levels(columns.read_column(columns.read_frame(data), by))
+    column = columns.as_levels(read_column(read_frame(data), by))
     groups = {column.levels[k]: np.flatnonzero(column.codes == k)
               for k in np.unique(column.codes[column.codes >= 0])}  # fmt: skip
     if not 0 < len(groups) <= MOST_GROUPS:

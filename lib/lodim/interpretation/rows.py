@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import listed
-from lodim.design import columns, dates, factors
+from lodim.design import columns, factors
+from lodim.design.frame import read_column, read_frame
 from lodim.errors import ArgumentError, DataError
 
 
@@ -81,13 +82,13 @@ def read_rows(fit, data, offset, response=False, replicates=()):
 
     replicates : other fits that are asked, which may read columns that `fit` has not chosen
     """
-    design, frame = fit._reader, columns.read_frame(data)
+    design, frame = fit._reader, read_frame(data)
     needed = list(design.features)
     beside = [name for one in replicates for name in one._reader.features]
     beside += factors.columns_of(design.response.key) if response else []
     beside += [design.offset] if isinstance(design.offset, str) and offset is None else []
     beside += [design.weights] if design.weights in frame.names else []
-    read = {name: columns.read_column(frame, name) for name in dict.fromkeys([*needed, *beside])}
+    read = {name: read_column(frame, name) for name in dict.fromkeys([*needed, *beside])}
     n = len(frame.index)
     features = {name: _feature(read[name], design, n) for name in needed}
     held = {name: _column(features[name], features[name].values) for name in needed}
@@ -100,7 +101,7 @@ def read_rows(fit, data, offset, response=False, replicates=()):
 
 def _offset(offset, frame, n):
     if isinstance(offset, str):
-        offset = columns.read_column(frame, offset).values
+        offset = read_column(frame, offset).values
     if offset is None:
         return None
     try:
@@ -132,7 +133,7 @@ def _feature(column, design, n):
 def _column(feature, values):
     """Values of a feature as a column that designs read."""
     if feature.dates:
-        return dates.to_moments(values)
+        return columns.to_moments(values)
     if feature.levels is None:
         return np.array(values, float)
     codes = np.where(np.isfinite(values), values, -1).astype(int)
@@ -144,7 +145,7 @@ def _plain(column, n):
     if column.kind == "level":
         return _coded(column.codes, column.levels, column.ordered)
     if column.kind == "date":
-        return dates.to_moments(column.values)
+        return columns.to_moments(column.values)
     return np.full(n, np.nan) if column.kind == "empty" else np.asarray(column.values)
 
 

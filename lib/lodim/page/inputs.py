@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lodim.design import dates, factors
-from lodim.design.columns import as_float, as_levels, read_column, read_frame
+from lodim.design import columns, factors
+from lodim.design.columns import as_float, as_levels
+from lodim.design.frame import read_column, read_frame
 
 SPREAD = 2.0  # standard deviations around the mean, where no data say how far a column goes
 
@@ -108,7 +109,7 @@ def rows_at(base, column, values):
     """The rows of a frame repeated for each value, with that in a column; len(values) blocks."""
     repeated = pd.concat([base] * len(values), ignore_index=True)
     if column.dates:
-        moments = dates.to_moments(np.repeat(np.array(values, float), len(base)))
+        moments = columns.to_moments(np.repeat(np.array(values, float), len(base)))
         return repeated.assign(**{column.name: moments})
     kind = float if column.levels is None else object
     new = pd.Series(np.repeat(np.array(values, dtype=kind), len(base)), dtype=kind)

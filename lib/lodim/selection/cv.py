@@ -10,7 +10,7 @@ import pandas as pd
 from lodim import text
 from lodim.checks import as_seed, as_threads, one_of
 from lodim.design.batch import SplitsInPlace, counted, split
-from lodim.design.frames import as_given
+from lodim.design.frame import as_given
 from lodim.errors import ArgumentError
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.selected import MEASURE

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import one_of, positive, share, sizes, whole
-from lodim.design.frames import as_given
+from lodim.design.frame import as_given
 from lodim.errors import ArgumentError
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import prepare, spec_of

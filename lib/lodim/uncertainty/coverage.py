@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 
 from lodim.classification import wilson
-from lodim.design.columns import as_float, as_levels, read_column, read_frame
+from lodim.design.columns import as_float, as_levels
+from lodim.design.frame import read_column, read_frame
 from lodim.errors import ArgumentError
 
 ERRORS = ("std_error", "conf_low", "conf_high")

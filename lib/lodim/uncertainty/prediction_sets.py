@@ -9,7 +9,7 @@ import pandas as pd
 
 from lodim.checks import share
 from lodim.design.batch import subset
-from lodim.design.frames import as_given
+from lodim.design.frame import as_given
 from lodim.diagnostics.of_features import moved_means, shifts_in_words
 from lodim.errors import DataError, DataWarning, warn
 from lodim.fitting import storage

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import flag, one_of, share, whole
-from lodim.design.frames import as_given
+from lodim.design.frame import as_given
 from lodim.errors import ArgumentError, DataWarning, ExtrapolationWarning
 from lodim.report.phrases import modelled
 from lodim.report.tables import Report, Table, listing

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import as_seed, whole
-from lodim.design.frames import as_given
+from lodim.design.frame import as_given
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import in_memory, prepare, with_own

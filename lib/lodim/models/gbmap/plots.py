@@ -4,7 +4,7 @@ import numpy as np
 
 from lodim.checks import positive
 from lodim.classification import auc
-from lodim.design.frames import one_row
+from lodim.design.frame import one_row
 from lodim.errors import ArgumentError
 from lodim.models.gbmap.embedding import NEIGHBOURS
 from lodim.models.gbmap.report import loss_name

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.checks import among
-from lodim.design.frames import one_row
+from lodim.design.frame import one_row
 from lodim.errors import ArgumentError
 from lodim.models.proset.explain.query import (
     active_names,

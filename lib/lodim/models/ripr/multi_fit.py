@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 import pandas as pd
 
 from lodim.checks import among
-from lodim.design.frames import as_given
+from lodim.design.frame import as_given
 from lodim.errors import ArgumentError
 from lodim.fitting import storage
 from lodim.fitting.streamed import streaming

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lodim.design.frames import rows_of
+from lodim.design.frame import rows_of
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError
 

@@ -1,0 +1,492 @@
+"""The user's table as named columns, and what a fit returns as a table of the user's kind.
+
+Reads pandas frames, mappings of arrays, and through narwhals (imported when needed) what else is a
+frame. What comes in goes out: what a public method of a fit returns is of the kind of the data it
+was given, or of those that the fit was made from. Columns of text that hold numbers or dates are
+refused where no category can be meant.
+"""
+
+import functools
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import pandas as pd
+
+from lodim.design import columns
+from lodim.design.columns import Column, refusal, to_column
+from lodim.errors import ArgumentError, DataError, DataWarning, MissingExtraError, warn
+from lodim.formula.formula import quote
+from lodim.sources.files import is_path
+from lodim.text import first_few, near_matches
+from lodim.typing import F
+
+PANDAS = "pandas"
+_READ = "read its rows into memory first, or some of them"
+EAGER = (PANDAS, "polars", "pyarrow", "modin", "cudf")  # kinds of frames that can be read
+
+
+def read_narwhals(data, words):
+    """A frame of narwhals over one that only narwhals knows, and the name of its kind.
+
+    words : what is readable, for errors
+    """
+    kind = f"{type(data).__module__}.{type(data).__qualname__}"
+    if is_path(data):
+        path = os.fspath(data) if isinstance(data, str | os.PathLike) else data
+        raise DataError(f"data is {words} here, not a path ({path!r:.300}): {_READ}")
+    if kind.startswith(("dask.", "pyarrow._dataset.")):
+        raise DataError(f"data is {words} here, not {kind}: {_READ}")
+    if not hasattr(type(data), "columns"):
+        raise DataError(f"data is {words}, not {kind}")
+    try:
+        import narwhals as nw
+    except ImportError:
+        raise MissingExtraError(
+            f"to read {kind}, narwhals is needed: pip install 'lodim[polars]'"
+        ) from None
+    try:
+        frame = nw.from_native(data, eager_only=True)
+    except TypeError:
+        lazy = "; collect it first" if "lazy" in kind.lower() else ""
+        raise DataError(f"data is {words}, not {kind}{lazy}") from None
+    return nw, frame
+
+
+def frame_kind(data):
+    """The kind of some data as the name of its package; "pandas" of dicts, files, Dask's frames."""
+    package = type(data).__module__.partition(".")[0]
+    if package in ("polars", "pyarrow"):  # also what is lazy
+        return package
+    if isinstance(data, pd.DataFrame) or not hasattr(type(data), "columns"):
+        return PANDAS
+    try:
+        import narwhals as nw
+
+        return nw.from_native(data, eager_only=True).implementation.value
+    except (ImportError, TypeError):
+        return PANDAS
+
+
+def with_column(data, name, values):
+    """The data with a column more, without a copy of the others.
+
+    Parameters
+    ----------
+    data : DataFrame of pandas, or of what narwhals reads
+    name : str
+    values : array or Categorical (n,)
+    """
+    if isinstance(data, pd.DataFrame):
+        data = data.copy(deep=False)
+        data[name] = values
+        return data
+    nw, frame = read_narwhals(data, "a frame")
+    series = nw.new_series(name, np.asarray(values), backend=frame.implementation)
+    return frame.with_columns(series).to_native()
+
+
+def convert(values, kind):
+    """A Series or DataFrame of pandas as one of a kind; as it is where that is not installed.
+
+    What is not of pandas is converted already: a class of the user's has called its base's method.
+
+    Missing values are null. Rows lose their labels; columns of several levels are named by all of
+    them, the last first: estimate[USA].
+    """
+    if kind == PANDAS or not isinstance(values, pd.Series | pd.DataFrame):
+        return values
+    try:
+        import narwhals as nw
+
+        if isinstance(values, pd.Series):
+            series = nw.new_series(str(values.name), _plain(values), backend=kind)
+            return _nulls(nw, series.to_frame())[str(values.name)].to_native()
+        names = [name_of(label) for label in values.columns]
+        columns = {name: _plain(values.iloc[:, j]) for j, name in enumerate(names)}
+        return _nulls(nw, nw.from_dict(columns, backend=kind)).to_native()
+    except ImportError:
+        return values
+
+
+def with_columns(data, new, kind):
+    """The data with new columns (a DataFrame of pandas) in the place of those of their names."""
+    if isinstance(data, pd.DataFrame):
+        data = data.set_axis(new.index)  # the same rows, which chunks number from zero
+        return pd.concat([data.drop(columns=new.columns, errors="ignore"), new], axis=1)
+    import narwhals as nw
+
+    columns = nw.from_native(convert(new, kind), eager_only=True)
+    return nw.from_native(data, eager_only=True).with_columns(*columns.iter_columns()).to_native()
+
+
+def take_rows(data, rows):
+    """The rows of a frame at some positions (k,), as a frame of its kind."""
+    if isinstance(data, pd.DataFrame):
+        return data.iloc[rows]
+    if isinstance(data, Mapping):
+        return {
+            name: values.iloc[rows] if isinstance(values, pd.Series) else np.asarray(values)[rows]
+            for name, values in data.items()
+        }
+    import narwhals as nw
+
+    return nw.from_native(data, eager_only=True)[rows].to_native()
+
+
+def rows_of(data):
+    """A Series of pandas as the frame of one row that it is; anything else as it is."""
+    if not isinstance(data, pd.Series):
+        return data
+    if not any(isinstance(label, str) for label in data.index):
+        raise DataError(
+            "a pandas Series is one row, whose index are the names of the columns; the index of "
+            f"this one is {first_few([*data.index]) or 'empty'}: for a column, give the frame"
+        )
+    return data.to_frame().T.infer_objects()
+
+
+def one_row(data, row):
+    """The row of a pandas frame at a position, as a frame; a Series is a frame of one row."""
+    data = rows_of(data)
+    is_position = isinstance(row, int | np.integer) and not isinstance(row, bool)
+    if not (isinstance(data, pd.DataFrame) and is_position) or not -len(data) <= row < len(data):
+        raise ArgumentError(f"data must be a pandas DataFrame with a row {row!r:.80}")
+    return data.iloc[[row]]
+
+
+def to_arrow(data):
+    """A frame that narwhals reads as a Table of pyarrow."""
+    import narwhals as nw
+
+    return nw.from_native(data, eager_only=True).to_arrow()
+
+
+def join_frames(parts, kind):
+    """Frames below each other, as one of a kind."""
+    if all(isinstance(part, pd.DataFrame) for part in parts):
+        return pd.concat(parts, ignore_index=True)
+    import narwhals as nw
+
+    whole = nw.concat([nw.from_native(part, eager_only=True) for part in parts])
+    return whole.to_pandas() if kind == PANDAS else whole.to_native()
+
+
+def name_of(label):
+    """A label of a column as a text; of several levels the last first: estimate[USA]."""
+    if not isinstance(label, tuple):
+        return str(label)
+    *first, last = map(str, label)
+    return str(last) + "".join(f"[{part}]" for part in reversed(first))
+
+
+def _plain(series):
+    """Values as an array of numbers or a list."""
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "fiub":
+        return series.to_numpy()
+    values = series.astype(object)
+    return values.where(values.notna(), None).to_list()
+
+
+def _nulls(nw, frame):
+    """The frame with null for NaN."""
+    floats = [name for name, dtype in frame.schema.items() if dtype.is_float()]
+    return frame.with_columns(nw.col(*floats).fill_nan(None)) if floats else frame
+
+
+def as_given(method: F) -> F:
+    """A method (fit, data, ...) whose frame is, for a user, of the kind of `data`.
+
+    Without `data` it is of the kind that the fit was made from. What lodim itself calls is pandas'.
+    """
+
+    @functools.wraps(method)
+    def call(self, *arguments, **keywords):
+        values = method(self, *arguments, **keywords)
+        if _within_lodim(sys._getframe(1)):
+            return values
+        data = arguments[0] if arguments else keywords.get("data")
+        if data is None:
+            return convert(values, self._frame_kind)
+        kind = frame_kind(data)
+        if method.__name__ == "augment" and kind != PANDAS and isinstance(values, pd.DataFrame):
+            return with_columns(data, values, kind)
+        return convert(values, kind)
+
+    return cast(F, call)
+
+
+def _within_lodim(frame):
+    return frame.f_globals.get("__name__", "").split(".")[0] == "lodim"
+
+
+READABLE = "a pandas or polars DataFrame, a pyarrow Table, or a dict of columns"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The user's data as named columns of equal length.
+
+    keys : what `fetch` takes to return a column, by name; repeated : names that two columns share
+    kind : name of the package whose frame it is; "pandas" of mappings too
+    """
+
+    names: tuple[str, ...]
+    index: pd.Index
+    keys: dict
+    repeated: frozenset
+    fetch: object
+    kind: str
+
+
+def read_frame(data):
+    """The columns of a pandas frame, a mapping, or what narwhals reads; a Frame as it is.
+
+    A Series of pandas is one row, whose index are the names of the columns.
+
+    Raises
+    ------
+    DataError
+        `data` is none of these.
+    MissingExtraError
+        narwhals is needed and not installed.
+    """
+    if isinstance(data, Frame):
+        return data
+    data = rows_of(data)
+    if isinstance(data, pd.DataFrame):
+        labels = list(data.columns)
+        if all(type(label) is str for label in labels) and data.columns.is_unique:
+            return _named_frame(labels, labels, data.index, data.__getitem__)
+        return _named_frame(labels, range(len(labels)), data.index, lambda j: data.iloc[:, j])
+    if isinstance(data, Mapping):
+        return _mapping_frame(data)
+    return _narwhals_frame(data)
+
+
+def _named_frame(labels, keys, index, fetch, kind=PANDAS):
+    names = tuple(str(label) for label in labels)
+    keys = dict(zip(names, keys, strict=True))
+    repeated = set()
+    if len(keys) < len(names):
+        seen = set()
+        repeated = {name for name in names if name in seen or seen.add(name)}
+    return Frame(names, index, keys, frozenset(repeated), fetch, kind)
+
+
+def _mapping_frame(data):
+    columns, lengths = {}, {}
+    for key, value in data.items():
+        if isinstance(value, (str, bytes)) or not hasattr(value, "__len__"):
+            raise DataError(f"column {str(key)!r} is one value; give a list or array of values")
+        column = value if isinstance(value, pd.Series) else _as_series(key, value)
+        columns[key], lengths[str(key)] = column, len(column)
+    if len(set(lengths.values())) > 1:
+        counts = ", ".join(f"{name!r} {n}" for name, n in list(lengths.items())[:8])
+        raise DataError(f"the columns differ in length: {counts}")
+    n = next(iter(lengths.values()), 0)
+    return _named_frame(columns, columns, _common_index(data, n), columns.__getitem__)
+
+
+def _common_index(data, n):
+    """The index that all Series of a mapping share, or 0..n-1 where there are none."""
+    indexes = [(str(k), v.index) for k, v in data.items() if isinstance(v, pd.Series)]
+    for name, index in indexes[1:]:
+        if not index.equals(indexes[0][1]):
+            raise DataError(
+                f"columns {indexes[0][0]!r} and {name!r} have different row labels; "
+                "align them first, for instance with pd.DataFrame(data)"
+            )
+    return indexes[0][1] if indexes else pd.RangeIndex(n)
+
+
+def _as_series(key, value):
+    if not isinstance(value, (np.ndarray, pd.api.extensions.ExtensionArray, pd.Index)):
+        listed = not hasattr(value, "__array__")
+        value = np.asarray(value, dtype=object if listed and len(value) else None)
+    if value.ndim != 1:
+        raise DataError(f"column {str(key)!r} has {value.ndim} dimensions; a column has one")
+    # Objects stay objects: pandas would look through them for dates.
+    return pd.Series(value, dtype=object if value.dtype == object else None, copy=False)
+
+
+def _narwhals_frame(data):
+    """A frame that only narwhals knows."""
+    nw, frame = read_narwhals(data, READABLE)
+    names, index = list(frame.columns), pd.RangeIndex(len(frame))
+    kind = frame.implementation.value
+    return _named_frame(names, names, index, lambda name: _narwhals_series(nw, frame[name]), kind)
+
+
+def _narwhals_series(nw, column):
+    """A narwhals column as a pandas one, in place where it is numbers without gaps."""
+    dtype, name = column.dtype, column.name
+    if column.null_count() == len(column):
+        return pd.Series([None] * len(column), dtype=object)
+    if dtype == nw.Decimal:
+        column = column.cast(nw.Float64)
+    elif dtype == nw.Boolean and column.null_count() == 0:
+        return pd.Series(column.to_numpy(), copy=False)
+    elif dtype == nw.Enum:
+        levels = list(dtype.categories)
+        return pd.Series(pd.Categorical(column.cast(nw.String).to_list(), categories=levels))
+    elif dtype == nw.Categorical and _has_own_levels(column.to_native()):
+        return column.to_native().unify_dictionaries().to_pandas()
+    elif dtype in (nw.Categorical, nw.String, nw.Boolean, nw.Object):
+        return pd.Series(column.to_list(), dtype=object)
+    elif dtype == nw.Date:
+        column = column.cast(nw.Datetime("us"))
+    elif dtype == nw.Datetime:
+        column = column.dt.replace_time_zone(None)
+    elif not dtype.is_numeric():
+        raise DataError(refusal(name, str(dtype)))
+    return pd.Series(column.to_numpy(), copy=False)
+
+
+def _has_own_levels(column):
+    """Whether a native column is a dictionary of pyarrow that is in order, or not of text."""
+    kind = getattr(column, "type", None)
+    return hasattr(kind, "ordered") and (kind.ordered or "string" not in str(kind.value_type))
+
+
+def read_column(frame, name):
+    """One column of a frame.
+
+    Raises
+    ------
+    DataError
+        There is no such column, or two, or it holds what is neither numbers nor levels, or text
+        that cannot be written.
+    """
+    check_name(frame, name)
+    column = frame.fetch(frame.keys[name])
+    if isinstance(column, Column):
+        return column
+    column = to_column(column, name)
+    for level in column.levels or ():
+        if isinstance(level, str):
+            _check_text(level, f"{level!r:.60} of column {name!r}", "replace it")
+    return column
+
+
+def check_name(frame, name):
+    """Raise unless a frame has one column of a name, and that can be written."""
+    if name not in frame.keys:
+        near = " or ".join(map(repr, near_matches(name, frame.names)))
+        hint = f"did you mean {near}?" if near else f"it has {first_few(frame.names)}"
+        raise DataError(f"there is no column {name!r} in the data; {hint}")
+    if name in frame.repeated:
+        raise DataError(f"two columns of the data are called {name!r}; rename one")
+    _check_text(name, f"the column name {name!r}", "rename it")
+
+
+def _check_text(text, what, cure):
+    """Raise where a text has half of a surrogate pair, so that it is no Unicode."""
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{what} has half of a surrogate pair, {text[error.start]!r}, and cannot be written; "
+            f"{cure}"
+        ) from None
+
+
+NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
+AMOUNT = re.compile(
+    r"\s*[+-]?\s*[$€£¥]?\s*[+-]?(\d{1,3}([,' \u00a0’]\d{3})+|\d+)?([.,]\d+)?\s*[%$€£¥]?\s*"
+)
+THOUSANDS = re.compile(r"[^,\d]*[1-9]\d{0,2}(,\d{3})+(?!\d|,)[^,]*")
+MARKS = {
+    "", "?", "-", "--", ".", "..", "*", "#n/a", "n/a", "na", "n.a.", "nan", "nil", "none", "null",
+    "missing", "unknown",
+}  # fmt: skip
+FEW_LEVELS = 20  # numbers that codes of a category may be
+SOME_LEVELS = 10  # up to here levels are always a category
+
+
+def check_numeric_text(column, levels, n, answer=False):
+    """Refuse, or warn of, a column of text that holds numbers or dates but for a few values.
+
+    Dates such as "2024-01-31" are refused if they have over 10 levels. Nothing is said of declared
+    categories, nor of up to 20 numbers as text beside no mark of a missing value ("?", "n/a").
+    Numbers are refused if there are more levels than half of the rows, or over 20 and most of them
+    fractions.
+
+    Parameters
+    ----------
+    column : Column
+    levels : tuple
+        That occur.
+    n : int
+        Number of rows.
+    answer : bool
+        Whether it is the response.
+    """
+    if column.declared or not all(isinstance(level, str) for level in levels):
+        return
+    what = f"the response {column.name!r}" if answer else f"column {column.name!r}"
+    _check_dates(what, column.name, levels, answer)
+    others = [level for level in levels if not _is_number(level)]
+    if _are_many(levels, others):
+        return
+    but = f" but {first_few(others)}" if others else ""
+    what = f"{what} was read as text: it has {len(levels):,} levels in {n:,} rows, all numbers{but}"
+    fractions = sum("." in level or "," in level for level in levels)
+    many = len(levels) > SOME_LEVELS and 2 * len(levels) > n
+    if many or (len(levels) > FEW_LEVELS and 2 * fractions > len(levels)):
+        raise DataError(f"{what}; {_cure(column.name, levels, answer)}")
+    marked = any(other.strip().lower() in MARKS for other in others)
+    if marked or len(levels) > FEW_LEVELS:
+        warn(f"{what}. If numbers are meant, {_cure(column.name, levels, answer)}", DataWarning)
+
+
+def _are_many(levels, others):
+    """Whether too many levels, or all but one, are others than what most may be."""
+    return len(levels) - len(others) < 2 or len(others) > max(2, len(levels) // 10)
+
+
+def _is_number(level):
+    """Whether a text is a number, also with a currency, in percent or with groups of digits."""
+    digits = any(c.isdigit() for c in level)
+    return digits and bool(NUMBER.fullmatch(level) or AMOUNT.fullmatch(level))
+
+
+def _check_dates(what, name, levels, answer):
+    """Refuse text that is dates but for a few levels."""
+    others = [level for level in levels if not columns.ISO_DATE.fullmatch(level)]
+    if len(levels) <= SOME_LEVELS or _are_many(levels, others):
+        return
+    example = next(level for level in levels if level not in others)
+    but = f", all but {first_few(others)}" if others else ""
+    what = f"{what} holds dates as text, such as {example!r}{but}"
+    make = f"pd.to_datetime(df[{name!r}], errors='coerce') makes others missing; " * bool(others)
+    cure = f"write days({quote(name)}) for a number" if answer else columns.date_advice(name)
+    levels_cure = f"if levels are meant, say so by {_category(name, answer)}"
+    raise DataError(f"{what}; {make}{cure}; {levels_cure}")
+
+
+def _cure(name, levels, answer):
+    """How to make numbers of it, and how to say that levels are meant."""
+    texts = [level for level in levels if _is_number(level)]
+    commas = [level for level in texts if "," in level]
+    decimal = not all(THOUSANDS.fullmatch(level) for level in commas)
+    others = {c for level in texts for c in level.strip() if c in "$€£¥%'’\u00a0 "}
+    marks = "".join(sorted(others | {","} if commas and not decimal else others))
+    pattern = f"[{marks}]"
+    cleaned = f"df[{name!r}]" + f".str.replace({pattern!r}, '', regex=True)" * bool(marks)
+    cleaned += ".str.replace(',', '.')" * decimal
+    cure = f"make it numbers: pd.to_numeric({cleaned}, errors='coerce') makes others missing"
+    if decimal and not marks:
+        cure = "read it with decimal=',' (--decimal , on the command line)"
+    return f"{cure}; if levels are meant, say so by {_category(name, answer)}"
+
+
+def _category(name, answer):
+    """How to say that levels are meant."""
+    return f"df[{name!r}].astype('category')" if answer else f"C({quote(name)}) in the formula"
