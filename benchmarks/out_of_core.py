@@ -46,7 +46,8 @@ import numpy as np
 import pandas as pd
 
 import lodim as ld
-from lodim.design import features, first_pass, scratch
+from lodim.design import features, scratch
+from lodim.design.reading import read_source_rows
 from lodim.engine import blocks, tiles
 from lodim.models.gbmap.kernels.cpu import SOFTPLUS, SQUARED, loss_gradient
 
@@ -246,7 +247,7 @@ def stages():
         return call
 
     patches = [
-        mock.patch.object(first_pass, "read", timed("scan_s", first_pass.read)),
+        mock.patch("lodim.design.design.read_source_rows", timed("scan_s", read_source_rows)),
         *(
             mock.patch.object(features.Features, name, timed(f"{name}_s", method))
             for name, method in (

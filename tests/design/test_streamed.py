@@ -16,7 +16,7 @@ import lodim as ld
 from lodim.design import materialize, parts, terms
 from lodim.design.design import Design
 from lodim.design.features import of_part
-from lodim.design.first_pass import read
+from lodim.design.reading import read_source_rows
 from lodim.design.streamed import PartReader
 from lodim.errors import ArgumentError, DataError
 from lodim.sources.source import Chunk, Source
@@ -331,7 +331,9 @@ def test_parts_can_be_made_by_themselves_in_any_order(frame):
     source, formula = source_of(frame, [1, 65, 1100]), "y ~ a + s + cr(b, df=4) + o"
     design, batch = Design.learn(formula, source, **given)
     wanted = terms.wanted([[("s", None)], [("b", None)]], "indicator")
-    learnt = read(source, wanted, ["y"], ("w", "e", None, None, None), "indicator").parts
+    learnt = read_source_rows(
+        source, wanted, ["y"], ("w", "e", None, None, None), "indicator"
+    ).parts
     make = pickle.loads(pickle.dumps(PartReader.from_parts(design, learnt, "w", "e")))
     for k in reversed(range(learnt.n // PART + 1)):
         here, tiles = slice(PART * k, PART * (k + 1)), slice(PART * k // 64, PART * (k + 1) // 64)

@@ -7,12 +7,13 @@ import numpy as np
 
 from lodim import forms
 from lodim.checks import MOST_ROWS, check_rectangular, one_of, whole
-from lodim.design import factors, first_pass, materialize, on_workers, sampling
+from lodim.design import factors, materialize, on_workers
 from lodim.design import missing as gaps
 from lodim.design import terms as design_terms
 from lodim.design.batch import Batch
 from lodim.design.features import Features, columns_within
 from lodim.design.frame import EAGER, PANDAS, read_frame
+from lodim.design.reading import draw_sample, read_frame_rows, read_source_rows
 from lodim.design.response import (
     Response,
     RowInputs,
@@ -22,7 +23,6 @@ from lodim.design.response import (
     learn_response,
     read_complete,
 )
-from lodim.design.rows import read_rows
 from lodim.design.scratch import tiles_for
 from lodim.design.wild import Limits, by_position
 from lodim.errors import ArgumentError, DataError, FormulaError
@@ -536,9 +536,9 @@ def _reader(data, source, wanted, answers, beside, missing, drawn):
         whole("sample", sample, most=MOST_ROWS)
         named = [value for value in beside if isinstance(value, str)]
         needed = list(dict.fromkeys([*wanted.names, *answers, *named]))
-        data, beside = sampling.draw_rows(data, source, needed, beside, sample, seed)
+        data, beside = draw_sample(data, source, needed, beside, sample, seed)
         source = None
-    read = read_rows if source is None else first_pass.read
+    read = read_frame_rows if source is None else read_source_rows
     return lambda given: read(data, wanted, answers, given, missing), beside
 
 

@@ -1,4 +1,4 @@
-"""The first pass over a source: its complete rows, what stands beside the features, and facts."""
+"""The complete rows of data: of a frame in memory, of a source in one pass, or of a sample."""
 
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -7,10 +7,11 @@ from functools import reduce
 import numpy as np
 import pandas as pd
 
-from lodim.design import columns, parts
+from lodim.design import columns, parts, places
 from lodim.design import facts as known_facts
 from lodim.design.column_kernels import ALL, read_only, weight_unit
 from lodim.design.columns import Table
+from lodim.design.parts import TableParts, draw
 from lodim.design.places import Cutter, Labels, Places, ahead, check_names, frame_of, read_chunk
 from lodim.design.response import (
     INPUTS,
@@ -20,10 +21,51 @@ from lodim.design.response import (
     cut_input,
     flag_missing,
     input_values,
+    read_complete,
 )
-from lodim.design.rows import Rows
 from lodim.design.streamed import SourceParts
 from lodim.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What is known of the rows of some data before anything is learnt of their features.
+
+    inputs : of the complete rows; table : their answers, at least; parts : all of their columns
+    rows : (n,) int64, positions of the complete rows in `index`, the labels of all N rows
+    n_dropped, n_incomplete : as in a Design
+    streamed : whether the parts are read anew in each pass
+    """
+
+    inputs: RowInputs
+    table: Table
+    parts: object
+    rows: np.ndarray
+    index: pd.Index
+    n_dropped: int
+    n_incomplete: int
+    streamed: bool = False
+
+
+def read_frame_rows(frame, wanted, answers, beside, missing):
+    """The rows of a frame in memory.
+
+    Parameters
+    ----------
+    frame : columns.Frame
+    wanted : facts.Wanted
+    answers : list of str, columns of the response
+    beside : what `RowInputs.read` takes, names or arrays
+    missing : as `Design.learn` takes it
+    """
+    inputs = RowInputs.read(frame, *beside)
+    read = read_complete(frame, list(wanted.names), answers, inputs, missing, learning=True)
+    table, rows, *numbers = read
+    inputs = inputs.at(rows)
+    table.positive_weight, table.weights = inputs.positive_weight, inputs.weights
+    table.weight_unit = weight_unit(inputs.weights)
+    return Rows(inputs, table, TableParts(table), rows, frame.index, *numbers)
+
 
 MANY_PARTS = 64  # whose facts are merged before the next ones come
 
@@ -108,7 +150,7 @@ def scan(chunk, wanted, answers, beside, missing):
     return Scan(n, runs, flags, kept, kinds), read
 
 
-def read(source, wanted, answers, beside, missing):
+def read_source_rows(source, wanted, answers, beside, missing):
     """The rows of a source, by its first pass; as `rows.read_rows` reads those of a frame."""
     given = [input_values(value, what) for value, what in zip(beside, INPUTS, strict=True)]
     named = [name for name in given if isinstance(name, str)]
@@ -222,3 +264,51 @@ def _without_labels(value, n):
     if isinstance(value, pd.Series | pd.DataFrame) and value.index.equals(pd.RangeIndex(n)):
         return value.to_numpy()
     return value
+
+
+def draw_sample(data, source, names, beside, size, seed):
+    """A frame of some of the rows, in their order, and what is given of these.
+
+    Parameters
+    ----------
+    data : columns.Frame, or the source
+    source : Source or None
+    names : list of str
+        The columns that are needed.
+    beside : names of columns, or arrays of the length of the data, as `RowInputs.read` takes them
+    size : int
+        All rows are taken where there are no more.
+    seed : int
+
+    Returns
+    -------
+    Frame, beside
+    """
+    n = len(data.index) if source is None else places.count_rows(source, names)
+    given = zip(beside, INPUTS, strict=True)
+    rows = draw(n, size, seed) if size < n else np.arange(n)
+    if source is None:
+        frame = replace(
+            data, index=data.index[rows], fetch=lambda key: _column_rows(data.fetch(key), rows)
+        )
+    else:
+        frame = places.read_rows_at(source, names, rows, n)
+    return frame, tuple(_input_rows(value, what, rows, n) for value, what in given)
+
+
+def _column_rows(column, rows):
+    """Some rows of a column as a frame holds it."""
+    if isinstance(column, columns.Column):
+        return columns.at(column, rows)
+    return column.iloc[rows]
+
+
+def _input_rows(value, what, rows, n):
+    """Some rows of what is given of all n; names and single numbers as they are."""
+    if value is None or isinstance(value, str) or np.ndim(value) == 0:
+        return value
+    if len(value) != n:
+        raise DataError(f"{what} has {len(value)} values, and the data has {n} rows")
+    return (
+        value.iloc[rows] if isinstance(value, pd.Series | pd.DataFrame) else np.asarray(value)[rows]
+    )
