@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from lodim.design import evaluate as expression
 from lodim.design.design import Design
 from lodim.design.frame import read_frame
-from lodim.design.response import RowInputs
+from lodim.design.rows import RowInputs
 from lodim.design.terms import check_size
 from lodim.engine import tiles
 from lodim.errors import (

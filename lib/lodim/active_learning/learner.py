@@ -16,7 +16,7 @@ from lodim.active_learning.labels import (
     to_series,
 )
 from lodim.checks import as_seed, one_of, whole
-from lodim.design.response import is_balanced
+from lodim.design.rows import is_balanced
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import spec_of

@@ -8,18 +8,20 @@ import numpy as np
 from lodim import forms
 from lodim.checks import MOST_ROWS, check_rectangular, one_of, whole
 from lodim.design import factors, materialize, on_workers
-from lodim.design import missing as gaps
 from lodim.design import terms as design_terms
 from lodim.design.batch import Batch
 from lodim.design.features import Features, columns_within
 from lodim.design.frame import EAGER, PANDAS, read_frame
 from lodim.design.reading import draw_sample, read_frame_rows, read_source_rows
-from lodim.design.response import (
+from lodim.design.rows import (
+    Fill,
     Response,
     RowInputs,
     class_weights,
     code_response,
+    filled,
     is_balanced,
+    learn_fills,
     learn_response,
     read_complete,
 )
@@ -83,7 +85,7 @@ class Design:
     dtype: str
     left_out: tuple[str, ...]
     missing: str
-    fills: tuple[gaps.Fill, ...]
+    fills: tuple[Fill, ...]
     n_incomplete: int
     frame_kind: str
     n_sampled: int
@@ -208,7 +210,7 @@ class Design:
             left_out += tuple(one.column.name for one in found)
         fills = ()
         if missing == "indicator":
-            fills = gaps.learn_fills(columns_within(facts, parts) if limited else facts.values())
+            fills = learn_fills(columns_within(facts, parts) if limited else facts.values())
         terms, named, n_sampled = design_terms.learn(
             keys, parts, facts, fills, missing, reference_levels
         )
@@ -309,7 +311,7 @@ class Design:
         target, names = self.response if response else None, self.features
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
         table, rows, *_ = read
-        table = gaps.filled(table, [fill for fill in self.fills if fill.name in names])
+        table = filled(table, [fill for fill in self.fills if fill.name in names])
         inputs = inputs.cut(rows) if part else inputs.at(rows)
         table.positive_weight = inputs.positive_weight if part else None
         inputs.check_classes(self.family, self.response)
@@ -333,7 +335,7 @@ class Design:
         frame, known = read_frame(data), design.known_levels("missing")
         inputs, names = RowInputs.read(frame, None, None), design.features
         table, rows, *_ = read_complete(frame, names, [], inputs, self.missing, known=known)
-        table = gaps.filled(table, [fill for fill in self.fills if fill.name in names])
+        table = filled(table, [fill for fill in self.fills if fill.name in names])
         X = materialize.numbers(design.terms, table, len(kept))
         found = []
         for one, x in zip(self.wild, X[:, np.searchsorted(kept, at)].T, strict=True):
@@ -484,7 +486,7 @@ class Design:
         """The design that `to_state` has written."""
         state = dict(state)
         state |= {key: tuple(state[key]) for key in LISTS}
-        state["fills"] = tuple(gaps.Fill(**fill) for fill in state["fills"])
+        state["fills"] = tuple(Fill(**fill) for fill in state["fills"])
         state["wild"] = tuple(Limits(**one) for one in state["wild"])
         state["terms"] = tuple(tuple(map(factors.from_state, term)) for term in state["terms"])
         if state["response"] is not None:

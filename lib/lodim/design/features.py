@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 
 from lodim.design import factors, materialize, wild
-from lodim.design import missing as gaps
 from lodim.design.column_kernels import merge_moments
 from lodim.design.in_place import columns_in_place, tiles_in_place
 from lodim.design.parts import TableParts, tiles_of
+from lodim.design.rows import filled
 from lodim.design.terms import widths
 
 
@@ -76,7 +76,7 @@ class Features:
     def _prepared(self, table):
         """The table of all rows and what its columns are cut from, which are kept."""
         if self._kept is None:
-            whole = gaps.filled(replace(table, missing=self.missing), self.fills)
+            whole = filled(replace(table, missing=self.missing), self.fills)
             self._kept = whole, materialize.Prepared(self.terms, whole, again=True)
         return self._kept
 
@@ -151,9 +151,9 @@ def _needed(terms):
 
 def of_part(_, table, terms, fills, missing, work):
     """What `work` makes of some terms in a part, which may be on a worker."""
-    return work(terms, gaps.filled(replace(table, missing=missing), fills))
+    return work(terms, filled(replace(table, missing=missing), fills))
 
 
 def _write(span, table, terms, fills, X, mean, scale, flat, limits):
-    table = gaps.filled(table, fills)
+    table = filled(table, fills)
     materialize.write(terms, table, tiles_of(X, span), mean, scale, flat, limits)

@@ -13,7 +13,7 @@ from lodim.design.column_kernels import ALL, read_only, weight_unit
 from lodim.design.columns import Table
 from lodim.design.parts import TableParts, draw
 from lodim.design.places import Cutter, Labels, Places, ahead, check_names, frame_of, read_chunk
-from lodim.design.response import (
+from lodim.design.rows import (
     INPUTS,
     Flags,
     RowInputs,

@@ -16,7 +16,7 @@ from lodim.design import columns, parts
 from lodim.design.column_kernels import ALL, read_only
 from lodim.design.columns import Table
 from lodim.design.places import Cutter, Places, ahead, changed, frame_of
-from lodim.design.response import RowInputs, cut_input, input_values
+from lodim.design.rows import RowInputs, cut_input, input_values
 
 
 @dataclass(frozen=True, eq=False)

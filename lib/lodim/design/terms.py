@@ -8,11 +8,11 @@ import numpy as np
 
 from lodim.design import factors, materialize
 from lodim.design import facts as known_facts
-from lodim.design import missing as gaps
 from lodim.design.columns import known_rows
 from lodim.design.evaluate import evaluate, tree
 from lodim.design.frame import check_numeric_text
 from lodim.design.parts import draw
+from lodim.design.rows import filled, indicators
 from lodim.errors import DataError, DataWarning, warn
 from lodim.formula.formula import quote
 
@@ -86,7 +86,7 @@ def learn(keys, parts, facts, fills, missing, reference_levels):
     facts = facts | _computed_levels(keys, parts, fills)
     table, n_sampled = _rows_to_learn(keys, parts, facts, fills)
     terms = _learn_factors(keys, facts, table, missing, reference_levels)
-    terms += gaps.indicators(terms, fills)
+    terms += indicators(terms, fills)
     sizes = widths(terms)
     check_size(sizes, keys, parts.n)
     named = dict(zip(("names", "term_names", "term_of"), names(terms, sizes), strict=True))
@@ -127,7 +127,7 @@ def _computed_levels(keys, parts, fills):
 
 def _count_computed(_, table, codes, fills):
     """Facts of what is computed in each C() in a part of the rows."""
-    table, found = gaps.filled(table, fills), []
+    table, found = filled(table, fills), []
     for code in codes:
         part = known_rows(table, factors.columns_of((None, code)))[0]
         values = evaluate(code, tree(code).args[0], part)[:, 0] if part.n else np.zeros(0)
@@ -144,7 +144,7 @@ def _rows_to_learn(keys, parts, facts, fills):
     needed = list(dict.fromkeys(n for code in codes for n in factors.columns_of((None, code))))
     ends = [place for name in needed for place in facts[name].extremes if place >= 0]
     rows, is_sample = _sample(parts, ends) if parts.n > SAMPLE else (None, False)
-    table = gaps.filled(parts.gather(rows, needed), fills)
+    table = filled(parts.gather(rows, needed), fills)
     return table, table.n if is_sample else 0
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from lodim.design.batch import Batch, counted, subset
 from lodim.design.design import Design
 from lodim.design.frame import read_frame
-from lodim.design.response import RowInputs
+from lodim.design.rows import RowInputs
 from lodim.diagnostics import of_answers, of_features, of_fit
 from lodim.diagnostics.findings import Checks
 from lodim.errors import ArgumentError, DataError

@@ -17,7 +17,7 @@ from lodim.design.features import Features
 from lodim.design.frame import join_frames, read_column, read_frame, take_rows
 from lodim.design.in_place import columns_in_place
 from lodim.design.parts import TableParts
-from lodim.design.response import RowInputs, is_balanced, read_complete
+from lodim.design.rows import RowInputs, is_balanced, read_complete
 from lodim.design.scratch import fits_memory, free_memory
 from lodim.engine.blocks import device_for
 from lodim.engine.tiles import TILE, count

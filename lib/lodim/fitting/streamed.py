@@ -17,7 +17,7 @@ import pandas as pd
 from lodim.design import factors
 from lodim.design.batch import subset
 from lodim.design.frame import convert, frame_kind, join_frames, read_frame, rows_of, with_columns
-from lodim.design.response import RowInputs
+from lodim.design.rows import RowInputs
 from lodim.errors import ArgumentError, DataError, warn
 from lodim.fitting import output_file
 from lodim.fitting.evaluation import Evaluation

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from lodim.design.batch import Batch
-from lodim.design.response import is_balanced
+from lodim.design.rows import is_balanced
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.fit import Fit
 from lodim.fitting.spec import in_memory, prepare
