@@ -283,7 +283,7 @@ def test_a_column_that_is_missing_in_one_file_and_one_class_in_the_first(frame):
 
 
 def test_too_many_levels_end_the_pass_early(monkeypatch, frame):
-    monkeypatch.setattr("lodim.design.facts.MOST_LEVELS", 2000)
+    monkeypatch.setattr("lodim.design.summaries.MOST_LEVELS", 2000)
     df = frame.assign(id=[f"row {i}" for i in range(len(frame))])
     last = Rows(df[:0], "never read", 1)
     broken = Source(tuple(df.columns), (*source_of(df).pieces, last), "pandas")

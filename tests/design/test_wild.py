@@ -6,7 +6,7 @@ import pytest
 
 import lodim as ld
 from export.targets import TARGETS, expected, gap
-from lodim.design import wild
+from lodim.design import summaries
 from lodim.design.design import Design
 
 CHEAP = {
@@ -27,7 +27,7 @@ def frame(seed=0, n=200):
 
 
 def ends(x):
-    found = wild.of_numbers(np.asarray(x, float), "x")
+    found = summaries.find_limits(np.asarray(x, float), "x")
     return None if found is None else (found.least, found.greatest, found.n, found.farthest)
 
 
@@ -68,10 +68,10 @@ def test_what_moments_rule_out_is_not_wild():
     rng = np.random.default_rng(1)
     for n in (10, 30, 99, 400, 3000):
         for _ in range(50):
-            x, k = rng.normal(size=n), rng.integers(1, wild.most(n) + 1)
+            x, k = rng.normal(size=n), rng.integers(1, summaries.most_wild(n) + 1)
             x[:k] = rng.choice([-1, 1], k) * np.ptp(x) * rng.uniform(10, 30, k)
             moments = np.array([[n, x.mean(), n * x.var(), x.min(), x.max()]])
-            assert ends(x) is None or wild.suspects(moments, n).all()
+            assert ends(x) is None or summaries.may_be_wild(moments, n).all()
 
 
 @pytest.mark.parametrize("name", CHEAP)

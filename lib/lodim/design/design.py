@@ -26,7 +26,7 @@ from lodim.design.rows import (
     read_complete,
 )
 from lodim.design.scratch import tiles_for
-from lodim.design.wild import Limits, by_position
+from lodim.design.summaries import Limits, limits_by_position
 from lodim.errors import ArgumentError, DataError, FormulaError
 from lodim.formula.formula import answers, expand, parse, quote, written
 from lodim.sources.read import read_source
@@ -219,7 +219,7 @@ class Design:
         features = Features(terms, fills, parts, missing)
         found = features.moments(len(names), facts)
         far = features.limits(names, found)
-        limits = by_position(far, names) if limited else {}
+        limits = limits_by_position(far, names) if limited else {}
         found = features.moments_within(limits, found) if limits else found
         in_place = in_place and scratch is None and not limits
         in_frame = features.in_place(dtype) if in_place else None
@@ -463,7 +463,7 @@ class Design:
     @property
     def limits(self):
         """(lower, upper, middle) by position of the features with wild values, a dict."""
-        return by_position(self.wild, self.names) if self.limited else {}
+        return limits_by_position(self.wild, self.names) if self.limited else {}
 
     def _is_constant(self):
         constant = set(self.constant)

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from lodim.design import factors, materialize, wild
+from lodim.design import factors, materialize, summaries
 from lodim.design.column_kernels import merge_moments
 from lodim.design.in_place import columns_in_place, tiles_in_place
 from lodim.design.parts import TableParts, tiles_of
@@ -41,13 +41,13 @@ class Features:
         positive = self.parts.positive_weight
         n = self.parts.n if positive is None else int(positive.sum())
         numbers = np.array([is_number(term) for term in self.terms], bool)[self._term_of]
-        at = np.flatnonzero(numbers & wild.suspects(moments, n))
+        at = np.flatnonzero(numbers & summaries.may_be_wild(moments, n))
         if not at.size:
             return ()
-        size = wild.tail_size(n)
+        size = summaries.tail_size(n)
         work = partial(materialize.learn_tails, at=frozenset(at.tolist()), size=size)
         found = self._map(work, self._with(at))
-        tails = [wild.Tails.merged([part[k] for part in found], size) for k in at.tolist()]
+        tails = [summaries.Tails.merged([part[k] for part in found], size) for k in at.tolist()]
         limits = [tail.limits(names[k]) for k, tail in zip(at.tolist(), tails, strict=True)]
         return tuple(one for one in limits if one is not None)
 
@@ -124,7 +124,7 @@ def columns_within(facts, parts):
     numbers = [name for name, known in facts.items() if known.moments is not None]
     columns = Features(tuple((factors.Numeric(name),) for name in numbers), (), parts, "keep")
     moments = np.array([facts[name].moments for name in numbers]).reshape(-1, 5)
-    limits = wild.by_position(columns.limits(numbers, moments), numbers)
+    limits = summaries.limits_by_position(columns.limits(numbers, moments), numbers)
     within = columns.moments_within(limits, moments) if limits else moments
     known = facts | {numbers[k]: replace(facts[numbers[k]], moments=within[k]) for k in limits}
     return list(known.values())

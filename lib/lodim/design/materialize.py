@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from lodim.design import columns, factors, wild
+from lodim.design import columns, factors, summaries
 from lodim.design.column_kernels import (
     ALL,
     NO_ROWS,
@@ -106,7 +106,7 @@ def write(terms, table, X, mean, scale, flat, limits, prepared=None):
         size = np.empty(TILE)
         for k, source in enumerate(_sources(term, table, prepared), first):
             if not flat[k]:
-                x, rows = wild.within(*source, limits.get(k))
+                x, rows = summaries.apply_limits(*source, limits.get(k))
                 pack(x, rows, mean[k], scale[k], inverse[k], X, k, size)
                 check_near(size.max(), scale[k], term, X.dtype)
 
@@ -129,7 +129,7 @@ def learn_moments(terms, table, prepared=None, *, known, limits):
         if known[first : first + 1].all():  # a term may have no feature, also the last one
             return
         for k, source in enumerate(_sources(term, table, prepared), first):
-            x, rows = wild.within(*source, limits.get(k))
+            x, rows = summaries.apply_limits(*source, limits.get(k))
             if table.missing == "keep":
                 found[k] = _known_moments(x, rows, weights)
             else:
@@ -167,7 +167,7 @@ def learn_tails(terms, table, prepared=None, *, at, size):
                 used = ~np.isnan(values)
                 if table.positive_weight is not None:
                     used &= table.positive_weight
-                found[k] = wild.Tails.of_values(values[used], size)
+                found[k] = summaries.Tails.of_values(values[used], size)
 
     _each(work, terms, table, sum(math.prod(map(factors.width, term)) for term in terms))
     return found

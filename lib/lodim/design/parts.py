@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from lodim.design import facts as known_facts
+from lodim.design import summaries
 from lodim.design.column_kernels import ALL, read_only
 from lodim.design.columns import cut
 from lodim.engine.blocks import THREADED, each
@@ -63,12 +63,12 @@ def draw(n, size, seed):
 
 def learn_facts(_, table, wanted):
     """Facts of the columns of a part, a list."""
-    return known_facts.learn(table, wanted)
+    return summaries.summarize(table, wanted)
 
 
 def merge_facts(found, wanted):
     """Facts of columns by name, from the lists of the parts in order."""
-    merged = known_facts.merge(list(zip(*found, strict=True)))
+    merged = summaries.merge(list(zip(*found, strict=True)))
     return dict(zip(wanted.names, merged, strict=True))
 
 

@@ -7,8 +7,7 @@ from functools import reduce
 import numpy as np
 import pandas as pd
 
-from lodim.design import columns, parts, places
-from lodim.design import facts as known_facts
+from lodim.design import columns, parts, places, summaries
 from lodim.design.column_kernels import ALL, read_only, weight_unit
 from lodim.design.columns import Table
 from lodim.design.parts import TableParts, draw
@@ -217,9 +216,9 @@ class _FirstPass:
         weights = columns.take(columns.as_float(held.pop(None).values), span.rows)
         positive = None if (weights > 0).all() else weights > 0
         table = Table(held, read_only(span.rows), None, span.n, positive, self.missing, weights)
-        self.facts.append(known_facts.learn(table, self.wanted))
+        self.facts.append(summaries.summarize(table, self.wanted))
         self.n_levels += sum(len(found.levels) for found in self.facts[-1])
-        if self.n_levels > known_facts.MOST_LEVELS or len(self.facts) > MANY_PARTS:
+        if self.n_levels > summaries.MOST_LEVELS or len(self.facts) > MANY_PARTS:
             merged = parts.merge_facts(self.facts, self.wanted)
             self.facts = [[merged[name] for name in self.wanted.names]]
             self.n_levels = 0

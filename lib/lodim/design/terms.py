@@ -6,8 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from lodim.design import factors, materialize
-from lodim.design import facts as known_facts
+from lodim.design import factors, materialize, summaries
 from lodim.design.columns import known_rows
 from lodim.design.evaluate import evaluate, tree
 from lodim.design.frame import check_numeric_text
@@ -38,7 +37,7 @@ def wanted(keys, missing):
     ranged = [code for code in codes if not factors.is_category(code) and factors.remembers(code)]
     alone = {term[0][0] for term in keys if len(term) == 1 and term[0][1] is None}
     names = columns_of(keys)
-    return known_facts.Wanted(
+    return summaries.Wanted(
         tuple(names),
         frozenset(factors.column_in(code) for code in coded) - {None},
         frozenset(names) if missing == "indicator" else frozenset(alone),
@@ -121,7 +120,7 @@ def _computed_levels(keys, parts, fills):
         return {}
     needed = list(dict.fromkeys(n for code in codes for n in factors.columns_of((None, code))))
     found = parts.map(partial(_count_computed, codes=codes, fills=fills), needed)
-    merged = known_facts.merge(list(zip(*found, strict=True)))
+    merged = summaries.merge(list(zip(*found, strict=True)))
     return {(None, code): facts for code, facts in zip(codes, merged, strict=True)}
 
 
@@ -131,7 +130,7 @@ def _count_computed(_, table, codes, fills):
     for code in codes:
         part = known_rows(table, factors.columns_of((None, code)))[0]
         values = evaluate(code, tree(code).args[0], part)[:, 0] if part.n else np.zeros(0)
-        found.append(known_facts.of_values(part, code, values, table.n))
+        found.append(summaries.summarize_values(part, code, values, table.n))
     return found
 
 

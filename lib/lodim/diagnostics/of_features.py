@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from lodim.design import columns, factors, wild
+from lodim.design import columns, factors, summaries
 from lodim.design.frame import read_column, read_frame
 from lodim.diagnostics import features
 from lodim.diagnostics.findings import Finding, few, rows_in_words
@@ -73,7 +73,7 @@ def wild_values(subject):
         found.append((limits, rows[at], values[at], f"the fit {done}", design.limited))
     batch = subject.answered
     if batch is not None and subject.fit.levels is None:
-        limits = wild.of_numbers(batch.y, subject.fit.design.response.name)
+        limits = summaries.find_limits(batch.y, subject.fit.design.response.name)
         if limits is not None:
             at = np.flatnonzero(limits.beyond(batch.y))
             found.append(

@@ -11,7 +11,7 @@ import numpy as np
 from lodim import family as families
 from lodim import progress
 from lodim.checks import one_of
-from lodim.design import wild
+from lodim.design import summaries
 from lodim.design.batch import Batch
 from lodim.design.design import REAL, Design
 from lodim.design.scratch import fits_memory, free_memory
@@ -350,7 +350,7 @@ def _warn_of_wild_values(name, design, batch):
     told = [(one, "feature", f"{name} uses as they are") for one in found]
     if design.response is not None and design.levels is None:
         at = batch.positive_weight
-        response = wild.of_numbers(batch.y[at][~np.isnan(batch.y[at])], design.response.name)
+        response = summaries.find_limits(batch.y[at][~np.isnan(batch.y[at])], design.response.name)
         told += [(response, "response", "every model uses as they are")] if response else []
     for one, what, done in told:
         warn(
