@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.design import materialize, parts, terms
+from lodim.design import chunks, materialize, terms
+from lodim.design.chunks import PartReader
 from lodim.design.design import Design
 from lodim.design.features import of_part
 from lodim.design.reading import read_source_rows
-from lodim.design.streamed import PartReader
 from lodim.errors import ArgumentError, DataError
 from lodim.sources.source import Chunk, Source
 
@@ -63,7 +63,7 @@ def source_of(frame, cuts=(), step=1000):
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr(parts, "PART", PART)
+    monkeypatch.setattr(chunks, "PART", PART)
     monkeypatch.setattr(
         "lodim.design.design.read_source",
         lambda data: data if isinstance(data, Source) else None,

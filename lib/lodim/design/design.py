@@ -7,9 +7,10 @@ import numpy as np
 
 from lodim import forms
 from lodim.checks import MOST_ROWS, check_rectangular, one_of, whole
-from lodim.design import factors, materialize, on_workers
+from lodim.design import factors, materialize
 from lodim.design import terms as design_terms
 from lodim.design.batch import Batch
+from lodim.design.chunks import WorkerParts, client_for
 from lodim.design.features import Features, columns_within
 from lodim.design.frame import EAGER, PANDAS, read_frame
 from lodim.design.reading import draw_sample, read_frame_rows, read_source_rows
@@ -189,7 +190,7 @@ class Design:
         for name, value in zip(of_rows, beside, strict=True):
             check_rectangular(name, value)
         hidden = {name for name in beside if isinstance(name, str)}
-        client, drawn = on_workers.client_for(client, source, sample, scratch), (sample, seed)
+        client, drawn = client_for(client, source, sample, scratch), (sample, seed)
         left_out, found = answers(parsed, data.names), None
         while found != []:
             keys, response = expand(parsed, data.names, hidden), _response(chosen)
@@ -201,7 +202,7 @@ class Design:
                 weights = class_weights(y, response, rows.rows, len(rows.index))
                 rows = read((weights, *given[1:]))
             inputs = rows.inputs
-            parts = on_workers.WorkerParts.of_client(rows.parts, client)
+            parts = WorkerParts.of_client(rows.parts, client)
             inputs.check_classes(coded, response)
             facts = parts.facts(wanted)
             # Rows are read again without these columns: they may be all that a row misses.
@@ -215,7 +216,7 @@ class Design:
             keys, parts, facts, fills, missing, reference_levels
         )
         names = named["names"]
-        remote = isinstance(parts, on_workers.WorkerParts)
+        remote = isinstance(parts, WorkerParts)
         features = Features(terms, fills, parts, missing)
         found = features.moments(len(names), facts)
         far = features.limits(names, found)

@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 
 from lodim.design import factors, materialize, summaries
+from lodim.design.chunks import TableParts, tiles_of
 from lodim.design.column_kernels import merge_moments
 from lodim.design.in_place import columns_in_place, tiles_in_place
-from lodim.design.parts import TableParts, tiles_of
 from lodim.design.rows import filled
 from lodim.design.terms import widths
 

@@ -7,11 +7,25 @@ from functools import reduce
 import numpy as np
 import pandas as pd
 
-from lodim.design import columns, parts, places, summaries
+from lodim.design import chunks, columns, summaries
+from lodim.design.chunks import (
+    Cutter,
+    Labels,
+    Places,
+    SourceParts,
+    TableParts,
+    ahead,
+    check_names,
+    count_rows,
+    draw_positions,
+    frame_of,
+    merge_facts,
+    read_chunk,
+    read_rows_at,
+    span_of,
+)
 from lodim.design.column_kernels import ALL, read_only, weight_unit
 from lodim.design.columns import Table
-from lodim.design.parts import TableParts, draw
-from lodim.design.places import Cutter, Labels, Places, ahead, check_names, frame_of, read_chunk
 from lodim.design.rows import (
     INPUTS,
     Flags,
@@ -22,7 +36,6 @@ from lodim.design.rows import (
     input_values,
     read_complete,
 )
-from lodim.design.streamed import SourceParts
 from lodim.errors import DataError
 
 
@@ -197,8 +210,8 @@ class _FirstPass:
         self.open = np.r_[self.open, self.n + rows]
         self.n += found.n
         self.scans.append(found)
-        while len(self.open) >= parts.PART:
-            self._learn(parts.PART)
+        while len(self.open) >= chunks.PART:
+            self._learn(chunks.PART)
 
     def _weights(self, read, n):
         """The weights of a chunk as a Column, ones where there are none."""
@@ -211,7 +224,7 @@ class _FirstPass:
     def _learn(self, size):
         """Learn the facts of the next part, of so many complete rows."""
         rows, self.open = self.open[:size], self.open[size:]
-        span = parts.span_of(rows, 0, 0)
+        span = span_of(rows, 0, 0)
         held = self.cutter.take(span, [*self.wanted.names, None])
         weights = columns.take(columns.as_float(held.pop(None).values), span.rows)
         positive = None if (weights > 0).all() else weights > 0
@@ -219,7 +232,7 @@ class _FirstPass:
         self.facts.append(summaries.summarize(table, self.wanted))
         self.n_levels += sum(len(found.levels) for found in self.facts[-1])
         if self.n_levels > summaries.MOST_LEVELS or len(self.facts) > MANY_PARTS:
-            merged = parts.merge_facts(self.facts, self.wanted)
+            merged = merge_facts(self.facts, self.wanted)
             self.facts = [[merged[name] for name in self.wanted.names]]
             self.n_levels = 0
 
@@ -252,7 +265,7 @@ def _rows_of(found, first, source, labels, beside):
         complete_columns=complete,
         weight_unit=weight_unit(inputs.weights),
     )
-    known = parts.merge_facts(first.facts, first.wanted) if table.weight_unit == 1.0 else None
+    known = merge_facts(first.facts, first.wanted) if table.weight_unit == 1.0 else None
     places = Places(source, tuple(first.starts))
     stretches = SourceParts(places, replace(table, columns={}), found.n, known)
     return Rows(inputs, table, stretches, rows, pd.RangeIndex(found.n), *numbers, True)
@@ -283,15 +296,15 @@ def draw_sample(data, source, names, beside, size, seed):
     -------
     Frame, beside
     """
-    n = len(data.index) if source is None else places.count_rows(source, names)
+    n = len(data.index) if source is None else count_rows(source, names)
     given = zip(beside, INPUTS, strict=True)
-    rows = draw(n, size, seed) if size < n else np.arange(n)
+    rows = draw_positions(n, size, seed) if size < n else np.arange(n)
     if source is None:
         frame = replace(
             data, index=data.index[rows], fetch=lambda key: _column_rows(data.fetch(key), rows)
         )
     else:
-        frame = places.read_rows_at(source, names, rows, n)
+        frame = read_rows_at(source, names, rows, n)
     return frame, tuple(_input_rows(value, what, rows, n) for value, what in given)
 
 

@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 
 from lodim.design import factors, materialize, summaries
+from lodim.design.chunks import draw_positions
 from lodim.design.columns import known_rows
 from lodim.design.evaluate import evaluate, tree
 from lodim.design.frame import check_numeric_text
-from lodim.design.parts import draw
 from lodim.design.rows import filled, indicators
 from lodim.errors import DataError, DataWarning, warn
 from lodim.formula.formula import quote
@@ -154,7 +154,7 @@ def _sample(parts, ends):
         rows = rows[parts.positive_weight]
     if len(rows) <= SAMPLE:
         return rows, False
-    return np.union1d(rows[draw(len(rows), SAMPLE, 0)], np.array(ends, np.int64)), True
+    return np.union1d(rows[draw_positions(len(rows), SAMPLE, 0)], np.array(ends, np.int64)), True
 
 
 def _learn_factors(keys, facts, table, missing, reference_levels):
