@@ -254,7 +254,7 @@ def test_models_do_not_know_each_other():
         for name in of_models
     }
     assert {name: found for name, found in others.items() if found} == {}
-    formulas = ("patsy", "lodim.formula.patsy_terms", "lodim.design.evaluate",
+    formulas = ("patsy", "lodim.formula.patsy_terms", "lodim.design.expressions",
                 "lodim.design.columns")  # fmt: skip
     assert users(of_models, *formulas) == {}
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lodim.design import evaluate as expression
+from lodim.design import expressions
 from lodim.design.design import Design
 from lodim.design.frame import read_frame
 from lodim.design.rows import RowInputs
@@ -530,8 +530,8 @@ def test_a_result_beyond_the_memory_is_refused(few, monkeypatch):
 def test_what_several_terms_need_is_evaluated_once(few, monkeypatch):
     calls = []
     monkeypatch.setattr(
-        "lodim.design.evaluate.evaluate",
-        lambda *a, f=expression.evaluate: calls.append(a[0]) or f(*a),
+        "lodim.design.expressions.evaluate",
+        lambda *a, f=expressions.evaluate: calls.append(a[0]) or f(*a),
     )
     design, batch = Design.learn("y ~ bs(a, df=4):(b + c + b:c)", few)
     assert calls == ["bs(a, df=4)"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from lodim import forms
-from lodim.design import columns, evaluate
+from lodim.design import columns, expressions
 from lodim.design.column_kernels import ALL
 from lodim.design.columns import (
     Column,
@@ -23,7 +23,7 @@ from lodim.design.columns import (
     rows_to_learn,
     take,
 )
-from lodim.design.evaluate import tree
+from lodim.design.expressions import tree
 from lodim.design.frame import FEW_LEVELS, check_numeric_text
 from lodim.errors import DataError
 from lodim.formula import language, patsy_terms
@@ -173,7 +173,7 @@ def learn_expression(code, table):
     if not remembers(code):
         return Expression(code, 1)
     known = rows_to_learn(table, columns_of((None, code)))[0]
-    return Expression(code, *evaluate.learn(code, known))
+    return Expression(code, *expressions.learn(code, known))
 
 
 def remembers(code):
@@ -265,7 +265,7 @@ def prepare(factor, table):
     if isinstance(factor, Missing):
         return is_missing(table.columns[factor.name], table.rows).astype(float)
     if isinstance(factor, Expression):
-        values = evaluate.evaluate(factor.name, tree(factor.name), table, factor.states)
+        values = expressions.evaluate(factor.name, tree(factor.name), table, factor.states)
         if values.shape[1] != factor.width:
             raise DataError(f"{factor.name} makes {values.shape[1]} columns, not {factor.width}")
         return values
@@ -405,7 +405,7 @@ def _inner(code, node, table):
     name = column_name(node)
     if name is not None:
         return table.columns[name], table.rows
-    return as_column(code, node, evaluate.evaluate(code, node, table)[:, 0]), ALL
+    return as_column(code, node, expressions.evaluate(code, node, table)[:, 0]), ALL
 
 
 def as_column(code, node, values):
@@ -450,7 +450,7 @@ def _check(factor):
         forms.check(factor, {"width": forms.whole(least=1)}, factor.name)
         for name, learnt in factor.states:
             patsy_terms.check(name, learnt)
-        evaluate.check_states(factor.name, factor.width, factor.states)
+        expressions.check_states(factor.name, factor.width, factor.states)
     if isinstance(factor, Levels):
         check_levels(factor.levels, factor.name, least=1)
         sizes = {"levels": len(factor.levels)}

@@ -22,7 +22,7 @@ from lodim.design.columns import (
     known_rows,
     rows_to_learn,
 )
-from lodim.design.evaluate import tree
+from lodim.design.expressions import tree
 from lodim.design.frame import check_numeric_text, read_column
 from lodim.engine.blocks import each
 from lodim.errors import DataError

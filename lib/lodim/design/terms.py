@@ -9,7 +9,7 @@ import numpy as np
 from lodim.design import factors, materialize, summaries
 from lodim.design.chunks import draw_positions
 from lodim.design.columns import known_rows
-from lodim.design.evaluate import evaluate, tree
+from lodim.design.expressions import evaluate, tree
 from lodim.design.frame import check_numeric_text
 from lodim.design.rows import filled, indicators
 from lodim.errors import DataError, DataWarning, warn

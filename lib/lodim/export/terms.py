@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from lodim.design import factors, materialize
-from lodim.design.evaluate import tree
+from lodim.design.expressions import tree
 from lodim.errors import ArgumentError
 from lodim.export.expression import (
     LARGEST,
@@ -269,7 +269,7 @@ def _truths(node):
 
 
 class _Translation:
-    """One call of a formula, walked as `lodim.design.evaluate` walks it."""
+    """One call of a formula, walked as `lodim.design.expressions` walks it."""
 
     def __init__(self, inputs, states=()):
         self.inputs, self.states = inputs, list(states)
