@@ -46,7 +46,7 @@ import numpy as np
 import pandas as pd
 
 import lodim as ld
-from lodim.design import features, scratch
+from lodim.design import features
 from lodim.design.reading import read_source_rows
 from lodim.engine import blocks, tiles
 from lodim.models.gbmap.kernels.cpu import SOFTPLUS, SQUARED, loss_gradient
@@ -112,7 +112,7 @@ class ScratchFile:
             return file
 
         with mock.patch.object(tempfile, "TemporaryFile", keep):
-            self.X = scratch.tiles_in(folder, n, FEATURES, np.float32)
+            self.X = features.tiles_in(folder, n, FEATURES, np.float32)
         self.descriptor = opened[0]
         rng, step = np.random.default_rng(0), 256
         for i in range(0, len(self.X), step):
@@ -169,9 +169,9 @@ def measure_pass(folder, gib):
     """One row of results: the pass over a scratch file."""
     file = ScratchFile(folder, int(gib * 2**30 / (4 * FEATURES)))
     X = file.X
-    room = int(scratch.free_memory() / 2)
+    room = int(features.free_memory() / 2)
     held = min(len(X), max(1, room // X[0].nbytes))
-    cached = X.nbytes <= scratch.free_memory() * 0.7
+    cached = X.nbytes <= features.free_memory() * 0.7
     over, part = Pass(X), Pass(np.array(X[:held]))
     Pass(X[:64])()
     rounds = [_round(file, over, part, held / len(X), cached) for _ in range(REPEATS)]

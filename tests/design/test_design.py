@@ -535,7 +535,7 @@ def test_what_several_terms_need_is_evaluated_once(few, monkeypatch):
     )
     design, batch = Design.learn("y ~ bs(a, df=4):(b + c + b:c)", few)
     assert calls == ["bs(a, df=4)"]
-    monkeypatch.setattr("lodim.design.materialize.KEPT", 0)
+    monkeypatch.setattr("lodim.design.features.KEPT", 0)
     assert_same(batch, Design.learn("y ~ bs(a, df=4):(b + c + b:c)", few)[1])
     assert len(calls) == 7 and design.names[4] == "bs(a, df=4)[0]:c"
 

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lodim.design import in_place
 from lodim.design.design import Design
 from lodim.engine.blocks import SPAN_ROWS
 from lodim.engine.column_tiles import ColumnTiles
@@ -18,7 +17,7 @@ N = SPAN_ROWS + 100
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """No frame of these is large."""
-    monkeypatch.setattr(in_place, "MIN_BYTES", 0)
+    monkeypatch.setattr("lodim.design.features.MIN_BYTES", 0)
 
 
 def frame(dtype="float32", n=N, p=3, order="C"):
@@ -81,7 +80,7 @@ def test_others_are_copied(df, formula, dtype, more):
 def test_few_bytes_and_a_scratch_folder_ask_for_a_copy(tmp_path, monkeypatch):
     df = frame()
     assert isinstance(learn(df, scratch=str(tmp_path))[1].X, np.ndarray)
-    monkeypatch.setattr(in_place, "MIN_BYTES", 3 * (N + 64) * 4)
+    monkeypatch.setattr("lodim.design.features.MIN_BYTES", 3 * (N + 64) * 4)
     assert isinstance(learn(df)[1].X, np.ndarray)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lodim as ld
-from lodim.design import scratch
+from lodim.design import features
 from lodim.errors import ArgumentError, DataError
 
 
@@ -36,7 +36,7 @@ def mapped(folder):
 @pytest.mark.long
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs Linux's /proc")
 def test_the_file_has_the_size_of_the_tiles_and_goes_with_them(tmp_path):
-    X = scratch.tiles_in(tmp_path, 64 * 64, 3, "float64")
+    X = features.tiles_in(tmp_path, 64 * 64, 3, "float64")
     assert X.shape == (64, 3, 64) and X.flags.writeable and X.flags.c_contiguous
     assert type(X) is np.ndarray and not X.any()
     assert mapped(tmp_path) == [X.nbytes] and not os.listdir(tmp_path)
@@ -53,9 +53,9 @@ def test_the_file_has_the_size_of_the_tiles_and_goes_with_them(tmp_path):
 def test_too_little_space_is_said_before_anything_is_written(tmp_path, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10**9, 10**9 - 1000, 1000))
-    monkeypatch.setattr(scratch.tempfile, "TemporaryFile", None)
+    monkeypatch.setattr(features.tempfile, "TemporaryFile", None)
     with pytest.raises(DataError, match=r"take 52.4 MB of scratch space, and .* has 1 kB"):
-        scratch.tiles_in(tmp_path, 64 * 1024, 100, "float64")
+        features.tiles_in(tmp_path, 64 * 1024, 100, "float64")
     assert not os.listdir(tmp_path)
 
 
@@ -68,7 +68,7 @@ def test_a_folder_that_cannot_be_used_is_refused(tmp_path, monkeypatch):
     def refuse(**_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(scratch.tempfile, "TemporaryFile", refuse)
+    monkeypatch.setattr(features.tempfile, "TemporaryFile", refuse)
     with pytest.raises(DataError, match=r"no scratch file can be written in .*Permission denied"):
         ld.glm("mpg ~ weight", cars, control={"scratch": str(tmp_path)})
 
@@ -77,9 +77,9 @@ def test_a_full_disk_is_found_out_as_the_space_is_reserved(tmp_path, monkeypatch
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(scratch.os, "posix_fallocate", full, raising=False)
+    monkeypatch.setattr(features.os, "posix_fallocate", full, raising=False)
     with pytest.raises(DataError, match="of scratch space, and"):
-        scratch.tiles_in(tmp_path, 64, 3, "float64")
+        features.tiles_in(tmp_path, 64, 3, "float64")
     assert not os.listdir(tmp_path)
 
 
@@ -93,11 +93,11 @@ def test_the_folder_is_no_part_of_a_fit(tmp_path):
 
 def test_tiles_go_to_a_file_where_memory_is_short(monkeypatch):
     made = []
-    monkeypatch.setattr(scratch, "tiles_in", lambda folder, *shape: made.append(shape))
-    monkeypatch.setattr(scratch, "free_memory", lambda: 2 * 8 * 64 * 100)
-    scratch.tiles_for(True, 6400, 1, "float64", None)
+    monkeypatch.setattr(features, "tiles_in", lambda folder, *shape: made.append(shape))
+    monkeypatch.setattr(features, "free_memory", lambda: 2 * 8 * 64 * 100)
+    features.tiles_for(True, 6400, 1, "float64", None)
     assert not made
-    scratch.tiles_for(True, 6401, 1, "float64", None)
-    scratch.tiles_for(False, 6401, 1, "float64", None)
+    features.tiles_for(True, 6401, 1, "float64", None)
+    features.tiles_for(False, 6401, 1, "float64", None)
     assert made == [(6401, 1, "float64")]
-    assert scratch.free_memory() > 0
+    assert features.free_memory() > 0

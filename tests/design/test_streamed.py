@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.design import chunks, materialize, terms
+from lodim.design import chunks, features
+from lodim.design import terms as design_terms
 from lodim.design.chunks import PartReader
 from lodim.design.design import Design
 from lodim.design.features import of_part
@@ -202,7 +203,7 @@ def test_a_source_is_read_no_more_than_said(frame):
     learn("y ~ a + bs(f, df=4)")
     assert passes == [2, 3, 4]
     keys = [((("a", None),),), ((("s", None),),), (((None, "bs(f, df=4)"),),)]
-    assert [terms.count_passes(key, "drop", {"a", "f"}) for key in keys] == passes
+    assert [design_terms.count_passes(key, "drop", {"a", "f"}) for key in keys] == passes
 
 
 def test_only_the_columns_of_the_formula_are_read(frame):
@@ -216,7 +217,7 @@ def test_only_the_columns_of_the_formula_are_read(frame):
 
 
 def test_splines_of_many_rows_are_learnt_from_a_sample(frame, monkeypatch):
-    monkeypatch.setattr(terms, "SAMPLE", 500)
+    monkeypatch.setattr(design_terms, "SAMPLE", 500)
     formula = "y ~ bs(a, df=5) + cr(b, df=4) + scale(f):s"
     learnt, _ = same_learnt(frame, source_of(frame, [1, 900]), formula)
     assert 500 < learnt.n_sampled <= 506  # and the rows of the least and the greatest values
@@ -330,7 +331,7 @@ def test_parts_can_be_made_by_themselves_in_any_order(frame):
     given = {"weights": "w", "offset": "e", "missing": "indicator"}
     source, formula = source_of(frame, [1, 65, 1100]), "y ~ a + s + cr(b, df=4) + o"
     design, batch = Design.learn(formula, source, **given)
-    wanted = terms.wanted([[("s", None)], [("b", None)]], "indicator")
+    wanted = design_terms.wanted([[("s", None)], [("b", None)]], "indicator")
     learnt = read_source_rows(
         source, wanted, ["y"], ("w", "e", None, None, None), "indicator"
     ).parts
@@ -342,7 +343,7 @@ def test_parts_can_be_made_by_themselves_in_any_order(frame):
             same(getattr(part, key), getattr(batch, key)[here].copy(), key)
         same(part.X, batch.X[tiles].copy(), "X")
     known = np.zeros(len(design.names), bool)
-    moments = partial(materialize.learn_moments, known=known, limits={})
+    moments = partial(features.learn_moments, known=known, limits={})
     work = partial(of_part, terms=design.terms, fills=design.fills, missing="drop", work=moments)
     tasks = learnt.tasks(work, design.features)
     found = [pickle.loads(pickle.dumps(task))() for task in tasks]

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import lodim as ld
-from lodim.design import in_place
 from lodim.engine import tiles
 from lodim.fitting import sizing
 from lodim.fitting.spec import prepare
@@ -144,7 +143,7 @@ def test_what_a_call_refuses_is_refused(rows):
 def test_memory_of_features_that_are_read_in_the_columns_of_a_frame(rows, monkeypatch):
     how = {"m": 1, "lambda_": 0.01}
     copied = ld.estimate(ld.gbmap, "y ~ . - c", rows, **how)
-    monkeypatch.setattr(in_place, "MIN_BYTES", 0)
+    monkeypatch.setattr("lodim.design.features.MIN_BYTES", 0)
     told = ld.estimate(ld.gbmap, "y ~ . - c", rows, **how)
     assert told.in_place and not copied.in_place and "columns of the frame" in str(told)
     assert copied.memory_bytes - told.memory_bytes == copied.tile_bytes == told.tile_bytes
@@ -156,7 +155,7 @@ def test_memory_of_features_that_are_read_in_the_columns_of_a_frame(rows, monkey
 
 
 def test_features_that_a_fit_copies_are_not_said_to_be_read_in_place(rows, monkeypatch):
-    monkeypatch.setattr(in_place, "MIN_BYTES", 0)
+    monkeypatch.setattr("lodim.design.features.MIN_BYTES", 0)
     few = rows[["y", "x0", "x1"]]
     gap = few.assign(y=few["y"].where(np.arange(N) != 12_345))  # in a row that is not looked at
     parts = [pa.Table.from_pandas(few[:50_000]), pa.Table.from_pandas(few[50_000:])]

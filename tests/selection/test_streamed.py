@@ -135,7 +135,7 @@ def test_what_needs_all_rows_says_so(name, monkeypatch):
     data = ld.data("iris")
     fit = ld.gbmap(IRIS, data, **CALL)
     stream_iris(monkeypatch)
-    monkeypatch.setattr("lodim.design.scratch.free_memory", lambda: 4e6)
+    monkeypatch.setattr("lodim.design.features.free_memory", lambda: 4e6)
     monkeypatch.setattr("lodim.fitting.spec.free_memory", lambda: 4e6)
     words = rf"{name}(\(\))? needs all rows at once, and the features of 70,000 rows, 4 columns, "
     words += "take 2.24 MB: too much for the 4 MB of memory that are free"

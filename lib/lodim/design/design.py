@@ -7,11 +7,18 @@ import numpy as np
 
 from lodim import forms
 from lodim.checks import MOST_ROWS, check_rectangular, one_of, whole
-from lodim.design import factors, materialize
+from lodim.design import factors
 from lodim.design import terms as design_terms
 from lodim.design.batch import Batch
 from lodim.design.chunks import WorkerParts, client_for
-from lodim.design.features import Features, columns_within
+from lodim.design.features import (
+    Features,
+    columns_within,
+    raw_features,
+    scaling,
+    tiles_for,
+    write_features,
+)
 from lodim.design.frame import EAGER, PANDAS, read_frame
 from lodim.design.reading import draw_sample, read_frame_rows, read_source_rows
 from lodim.design.rows import (
@@ -26,7 +33,6 @@ from lodim.design.rows import (
     learn_response,
     read_complete,
 )
-from lodim.design.scratch import tiles_for
 from lodim.design.summaries import Limits, limits_by_position
 from lodim.errors import ArgumentError, DataError, FormulaError
 from lodim.formula.formula import answers, expand, parse, quote, written
@@ -226,7 +232,7 @@ class Design:
         in_frame = features.in_place(dtype) if in_place else None
         if not remote and in_frame is None:
             X = tiles_for(rows.streamed, len(rows.rows), len(names), dtype, scratch)
-        mean, scale, size, flat = materialize.scaling(found, names, standardize)
+        mean, scale, size, flat = scaling(found, names, standardize)
         design = cls(
             formula=formula,
             family=coded,
@@ -319,7 +325,7 @@ class Design:
         X = tiles_for(False, len(rows), len(self.names), self.dtype, None)
         if len(rows):
             scaling = self.mean, self.scale, self._is_constant()
-            materialize.write(self.terms, table, X, *scaling, self.limits)
+            write_features(self.terms, table, X, *scaling, self.limits)
         y = None if target is None else code_response(target, table, self.family)
         return Batch(X, y, inputs.weights, inputs.offset, frame.index, rows)
 
@@ -337,7 +343,7 @@ class Design:
         inputs, names = RowInputs.read(frame, None, None), design.features
         table, rows, *_ = read_complete(frame, names, [], inputs, self.missing, known=known)
         table = filled(table, [fill for fill in self.fills if fill.name in names])
-        X = materialize.numbers(design.terms, table, len(kept))
+        X = raw_features(design.terms, table, len(kept))
         found = []
         for one, x in zip(self.wild, X[:, np.searchsorted(kept, at)].T, strict=True):
             beyond = np.flatnonzero(one.beyond(x))

@@ -1,17 +1,235 @@
-"""The features of some terms in all rows: their moments, and their tiles, part by part."""
+"""The features of some terms in all rows: their moments, and their tiles.
 
+Tiles are in memory, or in a scratch file without a name that is mapped into memory, or the columns
+of the user's frame where these are the features but for centre and scale. The scratch file is
+unlinked as it is made (on Windows the system removes it when the process ends), so that nothing is
+left behind, whatever becomes of the process; its space is reserved before it is written.
+"""
+
+import errno
 import math
+import mmap
+import os
+import shutil
+import tempfile
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from lodim.design import factors, materialize, summaries
+from lodim.design import columns, factors, summaries
 from lodim.design.chunks import TableParts, tiles_of
-from lodim.design.column_kernels import merge_moments
-from lodim.design.in_place import columns_in_place, tiles_in_place
+from lodim.design.column_kernels import (
+    ALL,
+    NO_ROWS,
+    as_real,
+    column_moments,
+    kernel_weights,
+    merge_moments,
+    pack,
+    read_only,
+)
+from lodim.design.columns import expand_rows, known_rows
 from lodim.design.rows import filled
-from lodim.design.terms import widths
+from lodim.design.terms import column_choices, widths
+from lodim.engine import tiles
+from lodim.engine.blocks import SPAN_ROWS, each
+from lodim.engine.column_tiles import ColumnTiles, inverses
+from lodim.engine.tiles import TILE, count
+from lodim.errors import ArgumentError, DataError
+from lodim.text import size_in_bytes
+
+FAR = {"float64": 1e100, "float32": 1e15}  # in size, of what is squared, multiplied and summed
+FLAT = 1e-13  # a spread below this part of the size is rounding, not signal
+KEPT = 4_000_000  # numbers of factors that are kept between terms
+
+
+class Prepared:
+    """What columns are cut from: small ones are kept where they are needed again.
+
+    again : whether all of the terms will be written once more
+    """
+
+    def __init__(self, terms, table, again=False):
+        self.table, self.room, self.kept, self.again = table, KEPT, {}, again
+        self.uses = Counter(id(part) for term in terms for part in term)
+
+    def __call__(self, part):
+        if id(part) in self.kept:
+            return self.kept[id(part)]
+        values = factors.prepare(part, self.table)
+        if (self.again or self.uses[id(part)] > 1) and values.size <= self.room:
+            self.room -= values.size
+            self.kept[id(part)] = values
+        return values
+
+
+def _sources(term, table, prepared):
+    """(column, rows) for each feature of a term: the user's array where it is numbers."""
+    part, where = known_rows(table, [name for f in term for name in factors.needs(f)])
+    if where is ALL:
+        yield from _known_sources(term, part, prepared)
+    elif not part.n:
+        for _ in column_choices(term):
+            yield read_only(np.full(table.n, np.nan)), read_only(ALL)
+    else:
+        for x, rows in _known_sources(term, part, Prepared((), part)):
+            values = expand_rows(columns.take(x, rows), where, table.n)
+            yield read_only(values), read_only(ALL)
+
+
+def _known_sources(term, table, prepared):
+    """The same for a table where nothing of the term is missing."""
+    if len(term) == 1 and isinstance(term[0], factors.Numeric):
+        values = factors.raw_numbers(term[0], table)
+        yield as_real(values), table.rows
+        return
+    sources = [prepared(part) for part in term]
+    for choice in column_choices(term):
+        each = [factors.column(*z) for z in zip(term, sources, choice, strict=True)]
+        yield read_only(each[0] if len(each) == 1 else _product(each)), read_only(ALL)
+
+
+def _product(columns):
+    """The product of columns that miss nothing; infinite where it is beyond all numbers."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = np.multiply.reduce(columns)
+    product[np.isnan(product)] = np.inf
+    return product
+
+
+def _each(work, terms, table, p):
+    """Do the work of every term, given its first feature; in threads where there is much."""
+    widths = [math.prod(map(factors.width, term)) for term in terms]
+    firsts = np.cumsum([0, *widths])[:-1].tolist()
+    pairs = list(zip(terms, firsts, strict=True))
+    each(lambda pair: work(*pair), pairs, table.n * p)
+
+
+def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
+    """Write every feature but the constant ones into the tiles of the table's rows.
+
+    limits : dict of (lower, upper, middle) by position of the features that have some
+    """
+    prepared, inverse = prepared or Prepared(terms, table), inverses(scale, X.dtype)
+
+    def work(term, first):
+        size = np.empty(TILE)
+        for k, source in enumerate(_sources(term, table, prepared), first):
+            if not flat[k]:
+                x, rows = summaries.apply_limits(*source, limits.get(k))
+                pack(x, rows, mean[k], scale[k], inverse[k], X, k, size)
+                check_near(size.max(), scale[k], term, X.dtype)
+
+    _each(work, terms, table, X.shape[1])
+
+
+def learn_moments(terms, table, prepared=None, *, known, limits):
+    """Moments of the features in the rows of a table, (p, 5); see `column_kernels.moments`.
+
+    Parameters
+    ----------
+    known : (p,) bool
+        Features whose moments are known: zeros are left there.
+    limits : as `write` takes them
+    """
+    prepared, found = prepared or Prepared(terms, table), np.zeros((len(known), 5))
+    weights = kernel_weights(table.weights, table.weight_unit)
+
+    def work(term, first):
+        if known[first : first + 1].all():  # a term may have no feature, also the last one
+            return
+        for k, source in enumerate(_sources(term, table, prepared), first):
+            x, rows = summaries.apply_limits(*source, limits.get(k))
+            if table.missing == "keep":
+                found[k] = _known_moments(x, rows, weights)
+            else:
+                found[k] = column_moments(x, rows, weights)
+
+    _each(work, terms, table, len(known))
+    return found
+
+
+def raw_features(terms, table, p):
+    """Features as the terms make them, neither centred nor scaled nor limited, (n, p) float64."""
+    prepared, out = Prepared(terms, table), np.empty((table.n, p))
+
+    def work(term, first):
+        for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
+            out[:, k] = columns.take(x, rows)
+
+    _each(work, terms, table, p)
+    return out
+
+
+def learn_tails(terms, table, prepared=None, *, at, size):
+    """The `size` least and greatest values of some features, a dict of Tails by position.
+
+    at : frozenset of positions; rows of weight zero do not count
+    """
+    prepared, found = prepared or Prepared(terms, table), {}
+
+    def work(term, first):
+        if at.isdisjoint(range(first, first + len(column_choices(term)))):
+            return
+        for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
+            if k in at:
+                values = columns.as_float(columns.take(x, rows))
+                used = ~np.isnan(values)
+                if table.positive_weight is not None:
+                    used &= table.positive_weight
+                found[k] = summaries.Tails.of_values(values[used], size)
+
+    _each(work, terms, table, sum(math.prod(map(factors.width, term)) for term in terms))
+    return found
+
+
+def scaling(found, names, standardize):
+    """Mean, scale and size (p,) of features, and which are constant, (p,) bool.
+
+    By their moments (p, 5). The size is the standard deviation in units of the scale; of a
+    constant 1.
+
+    Raises
+    ------
+    DataError
+        The numbers of a feature are too large to be squared.
+    """
+    total, mean, spread, least, greatest = found.T
+    with np.errstate(all="ignore"):
+        sd = np.sqrt(spread / total)
+    wrong = np.flatnonzero(~(np.isfinite(mean) & np.isfinite(sd)))
+    if wrong.size:
+        k = wrong[0]
+        what = f"{names[k]!r} holds numbers up to {greatest[k]:.3g}, too large to be squared"
+        raise DataError(f"{what}; divide it by a power of ten")
+    flat = sd <= FLAT * np.maximum(abs(least), abs(greatest))
+    mean = np.where(flat, np.minimum(np.maximum(mean, least), greatest), mean)
+    size, ones = np.where(flat, 1.0, sd), np.ones(len(sd))
+    return mean, *((size, ones) if standardize else (ones, size)), flat
+
+
+def check_near(distance, scale, term, dtype):
+    """Raise where a feature is so far from the mean row that distances would be infinite."""
+    with np.errstate(over="ignore"):
+        largest = distance / scale
+    if largest > FAR[dtype.name]:
+        name = ":".join(part.name for part in term)
+        raise DataError(
+            f"{name!r} holds a number that is {largest:.3g} standard deviations (or units) from "
+            "the training rows' mean, too far to be computed with; make it missing or correct it"
+        )
+
+
+def _known_moments(x, rows, weights):
+    """Moments of the rows where x is not missing."""
+    if rows.size or not np.isnan(x).any():
+        return column_moments(x, rows, weights)
+    at = np.flatnonzero(~np.isnan(x))
+    if not at.size:
+        return NO_ROWS
+    return column_moments(x, read_only(at), read_only(weights[at] if weights.size else weights))
 
 
 class Features:
@@ -45,7 +263,7 @@ class Features:
         if not at.size:
             return ()
         size = summaries.tail_size(n)
-        work = partial(materialize.learn_tails, at=frozenset(at.tolist()), size=size)
+        work = partial(learn_tails, at=frozenset(at.tolist()), size=size)
         found = self._map(work, self._with(at))
         tails = [summaries.Tails.merged([part[k] for part in found], size) for k in at.tolist()]
         limits = [tail.limits(names[k]) for k, tail in zip(at.tolist(), tails, strict=True)]
@@ -61,7 +279,7 @@ class Features:
         """Moments (p, 5), of which those of the features that are `known` (p,) are found."""
         if known.all():
             return found
-        work = partial(materialize.learn_moments, known=known, limits=limits)
+        work = partial(learn_moments, known=known, limits=limits)
         parts = self._map(work, self._with(np.flatnonzero(~known)))
         return np.where(known[:, None], found, merge_moments(parts))
 
@@ -77,7 +295,7 @@ class Features:
         """The table of all rows and what its columns are cut from, which are kept."""
         if self._kept is None:
             whole = filled(replace(table, missing=self.missing), self.fills)
-            self._kept = whole, materialize.Prepared(self.terms, whole, again=True)
+            self._kept = whole, Prepared(self.terms, whole, again=True)
         return self._kept
 
     @property
@@ -105,17 +323,15 @@ class Features:
         far = np.maximum(np.abs(least - mean), np.abs(greatest - mean))
         for term, distance, unit, is_flat in zip(self.terms, far, scale, flat, strict=True):
             if not is_flat:
-                materialize.check_near(distance, unit, term, np.dtype(dtype))
+                check_near(distance, unit, term, np.dtype(dtype))
         return tiles_in_place(columns, mean, scale, flat, dtype)
 
     def write(self, X, mean, scale, flat, limits):
         """Write the tiles X of all rows; limits are (lower, upper, middle) by position, a dict."""
         if self._kept is not None:
-            materialize.write(
-                self.terms, self._kept[0], X, mean, scale, flat, limits, self._kept[1]
-            )
+            write_features(self.terms, self._kept[0], X, mean, scale, flat, limits, self._kept[1])
             return
-        work = partial(_write, terms=self.terms, fills=self.fills, X=X, limits=limits)
+        work = partial(_write_part, terms=self.terms, fills=self.fills, X=X, limits=limits)
         self.parts.map(partial(work, mean=mean, scale=scale, flat=flat), _needed(self.terms))
 
 
@@ -154,6 +370,149 @@ def of_part(_, table, terms, fills, missing, work):
     return work(terms, filled(replace(table, missing=missing), fills))
 
 
-def _write(span, table, terms, fills, X, mean, scale, flat, limits):
+def _write_part(span, table, terms, fills, X, mean, scale, flat, limits):
     table = filled(table, fills)
-    materialize.write(terms, table, tiles_of(X, span), mean, scale, flat, limits)
+    write_features(terms, table, tiles_of(X, span), mean, scale, flat, limits)
+
+
+MIN_BYTES = 2**26  # bytes of features from which memory counts more than the time of a pass
+MAX_TILE_BYTES = 2**15  # bytes of a tile that is laid out in the nearest cache
+
+
+def columns_in_place(terms, read, n, dtype):
+    """The columns that are the features of n rows but for centre and scale; None: a copy it is.
+
+    They are numbers of one real precision, no wider than features, and so many that a copy would
+    take MIN_BYTES bytes, but no more columns than the nearest cache has room for in a tile.
+
+    Parameters
+    ----------
+    terms : tuples of factors
+    read : callable(name) -> columns.Column, of which all rows are of use and none is missing
+    dtype : of the features
+    """
+    size = np.dtype(dtype).itemsize
+    plain = all(len(term) == 1 and isinstance(term[0], factors.Numeric) for term in terms)
+    many = n > SPAN_ROWS and count(n) * len(terms) * TILE * size >= MIN_BYTES
+    if not (plain and terms and many):
+        return None
+    found = [read(term[0].name) for term in terms]
+    values = [column.values for column in found if column.kind == "number"]
+    known = values[0].dtype if len(values) == len(found) else None
+    fits = known in (np.float32, np.float64) and known.itemsize <= size
+    if not fits or len(values) * TILE * size > MAX_TILE_BYTES:
+        return None
+    lies = all(x.dtype == known and x.flags.c_contiguous and x.flags.aligned for x in values)
+    return values if lies else None
+
+
+def tiles_in_place(columns, mean, scale, flat, dtype):
+    """ColumnTiles of columns, of which those that are `flat` (p,) are zero."""
+    return ColumnTiles(columns, mean, np.where(flat, np.inf, scale), dtype)
+
+
+SHARE = 0.5  # of the free memory that tiles may take
+
+
+def tiles_for(is_source, n, p, dtype, folder):
+    """Room for tiles (n_tiles, p, 64): in memory, or in a scratch file.
+
+    Parameters
+    ----------
+    is_source : bool
+        Whether the data are not in memory: tiles that take over half of it go to a scratch file.
+    folder : str or None
+        Where a scratch file is made in any case.
+    """
+    if folder is not None:
+        return tiles_in(folder, n, p, dtype)
+    if is_source and not fits_memory(n, p, dtype):
+        return tiles_in(tempfile.gettempdir(), n, p, dtype)
+    try:
+        return tiles.empty(n, p, dtype)
+    except MemoryError:
+        size = size_in_bytes(n * p * np.dtype(dtype).itemsize)
+        what = f"{n:,} rows x {p:,} features, {size}, do not fit into the memory"
+        raise DataError(what) from None
+
+
+def tiles_in(folder, n, p, dtype):
+    """Zeroed tiles (n_tiles, p, 64) in a file of a folder; its space is free once they are gone.
+
+    Raises
+    ------
+    ArgumentError
+        There is no such folder.
+    DataError
+        There is too little space in it, or it cannot be written.
+    """
+    shape, dtype = (count(n), p, TILE), np.dtype(dtype)
+    size = shape[0] * shape[1] * shape[2] * dtype.itemsize
+    if not size:
+        return np.zeros(shape, dtype)
+    if not isinstance(folder, str | os.PathLike) or not os.path.isdir(folder):
+        raise ArgumentError(f"control: scratch must be a folder that exists, not {folder!r:.200}")
+    free = shutil.disk_usage(folder).free
+    if free < size:
+        raise _too_small(folder, size, free)
+    try:
+        with tempfile.TemporaryFile(prefix="lodim-", dir=folder) as file:
+            _reserve(file.fileno(), size)
+            mapped = mmap.mmap(file.fileno(), size)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise _too_small(folder, size, shutil.disk_usage(folder).free) from None
+        raise DataError(
+            f"no scratch file can be written in {os.fspath(folder)!r} ({error.strerror}); name "
+            "another folder by control={'scratch': folder}"
+        ) from None
+    return np.frombuffer(mapped, dtype).reshape(shape)
+
+
+def _reserve(file, size):
+    """Give a file its size, and the space where the system can: a full disk is found out now."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size)
+    else:
+        os.ftruncate(file, size)
+
+
+def _too_small(folder, size, free):
+    return DataError(
+        f"the features take {size_in_bytes(size)} of scratch space, and {os.fspath(folder)!r} has "
+        f"{size_in_bytes(free)}; name another folder by control={{'scratch': folder}}, or take "
+        "dtype='float32', which halves them"
+    )
+
+
+def fits_memory(n, p, dtype):
+    """Whether tiles take no more than half of the memory that is free."""
+    return count(n) * p * TILE * np.dtype(dtype).itemsize <= SHARE * free_memory()
+
+
+def free_memory():
+    """Bytes of memory that this process may still take, as far as the system says."""
+    found = [_available(), _of_group()]
+    return min((size for size in found if size is not None), default=float("inf"))
+
+
+def _available():
+    """Memory that the system calls available."""
+    try:
+        with open("/proc/meminfo") as lines:
+            sizes = {line.split(":")[0]: line.split()[1] for line in lines}
+        return 1024 * int(sizes["MemAvailable"])
+    except (OSError, KeyError, IndexError, ValueError):
+        return None
+
+
+def _of_group():
+    """What is left of the limit of this process's group (cgroup), where it has one."""
+    try:
+        with (
+            open("/sys/fs/cgroup/memory.max") as limit,
+            open("/sys/fs/cgroup/memory.current") as used,
+        ):
+            return max(0, int(limit.read()) - int(used.read()))
+    except (OSError, ValueError):
+        return None

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from lodim.design import factors, materialize, summaries
+from lodim.design import factors, summaries
 from lodim.design.chunks import draw_positions
 from lodim.design.columns import known_rows
 from lodim.design.expressions import evaluate, tree
@@ -215,7 +215,7 @@ def names(terms, sizes):
     labelled, term_of = [], []
     for t, term in enumerate(terms):
         labels = [factors.labels(part) for part in term]
-        for choice in materialize.column_choices(term):
+        for choice in column_choices(term):
             labelled.append(":".join(label[j] for label, j in zip(labels, choice, strict=True)))
             term_of.append(t)
     if len(set(labelled)) < len(labelled):
@@ -224,3 +224,9 @@ def names(terms, sizes):
         raise DataError(f"two features would be called {twice!r:.200}; rename a column")
     term_names = tuple(":".join(map(factors.title, term)) for term in terms)
     return tuple(labelled), term_names, np.array(term_of, np.int64)
+
+
+def column_choices(term):
+    """For each column of a term, the column of each factor; that of the first runs fastest."""
+    widths = [range(factors.width(part)) for part in term]
+    return [choice[::-1] for choice in itertools.product(*reversed(widths))]

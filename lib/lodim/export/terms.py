@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from lodim.design import factors, materialize
+from lodim.design import factors, features
+from lodim.design import terms as design_terms
 from lodim.design.expressions import tree
 from lodim.errors import ArgumentError
 from lodim.export.expression import (
@@ -152,7 +153,7 @@ class Inputs:
         constant_names, limits = set(design.constant), design.limits
         for term in design.terms:
             sources = [self._columns_of(part) for part in term]
-            for choice in materialize.column_choices(term):
+            for choice in design_terms.column_choices(term):
                 k = len(out)
                 if design.names[k] in constant_names:
                     out.append(ZERO)
@@ -163,14 +164,14 @@ class Inputs:
                 label = f"{design.names[k]} scaled"
                 out.append(scaled(raw, design.mean[k], design.scale[k], label))
                 if self._may_be_far(term, k):
-                    far = call("gt", call("abs", out[k]), materialize.FAR[design.dtype])
+                    far = call("gt", call("abs", out[k]), features.FAR[design.dtype])
                     self._refuse(far, f"too far to be computed with is {design.names[k]}:", raw)
         return out
 
     def _may_be_far(self, term, k):
         """Whether numbers that are read can put a feature beyond what predict() computes with."""
         largest = math.prod(map(_largest, term)) + abs(self.design.mean[k])
-        return largest > materialize.FAR[self.design.dtype] * self.design.scale[k]
+        return largest > features.FAR[self.design.dtype] * self.design.scale[k]
 
     def _columns_of(self, part):
         """The columns that a factor makes, a list of nodes."""

@@ -14,11 +14,9 @@ from lodim.design import factors
 from lodim.design.batch import Batch
 from lodim.design.chunks import TableParts
 from lodim.design.design import columns_read
-from lodim.design.features import Features
+from lodim.design.features import Features, columns_in_place, fits_memory, free_memory
 from lodim.design.frame import join_frames, read_column, read_frame, take_rows
-from lodim.design.in_place import columns_in_place
 from lodim.design.rows import RowInputs, is_balanced, read_complete
-from lodim.design.scratch import fits_memory, free_memory
 from lodim.engine.blocks import device_for
 from lodim.engine.tiles import TILE, count
 from lodim.errors import DataError

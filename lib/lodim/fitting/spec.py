@@ -14,7 +14,7 @@ from lodim.checks import one_of
 from lodim.design import summaries
 from lodim.design.batch import Batch
 from lodim.design.design import REAL, Design
-from lodim.design.scratch import fits_memory, free_memory
+from lodim.design.features import fits_memory, free_memory
 from lodim.engine.blocks import on_host
 from lodim.errors import ArgumentError, DataError, DataWarning, warn
 from lodim.fitting.argument_names import unknown_argument

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.design import in_place
 from lodim.engine.blocks import SPAN_ROWS
 from lodim.engine.column_tiles import ColumnTiles
 
@@ -50,7 +49,7 @@ def test_the_saved_fit_is_that_of_a_copy(name, monkeypatch, tmp_path):
         ColumnTiles, "__init__", lambda self, *args: laid_out.append(1) or make(self, *args)
     )
     for least in (2**60, 0):
-        monkeypatch.setattr(in_place, "MIN_BYTES", least)
+        monkeypatch.setattr("lodim.design.features.MIN_BYTES", least)
         assert not laid_out
         ld.gbmap(formula, df, **arguments).save(tmp_path / "fit")
         saved.append((tmp_path / "fit").read_bytes())
@@ -58,7 +57,7 @@ def test_the_saved_fit_is_that_of_a_copy(name, monkeypatch, tmp_path):
 
 
 def test_the_fit_keeps_nothing_of_the_frame(monkeypatch):
-    monkeypatch.setattr(in_place, "MIN_BYTES", 0)
+    monkeypatch.setattr("lodim.design.features.MIN_BYTES", 0)
     X, df = frame()
     fit, alive = ld.gbmap(f"two ~ {RIGHT}", df, m=1, lambda_=1e-3, dtype="float32"), ref(X)
     del X, df
