@@ -8,7 +8,7 @@ import pytest
 
 import lodim as ld
 from lodim.fitting import storage
-from lodim.uncertainty.scores import HeldOut, adaptive, weights
+from lodim.uncertainty.conformity import HeldOut, adaptive, held_out_weights
 
 N = 60
 CHEAP = {
@@ -267,8 +267,8 @@ def test_levels_that_are_reached_exactly(level):
 
 def test_weights_of_rows_and_of_groups():
     given, units = np.array([1.0, 3.0, 2.0, 2.0]), np.array([7.0, 7.0, 1.0, 2.0])
-    assert weights(given, None).tolist() == [0.5, 1.5, 1.0, 1.0]
-    assert weights(given, units).tolist() == [0.25, 0.75, 1.0, 1.0]
+    assert held_out_weights(given, None).tolist() == [0.5, 1.5, 1.0, 1.0]
+    assert held_out_weights(given, units).tolist() == [0.25, 0.75, 1.0, 1.0]
 
 
 # What follows -------------------------------------------------------------------------------------

@@ -14,12 +14,17 @@ from lodim.fitting.spec import SPREAD, in_memory, prepare, with_own
 from lodim.selection.folds import as_folds, assign_by_position, count_units
 from lodim.selection.tuning import side_by_side
 from lodim.typing import Data, FitT, Model, P, RowValues, Values
-from lodim.uncertainty import scores
+from lodim.uncertainty.conformity import (
+    FROM_SPREAD,
+    OF_CLASSES,
+    OF_NUMBERS,
+    HeldOut,
+    Sayings,
+    held_out_weights,
+)
 from lodim.uncertainty.guarantee import METHODS, Guarantee
 from lodim.uncertainty.part_fits import as_read, fit_parts, settled
 from lodim.uncertainty.prediction_sets import Conformal
-from lodim.uncertainty.sayings import FROM_SPREAD, OF_CLASSES, OF_NUMBERS, Sayings
-from lodim.uncertainty.scores import HeldOut
 
 FOLDS = 10  # of cv+
 LEVELS = (0.8, 0.9, 0.95)  # that print shows
@@ -263,7 +268,7 @@ def _held_out(problem, fold, says, full, fits, parts, by):
     known = np.flatnonzero(np.isin(at, problem.batch.positive_weight))
     at, answers, y = at[known], answers[:, known], y[known]
     batch = subset(problem.batch, at)
-    weights = scores.weights(batch.row_weights, batch.units)
+    weights = held_out_weights(batch.row_weights, batch.units)
     of_class = y.astype(np.int64) if by else None
     held = HeldOut(fold[at], says.scores(answers, y), weights, of_class)
     return held, _table(held, says, answers, full.levels)

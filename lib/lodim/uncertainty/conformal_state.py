@@ -6,9 +6,8 @@ import pandas as pd
 
 from lodim import forms
 from lodim.fitting.registry import MODELS, model_module
+from lodim.uncertainty.conformity import OF_CLASSES, OF_NUMBERS, HeldOut, Sayings
 from lodim.uncertainty.guarantee import METHODS, Guarantee
-from lodim.uncertainty.sayings import OF_CLASSES, OF_NUMBERS, Sayings
-from lodim.uncertainty.scores import HeldOut
 
 
 def to_state(conformal):

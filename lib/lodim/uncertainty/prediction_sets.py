@@ -16,10 +16,9 @@ from lodim.fitting import storage
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.typing import Data, FilePath, FitT_co, NewLevels, Offset, RowValues
 from lodim.uncertainty import conformal_state
+from lodim.uncertainty.conformity import HeldOut, Sayings
 from lodim.uncertainty.coverage import groups_of, measured
 from lodim.uncertainty.guarantee import Guarantee
-from lodim.uncertainty.sayings import Sayings
-from lodim.uncertainty.scores import HeldOut
 
 COLUMNS = ("fit", "lower", "upper")
 RANGE = {  # of the responses of a family that are numbers

@@ -5,10 +5,85 @@ the score of a response is the t at which the band reaches it. Of classes, the s
 """
 
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 
+from lodim.engine import tiles
 from lodim.engine.row_keys import WAVES
+
+OF_NUMBERS = ("absolute", "normalized", "quantile")
+OF_CLASSES = ("lac", "aps")
+FROM_SPREAD = ("normalized", "quantile")  # that need what a fit of a path leaves out
+
+
+@dataclass(frozen=True)
+class Sayings:
+    """How fits are asked.
+
+    score : one of OF_NUMBERS or OF_CLASSES
+    level : of the quantiles of "quantile"
+    seed : of the numbers by which "aps" is randomized
+    """
+
+    score: str
+    level: float
+    seed: int
+
+    @property
+    def of_classes(self):
+        """Whether the response has classes."""
+        return self.score in OF_CLASSES
+
+    @property
+    def size(self):
+        """What is small where little is left open."""
+        return "size" if self.of_classes else "width"
+
+    def of_rows(self, fit, batch, u):
+        """Low, high and step of the band of each row, (3, n); of C classes their scores (C, n).
+
+        NaN where the fit has no answer. u (n,): see `uniforms`; None but of "aps".
+        """
+        mean = fit.family.mean(fit._score(batch))
+        if self.of_classes:
+            p = mean if mean.ndim == 2 else np.column_stack([1.0 - mean, mean])
+            each = least_ambiguous(p) if u is None else adaptive(p, u)
+            return np.where(np.isnan(p), np.nan, each).T
+        if self.score == "quantile":
+            low, high = fit._quantiles_of_rows(batch, 0.5 + 0.5 * self.level * np.array([-1, 1])).T
+        else:
+            low = high = mean
+        step = fit._spread_of_rows(batch) if self.score == "normalized" else np.ones(batch.n)
+        return np.array([low, high, step])
+
+    def uniforms(self, fit, batch):
+        """What "aps" draws for rows as a fit reads them, (n,), by their features; else None."""
+        if self.score != "aps":
+            return None
+        X = tiles.unpack(batch.X, batch.n).astype(np.float64)
+        names = [*fit._reader.names, ""]
+        return row_uniforms(X, [[self.seed, crc32(name.encode())] for name in names])
+
+    def scores(self, answers, y):
+        """Scores (n,) of responses y, infinite where there is no answer."""
+        if self.of_classes:
+            own = answers[y.astype(int), np.arange(len(y))]
+            return np.where(np.isnan(own), np.inf, own)
+        return band_scores(*answers, y)
+
+    def sizes(self, answers, held, level):
+        """Widths, or numbers of classes, of the held-out rows by the fits without them, (n,)."""
+        if not self.of_classes:
+            low, high, step = answers
+            width = high - low + 2.0 * held.quantile(level) * step
+            return np.where(np.isnan(high), np.inf, width)
+        if held.of_class is None:
+            at = held.quantile(level)
+        else:
+            at = np.array([[held.of(c).quantile(level)] for c in range(len(answers))])
+        return (~(answers > at + TIE)).sum(axis=0)
+
 
 TIE = 1e-12  # of weights and of scores of classes: what is less is rounding
 SAME = 1e-8  # of the median score: scores of one row by one fit
@@ -120,7 +195,7 @@ class HeldOut:
         return np.take_along_axis(values, order[first, np.arange(len(first))][None], axis=0)[0]
 
 
-def weights(given, units):
+def held_out_weights(given, units):
     """Weights (n,) of held-out rows, in units of a new row.
 
     Rows of a group share the weight of one row, which a new group then has (Lee, Barber and Willett
@@ -137,7 +212,7 @@ def weights(given, units):
     return given / np.bincount(code, given)[code]
 
 
-def of_band(low, high, step, y):
+def band_scores(low, high, step, y):
     """Score (n,) of responses y: how many steps they are outside of a band, below zero within."""
     with np.errstate(over="ignore", invalid="ignore"):
         score = np.maximum(low - y, y - high) / np.maximum(step, np.finfo(float).tiny)
