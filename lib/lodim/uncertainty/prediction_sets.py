@@ -304,9 +304,9 @@ class Conformal(Generic[FitT_co]):
         >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
         >>> ax = intervals.plot(data=new)
         """
-        from lodim.uncertainty import conformal_plots
+        from lodim.uncertainty.plots import draw_conformal
 
-        return conformal_plots.draw(self, kind, ax, **arguments)
+        return draw_conformal(self, kind, ax, **arguments)
 
     def summary(self) -> Report:
         """The printed report: how it was made, what is promised, and what levels come to.

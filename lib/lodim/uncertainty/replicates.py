@@ -283,10 +283,10 @@ class Bootstrap(Generic[FitT_co]):
         >>> boot = ld.bootstrap(fit, cars, n=40)
         >>> ax = boot.plot()
         """
-        from lodim.uncertainty.forest_plot import draw
+        from lodim.uncertainty.plots import draw_bootstrap
 
         top = whole("top", top)
-        return draw(self, ax, top=top, level=level, kind=kind)
+        return draw_bootstrap(self, ax, top=top, level=level, kind=kind)
 
     # Shared by the above --------------------------------------------------------------------------
 

@@ -291,9 +291,9 @@ class Stability(Generic[FitT_co]):
         >>> found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=5)
         >>> ax = found.plot()
         """
-        from lodim.uncertainty.stability_plots import shares
+        from lodim.uncertainty.plots import draw_stability
 
-        return shares(self, ax, top)
+        return draw_stability(self, ax, top)
 
     def summary(self) -> Report:
         """The printed report: settings, shares and bounds.

@@ -1,18 +1,74 @@
-"""What the plots of conformal intervals and sets show."""
+"""What the plots of a bootstrap, of stability selection and of conformal prediction show."""
 
 import numpy as np
 
 from lodim.checks import one_of, whole
 from lodim.errors import ArgumentError
 from lodim.plot import axes
-from lodim.plot.axes import BESIDE, BLUE, GREY, RED, ensure_axes, tidy
+from lodim.plot.axes import BESIDE, BLUE, GREY, RED, ensure_axes, of_all, tidy
+from lodim.plot.forest import forest
+from lodim.plot.lettering import literal
+from lodim.report.phrases import term_labels
 from lodim.text import shorten
 
+
+@literal
+def draw_bootstrap(boot, ax=None, *, top, level, kind):
+    """Estimates with their intervals, per standard deviation of the feature where there is one."""
+    frame, xlabel = boot.tidy(level=level, kind=kind), "statistic"
+    if boot.default:
+        design = boot.fit.design
+        per_sd = frame["term"].map(dict(zip(design.names, design.scale, strict=True)))
+        # An intercept is of another size, and no effect; views of ripr have no unit.
+        named = bool(per_sd.notna().any())
+        frame, per_sd = (v[per_sd.notna()] if named else v for v in (frame, per_sd))
+        xlabel = boot.fit._estimate_name + " per SD" * named
+        for name in ("estimate", "conf_low", "conf_high") if named else ():
+            frame[name] *= per_sd
+    frame = frame[np.isfinite(frame["conf_low"]) & np.isfinite(frame["estimate"])]
+    if frame.empty:
+        raise ArgumentError("there is no estimate to draw")
+    largest = frame["estimate"].abs().sort_values(ascending=False, kind="stable").index[:top]
+    frame = frame.loc[largest]
+    ends = frame["estimate"], frame["conf_low"], frame["conf_high"]
+    xlabel += f", with {100.0 * level:g} % interval"
+    names = term_labels(frame)
+    if "dimension" in frame:
+        names = [f"{d}: {t}" for d, t in zip(frame["dimension"], names, strict=True)]
+    return forest(names, *ends, xlabel, ax)
+
+
+LONGEST_TERM = 36  # characters of a term's name
+
+
+@literal
+def draw_stability(stability, ax=None, top=30):
+    """Share of the halves that select each term, those selected most often on top."""
+    frame = stability.frame.head(whole("top", top))
+    place, share = np.arange(len(frame))[::-1], frame["share"].to_numpy()
+    ax = ensure_axes(ax, (7.0, max(2.5, 0.28 * len(frame) + 1.4)))
+    stable = frame["stable"].to_numpy()
+    for on, color, label in ((stable, BLUE, "stable"), (~stable, GREY, "not stable")):
+        ax.hlines(place[on], 0.0, share[on], color=color, lw=1.4, alpha=0.7)
+        ax.scatter(share[on], place[on], s=30, color=color, label=label, zorder=3, clip_on=False)
+    ax.axvline(stability.cutoff, color="black", lw=0.8, ls="--")
+    ax.set_yticks(place, shorten(frame["term"], LONGEST_TERM))
+    ax.set_xlim(0.0, 1.0)
+    ax.set_ylim(-0.6, len(frame) - 0.4)
+    ax.set_xlabel(
+        f"share of {2 * stability.n} halves of the rows that select it"
+        + of_all(len(frame), len(stability.frame))
+    )
+    ax.set_title(f"dashed: cutoff {stability.cutoff:g}", fontsize=9)
+    ax.legend(**BESIDE)
+    return tidy(ax)
+
+
 MOST = 200  # intervals that are drawn
-LONGEST = 28  # characters of a group's name
+LONGEST_GROUP = 28  # characters of a group's name
 
 
-def draw(conformal, kind=None, ax=None, **arguments):
+def draw_conformal(conformal, kind=None, ax=None, **arguments):
     """A kind of plot by its name; see `Conformal.plot`."""
     kinds = {"intervals": sets if conformal.says.of_classes else intervals, "coverage": coverage}
     if kind is not None:
@@ -40,8 +96,8 @@ def intervals(conformal, ax=None, *, data, level=None, top=MOST):
     ax.scatter(fit[~out], y[~out], color=BLUE, label="covered", **style)
     ax.scatter(fit[out], y[out], color=RED, marker="s", label="not covered", **style)
     name, shown = conformal.fit.design.response.name, conformal._checked(level)
-    ax.set_xlabel(f"prediction of {shorten([name], LONGEST)[0]}")
-    ax.set_ylabel(shorten([name], LONGEST)[0])
+    ax.set_xlabel(f"prediction of {shorten([name], LONGEST_GROUP)[0]}")
+    ax.set_ylabel(shorten([name], LONGEST_GROUP)[0])
     ax.set_title(f"level {shown:g}; {out.sum()} of {len(y)} rows drawn are not covered", fontsize=9)
     ax.legend(**BESIDE)
     return tidy(ax)
@@ -68,7 +124,7 @@ def sets(conformal, ax=None, *, data, level=None):
             label = words if right or n == 0 else f"{words}, not its own"
             ax.barh(place, part / rows, left=left, height=0.6, label=label, **shade)
             left = left + part / rows
-    ax.set_yticks(place, shorten(levels, LONGEST))
+    ax.set_yticks(place, shorten(levels, LONGEST_GROUP))
     ax.set_xlabel("share of the rows of the class, by the size of their set")
     ax.set_xlim(0.0, 1.0)
     ax.set_title(f"level {conformal._checked(level):g}: {covered.mean():.3f} covered", fontsize=9)
@@ -86,10 +142,10 @@ def coverage(conformal, ax=None, *, data, by=None, level=None):
     ax.axvline(conformal._checked(level), color="black", lw=0.8, ls="--")
     ax.hlines(place, frame["conf_low"], frame["conf_high"], color=GREY, lw=1.6)
     ax.scatter(frame["coverage"], place, s=26, color=BLUE, zorder=3)
-    named = zip(shorten(frame.iloc[:, 0], LONGEST), frame["n"], strict=True)
+    named = zip(shorten(frame.iloc[:, 0], LONGEST_GROUP), frame["n"], strict=True)
     ax.set_yticks(place, [f"{name} ({n})" for name, n in named])
     ax.set_ylim(-0.6, len(frame) - 0.4)
-    ax.set_ylabel(shorten([frame.columns[0]], LONGEST)[0])
+    ax.set_ylabel(shorten([frame.columns[0]], LONGEST_GROUP)[0])
     ax.set_xlabel("coverage, with 95 % interval")
     ax.set_title("dashed: the level; in brackets the number of rows", fontsize=9)
     return tidy(ax)
