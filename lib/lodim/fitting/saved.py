@@ -17,7 +17,7 @@ from lodim.fitting.selected import MEASURE
 from lodim.typing import FilePath
 
 # The module of from_state for each kind of file.
-STORED = HOMES | {"conformal": "lodim.uncertainty.conformal_state"}
+STORED = HOMES | {"conformal": "lodim.uncertainty.prediction_sets"}
 
 SHARED: dict[str, forms.Form] = {  # arguments that are read of a fit of any model
     "family": forms.optional(forms.text),
