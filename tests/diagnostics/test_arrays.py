@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lodim.diagnostics import answers, features
+from lodim.diagnostics import features, predictions
 
 RNG = np.random.default_rng(2)
 
@@ -83,47 +83,47 @@ def test_recalibration_is_the_score_test_by_the_regression_of_ones():
     f = RNG.normal(size=300)
     p = 1 / (1 + np.exp(-f))
     y = (RNG.random(300) < 1 / (1 + np.exp(-0.5 * f - 0.4))) * 1.0
-    statistic, chance = answers.recalibration(y - p, f, 10**12)
+    statistic, chance = predictions.recalibration(y - p, f, 10**12)
     parts = np.stack([y - p, (y - p) * f], axis=1)
     expected = 300 - sm.OLS(np.ones(300), parts).fit().ssr
     assert statistic == pytest.approx(expected)
     assert chance == pytest.approx(stats.chi2.sf(expected, 2))
-    assert answers.recalibration(y - p, f, 300)[0] == pytest.approx(expected / 2)
+    assert predictions.recalibration(y - p, f, 300)[0] == pytest.approx(expected / 2)
     fit = sm.GLM(y, np.stack([np.ones(300), f], axis=1), sm.families.Binomial(), offset=f)
     score = fit.score(np.zeros(2))
     by_model = score @ np.linalg.solve(-fit.hessian(np.zeros(2)), score)
-    both = answers.recalibration(y - p, f, 10**12, p * (1 - p))[0]
+    both = predictions.recalibration(y - p, f, 10**12, p * (1 - p))[0]
     assert both == pytest.approx(min(expected, by_model))
 
 
 def test_what_is_surely_right_is_no_surprise():
     p = np.full(30, 0.96)
-    assert answers.recalibration(1 - p, p, 10**6)[1] < 1e-3
-    assert answers.recalibration(1 - p, p, 10**6, p * (1 - p))[1] > 0.1
+    assert predictions.recalibration(1 - p, p, 10**6)[1] < 1e-3
+    assert predictions.recalibration(1 - p, p, 10**6, p * (1 - p))[1] > 0.1
 
 
 def test_numbers_that_are_calibrated_and_not():
     mean = RNG.normal(size=400)
     residual = RNG.normal(size=400)
-    assert answers.recalibration(residual, mean, 400)[1] > 1e-3
-    assert answers.recalibration(residual - 0.6 * mean, mean, 400)[1] < 1e-6
-    assert answers.recalibration(np.zeros(5), np.ones(5), 5) == (0.0, 1.0)
+    assert predictions.recalibration(residual, mean, 400)[1] > 1e-3
+    assert predictions.recalibration(residual - 0.6 * mean, mean, 400)[1] < 1e-6
+    assert predictions.recalibration(np.zeros(5), np.ones(5), 5) == (0.0, 1.0)
 
 
 def test_the_fifth_that_is_farthest_off():
     p = np.linspace(0.01, 0.99, 100)
     y = p.copy()
     y[:20] += 0.1
-    predicted, seen, which = answers.worst_fifth(y, p, p * (1 - p))
+    predicted, seen, which = predictions.worst_fifth(y, p, p * (1 - p))
     assert which == "lowest" and seen - predicted == pytest.approx(0.1)
 
 
 def test_a_row_that_dominates():
     loss = np.ones(50)
-    assert answers.dominant(loss, np.full(50, 0.02)).size == 0
+    assert predictions.dominant(loss, np.full(50, 0.02)).size == 0
     loss[7] = 30.0
-    assert answers.dominant(loss, np.full(50, 0.02)).tolist() == [7]
-    assert answers.dominant(np.zeros(5), np.full(5, 0.2)).size == 0
+    assert predictions.dominant(loss, np.full(50, 0.02)).tolist() == [7]
+    assert predictions.dominant(np.zeros(5), np.full(5, 0.2)).size == 0
 
 
 @pytest.mark.parametrize(
@@ -134,4 +134,4 @@ def test_a_row_that_dominates():
     ],
 )  # fmt: skip
 def test_what_is_lost(before, now, error, lost):
-    assert answers.is_lost(before, now, error) is lost
+    assert predictions.is_lost(before, now, error) is lost

@@ -9,7 +9,7 @@ from lodim.design.batch import Batch, counted, subset
 from lodim.design.design import Design
 from lodim.design.frame import read_frame
 from lodim.design.rows import RowInputs
-from lodim.diagnostics import of_answers, of_features, of_fit
+from lodim.diagnostics import features, of_fit, predictions
 from lodim.diagnostics.findings import Checks
 from lodim.errors import ArgumentError, DataError
 
@@ -20,21 +20,21 @@ CHECKS = {  # what each code needs, and what looks at it
     "dropped-rows": ("fit", of_fit.dropped_rows),
     "constant": ("fit", of_fit.constant),
     "grid-end": ("fit", of_fit.grid_end),
-    "overfit": ("fit", of_answers.overfit),
-    "wild-values": ("rows", of_features.wild_values),
-    "leak": ("answers", of_features.leak),
-    "copies": ("rows", of_features.copies),
-    "identifier": ("training", of_features.identifier),
-    "duplicates": ("training", of_features.duplicates),
-    "collinearity": ("training", of_features.collinearity),
-    "rare-level": ("training", of_features.rare_level),
-    "empty-cells": ("training", of_features.empty_cells),
-    "dispersion": ("training answers", of_answers.dispersion),
-    "zeros": ("training answers", of_answers.zeros),
-    "influence": ("training answers", of_answers.influence),
-    "extrapolation": ("new", of_features.extrapolation),
-    "drift": ("new", of_features.drift),
-    "calibration": ("new answers", of_answers.calibration),
+    "overfit": ("fit", predictions.overfit),
+    "wild-values": ("rows", features.wild_values),
+    "leak": ("answers", features.leak),
+    "copies": ("rows", features.copies),
+    "identifier": ("training", features.identifier),
+    "duplicates": ("training", features.duplicates),
+    "collinearity": ("training", features.collinearity),
+    "rare-level": ("training", features.rare_level),
+    "empty-cells": ("training", features.empty_cells),
+    "dispersion": ("training answers", predictions.dispersion),
+    "zeros": ("training answers", predictions.zeros),
+    "influence": ("training answers", predictions.influence),
+    "extrapolation": ("new", features.extrapolation),
+    "drift": ("new", features.drift),
+    "calibration": ("new answers", predictions.calibration),
 }
 NEEDS = {
     "rows": "needs data: check(data)",
@@ -83,8 +83,8 @@ class Subject:
         return found
 
     def X(self, batch):
-        """Standardized features of a batch; see `of_features.standardized`."""
-        return of_features.standardized(batch)
+        """Standardized features of a batch; see `features.standardized`."""
+        return features.standardized(batch)
 
 
 def run(fit, data, offset, ignore):
@@ -169,4 +169,4 @@ def _is_training(fit, design, batch):
         return False
     if fit.arguments.get("weights") is not None and design.weights is None:
         return True  # an array of weights is not known: as many rows are taken for the same
-    return bool((np.abs(batch.weight @ of_features.standardized(batch)) < CENTRED).all())
+    return bool((np.abs(batch.weight @ features.standardized(batch)) < CENTRED).all())

@@ -1,5 +1,7 @@
-"""What may be wrong with features, as functions of arrays."""
+"""What rows say of the features of a fit, and the measures of arrays that tell."""
 
+import itertools
+import math
 import re
 
 import numpy as np
@@ -8,13 +10,371 @@ from scipy.special import gammaln, stdtr
 from scipy.stats import rankdata
 
 from lodim.classification import auc
+from lodim.design import columns, factors, summaries
+from lodim.design.frame import read_column, read_frame
+from lodim.diagnostics.findings import Finding, few, rows_in_words
+from lodim.engine import tiles
+from lodim.formula.formula import quote
+from lodim.report.numbers import significant
+from lodim.text import counted
+
+MOST_ROWS = 20_000  # whose columns are compared, evenly from first to last
+MOST_COLUMNS = 3000  # of which all pairs are compared
+MIN_ROWS = 20  # rows of which two columns are compared
+MOST_CELLS = 100_000  # of a crossing that is counted
+LINEAR = "glm", "costnet"
+
+
+def leak(subject):
+    """Whether a feature nearly is the response."""
+    batch, design = subject.answered, subject.fit._reader
+    if batch.n < MIN_ROWS:
+        return f"fewer than {MIN_ROWS} rows"
+    at = _thinned(batch.n)
+    X, y = subject.X(batch)[at], batch.y[at]
+    levels = subject.fit.levels
+    found = []
+    for j, name in enumerate(design.names):
+        if levels is None:
+            strength = tells_number(X[:, j], y)
+        else:
+            strength = tells_classes(X[:, j], y.astype(int), len(levels))
+        if strength >= SAME:
+            found.append(name)
+    if levels is not None:
+        found += _pure_factors(design, X, y.astype(int))
+    return [
+        Finding(
+            "leak", "problem", f"{name} by itself nearly is the response.",
+            "See whether it is known before the response is; else leave it out.", (name,),
+        )
+        for name in dict.fromkeys(found)
+    ]  # fmt: skip
+
+
+def _pure_factors(design, X, code):
+    """Names of the terms of several columns whose levels tell the class."""
+    found, most = [], np.bincount(code).max() / len(code)
+    for t, name in enumerate(design.term_names):
+        at = np.flatnonzero(design.term_of == t)
+        if len(at) < 2 or len(at) > 100 or not isinstance(design.terms[t][0], factors.Levels):
+            continue
+        levels = np.unique(X[:, at].round(9), axis=0, return_inverse=True)[1].ravel()
+        many = FEW * (levels.max() + 1) <= len(code)
+        if many and purity(levels, code) >= max(SAME, 0.5 * (1.0 + most)):
+            found.append(name)
+    return found
+
+
+def wild_values(subject):
+    """Whether values are far outside all others: of features or of the response."""
+    design, found = subject.design, []
+    for limits, rows, values in design.wild_rows(subject.data):
+        at = np.isin(rows, subject.counted)
+        done = (
+            "uses the middle of the others instead" if design.limited else "uses them as they are"
+        )
+        found.append((limits, rows[at], values[at], f"the fit {done}", design.limited))
+    batch = subject.answered
+    if batch is not None and subject.fit.levels is None:
+        limits = summaries.find_limits(batch.y, subject.fit.design.response.name)
+        if limits is not None:
+            at = np.flatnonzero(limits.beyond(batch.y))
+            found.append(
+                (limits, batch.rows[at], batch.y[at], "every model uses them as they are", False)
+            )
+    return [
+        Finding(
+            "wild-values", "note" if limited else "problem",
+            f"{limits.feature} is far outside all others in {rows_in_words(_labels(subject, at))}: "
+            f"{few([significant(v) for v in values])}; {done}.",
+            "Correct these values, or make them missing.", (limits.feature,),
+            tuple(_labels(subject, at)),
+        )
+        for limits, at, values, done, limited in found if len(at)
+    ]  # fmt: skip
+
+
+def _labels(subject, rows):
+    """Labels of the rows at some positions in the data."""
+    return list(subject.rows.index[rows])
+
+
+def copies(subject):
+    """Whether features of different columns are next to the same."""
+    design, batch = subject.design, subject.rows
+    if batch.n < MIN_ROWS:
+        return f"fewer than {MIN_ROWS} rows"
+    if len(design.names) > MOST_COLUMNS:
+        return f"more than {MOST_COLUMNS:,} features"
+    X = subject.X(batch)[_thinned(batch.n)]
+    pairs = near_copies(X, _sources(design))
+    if not pairs:
+        return []
+    names = [(design.names[i], design.names[j]) for i, j, _ in pairs]
+    return [
+        Finding(
+            "copies", "note",
+            f"{counted(len(pairs), 'pair')} of features correlated by {SAME} or more: "
+            f"{few([f'{a} with {b}' for a, b in names])}.",
+            "Which of two the fit uses is chance: read their effects together, or leave one out.",
+            tuple(dict.fromkeys(itertools.chain.from_iterable(names))),
+        )
+    ]  # fmt: skip
+
+
+def _sources(design):
+    """Of each feature the columns of the data that it is made of; None of marks of missing ones."""
+    marks = [any(isinstance(part, factors.Missing) for part in term) for term in design.terms]
+    needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
+    return [None if marks[t] else needs[t] for t in design.term_of]
+
+
+def identifier(subject):
+    """Whether a number only names the rows."""
+    frame, rows, found = read_frame(subject.data), subject.rows.rows, []
+    if len(rows) < MIN_ROWS:
+        return f"fewer than {MIN_ROWS} rows"
+    for name in _plain_numbers(subject.design):
+        x = columns.as_float(read_column(frame, name).values)[rows]
+        if names_rows(name, x[~np.isnan(x)]):
+            found.append(name)
+    return [
+        Finding(
+            "identifier", "problem",
+            f"{name} seems to be an identifier: {len(rows)} rows have whole numbers that hardly "
+            "ever repeat.",
+            f"Leave it out: '. - {quote(name)}'. What it explains is the order of the rows.",
+            (name,),
+        )
+        for name in found
+    ]  # fmt: skip
+
+
+def _plain_numbers(design):
+    """Names of the features that are columns of numbers as they are."""
+    plain = (term[0] for term in design.terms if len(term) == 1)
+    return [part.name for part in plain if isinstance(part, factors.Numeric)]
+
+
+def duplicates(subject):
+    """Whether rows repeat others, with all features and the response."""
+    batch, response = subject.rows, np.zeros(len(subject.rows.index))
+    if batch.n < MIN_ROWS:
+        return f"fewer than {MIN_ROWS} rows"
+    if subject.answered is not None:
+        response[subject.answered.rows] = subject.answered.y
+    X = subject.X(batch)
+    again = repeats(np.column_stack([X, response[batch.rows]]), X)
+    if not len(again):
+        return []
+    labels = list(batch.index[batch.rows[again]])
+    return [
+        Finding(
+            "duplicates", "note",
+            f"{rows_in_words(labels)} repeat an earlier row, features and response: a row that is "
+            "held out has a copy among the training rows, so held-out losses are too low.",
+            "Leave the copies out, or give groups= so that copies are held out together.",
+            (), tuple(labels),
+        )
+    ]  # fmt: skip
+
+
+def collinearity(subject):
+    """Whether numbers are nearly linear combinations of others."""
+    if subject.fit.name not in LINEAR:
+        return f"is for {' and '.join(LINEAR)}, which have coefficients"
+    design, batch = subject.design, subject.rows
+    at = [design.names.index(name) for name in _plain_numbers(design)]
+    if batch.n < max(MIN_ROWS, 2 * len(at)):
+        return "fewer than two rows for each feature"
+    if len(at) > MOST_COLUMNS:
+        return f"more than {MOST_COLUMNS:,} features"
+    factor = inflation(subject.X(batch)[_thinned(batch.n)][:, at])
+    high = np.flatnonzero(factor > INFLATED)
+    if not len(high):
+        return []
+    order = high[np.argsort(-factor[high], kind="stable")]
+    names = [design.names[at[j]] for j in order]
+    told = [f"{name} {significant(factor[j], 3)}" for name, j in zip(names, order, strict=True)]
+    return [
+        Finding(
+            "collinearity", "note",
+            f"{counted(len(names), 'feature')} with a variance inflation factor above "
+            f"{INFLATED:g}: {few(told)}.",
+            "Their coefficients are uncertain and may have the wrong sign; predictions suffer "
+            "less. Leave some out, or penalize.", tuple(names),
+        )
+    ]  # fmt: skip
+
+
+def empty_cells(subject):
+    """Whether combinations of the levels of crossed factors have no row, or a single one."""
+    design, found = subject.design, []
+    frame, rows = read_frame(subject.data), subject.rows.rows
+    crossed = [[factors.column_with_levels(part) for part in term] for term in design.terms]
+    for names in (names for names in crossed if len(names) > 1 and None not in names):
+        read = [columns.as_levels(read_column(frame, name)) for name in names]
+        codes = np.array([column.codes[rows] for column in read])
+        shape = tuple(len(column.levels) for column in read)
+        if math.prod(shape) > MOST_CELLS or (codes < 0).any():
+            continue
+        counts = np.bincount(np.ravel_multi_index(codes, shape), minlength=math.prod(shape))
+        for cell in np.flatnonzero(counts < 2):
+            at = np.unravel_index(cell, shape)
+            levels = [c.levels[k] for c, k in zip(read, at, strict=True)]
+            what = " and ".join(f"{n} = {v}" for n, v in zip(names, levels, strict=True))
+            found.append(f"{what} ({counts[cell]})")
+    if not found:
+        return []
+    return [
+        Finding(
+            "empty-cells", "note",
+            f"{counted(len(found), 'combination')} of crossed levels with no row or one: "
+            f"{few(found)}.",
+            "Their interaction is not or hardly estimable: join levels, or leave it out.",
+            tuple(found),
+        )
+    ]  # fmt: skip
+
+
+def rare_level(subject):
+    """Whether levels or classes have few rows."""
+    batch, found = subject.rows, []
+    for name, levels, counts in _level_counts(subject.design, subject.data, batch.rows):
+        found += [f"{name} = {level}" for level in levels if 0 < counts.get(level, 0) < FEW]
+    fit = subject.fit
+    if fit.levels is not None and subject.answered is not None:
+        counts = np.bincount(subject.answered.y.astype(int), minlength=len(fit.levels))
+        response = fit.design.response.name
+        found += [
+            f"{response} = {level}" for level, n in zip(fit.levels, counts, strict=True)
+            if n < FEW
+        ]  # fmt: skip
+    if not found:
+        return []
+    return [
+        Finding(
+            "rare-level", "note",
+            f"{counted(len(found), 'level')} with fewer than {FEW} rows: {few(found)}.",
+            "Join levels that mean much the same; what is said of these rests on few rows.",
+            tuple(found),
+        )
+    ]  # fmt: skip
+
+
+def _level_counts(design, data, rows):
+    """(column, levels that training had, rows of each level there is) of columns with levels."""
+    frame = read_frame(data)
+    for name, levels in _columns_of_levels(design).items():
+        column = columns.as_levels(read_column(frame, name))
+        codes = column.codes[rows]
+        counts = np.bincount(codes[codes >= 0], minlength=len(column.levels))
+        yield name, levels, dict(zip(column.levels, counts.tolist(), strict=True))
+
+
+def _columns_of_levels(design):
+    """Levels that training had, by column."""
+    parts = itertools.chain.from_iterable(design.terms)
+    named = [(factors.column_with_levels(part), part) for part in parts]
+    return {name: part.levels for name, part in named if name is not None}
+
+
+def extrapolation(subject):
+    """Whether new rows are farther out than any training row, or have a level that none had."""
+    design, batch, found = subject.fit._reader, subject.read, []
+    X = subject.X(batch)
+    far = beyond(X, subject.fit.n) & ~_is_binary(design, X)
+    if far.any():
+        names = [design.names[j] for j in np.flatnonzero(far.any(axis=0))]
+        rows = list(batch.index[batch.rows[np.flatnonzero(far.any(axis=1))]])
+        found.append(
+            Finding(
+                "extrapolation", "problem",
+                f"{rows_in_words(rows)} farther out than any training row: {few(names)}.",
+                "Their answers are guesses; see the values and their units.", tuple(names),
+                tuple(rows),
+            )
+        )  # fmt: skip
+    for name, levels, counts in _level_counts(design, subject.data, subject.counted):
+        unseen = {level: n for level, n in counts.items() if n and level not in levels}
+        if unseen:
+            found.append(
+                Finding(
+                    "extrapolation", "problem",
+                    f"{counted(sum(unseen.values()), 'row')} with levels of {name} that training "
+                    f"had not: {few(unseen)}.",
+                    "predict() refuses them, or takes them as missing (new_levels='missing').",
+                    (name,),
+                )
+            )  # fmt: skip
+    return found
+
+
+def _is_binary(design, X):
+    """Which features are 0 or 1 alone in the data, (p,)."""
+    raw = X * design.scale + design.mean
+    return ((np.abs(raw) < 1e-6) | (np.abs(raw - 1.0) < 1e-6)).all(axis=0)
+
+
+def drift(subject):
+    """Whether means of features have moved since training."""
+    moved = moved_means(subject.fit, subject.read)
+    if isinstance(moved, str) or not moved:
+        return moved or []
+    return [
+        Finding(
+            "drift", "problem",
+            f"{counted(len(moved), 'mean')} moved, in standard deviations of training: "
+            f"{shifts_in_words(moved)}.",
+            "The fit may be out of date: see whether its loss on such rows has grown.",
+            tuple(moved),
+        )
+    ]  # fmt: skip
+
+
+def moved_means(fit, batch):
+    """Return by how much means of features have moved since training, or why that is not known.
+
+    Parameters
+    ----------
+    fit : Fit
+    batch : Batch
+        New rows, by the design that the fit reads.
+
+    Returns
+    -------
+    dict of str to float, or str
+        In standard deviations of training, the largest first; see `moved`.
+    """
+    if batch.n < LEAST_NEW:
+        return f"fewer than {LEAST_NEW} rows"
+    if fit.arguments.get("standardize") is False:
+        return "the fit was made with standardize=False, and knows no standard deviations"
+    shift, has_moved = moved(standardized(batch), fit.n)
+    order = np.argsort(-np.abs(shift), kind="stable")
+    return {fit._reader.names[j]: float(shift[j]) for j in order if has_moved[j]}
+
+
+def shifts_in_words(moved):
+    """The means that have moved farthest."""
+    return few([f"{name} by {significant(shift, 2)}" for name, shift in moved.items()])
+
+
+def standardized(batch):
+    """Standardized features of a batch, (n, p); what is missing is the training mean."""
+    return np.nan_to_num(tiles.unpack(batch.X, batch.n).astype(np.float64))
+
+
+def _thinned(n):
+    return np.unique(np.linspace(0, n - 1, min(n, MOST_ROWS)).astype(int))
+
 
 CHANCE = 1e-3  # probability that what is healthy is found, over all that is looked at
 SAME = 0.995  # correlation of two features, or of a feature and the response
 FEW = 5  # rows: fewer are missing from one of five folds
 SHIFT = 0.25  # standard deviations by which a mean moves
 LEAST_NEW = 20  # rows whose mean is compared
-
 IDENTIFIER = re.compile(
     r"(^|[\W_])(id|idx|index|key|no|nr|number|row|rowid|serial)$|^(id|row|unnamed)[\W_]|[a-z]I[Dd]$"
 )

@@ -11,7 +11,7 @@ from lodim import forms
 from lodim.checks import share
 from lodim.design.batch import subset
 from lodim.design.frame import as_given
-from lodim.diagnostics.of_features import moved_means, shifts_in_words
+from lodim.diagnostics.features import moved_means, shifts_in_words
 from lodim.errors import DataError, DataWarning, warn
 from lodim.fitting import storage
 from lodim.fitting.registry import MODELS, model_module
@@ -506,7 +506,6 @@ def to_state(conformal):
 
 def from_state(state):
     """The Conformal that `to_state` has written."""
-
     if state["model"] not in MODELS:
         raise ValueError(f"{state['model']!r:.80} is not a model of this lodim")
     read = model_module(state["model"]).from_state

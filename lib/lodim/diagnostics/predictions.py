@@ -1,9 +1,8 @@
-"""What rows with known responses say of the answers of a fit."""
+"""What rows with known responses say of the predictions of a fit."""
 
 import numpy as np
 from scipy.special import logit
 
-from lodim.diagnostics import answers
 from lodim.diagnostics.features import CHANCE
 from lodim.diagnostics.findings import MOST, Finding, rows_in_words
 from lodim.report.numbers import significant
@@ -25,7 +24,7 @@ def overfit(subject):
         what, found = "rows that its cross-validation held out", _held_out(fit, row)
     if found is None:
         return "nothing was held out: give new rows with the response, or see ld.cv"
-    if not answers.is_lost(before, *found):
+    if not is_lost(before, *found):
         return []
     return [
         Finding(
@@ -65,7 +64,7 @@ def _explained(subject, before):
     base = batch.offset_matrix(subject.score.shape[1])
     null = family.deviance(batch.y, family.null_score(batch.y, weight, base))
     total = weight @ null
-    if batch.n < answers.MIN_ROWS or not total > 0 or fit.family.name == "none":
+    if batch.n < MIN_ROWS or not total > 0 or fit.family.name == "none":
         return None
     share = 1.0 - weight @ loss / total
     error = np.sqrt((weight**2) @ ((1.0 - share) * null - loss) ** 2) / total
@@ -78,16 +77,16 @@ def influence(subject):
     batch, fit = subject.answered, subject.fit
     if fit._cooks_distance is not None:
         labels, distance = fit._cooks_distance
-        rows = [labels[k] for k in np.flatnonzero(np.nan_to_num(distance) > answers.COOK)]
-        how = f"of Cook's distance above {answers.COOK:g}: without one the estimates move far."
+        rows = [labels[k] for k in np.flatnonzero(np.nan_to_num(distance) > COOK)]
+        how = f"of Cook's distance above {COOK:g}: without one the estimates move far."
     else:
-        if batch.n < answers.MIN_ROWS:
-            return f"fewer than {answers.MIN_ROWS} rows"
-        if fit.levels is not None and fit.dev_ratio > answers.NEARLY_ALL:
-            return f"more than {100 * answers.NEARLY_ALL:.0f} % of the deviance is explained"
+        if batch.n < MIN_ROWS:
+            return f"fewer than {MIN_ROWS} rows"
+        if fit.levels is not None and fit.dev_ratio > NEARLY_ALL:
+            return f"more than {100 * NEARLY_ALL:.0f} % of the deviance is explained"
         loss = fit.family.deviance(batch.y, subject.score)
-        rows = list(batch.index[batch.rows[answers.dominant(loss, batch.weight)]])
-        how = f"with {100 * answers.SHARE:.0f} % or more of all deviance each."
+        rows = list(batch.index[batch.rows[dominant(loss, batch.weight)]])
+        how = f"with {100 * SHARE:.0f} % or more of all deviance each."
     if not rows:
         return []
     return [
@@ -106,8 +105,8 @@ def dispersion(subject):
     if reason or df < 1:
         return reason or "no row is left for an estimate"
     mean = fit.family.mean(subject.score)
-    ratio, errors = answers.dispersion(batch.y, mean, batch.row_weights, df)
-    if answers.LEAST_RATIO <= ratio <= answers.MOST_RATIO or abs(errors) <= answers.ERRORS:
+    ratio, errors = poisson_dispersion(batch.y, mean, batch.row_weights, df)
+    if LEAST_RATIO <= ratio <= MOST_RATIO or abs(errors) <= ERRORS:
         return []
     size = "too small" if ratio > 1.0 else "too large"
     return [
@@ -127,8 +126,8 @@ def zeros(subject):
     reason = _no_counts(subject)
     if reason:
         return reason
-    seen, expected, errors = answers.zeros(batch.y, fit.family.mean(subject.score))
-    if seen <= answers.MOST_RATIO * expected or errors <= answers.ERRORS:
+    seen, expected, errors = excess_zeros(batch.y, fit.family.mean(subject.score))
+    if seen <= MOST_RATIO * expected or errors <= ERRORS:
         return []
     return [
         Finding(
@@ -143,15 +142,15 @@ def _no_counts(subject):
     """Why counts are not looked at, or nothing."""
     if subject.fit.name != "glm" or subject.fit.family.name != "poisson":
         return "is for glm with family poisson"
-    few = subject.answered.n < answers.MIN_ROWS
-    return f"fewer than {answers.MIN_ROWS} rows" if few else None
+    few = subject.answered.n < MIN_ROWS
+    return f"fewer than {MIN_ROWS} rows" if few else None
 
 
 def calibration(subject):
     """Whether probabilities, or means, are right on average wherever they are the same."""
     fit, batch = subject.fit, subject.answered
-    if batch.n < answers.MIN_ROWS:
-        return f"fewer than {answers.MIN_ROWS} rows"
+    if batch.n < MIN_ROWS:
+        return f"fewer than {MIN_ROWS} rows"
     if fit.levels is None:
         wrong = _numbers(fit, batch.y, subject.score)
     else:
@@ -173,10 +172,10 @@ def _numbers(fit, y, score):
     """Where means are farthest off, as a list of one text; nothing where they are right."""
     mean = fit.family.mean(score)
     residual = y - mean
-    gain, chance = answers.recalibration(residual, mean, fit.n)
-    if chance >= CHANCE or gain < answers.GAIN * len(y):
+    gain, chance = recalibration(residual, mean, fit.n)
+    if chance >= CHANCE or gain < GAIN * len(y):
         return []
-    predicted, seen, which = answers.worst_fifth(y, mean, residual**2)
+    predicted, seen, which = worst_fifth(y, mean, residual**2)
     told = f"{significant(predicted, 3)} predicted, {significant(seen, 3)} seen"
     return [f"means of the {which} fifth of the predictions: {told}"]
 
@@ -189,9 +188,114 @@ def _classes(fit, y, score):
     deviance, wrong = fit.family.deviance(y, score).sum(), []
     for k, (code, level) in enumerate(classes):
         q = np.clip(p[:, k], EDGE, 1.0 - EDGE)
-        gain, chance = answers.recalibration((y == code) - q, logit(q), fit.n, q * (1.0 - q))
-        if chance < CHANCE / len(classes) and gain > answers.GAIN * deviance:
-            predicted, seen, which = answers.worst_fifth(y == code, q, q * (1.0 - q))
+        gain, chance = recalibration((y == code) - q, logit(q), fit.n, q * (1.0 - q))
+        if chance < CHANCE / len(classes) and gain > GAIN * deviance:
+            predicted, seen, which = worst_fifth(y == code, q, q * (1.0 - q))
             told = f"{100 * predicted:.0f} % predicted, {100 * seen:.0f} % seen"
             wrong.append(f"{level}, in the {which} fifth of its probabilities: {told}")
     return wrong
+
+
+SHARE = 0.25  # of the deviance that a single row makes
+MIN_ROWS = 40  # rows of which one can stand out, or be recalibrated
+GAIN = 0.02  # share of the deviance that a better calibration would take away
+LOST = 0.5  # share of what a fit explains that is not there in other rows
+ERRORS = 4.0  # standard errors that it is beyond
+LEAST_EXPLAINED = 0.05  # of the deviance: below there is nothing to lose
+COOK = 1.0  # Cook's distance
+NEARLY_ALL = 0.95  # of the deviance of classes: what is left is that of a few rows in any case
+LEAST_RATIO, MOST_RATIO = 0.5, 1.5  # of a Poisson variance, and of the zeros: less is no finding
+FIFTHS = "lowest", "second", "middle", "fourth", "highest"
+
+
+def recalibration(residual, predictor, n_training, variance=None):
+    """Whether an intercept and a slope on a predictor would make answers better: a score test.
+
+    With the residuals' own squares as their variances, which no single surprise can carry (Davidson
+    and MacKinnon 1993, Sect. 13.7). Of probabilities p also with p (1 - p), as small residuals that
+    all have one sign are no surprise where p is near 0 or 1: the smaller statistic counts. It is
+    divided by 1 + n / n_training: the predictions themselves vary with the training rows.
+
+    Parameters
+    ----------
+    residual : array (n,)
+        Response less the mean.
+    predictor : array (n,)
+        Mean of a number, logit of a probability.
+    n_training : int
+    variance : array (n,), optional
+        Of a probability p (1 - p).
+
+    Returns
+    -------
+    float, float
+        The statistic, chi-square of two degrees of freedom, and its p-value. Of probabilities the
+        statistic is about the deviance gained, of numbers n times the share of the squares.
+    """
+    centred = predictor - predictor.mean()
+    size = np.sqrt((centred**2).mean())
+    slope = centred / size if size > 1e-12 else np.zeros_like(centred)
+    A = np.stack([np.ones(len(residual)), slope], axis=1)
+    score = A.T @ residual
+    statistics = [
+        score @ np.linalg.pinv((A * v[:, None]).T @ A) @ score
+        for v in (residual**2, variance) if v is not None
+    ]  # fmt: skip
+    statistic = float(min(statistics)) / (1.0 + len(residual) / n_training)
+    return statistic, float(np.exp(-0.5 * statistic))
+
+
+def worst_fifth(y, predicted, variance):
+    """Means of predictions and of responses in the fifth of the predictions that is farthest off.
+
+    Parameters
+    ----------
+    y, predicted, variance : arrays (n,)
+        How far is measured by the standard error of the mean that the variances give.
+
+    Returns
+    -------
+    float, float, str
+        And which fifth it is, one of FIFTHS.
+    """
+    parts = np.array_split(np.argsort(predicted, kind="stable"), len(FIFTHS))
+    off = [abs((y[k] - predicted[k]).sum()) / np.sqrt(variance[k].sum() + 1e-300) for k in parts]
+    worst = int(np.argmax(off))
+    return predicted[parts[worst]].mean(), y[parts[worst]].mean(), FIFTHS[worst]
+
+
+def dominant(deviance, weight):
+    """Positions of the rows that make SHARE or more of the deviance each."""
+    part = deviance * weight
+    total = part.sum()
+    return np.flatnonzero(part >= SHARE * total) if total > 0 else np.zeros(0, int)
+
+
+def poisson_dispersion(y, mean, weight, df):
+    """Pearson's statistic of counts (n,) over its degrees of freedom, and how surprising it is.
+
+    The surprise is the score test of Dean and Lawless (1989), in standard errors.
+    """
+    square = (y - mean) ** 2
+    ratio = (weight @ (square / np.maximum(mean, 1e-300))) / df
+    return ratio, (square - y).sum() / np.sqrt(2.0 * (mean**2).sum() + 1e-300)
+
+
+def excess_zeros(y, mean):
+    """Number of zeros among counts (n,), what a Poisson response would have, and the surprise."""
+    p = np.exp(-mean)
+    seen, expected = int((y == 0).sum()), float(p.sum())
+    return seen, expected, (seen - expected) / np.sqrt((p * (1.0 - p)).sum() + 1e-300)
+
+
+def is_lost(explained_before, explained_now, error):
+    """Whether of what a fit explains more than LOST is not there in other rows.
+
+    explained_before, explained_now : shares of the null deviance; error : of the latter
+    """
+    gap = explained_before - explained_now
+    return bool(
+        explained_before >= LEAST_EXPLAINED
+        and gap > LOST * explained_before
+        and gap > ERRORS * error
+    )
