@@ -17,10 +17,9 @@ import pandas as pd
 from pandas.io.common import get_handle
 
 from lodim.errors import DataError
-from lodim.sources.files import CSV, PACKED, FileState, reading, short_name
+from lodim.sources.files import CSV, PACKED, FileState, no_rows, reading, short_name
 from lodim.sources.schemas import check_columns, check_names
 from lodim.sources.source import PART, Chunk, Piece, Source
-from lodim.sources.table_files import no_rows
 
 MISSING = ("", "NA", "NaN", "nan")  # cells that are missing values
 ENCODING = "utf-8-sig"

@@ -227,3 +227,10 @@ def kind_of_files(files: Sequence[FileState]) -> str:
 def short_name(name: str) -> str:
     """A file's name without its folders, for places."""
     return Path(name).name
+
+
+def no_rows(files: Sequence[FileState]) -> str:
+    """Words for files without a row."""
+    if len(files) == 1:
+        return f"{files[0].name} has no rows"
+    return f"none of the {len(files)} files has a row ({files[0].name} is the first)"

@@ -37,7 +37,7 @@ def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
     if is_path(data):
         return _read_files(data, sep, decimal)
     if _is(data, "pyarrow.dataset", "Dataset"):
-        from lodim.sources.arrow_datasets import read_dataset
+        from lodim.sources.arrow_tables import read_dataset
 
         return read_dataset(data)
     if _is(data, "polars", "LazyFrame"):
@@ -62,11 +62,11 @@ def _read_files(data: Any, sep: str, decimal: str) -> Source:
     files = find_files(data)
     kind = kind_of_files(files)
     if kind == PARQUET:
-        from lodim.sources.parquet_files import read_parquet
+        from lodim.sources.arrow_tables import read_parquet
 
         return read_parquet(files)
     if kind == ARROW:
-        from lodim.sources.arrow_files import read_arrow
+        from lodim.sources.arrow_tables import read_arrow
 
         return read_arrow(files)
     from lodim.sources.csv_files import read_csv

@@ -1,0 +1,396 @@
+"""Tables of pyarrow: Parquet files, Arrow files (Feather's among them), and datasets of either.
+
+A piece is a run of row groups or record batches of one file, or of a fragment of a dataset.
+"""
+
+from abc import abstractmethod
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lodim.errors import DataError, DataWarning, warn
+from lodim.sources.files import ARROW, PARQUET, FileState, no_rows, reading, short_name
+from lodim.sources.schemas import arrow, cast_table, check_names, select_fields, unify_schemas
+from lodim.sources.source import PART, Chunk, Piece, Source
+
+
+def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
+    """Levels of each column of categories over all pieces, in the order in which they appear.
+
+    A file's categories come in their order, those that no row has among them. Where it has no more
+    than their values, as Parquet has of numbers, they are in the order of the values, with a
+    DataWarning where they were declared to be in an order.
+
+    Parameters
+    ----------
+    pieces : sequence of what has `tables(names)`
+    schema : pyarrow Schema over all files
+    """
+    is_dictionary = arrow().types.is_dictionary
+    names = [field.name for field in schema if is_dictionary(field.type)]
+    levels: dict[str, dict[Any, None]] = {name: {} for name in names}
+    without_order = set()
+    tables = (table for piece in pieces for table in piece.tables(names)) if names else ()
+    for table in tables:
+        for name in names:
+            for array in table[name].chunks:
+                known = is_dictionary(array.type)
+                values = (array.dictionary if known else array.unique()).drop_null()
+                levels[name].update(dict.fromkeys(values.to_pandas()))
+                without_order |= set() if known or not len(values) else {name}
+    for name in sorted(without_order):
+        if schema.field(name).type.ordered:
+            warn(
+                f"the categories of {name!r} are numbers in an order that Parquet does not keep: "
+                "they are taken in the order of their values; an Arrow file, or categories of "
+                "text, keep another one",
+                DataWarning,
+            )
+    return {
+        name: sorted(found) if name in without_order else list(found)
+        for name, found in levels.items()
+    }
+
+
+def to_pandas(table: Any, levels: dict[str, Any]) -> Any:
+    """A DataFrame of a table, its categories with the levels over all files."""
+    frame = table.to_pandas(split_blocks=True, self_destruct=True)
+    for name in levels.keys() & set(frame.columns):
+        frame[name] = frame[name].cat.set_categories(levels[name])
+    return frame
+
+
+@dataclass(frozen=True)
+class TablePiece(Piece):
+    """Batches of a file that follow each other: row groups, or record batches.
+
+    first, last : numbers of the batches, from 0; schema : types over all files
+    levels : categories over all files, by column
+    """
+
+    place: str
+    n: int
+    file: FileState
+    first: int
+    last: int
+    schema: Any
+    levels: dict[str, Any]
+
+    @abstractmethod
+    def tables(self, names: Sequence[str]) -> Iterator[Any]:
+        """Its rows as pyarrow Tables of at most PART rows, with the types of the file."""
+
+    def read(self, names: Sequence[str]) -> Iterator[Chunk]:
+        """Its rows in order, in chunks of these columns."""
+        schema, position = select_fields(self.schema, names), 0
+        with reading(self.file, "a table"):
+            for table in self.tables(names):
+                frame = to_pandas(cast_table(table, schema), self.levels)
+                yield Chunk(frame, position, self.place)
+                position += len(frame)
+
+
+def read_tables(
+    files: Sequence[FileState],
+    outline: Callable[[FileState], tuple[Any, list[int]]],
+    piece: type[TablePiece],
+    batch: str,
+) -> Source:
+    """A source of files of tables.
+
+    Parameters
+    ----------
+    files : in the order of rows
+    outline : of a file, its pyarrow Schema and the rows of its batches
+    piece : what reads some batches
+    batch : what a batch is called: "row group"
+    """
+    arrow()
+    outlines = list(map(outline, files))
+    named = zip((file.name for file in files), (one for one, _ in outlines), strict=True)
+    schema = unify_schemas(named)
+    pieces = tuple(
+        piece(place_of(file.name, batch, first, last), n, file, first, last, schema, {})
+        for file, (_, counts) in zip(files, outlines, strict=True)
+        for first, last, n in runs(counts)
+    )
+    if not pieces:
+        raise DataError(no_rows(files))
+    levels = gather_levels(pieces, schema)
+    pieces = tuple(replace(one, levels=levels) for one in pieces)
+    return Source(tuple(schema.names), pieces, "pandas", tuple(files))
+
+
+def runs(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Batches of so many rows, put together until they have PART rows: first, last, rows."""
+    first, n = 0, 0
+    for k, count in enumerate(counts):
+        n += count
+        if n >= PART or (k == len(counts) - 1 and n):
+            yield first, k, n
+            first, n = k + 1, 0
+
+
+def place_of(name: str, batch: str, first: int, last: int) -> str:
+    """File and batches, numbered from 1, for messages."""
+    numbers = f"s {first + 1} to {last + 1}" if last > first else f" {first + 1}"
+    return f"{short_name(name)}, {batch}{numbers}"
+
+
+BUFFER = 1 << 16  # bytes of a column that are read at once; without, all of a row group is
+
+
+def _tables(batch: Any) -> Iterator[Any]:
+    """The rows of a record batch as Tables of at most PART rows."""
+    for start in range(0, batch.num_rows, PART):
+        yield arrow().Table.from_batches([batch.slice(start, PART)])
+
+
+class RowGroups(TablePiece):
+    """Row groups of a Parquet file that follow each other."""
+
+    def tables(self, names: Sequence[str]) -> Iterator[Any]:
+        """Its rows as pyarrow Tables of at most PART rows, with the types of the file."""
+        pa = arrow()
+        groups = list(range(self.first, self.last + 1))
+        with reading(self.file, PARQUET), open_parquet(self.file) as file:
+            for batch in file.iter_batches(PART, row_groups=groups, columns=list(names)):
+                yield pa.Table.from_batches([batch])
+
+
+def open_parquet(file: FileState) -> Any:
+    """An open Parquet file that reads a row group little by little."""
+    import pyarrow.parquet as parquet
+
+    return parquet.ParquetFile(file.path, buffer_size=BUFFER, pre_buffer=False)
+
+
+def read_parquet(files: Sequence[FileState]) -> Source:
+    """A source of Parquet files: their footers are read, and the columns that are categories."""
+    return read_tables(files, _parquet_outline, RowGroups, "row group")
+
+
+def _parquet_outline(file: FileState) -> tuple[Any, list[int]]:
+    """Schema of a Parquet file and the rows of its row groups."""
+    with reading(file, PARQUET), open_parquet(file) as opened:
+        footer = opened.metadata
+        counts = [footer.row_group(k).num_rows for k in range(footer.num_row_groups)]
+        return as_written(opened.schema_arrow, footer.metadata or {}), counts
+
+
+def as_written(schema: Any, notes: dict[bytes, bytes]) -> Any:
+    """The schema with the categories that were written, of numbers too.
+
+    Parquet has the values of categories, and pyarrow makes categories of texts alone again; the
+    types that were written are among the notes of a file.
+    """
+    pa = arrow()
+    if b"ARROW:schema" not in notes:
+        return schema
+    written = pa.ipc.read_schema(pa.py_buffer(b64decode(notes[b"ARROW:schema"])))
+    for i, (now, then) in enumerate(zip(schema, written, strict=True)):
+        if pa.types.is_dictionary(then.type) and then.type.value_type == now.type:
+            levels = pa.dictionary(pa.int32(), now.type, then.type.ordered)
+            schema = schema.set(i, now.with_type(levels))
+    return schema
+
+
+class RecordBatches(TablePiece):
+    """Record batches of an Arrow file that follow each other."""
+
+    def tables(self, names: Sequence[str]) -> Iterator[Any]:
+        """Its rows as pyarrow Tables of at most PART rows, with the types of the file."""
+        with reading(self.file, ARROW):
+            with _opened(self.file) as file:
+                fields = [file.schema.get_field_index(name) for name in names]
+            with _opened(self.file, fields) as file:
+                for k in range(self.first, self.last + 1):
+                    yield from _tables(file.get_batch(k))
+
+
+@contextmanager
+def _opened(file: FileState, fields: Sequence[int] | None = None) -> Iterator[Any]:
+    """An open Arrow file, mapped into memory, that reads some of its fields."""
+    pa = arrow()
+    options = pa.ipc.IpcReadOptions(included_fields=None if fields is None else list(fields))
+    with (
+        pa.memory_map(file.path) as mapped,
+        pa.ipc.open_file(mapped, options=options) as opened,
+    ):
+        yield opened
+
+
+def read_arrow(files: Sequence[FileState]) -> Source:
+    """A source of Arrow files: their footers are read, and the columns that are categories."""
+    return read_tables(files, _arrow_outline, RecordBatches, "record batch")
+
+
+def _arrow_outline(file: FileState) -> tuple[Any, list[int]]:
+    """Schema of an Arrow file and the rows of its record batches."""
+    with reading(file, ARROW):
+        with _opened(file) as opened:
+            schema = opened.schema
+        with _opened(file, [0]) as opened:  # what is not of the first column is not read
+            counts = [opened.get_batch(k).num_rows for k in range(opened.num_record_batches)]
+    return schema, counts
+
+
+AHEAD = 2  # batches that pyarrow reads before they are asked for
+
+
+@dataclass(frozen=True)
+class FragmentPiece(Piece):
+    """A fragment of a dataset, or some of its row groups.
+
+    n : number of rows; None where rows are filtered, or the file does not say
+    file : None of a fragment in memory; schema : of the dataset
+    filter : expression that rows must meet, or None
+    levels : an Array of the dictionary type of each column of categories that `schema` has not
+    """
+
+    place: str
+    n: int | None
+    file: FileState | None
+    fragment: Any
+    schema: Any
+    filter: Any
+    levels: dict[str, Any]
+
+    def read(self, names: Sequence[str]) -> Iterator[Chunk]:
+        """Its rows in order, in chunks of these columns."""
+        position = 0
+        for table in self.tables(names):
+            yield Chunk(_with_levels(table, self.levels), position, self.place)
+            position += table.num_rows
+
+    def tables(self, names: Sequence[str]) -> Iterator[Any]:
+        """Its rows as pyarrow Tables of at most PART rows, with the types of `schema`."""
+        with _reading_fragment(self.file):
+            for batch in self._scanner(list(names)).to_batches():
+                yield from _tables(batch)
+
+    def _scanner(self, names: list[str]) -> Any:
+        """What reads the columns, a Parquet file little by little."""
+        import pyarrow.dataset as datasets
+
+        how = {}
+        if _is_parquet(self.fragment):
+            how["fragment_scan_options"] = datasets.ParquetFragmentScanOptions(
+                use_buffered_stream=True, buffer_size=BUFFER, pre_buffer=False
+            )
+        return self.fragment.scanner(
+            schema=self.schema, columns=names, filter=self.filter, batch_size=PART,
+            batch_readahead=AHEAD, **how,
+        )  # fmt: skip
+
+
+@contextmanager
+def _reading_fragment(file: FileState | None) -> Iterator[None]:
+    """What goes wrong while a fragment is read, as a DataError that names its file."""
+    if file is None:
+        yield
+        return
+    with reading(file, "a file of the dataset"):
+        yield
+
+
+def read_dataset(dataset: Any) -> Source:
+    """A source of a pyarrow Dataset: its fragments in their order, its filter, its partitions.
+
+    Raises
+    ------
+    DataError
+        Two columns share a name, a file cannot be read, or there is no row.
+    """
+    check_names("the Dataset", dataset.schema.names)
+    rows = getattr(dataset, "_scan_options", {}).get("filter")
+    if rows is not None:  # pyarrow gives the fragments of a dataset without a filter alone
+        dataset = dataset.replace_schema(dataset.schema)
+        dataset._scan_options = {}
+    fragments = list(dataset.get_fragments())
+    pieces = tuple(
+        piece
+        for k, fragment in enumerate(fragments)
+        for piece in _pieces(fragment, f"fragment {k + 1}", dataset.schema, rows)
+    )
+    if not sum(1 if piece.n is None else piece.n for piece in pieces):
+        raise DataError("the Dataset has no rows")
+    pieces = _with_categories(pieces, _categories(fragments, dataset.schema))
+    files = {piece.file: None for piece in pieces if piece.file}
+    return Source(tuple(dataset.schema.names), pieces, "pyarrow", tuple(files))
+
+
+def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[FragmentPiece]:
+    """The pieces of a fragment."""
+    file = None
+    if path := getattr(fragment, "path", None):
+        local = type(fragment.filesystem).__name__ == "LocalFileSystem"
+        file = FileState.of_name(path, None if local else fragment.filesystem)
+        place = short_name(path)
+    if not _is_parquet(fragment):
+        yield FragmentPiece(place, None, file, fragment, schema, rows, {})
+        return
+    with _reading_fragment(file):
+        groups = [(group.id, group.num_rows) for group in fragment.row_groups]
+    for first, last, n in runs([count for _, count in groups]):
+        some = fragment.subset(row_group_ids=[id for id, _ in groups[first : last + 1]])
+        where = place_of(place, "row group", groups[first][0], groups[last][0])
+        yield FragmentPiece(where, n if rows is None else None, file, some, schema, rows, {})
+
+
+def _categories(fragments: Sequence[Any], schema: Any) -> Any:
+    """Fields of the columns that all files have as categories where `schema` has their values.
+
+    Parquet has no more of categories of numbers, flags and dates; see `as_written`.
+    """
+    pa, in_files = arrow(), []
+    for fragment in fragments:
+        if not _is_parquet(fragment):
+            return pa.schema([])
+        now = fragment.physical_schema
+        written = as_written(now, fragment.metadata.metadata or {})
+        in_files.append({(f.name, f.type) for f in written if f.type != now.field(f.name).type})
+    kinds = dict(set.intersection(*in_files)) if in_files else {}
+    kept = [n for n in schema.names if n in kinds and schema.field(n).type == kinds[n].value_type]
+    return pa.schema([(name, kinds[name]) for name in kept])
+
+
+def _with_categories(pieces: tuple[Any, ...], categories: Any) -> tuple[Any, ...]:
+    """The pieces with the levels of columns of categories over all of them."""
+    if not categories.names:
+        return pieces
+    pa, found = arrow(), gather_levels(pieces, categories)
+    levels = {}
+    for field in categories:
+        of_type = pa.array(found[field.name], field.type.value_type)
+        codes = pa.array([], pa.int32())
+        levels[field.name] = pa.DictionaryArray.from_arrays(
+            codes, of_type, ordered=field.type.ordered
+        )
+    return tuple(replace(piece, levels=levels) for piece in pieces)
+
+
+def _with_levels(table: Any, levels: dict[str, Any]) -> Any:
+    """The table with columns of categories coded by their levels."""
+    if not levels:
+        return table
+    import pyarrow.compute as compute
+
+    for i, name in enumerate(table.column_names):
+        if name in levels:
+            known = levels[name]
+            column = table[name].combine_chunks()
+            coded = arrow().DictionaryArray.from_arrays(
+                compute.index_in(column, known.dictionary),
+                known.dictionary,
+                ordered=known.type.ordered,
+            )
+            table = table.set_column(i, name, coded)
+    return table
+
+
+def _is_parquet(fragment: Any) -> bool:
+    """Whether a fragment is a Parquet file."""
+    return hasattr(type(fragment), "row_groups")
