@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from lodim.errors import DataError
-from lodim.sources.fingerprint import Fingerprint
+from lodim.sources.lazy_frames import Fingerprint
 from lodim.sources.source import PART, Chunk, Piece, Source
 
 
