@@ -63,6 +63,28 @@ class Partition(Piece):
             )
 
 
+@dataclass(frozen=True)
+class DaskSource(Source):
+    """The source of a Dask DataFrame, `frame`."""
+
+    frame: Any = field(default=None, compare=False, repr=False)
+
+    def select(self, names: Sequence[str]) -> Source:
+        """The source of some columns, whose partitions compute no others where Dask can tell."""
+        if tuple(names) == self.names:
+            return self
+        frame, old = self.frame[list(names)], self.pieces
+        delayed = _partitions(frame)
+        if len(delayed) != len(old):  # Dask may join small files where it reads few columns
+            old = tuple(
+                replace(old[0], place=f"partition {k + 1}", seen=Fingerprint())  # type: ignore
+                for k in range(len(delayed))
+            )
+        pieces = zip(old, delayed, strict=True)
+        some = tuple(replace(piece, delayed=one) for piece, one in pieces)  # type: ignore[type-var]
+        return replace(self, names=tuple(names), pieces=some, frame=frame)
+
+
 def read_dask(frame: Any) -> Source:
     """A source of a Dask DataFrame: its partitions in their order."""
     names = tuple(map(str, frame.columns))
@@ -74,21 +96,7 @@ def read_dask(frame: Any) -> Source:
         Partition(f"partition {k + 1}", None, one, dtypes, levels, Fingerprint())
         for k, one in enumerate(_partitions(frame))
     )
-    return Source(names, pieces, "dask", frame=frame)
-
-
-def project(source: Source, names: list[str]) -> Source:
-    """The source of some columns, whose partitions compute no others where Dask can tell."""
-    frame, old = source.frame[names], source.pieces
-    delayed = _partitions(frame)
-    if len(delayed) != len(old):  # Dask may join small files where it reads few columns
-        old = tuple(
-            replace(old[0], place=f"partition {k + 1}", seen=Fingerprint())  # type: ignore
-            for k in range(len(delayed))
-        )
-    pieces = zip(old, delayed, strict=True)
-    some = tuple(replace(piece, delayed=one) for piece, one in pieces)  # type: ignore[type-var]
-    return replace(source, names=tuple(names), pieces=some, frame=frame)
+    return DaskSource(names, pieces, "dask", frame=frame)
 
 
 def _partitions(frame: Any) -> list[Any]:

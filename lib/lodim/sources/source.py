@@ -1,7 +1,7 @@
 """Data that are not in memory: pieces in the order of rows, read in chunks."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lodim.sources.files import FileState
@@ -52,14 +52,12 @@ class Source:
     pieces : in the order of rows: that of the files, and of the row groups or partitions in them
     kind : package whose frames its predictions are: "pandas" of files, else that of the data
     files : the files as they were when the source was made; none of a lazy frame
-    frame : the Dask DataFrame that the pieces are of, else None
     """
 
     names: tuple[str, ...]
     pieces: tuple[Piece, ...]
     kind: str
     files: tuple[FileState, ...] = ()
-    frame: Any = field(default=None, compare=False, repr=False)
 
     @property
     def n(self) -> int | None:
@@ -74,11 +72,7 @@ class Source:
 
     def select(self, names: Sequence[str]) -> "Source":
         """The source of some columns: its pieces need not read, nor carry, the others."""
-        if self.frame is None or tuple(names) == self.names:
-            return replace(self, names=tuple(names))
-        from lodim.sources.dask_frames import project
-
-        return project(self, list(names))
+        return replace(self, names=tuple(names))
 
     def chunks(self, names: Sequence[str]) -> Iterator[Chunk]:
         """All rows in order, in chunks of these columns."""
