@@ -9,7 +9,7 @@ import pytest
 import lodim as ld
 from lodim.comparison import peers
 from lodim.comparison.candidates import candidates
-from lodim.comparison.held_out import rows_of
+from lodim.design.frame import take_rows
 
 RNG = np.random.default_rng(3)
 N = 60
@@ -309,9 +309,9 @@ def test_plots():
 def test_rows_of_any_frame():
     rows = np.array([4, 1])
     lists = {"a": [1, 2, 3, 4, 5], "b": pd.Categorical(list("xyxyx"))}
-    taken = rows_of(lists, rows)
+    taken = take_rows(lists, rows)
     assert list(taken["a"]) == [5, 2] and list(taken["b"]) == ["x", "y"]
-    assert rows_of(FRAME, rows).index.tolist() == [4, 1]
+    assert take_rows(FRAME, rows).index.tolist() == [4, 1]
 
 
 @pytest.mark.long

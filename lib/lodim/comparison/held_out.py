@@ -3,18 +3,16 @@
 import inspect
 import time
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from lodim import progress
 from lodim.comparison import peers
 from lodim.design.batch import Batch
 from lodim.design.design import Design
-from lodim.design.frame import read_narwhals
+from lodim.design.frame import take_rows
 from lodim.engine import row_keys, tiles
 from lodim.errors import DataError, LodimError
 from lodim.fitting.fit import Fit
@@ -105,7 +103,7 @@ def _record(candidate, task, n_folds, bar):
         scores[test] = np.where(known[:, None], found, _null(task, train))
         if not known.all():
             unanswered += int((~known).sum())
-            reason = _why_unanswered(strict, rows_of(task.data, task.batch.rows[test[~known]]))
+            reason = _why_unanswered(strict, take_rows(task.data, task.batch.rows[test[~known]]))
             why.append(f"{reason} (fold {k + 1})")
         failed_to_converge += not converged
         needs.append(need)
@@ -167,7 +165,7 @@ def _null(task, train):
 
 def _fit(candidate, task, train, quiet=True):
     """The fit of a model of lodim, or of a user's call, to some of the rows."""
-    data, formula = rows_of(task.data, task.batch.rows[train]), task.formula
+    data, formula = take_rows(task.data, task.batch.rows[train]), task.formula
     if candidate.kind == "call":
         formula, arguments = leave_out(formula, task.design.weights, task.groups), {}
     else:
@@ -206,7 +204,7 @@ def _of_rows(values, task, train):
 
 def _answers(fit, task, test):
     """Scores (m, K) of rows by a fit, NaN where it has no answer."""
-    data = rows_of(task.data, task.batch.rows[test])
+    data = take_rows(task.data, task.batch.rows[test])
     type = "response" if task.levels is None else "link"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -218,7 +216,7 @@ def _peer(name, task, train, test):
     """Scores of a model of scikit-learn, whose features are the columns of lodim's design."""
     design, batch = Design.learn(
         task.formula,
-        rows_of(task.data, task.batch.rows[train]),
+        take_rows(task.data, task.batch.rows[train]),
         family=task.design.family,
         weights=_of_rows(task.weights, task, train),
         groups=_of_rows(task.groups, task, train),
@@ -231,7 +229,7 @@ def _peer(name, task, train, test):
     weights = None if batch.weights is None else batch.weights[order]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        new = design.apply(rows_of(task.data, task.batch.rows[test]), new_levels="missing")
+        new = design.apply(take_rows(task.data, task.batch.rows[test]), new_levels="missing")
         out[new.rows] = peers.scores(
             name, X, batch.y[order], weights, tiles.unpack(new.X, new.n), n_classes, task.seed,
             task.threads,
@@ -251,16 +249,3 @@ def _check_classes(task):
                 f"all rows of the class {name!r} of {task.design.response.name!r} are held out "
                 "together: no model can learn it; leave the class out, or give other folds"
             )
-
-
-def rows_of(data, rows):
-    """Some rows of a frame or of a dict of columns, of the same kind."""
-    if isinstance(data, pd.DataFrame):
-        return data.iloc[rows]
-    if isinstance(data, Mapping):
-        return {name: _values(column)[rows] for name, column in data.items()}
-    return read_narwhals(data, "a frame")[1][np.asarray(rows).tolist()].to_native()
-
-
-def _values(column):
-    return pd.Series(column).array

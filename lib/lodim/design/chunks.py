@@ -17,7 +17,7 @@ import pandas as pd
 
 from lodim.design import columns, summaries
 from lodim.design.column_kernels import ALL, read_only
-from lodim.design.columns import Table, cut
+from lodim.design.columns import Table, take
 from lodim.design.frame import PANDAS, Frame, check_name, read_column, read_frame
 from lodim.design.rows import RowInputs, cut_input, input_values
 from lodim.engine import dask_cluster, workers
@@ -90,12 +90,9 @@ def tiles_of(X, span):
 def table_of_span(table, span, columns):
     """The table of a part, given its stretch of the columns."""
     here = slice(span.first, span.first + span.n)
-    given = {key: getattr(table, key) for key in ("weights", "positive_weight")}
-    given = {key: None if x is None else x[here] for key, x in given.items()}
-    index = table.index[span.start : span.stop]
-    return replace(
-        table, columns=columns, rows=read_only(span.rows), n=span.n, index=index, **given
-    )
+    index, rows = table.index[span.start : span.stop], read_only(span.rows)
+    given = table.weights_of(here)
+    return replace(table, columns=columns, rows=rows, n=span.n, index=index, **given)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,13 +122,7 @@ class TableParts:
 
     def gather(self, rows, names):
         """A table of the complete rows at some positions; None: of all."""
-        table = self.table
-        if rows is None:
-            return table
-        given = {key: getattr(table, key) for key in ("weights", "positive_weight")}
-        given = {key: None if x is None else x[rows] for key, x in given.items()}
-        used = table.rows[rows] if table.rows.size else rows
-        return replace(table, rows=read_only(used), n=len(rows), **given)
+        return self.table if rows is None else self.table.take(rows)
 
     def map(self, work, names):
         """A list of work(span, table of a part) of the parts in order, in threads where it pays.
@@ -150,10 +141,8 @@ class TableParts:
         return each(lambda span: work(span, self._part(span, names)), parts, numbers)
 
     def _part(self, span, names):
-        columns = self.table.columns
-        return table_of_span(
-            self.table, span, {k: cut(columns[k], span.start, span.stop) for k in names}
-        )
+        columns, stretch = self.table.columns, slice(span.start, span.stop)
+        return table_of_span(self.table, span, {k: take(columns[k], stretch) for k in names})
 
 
 @dataclass(frozen=True)
@@ -216,7 +205,7 @@ class Cutter:
         return {
             name: columns.concat(
                 [
-                    columns.cut(c[name], max(span.start - start, 0), min(span.stop, stop) - start)
+                    take(c[name], slice(max(span.start - start, 0), min(span.stop, stop) - start))
                     for start, stop, c in within
                 ]
             )
@@ -296,7 +285,7 @@ def read_rows_at(source, names, rows, n):
         for start, stop, read in read_ahead:
             lo, hi = np.searchsorted(rows, [start, stop])
             for name, column in read.items():
-                held[name].append(columns.at(column, rows[lo:hi] - start))
+                held[name].append(take(column, flags_of(rows[lo:hi] - start, stop - start)))
     source.check_unchanged()
     if stop != n:
         raise changed()
@@ -399,12 +388,9 @@ class SourceParts:
         picked = self.map(partial(_pick, rows=rows), names)
         table = self.table
         held = {k: columns.concat([part[k] for part in picked]) for k in names}
-        rows = np.arange(self.n) if rows is None else rows
-        given = {key: getattr(table, key) for key in ("weights", "positive_weight")}
-        given = {key: None if x is None else x[rows] for key, x in given.items()}
-        places = table.rows[rows] if table.rows.size else rows
-        index = table.index[places]
-        return replace(table, columns=held, rows=read_only(ALL), n=len(rows), index=index, **given)
+        picked_table = table.take(np.arange(self.n) if rows is None else rows)
+        index = table.index[picked_table.rows]
+        return replace(picked_table, columns=held, rows=read_only(ALL), index=index)
 
 
 @dataclass(frozen=True, eq=False)
@@ -461,12 +447,19 @@ def part_task(span, places, table, work, names):
 def _pick(span, table, rows):
     """The columns of a part in those of its rows that are wanted."""
     if rows is None:
-        here = table.rows if table.rows.size else slice(None)
+        at = np.arange(table.n)
     else:
         lo, hi = np.searchsorted(rows, [span.first, span.first + span.n])
-        here = rows[lo:hi] - span.first
-        here = table.rows[here] if table.rows.size else here
-    return {name: columns.at(column, here) for name, column in table.columns.items()}
+        at = rows[lo:hi] - span.first
+    wanted = flags_of(table.rows[at] if table.rows.size else at, span.stop - span.start)
+    return {name: take(column, wanted) for name, column in table.columns.items()}
+
+
+def flags_of(positions, n):
+    """(n,) bool, True at some positions: `take` would read no positions as all."""
+    flags = np.zeros(n, bool)
+    flags[positions] = True
+    return flags
 
 
 def client_for(client, source, sample, scratch):

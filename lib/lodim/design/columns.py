@@ -248,12 +248,6 @@ def without_levels(column, known, forgiven=None):
     return replace(column, codes=np.where(np.array([*goes, True])[column.codes], -1, column.codes))
 
 
-def cut(column, start, stop):
-    """The column in the rows from start up to stop, a view."""
-    held = {key: getattr(column, key) for key in ("values", "codes")}
-    return replace(column, **{k: None if x is None else x[start:stop] for k, x in held.items()})
-
-
 def concat(stretches):
     """One column of several stretches of rows, in order.
 
@@ -326,12 +320,6 @@ def sketch(column):
     return Column(column.name, column.kind, levels=column.levels[:3])
 
 
-def at(column, rows):
-    """The column in some rows, a copy."""
-    held = {key: getattr(column, key) for key in ("values", "codes")}
-    return replace(column, **{k: None if x is None else x[rows].copy() for k, x in held.items()})
-
-
 def check_alike(one, other, here="one part", there="another"):
     """Raise where a column holds numbers in one place and text or categories in another."""
     if is_open(one) or is_open(other) or _sort(one) == _sort(other):
@@ -354,9 +342,22 @@ def _sort(column):
     return type(level) if isinstance(level, str | bool) else float
 
 
-def take(x, rows):
-    """The rows asked for; all of them, without a copy, where `rows` is empty (see `moments`)."""
-    return x[rows] if rows.size else x
+def take(values, rows):
+    """Some rows of an array, of a Column, or of what is given of rows beside the data.
+
+    Parameters
+    ----------
+    values : array, Series, DataFrame, Column, list; or a name, a number or None, which stay
+    rows : slice, array of positions or of bools
+        An empty array means all rows.
+    """
+    if isinstance(rows, np.ndarray) and not rows.size:
+        return values
+    if isinstance(values, Column):
+        return replace(values, values=take(values.values, rows), codes=take(values.codes, rows))
+    if isinstance(values, pd.Series | pd.DataFrame):
+        return values.iloc[rows]
+    return values if values is None or np.ndim(values) == 0 else np.asarray(values)[rows]
 
 
 def used_levels(column, rows):
@@ -424,6 +425,16 @@ class Table:
         """A column, its gaps filled where they are."""
         return self.filled.get(name) or self.columns[name]
 
+    def take(self, at):
+        """The table of the rows at some positions among its own."""
+        rows = read_only(self.rows[at] if self.rows.size else at)
+        return replace(self, rows=rows, n=len(at), **self.weights_of(at))
+
+    def weights_of(self, at):
+        """Keywords of a table of some of the rows: their weights, and which are above zero."""
+        given = {"weights": self.weights, "positive_weight": self.positive_weight}
+        return {key: None if x is None else x[at] for key, x in given.items()}
+
 
 def known_rows(table, names):
     """The part of a table where none of some columns is missing, and where its rows stand.
@@ -442,11 +453,7 @@ def known_rows(table, names):
     if not bad.any():
         return table, ALL
     where = np.flatnonzero(~bad)
-    rows = where if not table.rows.size else table.rows[where]
-    positive_weight = None if table.positive_weight is None else table.positive_weight[where]
-    return replace(
-        table, rows=read_only(rows), n=len(where), positive_weight=positive_weight
-    ), where
+    return table.take(where), where
 
 
 def rows_to_learn(table, names):

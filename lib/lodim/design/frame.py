@@ -130,7 +130,9 @@ def take_rows(data, rows):
         return data.iloc[rows]
     if isinstance(data, Mapping):
         return {
-            name: values.iloc[rows] if isinstance(values, pd.Series) else np.asarray(values)[rows]
+            name: values.iloc[rows]
+            if isinstance(values, pd.Series)
+            else _as_series(name, values).array[rows]
             for name, values in data.items()
         }
     import narwhals as nw

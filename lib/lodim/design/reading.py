@@ -157,7 +157,7 @@ def scan(chunk, wanted, answers, beside, missing):
     flags = flag_missing(used, answers, inputs, missing, frame.index)
     # Copies: a view would hold all columns of its chunk.
     beside_names = dict.fromkeys([*answers, *named])
-    kept = {name: columns.at(read[name], slice(None)) for name in beside_names}
+    kept = {name: columns.take(read[name], np.arange(n)) for name in beside_names}
     kinds = {name: (columns.sketch(column), chunk.place) for name, column in read.items()}
     return Scan(n, runs, flags, kept, kinds), read
 
@@ -301,18 +301,11 @@ def draw_sample(data, source, names, beside, size, seed):
     rows = draw_positions(n, size, seed) if size < n else np.arange(n)
     if source is None:
         frame = replace(
-            data, index=data.index[rows], fetch=lambda key: _column_rows(data.fetch(key), rows)
+            data, index=data.index[rows], fetch=lambda key: columns.take(data.fetch(key), rows)
         )
     else:
         frame = read_rows_at(source, names, rows, n)
     return frame, tuple(_input_rows(value, what, rows, n) for value, what in given)
-
-
-def _column_rows(column, rows):
-    """Some rows of a column as a frame holds it."""
-    if isinstance(column, columns.Column):
-        return columns.at(column, rows)
-    return column.iloc[rows]
 
 
 def _input_rows(value, what, rows, n):
