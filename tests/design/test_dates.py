@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import lodim as ld
 from lodim.design import columns
 from lodim.design.design import Design
+from lodim.design.rows import RowInputs
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError, FormulaError
 
@@ -178,7 +179,7 @@ def test_kinds_that_change_are_refused(df):
         design.apply(df.assign(g=df.d))
     for argument in ("weights", "offset"):
         with pytest.raises(DataError, match=f"{argument}: column 'd' holds dates"):
-            Design.learn("y ~ x", df, **{argument: "d"})
+            Design.learn("y ~ x", df, RowInputs(**{argument: "d"}))
 
 
 @pytest.mark.parametrize(

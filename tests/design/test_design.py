@@ -150,25 +150,25 @@ def test_values_are_those_of_the_frame(frame):
 
 def test_moments_are_weighted_and_stable(frame):
     data = frame.assign(x=np.arange(N) + 1e9, w=np.r_[np.zeros(5), np.arange(1.0, N - 4)])
-    design, batch = Design.learn("y ~ x", data, weights="w")
+    design, batch = Design.learn("y ~ x", data, RowInputs(weights="w"))
     mean = np.average(np.arange(N), weights=data["w"])
     sd = np.sqrt(np.average((np.arange(N) - mean) ** 2, weights=data["w"]))
     assert design.mean[0] - 1e9 == pytest.approx(mean, rel=1e-6)
     assert design.scale[0] == pytest.approx(sd, rel=1e-12)
     assert batch.n == N and np.array_equal(batch.weights, data["w"])
     other = data.assign(x=np.where(data["w"] > 0, data["x"], -7.0))
-    assert Design.learn("y ~ x", other, weights="w")[0].mean[0] == design.mean[0]
+    assert Design.learn("y ~ x", other, RowInputs(weights="w"))[0].mean[0] == design.mean[0]
     assert_reproduced(design, batch, data)
-    assert Design.learn("y ~ x", data, weights=np.ones(N))[1].weights is None
+    assert Design.learn("y ~ x", data, RowInputs(weights=np.ones(N)))[1].weights is None
     assert Design.learn("y ~ x", data, standardize=False)[0].scale[0] == 1
 
 
 def test_rows_without_weight_teach_no_transform(frame):
     data = frame.drop(index="r3")
     w = np.r_[0.0, np.ones(len(data) - 1)]
-    one = Design.learn("y ~ center(x)", data, weights=w)[0]
+    one = Design.learn("y ~ center(x)", data, RowInputs(weights=w))[0]
     far = data.assign(x=np.r_[99.0, data["x"].to_numpy()[1:]])
-    other = Design.learn("y ~ center(x)", far, weights=w)[0]
+    other = Design.learn("y ~ center(x)", far, RowInputs(weights=w))[0]
     assert one.terms[0][0].states[0][1]["_sum"] == other.terms[0][0].states[0][1]["_sum"]
 
 
@@ -346,18 +346,18 @@ REFUSED = [
     ("~ x", {"family": "gaussian"}, "needs a response"),
     ("y ~ x", {"family": "none"}, "takes no response"),
     ("y ~ x", {"dtype": "int8"}, "dtype is"),
-    ("y ~ x", {"weights": np.ones(3)}, "3 values, and the data has 60 rows"),
-    ("y ~ x", {"weights": "ww"}, "there is no column 'ww'"),
-    ("y ~ x", {"weights": "g"}, "not numbers"),
-    ("y ~ x", {"weights": ["a"] * N}, "array of numbers"),
-    ("y ~ x", {"weights": -np.ones(N)}, "not negative"),
-    ("y ~ x", {"weights": np.zeros(N)}, "all weights are zero"),
-    ("y ~ x", {"weights": np.full(N, np.inf)}, "infinite in row 'r0'"),
-    ("y ~ x", {"weights": pd.Series(np.ones(N))}, "other row labels"),
-    ("y ~ x", {"weights": np.ones((N, 2))}, "2 dimensions"),
-    ("y ~ x", {"offset": np.ones((N, 3))}, "takes one"),
-    ("g ~ x", {"offset": np.ones((N, 2))}, "3 classes need one each"),
-    ("y ~ x", {"offset": np.full(N, np.nan)}, "'offset' in 60"),
+    ("y ~ x", {"inputs": RowInputs(weights=np.ones(3))}, "3 values, and the data has 60 rows"),
+    ("y ~ x", {"inputs": RowInputs(weights="ww")}, "there is no column 'ww'"),
+    ("y ~ x", {"inputs": RowInputs(weights="g")}, "not numbers"),
+    ("y ~ x", {"inputs": RowInputs(weights=["a"] * N)}, "array of numbers"),
+    ("y ~ x", {"inputs": RowInputs(weights=-np.ones(N))}, "not negative"),
+    ("y ~ x", {"inputs": RowInputs(weights=np.zeros(N))}, "all weights are zero"),
+    ("y ~ x", {"inputs": RowInputs(weights=np.full(N, np.inf))}, "infinite in row 'r0'"),
+    ("y ~ x", {"inputs": RowInputs(weights=pd.Series(np.ones(N)))}, "other row labels"),
+    ("y ~ x", {"inputs": RowInputs(weights=np.ones((N, 2)))}, "2 dimensions"),
+    ("y ~ x", {"inputs": RowInputs(offset=np.ones((N, 3)))}, "takes one"),
+    ("g ~ x", {"inputs": RowInputs(offset=np.ones((N, 2)))}, "3 classes need one each"),
+    ("y ~ x", {"inputs": RowInputs(offset=np.full(N, np.nan))}, "'offset' in 60"),
 ]
 
 
@@ -415,14 +415,14 @@ def test_missing_responses_matter_only_where_asked(frame):
 
 
 def test_offsets(frame):
-    by_name, batch = Design.learn("y ~ .", frame, offset="w")
+    by_name, batch = Design.learn("y ~ .", frame, RowInputs(offset="w"))
     assert "w" not in by_name.names and by_name.offset == "w"
     assert np.array_equal(batch.offset, frame["w"].to_numpy()[batch.rows])
     assert_reproduced(by_name, batch, frame)
     assert by_name.apply(frame, offset=np.zeros(N)).offset.max() == 0
     with pytest.raises(DataError, match="no column 'w'"):
         by_name.apply(frame.drop(columns="w"))
-    by_array, batch = Design.learn("g ~ x", frame, offset=np.ones((N, 3)))
+    by_array, batch = Design.learn("g ~ x", frame, RowInputs(offset=np.ones((N, 3))))
     assert batch.offset.shape == (batch.n, 3) and by_array.offset_given
     with pytest.raises(DataError, match="give offset="):
         by_array.apply(frame)
@@ -562,7 +562,7 @@ def test_transforms_are_those_of_patsy(code, ties):
 def test_scale_divides_by_n_less_one_as_in_r():
     data = {"x": [1.0, 2.0, 3.0, 6.0], "w": [1.0, 2.0, 5.0, 0.0]}  # rows of weight 0 do not count
     for code, root in (("scale(x)", 1.0), ("standardize(x)", np.sqrt(2.0 / 3.0))):
-        design, batch = Design.learn(f"~ {code}", data, weights="w")
+        design, batch = Design.learn(f"~ {code}", data, RowInputs(weights="w"))
         expected = np.array([-1.0, 0.0, 1.0, 4.0]) / root
         np.testing.assert_allclose(raw(design, batch)[:, 0], expected, atol=1e-12)
         again = matrix(Design.from_state(design.to_state()).apply(data))
@@ -624,7 +624,7 @@ def test_any_frame_is_designed_or_refused_in_words(data, draw):
     weights = None if left is None else draw.draw(st.sampled_from([None, *data.columns]))
     before = data.copy(deep=True)
     try:
-        design, batch = Design.learn(formula, data, weights=weights)
+        design, batch = Design.learn(formula, data, RowInputs(weights=weights))
         assert np.isfinite(batch.X).all()
         assert_reproduced(design, batch, data)
         assert design.apply(data.iloc[batch.rows[:1]]).n == 1
@@ -655,8 +655,8 @@ def test_partial_rows_hold_what_is_known(term, weights):
     """Each term is as if learnt from the rows that have it, and NaN in the others."""
     df = partial_frame()
     formula = f"y ~ {' + '.join(TERMS)}"
-    design, batch = Design.learn(formula, df, missing="keep", weights=weights)
-    alone, complete = Design.learn(f"~ {term}", df, weights=weights)
+    design, batch = Design.learn(formula, df, RowInputs(weights=weights), missing="keep")
+    alone, complete = Design.learn(f"~ {term}", df, RowInputs(weights=weights))
     at = [k for k, t in enumerate(design.term_of) if design.term_names[t] == alone.term_names[0]]
     X, part = tiles.unpack(batch.X, batch.n)[:, at], tiles.unpack(complete.X, complete.n)
     known = complete.rows
@@ -687,7 +687,7 @@ def test_a_column_that_is_never_known_is_named():
         Design.learn("y ~ a + c", df, missing="keep")
     df = partial_frame().assign(w=lambda d: d["a"].isna().astype(float))
     with pytest.raises(DataError, match="no row that counts has 'a'"):
-        Design.learn("y ~ a + c", df, missing="keep", weights="w")
+        Design.learn("y ~ a + c", df, RowInputs(weights="w"), missing="keep")
 
 
 def test_folds_of_partial_rows():
@@ -724,15 +724,15 @@ def test_rows_of_weight_zero_may_lie_outside_of_what_splines_have_learnt():
     rng = np.random.default_rng(0)
     data = pd.DataFrame({"x": rng.normal(size=90), "y": rng.normal(size=90), "w": 1.0})
     data.loc[[3, 70], "x"], data.loc[[3, 70], "w"] = [9.0, -9.0], 0.0
-    design, batch = Design.learn("y ~ bs(x, df=5)", data, weights="w")
+    design, batch = Design.learn("y ~ bs(x, df=5)", data, RowInputs(weights="w"))
     counted = data[data["w"] > 0]
-    _, expected = Design.learn("y ~ bs(x, df=5)", counted, weights="w")
+    _, expected = Design.learn("y ~ bs(x, df=5)", counted, RowInputs(weights="w"))
     X = tiles.unpack(batch.X, batch.n)
     np.testing.assert_array_equal(X[data["w"] > 0], tiles.unpack(expected.X, expected.n))
     np.testing.assert_array_equal(X[3], X[counted["x"].idxmax()])
     np.testing.assert_array_equal(X[70], X[counted["x"].idxmin()])
     frame = read_frame(data)
-    inputs = RowInputs.read(frame, "w", None)
+    inputs = RowInputs(weights="w").read(frame)
     part = design.batch_of(frame, inputs, True, design.known_levels("error"), part=True)
     np.testing.assert_array_equal(part.X, batch.X)
     with pytest.warns(ExtrapolationWarning, match=r"bs\(x, df=5\)"):

@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 
 from lodim.design.design import Design
+from lodim.design.reading import Reading
+from lodim.design.rows import RowInputs
 from lodim.engine.blocks import SPAN_ROWS
 from lodim.engine.column_tiles import ColumnTiles
 from lodim.errors import DataError
@@ -29,7 +31,8 @@ def frame(dtype="float32", n=N, p=3, order="C"):
 
 
 def learn(df, formula="y ~ .", dtype="float32", **more):
-    return Design.learn(formula, df, dtype=dtype, in_place=True, **more)
+    more = {"reading": Reading(in_place=True)} | more
+    return Design.learn(formula, df, dtype=dtype, **more)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +82,9 @@ def test_others_are_copied(df, formula, dtype, more):
 
 def test_few_bytes_and_a_scratch_folder_ask_for_a_copy(tmp_path, monkeypatch):
     df = frame()
-    assert isinstance(learn(df, scratch=str(tmp_path))[1].X, np.ndarray)
+    assert isinstance(
+        learn(df, reading=Reading(scratch=str(tmp_path), in_place=True))[1].X, np.ndarray
+    )
     monkeypatch.setattr("lodim.design.features.MIN_BYTES", 3 * (N + 64) * 4)
     assert isinstance(learn(df)[1].X, np.ndarray)
 
@@ -88,14 +93,14 @@ def test_few_bytes_and_a_scratch_folder_ask_for_a_copy(tmp_path, monkeypatch):
 def test_a_number_too_far_from_the_others_is_refused(weights):
     df = frame()
     df.loc[7, "x1"] = 1e30
-    for how in ({"in_place": True}, {"in_place": False}):
+    for how in ({"reading": Reading(in_place=True)}, {"reading": Reading(in_place=False)}):
         with pytest.raises(DataError, match="'x1' holds a number that is 1e\\+30"):
             Design.learn(
                 "y ~ .",
                 df,
+                RowInputs(weights=weights),
                 dtype="float32",
                 standardize=False,
-                weights=weights,
                 limited=False,
                 **how,
             )

@@ -7,6 +7,7 @@ import statsmodels.api as sm
 
 import lodim as ld
 from lodim.design.design import Design
+from lodim.design.rows import RowInputs
 from lodim.engine import tiles
 from lodim.errors import DataError
 from lodim.models.costnet.graph.build import make_network
@@ -36,12 +37,14 @@ TERMS = "x + z + g + h + I(x**2) + x:z + g:z + bs(x, df=4)"
 @pytest.mark.parametrize("weights", [None, "w"])
 def test_the_same_as_of_a_frame_filled_by_hand(df, weights):
     """A number is its weighted mean before functions see it; a category has a level of its own."""
-    design, batch = Design.learn(f"y ~ {TERMS}", df, weights=weights, missing="indicator")
+    design, batch = Design.learn(
+        f"y ~ {TERMS}", df, RowInputs(weights=weights), missing="indicator"
+    )
     known = df["x"].notna()
     weight = df["w"] if weights else pd.Series(1.0, df.index)
     mean = np.average(df["x"][known], weights=weight[known])
     by_hand = df.fillna({"x": mean, "g": "missing"}).assign(gap=~known * 1.0)
-    expected = Design.learn(f"y ~ {TERMS} + gap", by_hand, weights=weights)
+    expected = Design.learn(f"y ~ {TERMS} + gap", by_hand, RowInputs(weights=weights))
     names = [n.replace("gap", "x[missing]") for n in expected[0].names]
     # In a sorted list of levels "missing" is the last one here, as it is among the columns.
     assert list(design.names) == names

@@ -18,7 +18,8 @@ from lodim.design import terms as design_terms
 from lodim.design.chunks import PartReader
 from lodim.design.design import Design
 from lodim.design.features import of_part
-from lodim.design.reading import read_source_rows
+from lodim.design.reading import Reading, read_source_rows
+from lodim.design.rows import RowInputs
 from lodim.errors import ArgumentError, DataError
 from lodim.sources.source import Chunk, Source
 
@@ -137,8 +138,8 @@ FORMULAS = (
 )
 BESIDE = (
     {},
-    {"weights": "w", "missing": "indicator"},
-    {"offset": "e", "clusters": "g", "groups": "g", "order": "b", "dtype": "float32"},
+    {"inputs": RowInputs(weights="w"), "missing": "indicator"},
+    {"inputs": RowInputs(offset="e", clusters="g", groups="g", order="b"), "dtype": "float32"},
     {"reference_levels": True, "standardize": False},
     {"missing": "keep"},
 )
@@ -177,17 +178,25 @@ def test_the_family_and_several_responses(frame):
 
 def test_arrays_of_all_rows_are_taken(frame):
     weights, offset = np.arange(len(frame)) % 4 * 1.0, frame.e.to_numpy()
-    given = {"weights": weights, "offset": offset, "groups": frame.g.to_numpy()}
+    given = {"inputs": RowInputs(weights=weights, offset=offset, groups=frame.g.to_numpy())}
     same_learnt(frame, source_of(frame, [10, 1300]), "y ~ a + s", **given)
-    same_learnt(frame, source_of(frame, [10]), "y ~ a", weights=pd.Series(weights))
+    same_learnt(
+        frame, source_of(frame, [10]), "y ~ a", inputs=RowInputs(weights=pd.Series(weights))
+    )
     for wrong in (weights[:100], np.r_[weights, 1.0]):
         with pytest.raises(DataError, match=r"weights has \d+ values"):
-            Design.learn("y ~ a", source_of(frame, [10]), weights=wrong)
+            Design.learn("y ~ a", source_of(frame, [10]), RowInputs(weights=wrong))
 
 
 def test_weights_beyond_the_range_of_sums(frame):
     weights = np.where(np.arange(len(frame)) % 2, 1e-150, 3e-151)
-    same_learnt(frame, source_of(frame, [1300]), "y ~ a + s", weights=weights, missing="indicator")
+    same_learnt(
+        frame,
+        source_of(frame, [1300]),
+        "y ~ a + s",
+        inputs=RowInputs(weights=weights),
+        missing="indicator",
+    )
 
 
 def test_a_source_is_read_no_more_than_said(frame):
@@ -213,7 +222,7 @@ def test_only_the_columns_of_the_formula_are_read(frame):
             yield from super().read(names)
 
     source = Source(tuple(frame.columns), (Picky(frame, "x.csv", 500),), "pandas")
-    Design.learn("y ~ a + s", source, weights="w")
+    Design.learn("y ~ a + s", source, RowInputs(weights="w"))
 
 
 def test_splines_of_many_rows_are_learnt_from_a_sample(frame, monkeypatch):
@@ -221,7 +230,9 @@ def test_splines_of_many_rows_are_learnt_from_a_sample(frame, monkeypatch):
     formula = "y ~ bs(a, df=5) + cr(b, df=4) + scale(f):s"
     learnt, _ = same_learnt(frame, source_of(frame, [1, 900]), formula)
     assert 500 < learnt.n_sampled <= 506  # and the rows of the least and the greatest values
-    weighted = same_learnt(frame, source_of(frame), "y ~ cr(b, df=4) + scale(f):s", weights="w")
+    weighted = same_learnt(
+        frame, source_of(frame), "y ~ cr(b, df=4) + scale(f):s", inputs=RowInputs(weights="w")
+    )
     assert 500 < weighted[0].n_sampled <= 504
     assert same_learnt(frame, source_of(frame), "y ~ a + s")[0].n_sampled == 0
     knots = dict(learnt.terms[0][0].states)["bs"]["_all_knots"]
@@ -233,16 +244,19 @@ def test_splines_of_many_rows_are_learnt_from_a_sample(frame, monkeypatch):
 
 
 def test_a_sample_of_rows_is_the_same_from_everywhere(frame):
-    given = {"sample": 400, "seed": 3, "weights": frame.w.to_numpy() + 1.0, "groups": "g"}
+    given = {
+        "inputs": RowInputs(weights=frame.w.to_numpy() + 1.0, groups="g"),
+        "reading": Reading(sample=400, seed=3),
+    }
     design, batch = Design.learn("y ~ a + s", frame, **given)
     learnt, drawn = Design.learn("y ~ a + s", source_of(frame, [5, 77]), **given)
     same(design.to_state(), learnt.to_state(), "sample")
     for key in ("X", "y", "weights", "groups", "rows"):
         same(getattr(batch, key), getattr(drawn, key), key)
     assert len(drawn.index) == 400 and drawn.index.equals(batch.index) and not drawn.streamed
-    assert Design.learn("y ~ a", frame, sample=10**6)[1].n == frame.y.notna().sum()
+    assert Design.learn("y ~ a", frame, reading=Reading(sample=10**6))[1].n == frame.y.notna().sum()
     with pytest.raises(ArgumentError, match="sample must be a whole number from 1"):
-        Design.learn("y ~ a", frame, sample=0)
+        Design.learn("y ~ a", frame, reading=Reading(sample=0))
 
 
 BAD = {
@@ -321,14 +335,14 @@ def test_nothing_is_left_behind_where_a_pass_ends_early(frame, tmp_path, error):
     reads, before = [], threading.active_count()
     source = Source(tuple(frame.columns), (Breaks(frame, "x.csv", 500),), "pandas")
     with pytest.raises(type(error)):
-        Design.learn("y ~ a + s", source, scratch=tmp_path)
+        Design.learn("y ~ a + s", source, reading=Reading(scratch=tmp_path))
     assert len(reads) == 3 and not os.listdir(tmp_path)
     assert threading.active_count() == before
 
 
 @pytest.mark.long
 def test_parts_can_be_made_by_themselves_in_any_order(frame):
-    given = {"weights": "w", "offset": "e", "missing": "indicator"}
+    given = {"inputs": RowInputs(weights="w", offset="e"), "missing": "indicator"}
     source, formula = source_of(frame, [1, 65, 1100]), "y ~ a + s + cr(b, df=4) + o"
     design, batch = Design.learn(formula, source, **given)
     wanted = design_terms.wanted([[("s", None)], [("b", None)]], "indicator")
@@ -365,9 +379,9 @@ def test_memory_holds_a_few_parts_beside_what_is_of_each_row(tmp_path):
 
     names = (*(f"x{k}" for k in range(p)), "s")
     source = Source(names, (Made(None, "made", step),), "pandas")
-    Design.learn("x0 ~ .", source, scratch=str(tmp_path))
+    Design.learn("x0 ~ .", source, reading=Reading(scratch=str(tmp_path)))
     tracemalloc.start()
-    _, batch = Design.learn("x0 ~ .", source, scratch=str(tmp_path))
+    _, batch = Design.learn("x0 ~ .", source, reading=Reading(scratch=str(tmp_path)))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     part = 8 * PART * p

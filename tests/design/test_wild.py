@@ -8,6 +8,7 @@ import lodim as ld
 from export.targets import TARGETS, expected, gap
 from lodim.design import summaries
 from lodim.design.design import Design
+from lodim.design.rows import RowInputs
 
 CHEAP = {
     "gbmap": {"m": 3, "lambda_": 0.01, "n_starts": 1},
@@ -151,7 +152,7 @@ def test_a_gap_is_filled_by_the_mean_within_limits():
 def test_rows_of_weight_zero_have_no_say():
     df = frame().assign(w=1.0)
     df.loc[7, ["a", "w"]] = 1e12, 0.0
-    assert Design.learn("y ~ a + b - w", df, weights="w")[0].wild == ()
+    assert Design.learn("y ~ a + b - w", df, RowInputs(weights="w"))[0].wild == ()
 
 
 def test_splines_and_levels_are_not_limited():

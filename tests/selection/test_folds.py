@@ -10,6 +10,7 @@ import pytest
 import lodim as ld
 from lodim.design.batch import split, subset
 from lodim.design.design import Design
+from lodim.design.rows import RowInputs
 from lodim.engine import row_keys, tiles
 from lodim.errors import ArgumentError, LodimError
 from lodim.selection import folds as fold
@@ -24,7 +25,7 @@ def batch():
     data["y"] = rng.choice(["a", "b", "c"], N, p=[0.1, 0.3, 0.6])
     data.loc[[4, 40], "z"] = np.nan
     offset = np.arange(3 * N).reshape(N, 3) / N
-    return Design.learn("y ~ x + z", data, weights="w", offset=offset)[1]
+    return Design.learn("y ~ x + z", data, RowInputs(weights="w", offset=offset))[1]
 
 
 def matrix(batch):
@@ -104,7 +105,7 @@ def test_a_column_that_training_rows_share_is_zero_in_them(standardize):
     df = pd.DataFrame({"y": rng.normal(size=60), "x": rng.normal(size=60), "rare": 0.1})
     df.loc[:3, "rare"] = 0.7
     weight = rng.uniform(0.5, 1.5, 60)
-    _, batch = Design.learn("y ~ x + rare", df, weights=weight, standardize=standardize)
+    _, batch = Design.learn("y ~ x + rare", df, RowInputs(weights=weight), standardize=standardize)
     train, test = split(batch, np.arange(60) < 6, standardize)
     column = matrix(test)[:, 1]
     assert (matrix(train)[:, 1] == 0.0).all() and (column[4:] == 0.0).all() and column[0] > 0.1
@@ -175,7 +176,9 @@ def test_rows_of_weight_zero_are_in_no_fold_and_move_no_other_row(groups):
     data, weights = faint()
     few = data[weights > 0]
     ways = [(data, weights), (few, weights[weights > 0])]
-    full, some = (Design.learn("y ~ x + z", d, weights=w, groups=groups)[1] for d, w in ways)
+    full, some = (
+        Design.learn("y ~ x + z", d, RowInputs(weights=w, groups=groups))[1] for d, w in ways
+    )
     got = fold.assign(full, 5, ("ill", "well"), 3)
     assert (got[weights == 0] == -1).all()
     np.testing.assert_array_equal(got[weights > 0], fold.assign(some, 5, ("ill", "well"), 3))
@@ -272,8 +275,8 @@ def visits(n_groups=40, seed=0):
     return data.iloc[rng.permutation(len(data))].reset_index(drop=True)
 
 
-def grouped(data, groups="patient", **arguments):
-    return Design.learn("y ~ x + z", data, groups=groups, **arguments)[1]
+def grouped(data, groups="patient", **inputs):
+    return Design.learn("y ~ x + z", data, RowInputs(groups=groups, **inputs))[1]
 
 
 @pytest.mark.parametrize("k", [2, 5, 10])

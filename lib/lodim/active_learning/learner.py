@@ -16,7 +16,7 @@ from lodim.active_learning.labels import (
     to_series,
 )
 from lodim.checks import as_seed, one_of, whole
-from lodim.design.rows import is_balanced
+from lodim.design.rows import INPUTS, is_balanced
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import spec_of
@@ -180,7 +180,7 @@ def active(
     if target is not None and test is None:
         raise ArgumentError("target is an error on test rows: give test= too")
     response = _response(formula)
-    beside = {k: arguments.get(k) for k in ("weights", "offset", "order", "groups", "clusters")}
+    beside = {k: arguments.get(k) for k in INPUTS}
     for name, value in beside.items():
         if not isinstance(value, str | None):
             raise ArgumentError(f"{name} must be the name of a column: `labelled` gains rows")

@@ -7,6 +7,7 @@ from typing import Any
 
 from lodim.checks import one_of
 from lodim.comparison import peers
+from lodim.design.rows import INPUTS
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
 from lodim.fitting.registry import MODELS, model_function
@@ -14,7 +15,6 @@ from lodim.fitting.spec import spec_of
 
 LINEAR = "glm"  # the model of lodim that is a baseline
 NULL = "null"
-OF_ROWS = ("weights", "groups", "offset", "order", "clusters")  # what an array cannot be given for
 ALLOWED = (
     "a list of model functions or their names, or a dict of these by label, of pairs (function, "
     "dict of arguments), or of functions (formula, data) that return a fit"
@@ -121,7 +121,7 @@ def _check_arguments(function, arguments):
     for name in arguments:
         if name not in known or name in ("formula", "data"):
             raise ArgumentError(f"{function.__name__} has no argument {name!r}")
-        if name in OF_ROWS and not isinstance(arguments[name], str | None):
+        if name in INPUTS and not isinstance(arguments[name], str | None):
             raise ArgumentError(
                 f"{name} is an array of all rows, which are split: give compare() itself weights "
                 f"and groups, others as a column's name"

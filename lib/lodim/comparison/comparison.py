@@ -25,6 +25,7 @@ from lodim.comparison.inference import (
 from lodim.design.batch import subset
 from lodim.design.design import Design
 from lodim.design.frame import as_given
+from lodim.design.rows import RowInputs
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.report.tables import Report
@@ -154,13 +155,13 @@ def compare(
     seed, folds = as_seed(seed), as_folds(folds)
     if threads is not None:
         threads = as_threads(threads)
-    kept = {"weights": weights, "groups": groups}
+    inputs = RowInputs(weights=weights, groups=groups)
     if read_source(data) is not None:
         raise ArgumentError(
             "compare() fits models to some of the rows of a frame, and data is not in memory: read "
             "it first, for instance by pandas.read_parquet()"
         )
-    design, batch = Design.learn(formula, data, missing="indicator", **kept)
+    design, batch = Design.learn(formula, data, inputs, missing="indicator")
     if design.response is None:
         raise ArgumentError(
             f"compare needs a response on the left of '~'; the formula is {formula!r}"
@@ -170,22 +171,22 @@ def compare(
     counted = np.flatnonzero(fold >= 0)  # rows of weight zero are in no fold
     batch, fold = subset(batch, counted), fold[counted]
     task = Task(
-        formula, data, **kept, design=design, batch=batch, fold=fold,
+        formula, data, inputs, design=design, batch=batch, fold=fold,
         family=families.family_of(design), seed=seed, threads=threads,
     )  # fmt: skip
     records = hold_out(chosen, task)
     if not any(record.scores is not None for record in records.values()):
         label, record = next(iter(records.items()))
         raise DataError(f"no model could be fitted; {label}: {record.reason}")
-    return Comparison(_call(formula, models, folds, baselines, kept), task, chosen, records)
+    return Comparison(_call(formula, models, folds, baselines, inputs), task, chosen, records)
 
 
-def _call(formula, models, folds, baselines, kept):
+def _call(formula, models, folds, baselines, inputs):
     """The call as a user would write it, defaults left out."""
     parts = [] if models is None else [f"models={report.listed(models)}"]
     parts += [] if np.ndim(folds) == 0 and folds == 10 else [f"folds={report.short(folds)}"]
     parts += [] if baselines else ["baselines=False"]
-    parts += [f"{name}={report.short(v)}" for name, v in kept.items() if v is not None]
+    parts += [f"{name}={report.short(v)}" for name, v in vars(inputs).items() if v is not None]
     return f"compare({as_literal(formula)}, data=df{''.join(', ' + part for part in parts)})"
 
 

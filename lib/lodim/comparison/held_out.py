@@ -13,6 +13,7 @@ from lodim.comparison import peers
 from lodim.design.batch import Batch
 from lodim.design.design import Design
 from lodim.design.frame import take_rows
+from lodim.design.rows import RowInputs
 from lodim.engine import row_keys, tiles
 from lodim.errors import DataError, LodimError
 from lodim.fitting.fit import Fit
@@ -25,14 +26,13 @@ COUNTS = ("features", "parts", "price")  # of what a fit needs
 class Task:
     """The data as the user gave them, and what all models are told.
 
-    design, batch : of all rows, for the response, the weights and the groups
+    inputs : weights and groups as given; design, batch : of all rows
     fold : (n,) of each row of the batch
     """
 
     formula: str
     data: Any
-    weights: Any
-    groups: Any
+    inputs: RowInputs
     design: Design
     batch: Batch
     fold: np.ndarray
@@ -49,6 +49,10 @@ class Task:
     def n_scores(self):
         """Number of scores of a row."""
         return self.family.n_scores
+
+    def inputs_of(self, rows):
+        """Weights and groups of some rows of the batch."""
+        return self.inputs.arrays().take(self.batch.rows[rows])
 
 
 @dataclass(frozen=True)
@@ -167,7 +171,7 @@ def _fit(candidate, task, train, quiet=True):
     """The fit of a model of lodim, or of a user's call, to some of the rows."""
     data, formula = take_rows(task.data, task.batch.rows[train]), task.formula
     if candidate.kind == "call":
-        formula, arguments = leave_out(formula, task.design.weights, task.groups), {}
+        formula, arguments = leave_out(formula, task.design.weights, task.inputs.groups), {}
     else:
         formula, arguments = _arguments(candidate, task, train)
     with warnings.catch_warnings():
@@ -185,21 +189,15 @@ def _arguments(candidate, task, train):
     """The formula and the arguments of a model function for some of the rows."""
     known, formula = inspect.signature(candidate.function).parameters, task.formula
     arguments = {"family": task.design.family, "seed": task.seed, "threads": task.threads}
-    if task.weights is not None:
-        arguments["weights"] = _of_rows(task.weights, task, train)
+    given = task.inputs_of(train)
+    if given.weights is not None:
+        arguments["weights"] = given.weights
     if "groups" in known:
-        arguments["groups"] = _of_rows(task.groups, task, train)
+        arguments["groups"] = given.groups
     else:
-        formula = leave_out(formula, task.groups)
+        formula = leave_out(formula, given.groups)
     arguments = {k: v for k, v in arguments.items() if k in known and v is not None}
     return formula, arguments | candidate.arguments
-
-
-def _of_rows(values, task, train):
-    """A column's name as it is, and of an array the values of some of the rows."""
-    if values is None or isinstance(values, str):
-        return values
-    return np.asarray(values)[task.batch.rows[train]]
 
 
 def _answers(fit, task, test):
@@ -217,9 +215,8 @@ def _peer(name, task, train, test):
     design, batch = Design.learn(
         task.formula,
         take_rows(task.data, task.batch.rows[train]),
+        task.inputs_of(train),
         family=task.design.family,
-        weights=_of_rows(task.weights, task, train),
-        groups=_of_rows(task.groups, task, train),
         missing="indicator",
     )
     n_classes = len(design.levels or ())

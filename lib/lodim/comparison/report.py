@@ -125,7 +125,7 @@ def _n_folds(task):
 
 
 def _of_groups(task):
-    return "" if task.groups is None else " of whole groups"
+    return "" if task.inputs.groups is None else " of whole groups"
 
 
 def _failures(comparison):

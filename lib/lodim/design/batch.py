@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from lodim.design.rows import INPUTS
 from lodim.engine import tiles
 from lodim.engine.blocks import SPAN_ROWS, runs_of, sum_rows
 
@@ -182,15 +183,11 @@ def counted(batch):
 
 def subset(batch, i, X=None):
     """The rows i of a batch, with other features X (n, p) if given."""
+    given = {name: getattr(batch, name) for name in ("y", *INPUTS)}
     return Batch(
         X=tiles.pack(tiles.rows(batch.X, i) if X is None else X, batch.X.dtype),
-        y=None if batch.y is None else batch.y[i],
-        weights=None if batch.weights is None else batch.weights[i],
-        offset=None if batch.offset is None else batch.offset[i],
         index=batch.index,
         rows=batch.rows[i],
-        order=None if batch.order is None else batch.order[i],
-        clusters=None if batch.clusters is None else batch.clusters[i],
-        groups=None if batch.groups is None else batch.groups[i],
         size=batch.size,
+        **{name: None if values is None else values[i] for name, values in given.items()},
     )

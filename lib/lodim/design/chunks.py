@@ -19,7 +19,7 @@ from lodim.design import columns, summaries
 from lodim.design.column_kernels import ALL, read_only
 from lodim.design.columns import Table, take
 from lodim.design.frame import PANDAS, Frame, check_name, read_column, read_frame
-from lodim.design.rows import RowInputs, cut_input, input_values
+from lodim.design.rows import RowInputs
 from lodim.engine import dask_cluster, workers
 from lodim.engine.blocks import THREADED, each
 from lodim.engine.tiles import TILE
@@ -400,33 +400,30 @@ class PartReader:
     design : Design
     places : Places
     stretches : (n_parts, 2) int64, positions of the first row of each part and after its last
-    weights, offset : names of columns, or arrays of all N rows of the source, or None
+    inputs : RowInputs of all N rows of the source, weights and offset alone
     """
 
     design: object
     places: Places
     stretches: np.ndarray
-    weights: object
-    offset: object
+    inputs: RowInputs
 
     @classmethod
-    def from_parts(cls, design, learnt, weights, offset):
+    def from_parts(cls, design, learnt, inputs):
         """For the SourceParts that a design has learnt from, and what was given of the rows."""
         spans = spans_of(learnt.table.rows, learnt.n)
         stretches = np.array([(span.start, span.stop) for span in spans])
-        weights, offset = input_values(weights, "weights"), input_values(offset, "offset")
-        return cls(design, learnt.places, stretches, weights, offset)
+        inputs = RowInputs(inputs.weights, inputs.offset).arrays()
+        return cls(design, learnt.places, stretches, inputs)
 
     def __call__(self, k):
         """The Batch of part k: response, weights and offset as in that of all rows."""
         start, stop = self.stretches[k].tolist()
-        weights = cut_input(self.weights, "weights", start, stop)
-        offset = cut_input(self.offset, "offset", start, stop)
-        design, named = self.design, [v for v in (weights, offset) if isinstance(v, str)]
+        design, inputs = self.design, self.inputs.stretch(start, stop)
         span = Span(k, 0, start, stop, ALL, stop - start)
-        read = self.places.columns(design.columns_needed(named), span)
+        read = self.places.columns(design.columns_needed(inputs.names), span)
         frame = frame_of(read, pd.RangeIndex(start, stop))
-        inputs, response = RowInputs.read(frame, weights, offset), design.response is not None
+        inputs, response = inputs.read(frame), design.response is not None
         return design.batch_of(frame, inputs, response, design.known_levels("error"), part=True)
 
 
@@ -508,9 +505,12 @@ class WorkerParts(SourceParts):
         each = [(span, self._bare(span), work, list(names)) for span in spans]
         return dask_cluster.run_tasks(self.client, _of_part, self.places, each)
 
-    def tiles(self, design, inputs, weights, offset):
-        """Tiles of all rows on the workers, and the RowInputs whose parts are there too."""
-        make = PartReader.from_parts(design, self, weights, offset)
+    def tiles(self, design, given, inputs):
+        """Tiles of all rows on the workers, their response, and the RowInputs that are there too.
+
+        given : RowInputs by name, or of all rows of the source; inputs : of the complete rows
+        """
+        make = PartReader.from_parts(design, self, given)
         X = workers.read_parts(self.client, make, self.n, len(design.names), design.dtype)
         here = {name: values for name, (values, _) in X.beside.items()}
         kept = {k: here[k] for k in ("weights", "offset") if getattr(inputs, k) is not None}

@@ -6,11 +6,11 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from lodim import forms
-from lodim.checks import MOST_ROWS, check_rectangular, one_of, whole
+from lodim.checks import check_rectangular, one_of
 from lodim.design import factors
 from lodim.design import terms as design_terms
 from lodim.design.batch import Batch
-from lodim.design.chunks import WorkerParts, client_for
+from lodim.design.chunks import WorkerParts
 from lodim.design.features import (
     Features,
     columns_within,
@@ -20,7 +20,7 @@ from lodim.design.features import (
     write_features,
 )
 from lodim.design.frame import EAGER, PANDAS, read_frame
-from lodim.design.reading import draw_sample, read_frame_rows, read_source_rows
+from lodim.design.reading import Reading, Rows
 from lodim.design.rows import (
     Fill,
     Response,
@@ -104,24 +104,16 @@ class Design:
         cls,
         formula,
         data,
+        inputs=RowInputs(),  # noqa: B008
         *,
         family=None,
-        weights=None,
-        offset=None,
-        order=None,
         standardize=True,
         dtype="float64",
         missing="drop",
         reference_levels=False,
-        clusters=None,
-        groups=None,
-        which=None,
-        sample=None,
-        seed=0,
-        scratch=None,
-        client=None,
-        in_place=False,
         limited=True,
+        which=None,
+        reading=Reading(),  # noqa: B008
     ):
         """Learn a design from data, and apply it to the same data.
 
@@ -136,14 +128,12 @@ class Design:
         data : DataFrame or mapping, path or other source
             pandas, polars or another frame that narwhals reads, or a dict of columns; or what
             `read_source` reads part by part.
+        inputs : RowInputs, optional
+            Names of columns, or arrays (N,) or (N, K); weights may be "balanced", see
+            `class_weights`.
         family : {None, 'gaussian', 'binomial', 'multinomial', 'poisson', 'gamma', 'none'}
             None infers: levels are classes, as are numbers that are exactly {0, 1} or {-1, 1};
             other numbers are gaussian.
-        weights : str or (N,) array, optional
-            A column, an array or "balanced"; see `class_weights`.
-        offset : str, (N,) or (N, K) array, optional
-        order : str or (N,) array, optional
-            By which rows follow each other, for models that look at neighbours in time.
         standardize : bool
             Whether features are scaled to unit sd; they are centred in any case.
         dtype : {'float64', 'float32'}
@@ -155,27 +145,12 @@ class Design:
             orthogonal polynomials, and either by one for every level if the rest of the term is
             not part of an earlier term. Without it ordered categories have a column for each level
             but the first too, 1 where it is reached.
-        clusters : str or (N,) array, optional
-            Which rows belong together, for covariances that allow for it.
-        groups : str or (N,) array, optional
-            Which rows are held out together, where folds are drawn.
-        which : int, optional
-            Which response of a formula with several on its left side; without it there is one.
-        sample : int, optional
-            So many of the rows alone, drawn at random by where they stand and `seed`.
-        seed : int
-        scratch : str, optional
-            Folder of the file that holds the features; without it they are in memory, or where
-            `data` are not and half of what is free is too little, in the temporary folder.
-        client : dask.distributed.Client, optional
-            Whose workers read the data and hold the features. Without it that of this process, of
-            a Dask frame; False: none.
-        in_place : bool
-            Whether X may be ColumnTiles, of columns of the data that are not copied; they are where
-            `columns_in_place` says so.
         limited : bool
             Whether wild values of features count as the middle of the others (see `wild`), or are
             only noted.
+        which : int, optional
+            Which response of a formula with several on its left side; without it there is one.
+        reading : Reading, optional
 
         Returns
         -------
@@ -186,85 +161,47 @@ class Design:
         FormulaError, DataError, ArgumentError, MissingExtraError
         """
         _check_arguments(family, dtype, standardize, missing)
-        source = read_source(data)
-        data = read_frame(data) if source is None else source
-        parsed, chosen = read_formula(formula, family, which)
-        if balanced := is_balanced(weights, data.names):
-            weights = None  # until the classes are counted
-        beside = weights, offset, order, clusters, groups
-        of_rows = ("weights", "offset", "order", "clusters", "groups")
-        for name, value in zip(of_rows, beside, strict=True):
-            check_rectangular(name, value)
-        hidden = {name for name in beside if isinstance(name, str)}
-        client, drawn = client_for(client, source, sample, scratch), (sample, seed)
-        left_out, found = answers(parsed, data.names), None
-        while found != []:
-            keys, response = expand(parsed, data.names, hidden), _response(chosen)
-            wanted, answer = design_terms.wanted(keys, missing), _answers(response)
-            read, given = _reader(data, source, wanted, answer, beside, missing, drawn)
-            rows = read(given)
-            y, response, coded = learn_response(response, family, rows.table)
-            if balanced:
-                weights = class_weights(y, response, rows.rows, len(rows.index))
-                rows = read((weights, *given[1:]))
-            inputs = rows.inputs
-            parts = WorkerParts.of_client(rows.parts, client)
-            inputs.check_classes(coded, response)
-            facts = parts.facts(wanted)
-            # Rows are read again without these columns: they may be all that a row misses.
-            found = design_terms.row_names(keys, facts, written(parsed))
-            hidden |= {one.column.name for one in found}
-            left_out += tuple(one.column.name for one in found)
-        fills = ()
+        read = _read(formula, data, inputs, family, which, missing, reading)
+        rows, parts, summaries, fills = read.rows, read.parts, read.summaries, ()
         if missing == "indicator":
-            fills = learn_fills(columns_within(facts, parts) if limited else facts.values())
+            known = columns_within(summaries, parts) if limited else summaries.values()
+            fills = learn_fills(known)
         terms, named, n_sampled = design_terms.learn(
-            keys, parts, facts, fills, missing, reference_levels
+            read.keys, parts, summaries, fills, missing, reference_levels
         )
         names = named["names"]
-        remote = isinstance(parts, WorkerParts)
         features = Features(terms, fills, parts, missing)
-        found = features.moments(len(names), facts)
-        far = features.limits(names, found)
-        limits = limits_by_position(far, names) if limited else {}
-        found = features.moments_within(limits, found) if limits else found
-        in_place = in_place and scratch is None and not limits
-        in_frame = features.in_place(dtype) if in_place else None
-        if not remote and in_frame is None:
-            X = tiles_for(rows.streamed, len(rows.rows), len(names), dtype, scratch)
-        mean, scale, size, flat = scaling(found, names, standardize)
+        moments = features.moments(len(names), summaries)
+        wild = features.limits(names, moments)
+        if limited and wild:
+            moments = features.moments_within(limits_by_position(wild, names), moments)
+        mean, scale, size, flat = scaling(moments, names, standardize)
         design = cls(
             formula=formula,
-            family=coded,
-            response=response,
+            family=read.family,
+            response=read.response,
             terms=terms,
             **named,
             mean=mean,
             scale=scale,
             constant=tuple(itertools.compress(names, flat)),
             n_dropped=rows.n_dropped,
-            weights=weights if isinstance(weights, str) else None,
-            offset=offset if isinstance(offset, str) else None,
-            offset_given=offset is not None,
+            weights=read.given.weights if isinstance(read.given.weights, str) else None,
+            offset=read.given.offset if isinstance(read.given.offset, str) else None,
+            offset_given=read.given.offset is not None,
             dtype=str(np.dtype(dtype)),
-            left_out=left_out,
+            left_out=read.left_out,
             missing=missing,
             fills=fills,
             n_incomplete=rows.n_incomplete,
-            frame_kind=data.kind if data.kind in EAGER else PANDAS,
+            frame_kind=read.kind if read.kind in EAGER else PANDAS,
             n_sampled=n_sampled,
-            wild=far,
+            wild=wild,
             limited=limited,
         )
-        if remote:
-            X, y, inputs = parts.tiles(design, inputs, weights, offset)
-        elif in_frame is not None:
-            X = features.tiles_in_place(in_frame, found, mean, scale, flat, dtype)
-        else:
-            features.write(X, mean, scale, flat, limits)
-        given = inputs.order, inputs.clusters, inputs.groups
-        given = (inputs.weights, inputs.offset, rows.index, rows.rows, *given)
-        return design, Batch(X, y, *given, streamed=rows.streamed, size=size)
+        X, y, inputs = _tiles(design, features, moments, flat, read, reading)
+        at = {"index": rows.index, "rows": rows.rows, "streamed": rows.streamed, "size": size}
+        return design, Batch(X, y, **vars(inputs), **at)
 
     def apply(self, data, *, offset=None, response=False, new_levels="error"):
         """Turn new data into numbers as the data of `learn` were.
@@ -297,7 +234,7 @@ class Design:
         if response:
             self._require_response()
         weights = self.weights if response else None
-        inputs = RowInputs.read(frame, weights, self._offset(offset))
+        inputs = RowInputs(weights=weights, offset=self._offset(offset)).read(frame)
         return self.batch_of(frame, inputs, response, self.known_levels(new_levels))
 
     def batch_of(self, frame, inputs, response, known, part=False):
@@ -319,7 +256,7 @@ class Design:
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
         table, rows, *_ = read
         table = filled(table, [fill for fill in self.fills if fill.name in names])
-        inputs = inputs.cut(rows) if part else inputs.at(rows)
+        inputs = inputs.take(rows) if part else inputs.complete(rows)
         table.positive_weight = inputs.positive_weight if part else None
         inputs.check_classes(self.family, self.response)
         X = tiles_for(False, len(rows), len(self.names), self.dtype, None)
@@ -327,7 +264,7 @@ class Design:
             scaling = self.mean, self.scale, self._is_constant()
             write_features(self.terms, table, X, *scaling, self.limits)
         y = None if target is None else code_response(target, table, self.family)
-        return Batch(X, y, inputs.weights, inputs.offset, frame.index, rows)
+        return Batch(X, y, **vars(inputs), index=frame.index, rows=rows)
 
     def wild_rows(self, data):
         """Return the rows of data with wild values.
@@ -340,7 +277,7 @@ class Design:
         at = [self.names.index(one.feature) for one in self.wild]
         design, kept = self.restrict(at)
         frame, known = read_frame(data), design.known_levels("missing")
-        inputs, names = RowInputs.read(frame, None, None), design.features
+        inputs, names = RowInputs(), design.features
         table, rows, *_ = read_complete(frame, names, [], inputs, self.missing, known=known)
         table = filled(table, [fill for fill in self.fills if fill.name in names])
         X = raw_features(design.terms, table, len(kept))
@@ -534,21 +471,77 @@ class Design:
             self.response.check(self.family)
 
 
-def _reader(data, source, wanted, answers, beside, missing, drawn):
-    """A function that reads the rows of a Frame or a source, and what to call it with.
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """What is read of data before its features are learnt.
 
-    The function takes what stands beside the formula: `beside`, or where `drawn` (how many rows or
-    None, seed) asks for a sample, that of the rows drawn.
+    kind : package of the frame; keys : of the terms; left_out : as in a Design
+    family, response : as in a Design, y the response of the complete rows
+    given : RowInputs as given, classes that are balanced with their weights
+    rows : Rows; parts : of these; summaries : of the columns by name
     """
-    sample, seed = drawn
-    if sample is not None:
-        whole("sample", sample, most=MOST_ROWS)
-        named = [value for value in beside if isinstance(value, str)]
-        needed = list(dict.fromkeys([*wanted.names, *answers, *named]))
-        data, beside = draw_sample(data, source, needed, beside, sample, seed)
-        source = None
-    read = read_frame_rows if source is None else read_source_rows
-    return lambda given: read(data, wanted, answers, given, missing), beside
+
+    kind: str
+    keys: tuple
+    left_out: tuple
+    family: str
+    response: Response | None
+    y: np.ndarray | None
+    given: RowInputs
+    rows: Rows
+    parts: object
+    summaries: dict
+
+
+def _read(formula, data, given, family, which, missing, reading):
+    """Read the rows, code the response, and summarize the columns; see `Design.learn`."""
+    source = read_source(data)
+    data = read_frame(data) if source is None else source
+    parsed, chosen = read_formula(formula, family, which)
+    balanced = is_balanced(given.weights, data.names)
+    if balanced:
+        given = replace(given, weights=None)  # until the classes are counted
+    for name, value in vars(given).items():
+        check_rectangular(name, value)
+    hidden, left_out = set(given.names), answers(parsed, data.names)
+    client = reading.client_for(source)
+    while True:
+        keys, response = expand(parsed, data.names, hidden), _response(chosen)
+        wanted, answer = design_terms.wanted(keys, missing), _answers(response)
+        read, drawn = reading.reader(data, source, wanted, answer, given, missing)
+        rows, weighted = read(drawn), given
+        y, response, coded = learn_response(response, family, rows.table)
+        if balanced:
+            weights = class_weights(y, response, rows.rows, len(rows.index))
+            weighted = replace(given, weights=weights)
+            rows = read(replace(drawn, weights=weights))
+        parts = WorkerParts.of_client(rows.parts, client)
+        rows.inputs.check_classes(coded, response)
+        summaries = parts.facts(wanted)
+        named_rows = design_terms.row_names(keys, summaries, written(parsed))
+        if not named_rows:
+            found = keys, left_out, coded, response, y, weighted, rows, parts, summaries
+            return _Read(data.kind, *found)
+        # Rows are read again without these columns: they may be all that a row misses.
+        hidden |= {one.column.name for one in named_rows}
+        left_out += tuple(one.column.name for one in named_rows)
+
+
+def _tiles(design, features, moments, flat, read, reading):
+    """The tiles X of all rows, their response, and RowInputs, which may be on workers."""
+    rows, parts, limits = read.rows, read.parts, design.limits
+    if isinstance(parts, WorkerParts):
+        return parts.tiles(design, read.given, rows.inputs)
+    in_place = reading.in_place and reading.scratch is None and not limits
+    found = features.in_place(design.dtype) if in_place else None
+    numbers = design.mean, design.scale, flat
+    if found is not None:
+        X = features.tiles_in_place(found, moments, *numbers, design.dtype)
+    else:
+        n, p = len(rows.rows), len(design.names)
+        X = tiles_for(rows.streamed, n, p, design.dtype, reading.scratch)
+        features.write(X, *numbers, limits)
+    return X, read.y, rows.inputs
 
 
 def _check_arguments(family, dtype, standardize, missing):

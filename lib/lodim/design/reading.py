@@ -3,10 +3,12 @@
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from lodim.checks import MOST_ROWS, whole
 from lodim.design import chunks, columns, summaries
 from lodim.design.chunks import (
     Cutter,
@@ -16,6 +18,7 @@ from lodim.design.chunks import (
     TableParts,
     ahead,
     check_names,
+    client_for,
     count_rows,
     draw_positions,
     frame_of,
@@ -27,16 +30,50 @@ from lodim.design.chunks import (
 from lodim.design.column_kernels import ALL, read_only, weight_unit
 from lodim.design.columns import Table
 from lodim.design.rows import (
-    INPUTS,
     Flags,
     RowInputs,
     complete_rows,
-    cut_input,
     flag_missing,
-    input_values,
     read_complete,
 )
 from lodim.errors import DataError
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How rows are read, and where their features are held.
+
+    sample : number of rows that are drawn, at random by where they stand and `seed`; None: all
+    scratch : folder of the file that holds the features. Without it they are in memory, or where
+        the data are not and half of what is free is too little, in the temporary folder
+    client : of Dask, whose workers read the data and hold the features. Without it that of this
+        process, of a Dask frame; False: none
+    in_place : whether X may be ColumnTiles, of columns of the data that are not copied; they are
+        where `columns_in_place` says so
+    """
+
+    sample: int | None = None
+    seed: int = 0
+    scratch: str | None = None
+    client: Any = None
+    in_place: bool = False
+
+    def client_for(self, source):
+        """The client whose workers read a source, or None where it is read here."""
+        return client_for(self.client, source, self.sample, self.scratch)
+
+    def reader(self, data, source, wanted, answers, inputs, missing):
+        """A function that reads the rows of a Frame or a source, and the inputs to call it with.
+
+        These are `inputs`, or where a sample is asked for those of the rows drawn.
+        """
+        if self.sample is not None:
+            whole("sample", self.sample, most=MOST_ROWS)
+            needed = list(dict.fromkeys([*wanted.names, *answers, *inputs.names]))
+            data, inputs = draw_sample(data, source, needed, inputs, self.sample, self.seed)
+            source = None
+        read = read_frame_rows if source is None else read_source_rows
+        return lambda given: read(data, wanted, answers, given, missing), inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +96,7 @@ class Rows:
     streamed: bool = False
 
 
-def read_frame_rows(frame, wanted, answers, beside, missing):
+def read_frame_rows(frame, wanted, answers, inputs, missing):
     """The rows of a frame in memory.
 
     Parameters
@@ -67,13 +104,13 @@ def read_frame_rows(frame, wanted, answers, beside, missing):
     frame : columns.Frame
     wanted : facts.Wanted
     answers : list of str, columns of the response
-    beside : what `RowInputs.read` takes, names or arrays
+    inputs : RowInputs
     missing : as `Design.learn` takes it
     """
-    inputs = RowInputs.read(frame, *beside)
+    inputs = inputs.read(frame)
     read = read_complete(frame, list(wanted.names), answers, inputs, missing, learning=True)
     table, rows, *numbers = read
-    inputs = inputs.at(rows)
+    inputs = inputs.complete(rows)
     table.positive_weight, table.weights = inputs.positive_weight, inputs.weights
     table.weight_unit = weight_unit(inputs.weights)
     return Rows(inputs, table, TableParts(table), rows, frame.index, *numbers)
@@ -137,7 +174,7 @@ def join_kinds(kinds, more):
     return joined
 
 
-def scan(chunk, wanted, answers, beside, missing):
+def scan(chunk, wanted, answers, inputs, missing):
     """A first look at a chunk: its Scan, and its columns by name.
 
     Parameters
@@ -145,44 +182,41 @@ def scan(chunk, wanted, answers, beside, missing):
     chunk : sources.Chunk
     wanted : facts.Wanted
     answers : list of str, columns of the response
-    beside : names of columns, or arrays of the chunk's length, as `RowInputs.read` takes them
+    inputs : RowInputs of the chunk
     missing : str
     """
-    named = [name for name in beside if isinstance(name, str)]
-    read = read_chunk(chunk, list(dict.fromkeys([*wanted.names, *answers, *named])))
+    read = read_chunk(chunk, list(dict.fromkeys([*wanted.names, *answers, *inputs.names])))
     n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
     frame = frame_of(read, Labels(runs, range(n)))
-    inputs = RowInputs.read(frame, *beside)
+    beside_names = dict.fromkeys([*answers, *inputs.names])
+    inputs = inputs.read(frame)
     used = {name: read[name] for name in dict.fromkeys([*wanted.names, *answers])}
     flags = flag_missing(used, answers, inputs, missing, frame.index)
     # Copies: a view would hold all columns of its chunk.
-    beside_names = dict.fromkeys([*answers, *named])
     kept = {name: columns.take(read[name], np.arange(n)) for name in beside_names}
     kinds = {name: (columns.sketch(column), chunk.place) for name, column in read.items()}
     return Scan(n, runs, flags, kept, kinds), read
 
 
-def read_source_rows(source, wanted, answers, beside, missing):
-    """The rows of a source, by its first pass; as `rows.read_rows` reads those of a frame."""
-    given = [input_values(value, what) for value, what in zip(beside, INPUTS, strict=True)]
-    named = [name for name in given if isinstance(name, str)]
-    needed = list(dict.fromkeys([*wanted.names, *answers, *named]))
+def read_source_rows(source, wanted, answers, inputs, missing):
+    """The rows of a source, by its first pass; as `read_frame_rows` reads those of a frame."""
+    needed = list(dict.fromkeys([*wanted.names, *answers, *inputs.names]))
     check_names(source, needed)
-    first = _FirstPass(wanted, answers, given, missing)
+    first = _FirstPass(wanted, answers, inputs.arrays(), missing)
     source.check_unchanged()
     source = source.select(needed)
     with closing(ahead(first.scan(source, needed))) as scans:
         for found, read_columns in scans:
             first.add(found, read_columns)
     source.check_unchanged()
-    return first.rows(source, beside)
+    return first.rows(source, inputs)
 
 
 class _FirstPass:
     """Scans of chunks, and facts of the parts that are whole already."""
 
-    def __init__(self, wanted, answers, beside, missing):
-        self.wanted, self.answers, self.beside, self.missing = wanted, answers, beside, missing
+    def __init__(self, wanted, answers, inputs, missing):
+        self.wanted, self.answers, self.inputs, self.missing = wanted, answers, inputs, missing
         self.scans, self.facts, self.cutter, self.kinds = [], [], Cutter(), {}
         self.n, self.n_levels, self.starts = 0, 0, [0]
         self.open = np.empty(0, np.int64)  # complete rows of no part yet
@@ -194,9 +228,8 @@ class _FirstPass:
             for chunk in piece.read(names):
                 n = len(chunk.frame)
                 if n:
-                    pairs = zip(self.beside, INPUTS, strict=True)
-                    here = [cut_input(value, what, start, start + n) for value, what in pairs]
-                    yield scan(chunk, self.wanted, self.answers, here, self.missing)
+                    inputs = self.inputs.stretch(start, start + n)
+                    yield scan(chunk, self.wanted, self.answers, inputs, self.missing)
                 start += n
             self.starts.append(start)
 
@@ -215,7 +248,7 @@ class _FirstPass:
 
     def _weights(self, read, n):
         """The weights of a chunk as a Column, ones where there are none."""
-        weights = self.beside[0]
+        weights = self.inputs.weights
         if isinstance(weights, str):
             return read[weights]
         values = np.ones(n) if weights is None else weights[self.n : self.n + n]
@@ -236,7 +269,7 @@ class _FirstPass:
             self.facts = [[merged[name] for name in self.wanted.names]]
             self.n_levels = 0
 
-    def rows(self, source, beside):
+    def rows(self, source, inputs):
         """What was found of all rows."""
         if not self.n:
             raise DataError("the data has no rows")
@@ -244,15 +277,15 @@ class _FirstPass:
             self._learn(len(self.open))
         found = join_scans(self.scans)
         labels = Labels(found.runs, range(found.n))
-        return _rows_of(found, self, source, labels, beside)
+        return _rows_of(found, self, source, labels, inputs)
 
 
-def _rows_of(found, first, source, labels, beside):
+def _rows_of(found, first, source, labels, inputs):
     frame = frame_of(found.beside, labels)
-    inputs = RowInputs.read(frame, *(_without_labels(value, found.n) for value in beside))
+    inputs = inputs.map(lambda value, _: _without_labels(value, found.n)).read(frame)
     flags = found.flags
     rows, *numbers = complete_rows(flags, inputs.weights, first.missing, learning=True)
-    inputs = inputs.at(rows)
+    inputs = inputs.complete(rows)
     complete = frozenset(name for name, count in flags.columns.items() if not count)
     table = Table(
         found.beside,
@@ -278,7 +311,7 @@ def _without_labels(value, n):
     return value
 
 
-def draw_sample(data, source, names, beside, size, seed):
+def draw_sample(data, source, names, inputs, size, seed):
     """A frame of some of the rows, in their order, and what is given of these.
 
     Parameters
@@ -287,17 +320,16 @@ def draw_sample(data, source, names, beside, size, seed):
     source : Source or None
     names : list of str
         The columns that are needed.
-    beside : names of columns, or arrays of the length of the data, as `RowInputs.read` takes them
+    inputs : RowInputs of all rows
     size : int
         All rows are taken where there are no more.
     seed : int
 
     Returns
     -------
-    Frame, beside
+    Frame, RowInputs
     """
     n = len(data.index) if source is None else count_rows(source, names)
-    given = zip(beside, INPUTS, strict=True)
     rows = draw_positions(n, size, seed) if size < n else np.arange(n)
     if source is None:
         frame = replace(
@@ -305,15 +337,7 @@ def draw_sample(data, source, names, beside, size, seed):
         )
     else:
         frame = read_rows_at(source, names, rows, n)
-    return frame, tuple(_input_rows(value, what, rows, n) for value, what in given)
-
-
-def _input_rows(value, what, rows, n):
-    """Some rows of what is given of all n; names and single numbers as they are."""
-    if value is None or isinstance(value, str) or np.ndim(value) == 0:
-        return value
-    if len(value) != n:
-        raise DataError(f"{what} has {len(value)} values, and the data has {n} rows")
-    return (
-        value.iloc[rows] if isinstance(value, pd.Series | pd.DataFrame) else np.asarray(value)[rows]
-    )
+    for what, value in vars(inputs).items():
+        if np.ndim(value) and len(value) != n:
+            raise DataError(f"{what} has {len(value)} values, and the data has {n} rows")
+    return frame, inputs.take(rows)

@@ -5,7 +5,9 @@ what stands where a column is missing: the training mean, or a level of its own.
 """
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,7 +32,6 @@ from lodim.formula.language import column_name, function_name, is_condition, quo
 from lodim.text import first_few
 
 NUMERIC = ("gaussian", "poisson", "gamma")  # families of responses that are numbers
-INPUTS = ("weights", "offset", "order", "clusters", "groups")  # of rows, beside the formula
 BALANCED = "balanced"  # weights= that give the classes of the response equal sums
 LARGEST = 1e70  # in size, of responses, weights and offsets: errors of losses have its 4th power
 
@@ -78,40 +79,58 @@ class Response:
 
 @dataclass(frozen=True, eq=False)
 class RowInputs:
-    """What is given of each row beside the formula, float64, NaN where missing; else None.
+    """What is given of rows beside the formula: names of columns, arrays, or None.
 
-    weights (n,), offset (n,) or (n, K), order (n,), clusters and groups (n,), codes.
+    As `read` returns them, float64 arrays, NaN where missing: weights (n,), offset (n,) or (n, K),
+    order (n,), by which rows follow each other, and codes of clusters and of groups, (n,). Clusters
+    say which rows belong together, for covariances that allow for it; groups are held out together.
     """
 
-    weights: np.ndarray | None
-    offset: np.ndarray | None
-    order: np.ndarray | None = None
-    clusters: np.ndarray | None = None
-    groups: np.ndarray | None = None
+    weights: Any = None
+    offset: Any = None
+    order: Any = None
+    clusters: Any = None
+    groups: Any = None
 
-    @classmethod
-    def read(cls, frame, weights, offset, order=None, clusters=None, groups=None):
-        """From names of columns or arrays of the frame's length."""
-        inputs = {"weights": weights, "offset": offset, "order": order}
-        read = {what: _row_input(frame, value, what) for what, value in inputs.items()}
-        codes = {"clusters": clusters, "groups": groups}
-        codes = {k: None if v is None else _codes(frame, v, k) for k, v in codes.items()}
-        if groups is not None:
-            _check_groups(frame, groups, codes["groups"])
-        return cls(**read, **codes)
+    @property
+    def names(self):
+        """Names of the columns that are meant."""
+        return [value for value in vars(self).values() if isinstance(value, str)]
 
-    def at(self, rows):
-        """The complete rows; weights that are all one become None."""
-        weights = None if self.weights is None else self.weights[rows]
-        if weights is not None and len(weights):
-            _check_weights(weights)
-        if weights is not None and (weights == 1).all():
-            weights = None
-        return replace(self.cut(rows), weights=weights)
+    def map(self, work):
+        """The inputs with work(value, name of the input) for each value that is given."""
+        return RowInputs(**{k: None if v is None else work(v, k) for k, v in vars(self).items()})
 
-    def cut(self, rows):
-        """Some rows, weights as they are."""
-        return RowInputs(*(None if v is None else v[rows] for v in vars(self).values()))
+    def read(self, frame):
+        """The arrays of a frame's rows."""
+        read = self.map(partial(_read_input, frame))
+        if read.groups is not None:
+            _check_groups(frame, self.groups, read.groups)
+        return read
+
+    def arrays(self):
+        """Values of rows as arrays that can be cut; names and numbers as they are."""
+        return self.map(_as_array)
+
+    def take(self, rows):
+        """The inputs of some rows, none of them where `rows` is empty."""
+        rows = rows if isinstance(rows, slice) or len(rows) else slice(0)
+        return self.map(lambda value, _: columns.take(value, rows))
+
+    def stretch(self, start, stop):
+        """The inputs of the rows from start up to stop, which `arrays` must have."""
+        for what, value in vars(self).items():
+            if np.ndim(value) and len(value) < stop:
+                raise DataError(f"{what} has {len(value)} values, and the data has more rows")
+        return self.take(slice(start, stop))
+
+    def complete(self, rows):
+        """The inputs of the complete rows; weights that are all one become None."""
+        inputs = self.take(rows)
+        if inputs.weights is not None and len(rows):
+            _check_weights(inputs.weights)
+        all_one = inputs.weights is not None and (inputs.weights == 1).all()
+        return replace(inputs, weights=None) if all_one else inputs
 
     @property
     def positive_weight(self):
@@ -140,9 +159,13 @@ class RowInputs:
             )
 
 
-def _row_input(frame, value, what):
-    if value is None:
-        return None
+INPUTS = tuple(field.name for field in fields(RowInputs))
+
+
+def _read_input(frame, value, what):
+    """The array of an input: of a name of a column, or of values of all rows."""
+    if what in ("clusters", "groups"):
+        return _codes(frame, value, what)
     if isinstance(value, str):
         column = read_column(frame, value)
         if column.kind == "level":
@@ -198,13 +221,7 @@ def _check_size(values, what):
 
 def _input_array(frame, value, what):
     """An array given beside the frame, whose rows must be those of the frame."""
-    try:
-        if isinstance(value, (pd.Series, pd.DataFrame)):
-            array = value.to_numpy(dtype=np.float64, na_value=np.nan)
-        else:
-            array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"{what} is the name of a column or an array of numbers") from None
+    array = _as_numbers(value, what)
     n = len(frame.index)
     if what == "offset" and array.ndim == 0:
         array = np.full(n, float(array))
@@ -217,27 +234,21 @@ def _input_array(frame, value, what):
     return array
 
 
-def input_values(value, what):
-    """A name as it is, values of rows as an array that can be cut."""
-    if value is None or isinstance(value, str) or np.ndim(value) == 0:
+def _as_array(value, what):
+    """Values of rows as an array; a name or a number as it is."""
+    if np.ndim(value) == 0:
         return value
-    if what in ("clusters", "groups"):
-        return np.asarray(value)
+    return np.asarray(value) if what in ("clusters", "groups") else _as_numbers(value, what)
+
+
+def _as_numbers(value, what):
+    """Values of rows as an array of float64."""
     try:
         if isinstance(value, pd.Series | pd.DataFrame):
             return value.to_numpy(dtype=np.float64, na_value=np.nan)
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError(f"{what} is the name of a column or an array of numbers") from None
-
-
-def cut_input(value, what, start, stop):
-    """The rows from start to stop of what is given of all rows; names and numbers as they are."""
-    if not isinstance(value, np.ndarray):
-        return value
-    if len(value) < stop:
-        raise DataError(f"{what} has {len(value)} values, and the data has more rows")
-    return value[start:stop]
 
 
 def _check_row_labels(frame, value, what):

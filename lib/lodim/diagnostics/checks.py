@@ -143,7 +143,7 @@ def _subject(fit, data, offset):
 def _weights(fit, data):
     """Weights of all rows, (N,), NaN where missing; None where the data have none."""
     frame, name = read_frame(data), fit.design.weights
-    return RowInputs.read(frame, name if name in frame.names else None, None).weights
+    return RowInputs(weights=name if name in frame.names else None).read(frame).weights
 
 
 def _weighted(batch, weights):

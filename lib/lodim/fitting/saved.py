@@ -10,6 +10,7 @@ import pandas as pd
 from lodim import family as families
 from lodim import forms
 from lodim.design.design import Design
+from lodim.design.rows import INPUTS
 from lodim.errors import StoreError
 from lodim.fitting import storage
 from lodim.fitting.registry import HOMES, model_function
@@ -25,9 +26,7 @@ SHARED: dict[str, forms.Form] = {  # arguments that are read of a fit of any mod
     "standardize": forms.flags(),
     "missing": forms.text,
     "dtype": forms.text,
-    **dict.fromkeys(
-        ("weights", "offset", "order", "clusters", "groups"), forms.optional(forms.plain)
-    ),
+    **dict.fromkeys(INPUTS, forms.optional(forms.plain)),
 }
 
 

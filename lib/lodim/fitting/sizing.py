@@ -16,7 +16,7 @@ from lodim.design.chunks import TableParts
 from lodim.design.design import columns_read
 from lodim.design.features import Features, columns_in_place, fits_memory, free_memory
 from lodim.design.frame import join_frames, read_column, read_frame, take_rows
-from lodim.design.rows import RowInputs, is_balanced, read_complete
+from lodim.design.rows import INPUTS, RowInputs, is_balanced, read_complete
 from lodim.engine.blocks import device_for
 from lodim.engine.tiles import TILE, count
 from lodim.errors import DataError
@@ -30,7 +30,6 @@ from lodim.typing import Data, Model, P
 
 LOOK = 16_384  # rows that are looked at
 PLACES = 8  # pieces of a source that they are from
-OF_ROWS = ("weights", "offset", "order", "clusters", "groups")  # arguments that may be arrays
 
 
 @dataclass(frozen=True)
@@ -276,16 +275,16 @@ class _Looked:
 
     def _need(self, names):
         """Set the columns that the call reads."""
-        named = [v for k in OF_ROWS if isinstance(v := self.arguments.get(k), str)]
+        named = [v for k in INPUTS if isinstance(v := self.arguments.get(k), str)]
         self.names = columns_read(self.formula, names, self.arguments.get("family"), named)
 
     def _has_arrays(self):
-        return any(np.ndim(self.arguments.get(k)) for k in OF_ROWS)
+        return any(np.ndim(self.arguments.get(k)) for k in INPUTS)
 
     def _prepare(self, data, at):
         """The Problem of the rows at some positions."""
         given = {
-            k: np.asarray(v)[at] if k in OF_ROWS and np.ndim(v) else v
+            k: np.asarray(v)[at] if k in INPUTS and np.ndim(v) else v
             for k, v in self.arguments.items()
         }
         return prepare(self.model, self.formula, data, given)
@@ -320,9 +319,10 @@ def _reads_in_place(problem, data, n, arguments):
     X = np.broadcast_to(np.zeros((), design.dtype), (count(n), len(design.names), TILE))
     if found is None or device_for(X, problem.settings.engine) is not None:
         return False
-    weights, *others = (arguments.get(name) for name in OF_ROWS)
-    weights = None if is_balanced(weights, frame.names) else weights
-    inputs = RowInputs.read(frame, weights, *others)
+    inputs = RowInputs(**{name: arguments.get(name) for name in INPUTS})
+    if is_balanced(inputs.weights, frame.names):
+        inputs = replace(inputs, weights=None)
+    inputs = inputs.read(frame)
     answers = factors.columns_of(design.response.key)
     table, *_ = read_complete(frame, design.features, answers, inputs, design.missing)
     again = Features(design.terms, design.fills, TableParts(table), design.missing)
@@ -332,8 +332,7 @@ def _reads_in_place(problem, data, n, arguments):
 
 def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n_names: int) -> int:
     """Bytes beside the tiles: while the data are read, or while the model is fitted."""
-    arrays = ("weights", "offset", "order", "clusters", "groups")
-    given = [x for x in (getattr(batch, name) for name in arrays) if x is not None]
+    given = [x for x in (getattr(batch, name) for name in INPUTS) if x is not None]
     held = 16 * rows + sum(8 * rows * (x.size // max(1, batch.n)) for x in given)
     fit = needs.row * rows + needs.fixed if needs else 0
     # Two parts of each column are in memory while a source is read, and flags of each row.

@@ -15,6 +15,8 @@ from lodim.design import summaries
 from lodim.design.batch import Batch
 from lodim.design.design import REAL, Design
 from lodim.design.features import fits_memory, free_memory
+from lodim.design.reading import Reading
+from lodim.design.rows import INPUTS, RowInputs
 from lodim.engine.blocks import on_host
 from lodim.errors import ArgumentError, DataError, DataWarning, warn
 from lodim.fitting.argument_names import unknown_argument
@@ -24,10 +26,7 @@ from lodim.formula.formula import leave_out
 from lodim.report import phrases
 from lodim.text import as_literal, counted, size_in_bytes
 
-SHARED = (  # of a design
-    "family", "weights", "offset", "order", "clusters", "groups", "standardize", "dtype", "missing",
-    "sample",
-)  # fmt: skip
+SHARED = ("family", *INPUTS, "standardize", "dtype", "missing", "sample")  # of a design
 PLAIN = str | int | float | bool | dict | tuple | None  # arguments that a fit keeps
 SPREAD = "spread"  # what a fit of a path has beside its means
 SCRATCH = "scratch"  # the entry of `control` that names a folder
@@ -298,24 +297,26 @@ def prepare(model, formula, data, arguments, which=None, groups=None, in_place=F
     shared = {name: arguments.pop(name) for name in SHARED if name in arguments}
     if isinstance(shared.get("dtype"), type) and shared["dtype"] in REAL:
         shared["dtype"] = np.dtype(shared["dtype"]).name
-    of_design = shared if groups is None else shared | {"groups": groups}
+    given = {name: shared.get(name) for name in INPUTS}
+    inputs = RowInputs(**given if groups is None else given | {"groups": groups})
+    of_design = {name: shared[name] for name in shared.keys() - {*INPUTS, "sample"}}
     control, scratch = _control(spec, arguments, arguments.pop("control", None))
     settings = spec.settings(**arguments, **control)
     _check_family(spec, shared.get("family"))
     ways = ("drop", "indicator", *(["keep"] if spec.keeps_missing else []))
     one_of("missing", shared["missing"], ways)
+    seed = getattr(settings, "seed", 0)
+    reading = Reading(shared.get("sample"), seed, scratch, client, in_place)
     with progress.bar(1, "reading the data"):
         design, batch = Design.learn(
             formula,
             data,
+            inputs,
             **of_design,
             reference_levels=spec.reference_levels,
-            which=which,
-            scratch=scratch,
-            seed=getattr(settings, "seed", 0),
-            client=client,
-            in_place=in_place,
             limited=spec.limits_wild,
+            which=which,
+            reading=reading,
         )
     if design.response is None and not spec.response_optional:
         raise ArgumentError(

@@ -300,7 +300,7 @@ def _evaluation_of_rows(fit, frame, offset):
     """Sums over the rows of a chunk, all of which may have weight zero."""
     reader = replace(fit._reader, weights=None)
     batch = reader.apply(frame, offset=offset, response=True)
-    weights = RowInputs.read(frame, fit.design.weights, None).weights
+    weights = RowInputs(weights=fit.design.weights).read(frame).weights
     weights = np.ones(batch.n) if weights is None else weights[batch.rows]
     if (weights < 0).any():
         raise DataError(f"weights are not negative, and one is {np.nanmin(weights):g}")

@@ -8,6 +8,7 @@ import pandas as pd
 
 from lodim.checks import as_seed
 from lodim.design.design import Design
+from lodim.design.rows import RowInputs
 from lodim.errors import ArgumentError, DataError
 from lodim.models.gbmap.model import gbmap
 from lodim.typing import Data
@@ -82,8 +83,8 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
     seed = as_seed(seed)
     if not isinstance(data, pd.DataFrame | dict):
         raise DataError(f"data must be a pandas DataFrame or a dict of columns, not {data!r:.80}")
-    known = {name: arguments.get(name) for name in ("family", "weights", "offset")}
-    design, batch = Design.learn(formula, data, **known)
+    inputs = RowInputs(weights=arguments.get("weights"), offset=arguments.get("offset"))
+    design, batch = Design.learn(formula, data, inputs, family=arguments.get("family"))
     frame, arguments["family"] = pd.DataFrame(data).iloc[batch.rows], design.family
     best = None
     for feature in design.features:
