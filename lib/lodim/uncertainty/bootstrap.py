@@ -16,8 +16,7 @@ from lodim.fitting.argument_names import with_known_arguments
 from lodim.text import counted
 from lodim.typing import Data, FitT, RowValues
 from lodim.uncertainty.intervals import accelerations
-from lodim.uncertainty.random_weights import RandomWeights
-from lodim.uncertainty.refits import anew, held_problem, reweighted
+from lodim.uncertainty.refits import RandomWeights, anew, held_problem, reweighted
 from lodim.uncertainty.replicates import Bootstrap
 
 FEW_ROWS = 2000  # up to here threads lose more to each other than they gain
