@@ -7,6 +7,9 @@ span of 16 blocks in order, then the spans in order. The result has the same bit
 threads, and wherever the spans are. Tiles that `place` has moved to a GPU stay there, and the CUDA
 twins of the kernels work on them; tiles on the workers of a cluster stay there, and the kernels go
 to them.
+
+Passes over spans of 65,536 rows find a span's own result from its own rows, in a fixed order, and
+put results together in the order of the spans: where rows are changes nothing.
 """
 
 import os

@@ -1,4 +1,10 @@
-"""Stability selection: which features are selected in most halves of the rows."""
+"""Stability selection: which features are selected in most halves of the rows.
+
+Bounds on the number of false selections are those of Shah and Samworth (2013). Selected is what a
+share tau or more of 2 B half-samples in B complementary pairs select. Bounded is the expected
+number, among the stable features, of those whose chance to be selected in a half-sample is at most
+theta = q / p, that of a feature drawn at random.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Any, Generic
