@@ -15,11 +15,12 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from lodim.design import columns, summaries
+from lodim.design import columns
 from lodim.design.column_kernels import ALL, read_only
 from lodim.design.columns import Table, take
 from lodim.design.frame import PANDAS, Frame, check_name, read_column, read_frame
 from lodim.design.rows import RowInputs
+from lodim.design.summaries import merge, summarize
 from lodim.engine import dask_cluster, workers
 from lodim.engine.blocks import THREADED, each
 from lodim.engine.tiles import TILE
@@ -71,15 +72,15 @@ def draw_positions(n, size, seed):
     return np.sort(drawn)
 
 
-def learn_facts(_, table, wanted):
-    """Facts of the columns of a part, a list."""
-    return summaries.summarize(table, wanted)
+def summarize_part(_, table, request):
+    """Summaries of the columns of a part, a list."""
+    return summarize(table, request)
 
 
-def merge_facts(found, wanted):
-    """Facts of columns by name, from the lists of the parts in order."""
-    merged = summaries.merge(list(zip(*found, strict=True)))
-    return dict(zip(wanted.names, merged, strict=True))
+def merge_summaries(found, request):
+    """Summaries of columns by name, from the lists of the parts in order."""
+    merged = merge(list(zip(*found, strict=True)))
+    return dict(zip(request.names, merged, strict=True))
 
 
 def tiles_of(X, span):
@@ -116,9 +117,10 @@ class TableParts:
         """(n,) bool, the rows whose weight is above zero; None where all are."""
         return self.table.positive_weight
 
-    def facts(self, wanted):
-        """Facts of columns by name."""
-        return merge_facts(self.map(partial(learn_facts, wanted=wanted), wanted.names), wanted)
+    def summaries(self, request):
+        """Summaries of columns by name."""
+        work = partial(summarize_part, request=request)
+        return merge_summaries(self.map(work, request.names), request)
 
     def gather(self, rows, names):
         """A table of the complete rows at some positions; None: of all."""
@@ -313,7 +315,7 @@ class SourceParts:
     """The parts of a source's complete rows, read anew in each pass.
 
     table : Table without columns; n_rows : rows of the source, complete or not
-    known : dict of Facts by name from the first pass, or None
+    known : dict of Summary by name from the first pass, or None
     """
 
     places: Places
@@ -333,12 +335,12 @@ class SourceParts:
         """(n,) bool, the rows whose weight is above zero; None where all are."""
         return self.table.positive_weight
 
-    def facts(self, wanted):
-        """Facts of columns by name."""
+    def summaries(self, request):
+        """Summaries of columns by name."""
         if self.known is not None:
             return self.known
-        work = partial(learn_facts, wanted=wanted)
-        return merge_facts(self.map(work, wanted.names), wanted)
+        work = partial(summarize_part, request=request)
+        return merge_summaries(self.map(work, request.names), request)
 
     def map(self, work, names):
         """A list of work(span, table of a part) of the parts in order, in one pass."""
@@ -442,7 +444,7 @@ def part_task(span, places, table, work, names):
 
 
 def _pick(span, table, rows):
-    """The columns of a part in those of its rows that are wanted."""
+    """The columns of a part in those of its rows that are asked for."""
     if rows is None:
         at = np.arange(table.n)
     else:
