@@ -11,9 +11,9 @@ import pandas as pd
 from lodim.checks import MOST_ROWS, whole
 from lodim.design import chunks, columns, summaries
 from lodim.design.chunks import (
+    ChunkStore,
     Cutter,
     Labels,
-    Places,
     SourceParts,
     TableParts,
     ahead,
@@ -83,7 +83,7 @@ class Rows:
     inputs : of the complete rows; table : their answers, at least; parts : all of their columns
     rows : (n,) int64, positions of the complete rows in `index`, the labels of all N rows
     n_dropped, n_incomplete : as in a Design
-    streamed : whether the parts are read anew in each pass
+    streamed : whether the parts are read again in each pass
     """
 
     inputs: RowInputs
@@ -299,8 +299,8 @@ def _rows_of(found, first, source, labels, inputs):
         weight_unit=weight_unit(inputs.weights),
     )
     known = merge_summaries(first.summaries, first.request) if table.weight_unit == 1.0 else None
-    places = Places(source, tuple(first.starts))
-    stretches = SourceParts(places, replace(table, columns={}), found.n, known)
+    store = ChunkStore(source, tuple(first.starts))
+    stretches = SourceParts(store, replace(table, columns={}), found.n, known)
     return Rows(inputs, table, stretches, rows, pd.RangeIndex(found.n), *numbers, True)
 
 
