@@ -14,7 +14,7 @@ MANY_ROWS = 10_000  # from here up gradients of rows stand for differences acros
 
 
 @dataclass(frozen=True)
-class Found:
+class TermEffect:
     """Effects of one term: estimates (q, K), and of each replicate (R, q, K).
 
     error : (q, K) standard errors that are known without replicates, or None
@@ -75,7 +75,7 @@ class Question:
     seed: int
 
     def of(self, rows, features, terms):
-        """What is Found of each term."""
+        """Return the TermEffect of each term."""
         if self.kind == "importance":
             return self._importance(rows, features, terms)
         drawn = plans.drawn_rows(self.fits[0], rows, self.seed) if self.kind == "pd" else None
@@ -100,7 +100,7 @@ class Question:
             [plan.reduce([r.answers(fit, self.type) for r in plan.changed]) for fit in self.fits]
         )
         label = term if isinstance(term, str) else ":".join(term)
-        return Found(label, plan.values, each[0], each[1:])
+        return TermEffect(label, plan.values, each[0], each[1:])
 
     def _by_gradients(self, rows, features, terms):
         """Of the terms that gradients of many rows serve, all in one pass for each fit."""
@@ -120,7 +120,7 @@ class Question:
             for term, along in served.items():
                 curves[term].append(along.curve(gradient[:, :, alone[term]], one, self.type))
         return {
-            term: Found(term, [*served[term].edges], found[0], np.array(found[1:]))
+            term: TermEffect(term, [*served[term].edges], found[0], np.array(found[1:]))
             for term, found in curves.items()
         }
 
@@ -153,7 +153,7 @@ class Question:
                 for fit, base in zip(self.fits, bases, strict=True)
             ])  # fmt: skip
             mean, error = each[:, 0, None, None], each[0, 1].reshape(1, 1)
-            found.append(Found(term, ["permuted"], mean[0], mean[1:], error))
+            found.append(TermEffect(term, ["permuted"], mean[0], mean[1:], error))
         return found
 
 

@@ -38,7 +38,7 @@ def on_one_thread(problem):
 def part(problem, held_out):
     """The problem of the rows that are not held out (n,) bool, and those held out, as a batch.
 
-    Features are centred and scaled anew by the rows that stay, in the batches and in the design.
+    Features are centred and scaled again by the rows that stay, in the batches and in the design.
     """
     (train, test), mean, scale = split_and_scaling(problem.batch, held_out, problem.standardize)
     return replace(problem, batch=train, design=problem.design.rescaled(mean, scale)), test
@@ -195,7 +195,7 @@ def reweighted(problem, fit, weights):
     return spec.run(point, warm_start=fit.estimates, for_path=True, found=found)
 
 
-def anew(fit, data, batch: Batch, weights, groups, arguments):
+def refit_from_scratch(fit, data, batch: Batch, weights, groups, arguments):
     """The fit of the whole call under other weights (n,), what it left open chosen again."""
     formula, arguments = fit.design.formula, fit._call_arguments(arguments)
     own = inspect.signature(fit.model).parameters
