@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 import lodim as ld
-from lodim.uncertainty import false_selections
+from lodim.uncertainty.stability_selection import r_concave, unimodal, worst_case
 
 RESULTS = Path(__file__).resolve().parent / "results/coverage_stability.csv"
 DESIGNS = {  # n, p, s, rho, classes
@@ -68,9 +68,9 @@ def measure(name, design, args):
         stable = shares >= cutoff - 1e-9
         null = stable[:, s:].sum(axis=1)
         bounds = {
-            "worst_case": [false_selections.worst_case(each, p, cutoff) for each in q],
-            "unimodal": [false_selections.unimodal(each, p, cutoff, args.pairs) for each in q],
-            "r_concave": [false_selections.r_concave(each, p, cutoff, args.pairs) for each in q],
+            "worst_case": [worst_case(each, p, cutoff) for each in q],
+            "unimodal": [unimodal(each, p, cutoff, args.pairs) for each in q],
+            "r_concave": [r_concave(each, p, cutoff, args.pairs) for each in q],
         }
         yield {
             "design": design, "n": n, "p": p, "effects": s, "rho": rho, "model": name,

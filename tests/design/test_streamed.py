@@ -345,11 +345,9 @@ def test_parts_can_be_made_by_themselves_in_any_order(frame):
     given = {"inputs": RowInputs(weights="w", offset="e"), "missing": "indicator"}
     source, formula = source_of(frame, [1, 65, 1100]), "y ~ a + s + cr(b, df=4) + o"
     design, batch = Design.learn(formula, source, **given)
-    wanted = design_terms.wanted([[("s", None)], [("b", None)]], "indicator")
-    learnt = read_source_rows(
-        source, wanted, ["y"], ("w", "e", None, None, None), "indicator"
-    ).parts
-    make = pickle.loads(pickle.dumps(PartReader.from_parts(design, learnt, "w", "e")))
+    request = design_terms.column_request([[("s", None)], [("b", None)]], "indicator")
+    learnt = read_source_rows(source, request, ["y"], RowInputs("w", "e"), "indicator").parts
+    make = pickle.loads(pickle.dumps(PartReader.from_parts(design, learnt, RowInputs("w", "e"))))
     for k in reversed(range(learnt.n // PART + 1)):
         here, tiles = slice(PART * k, PART * (k + 1)), slice(PART * k // 64, PART * (k + 1) // 64)
         part = make(k)

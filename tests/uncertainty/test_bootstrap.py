@@ -11,8 +11,7 @@ from scipy import stats
 
 import lodim as ld
 from lodim.uncertainty import intervals
-from lodim.uncertainty.random_weights import RandomWeights
-from lodim.uncertainty.refits import held_problem, reweighted
+from lodim.uncertainty.refits import RandomWeights, held_problem, reweighted
 
 FORMS = {
     "a number": (lambda fit: fit.dev_ratio, ["statistic"]),

@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 import lodim as ld
 from lodim.fitting.fit_model import model_of, prepare
 from lodim.selection.folds import assign_draws
-from lodim.uncertainty.false_selections import largest_tail, r_concave, unimodal, worst_case
+from lodim.uncertainty.stability_selection import largest_tail, r_concave, unimodal, worst_case
 
 N = 80
 CHEAP = {

@@ -1,4 +1,4 @@
-"""Data in parts of PART complete rows, in memory, read anew in each pass, or on workers.
+"""Data in parts of PART complete rows, in memory, read again in each pass, or on workers.
 
 All that is learnt of data is summed within each part, and added in the order of the parts, by the
 same functions wherever the data are: a frame in memory, files that are read part by part and the
@@ -15,11 +15,12 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from lodim.design import columns, summaries
+from lodim.design import columns
 from lodim.design.column_kernels import ALL, read_only
 from lodim.design.columns import Table, take
 from lodim.design.frame import PANDAS, Frame, check_name, read_column, read_frame
 from lodim.design.rows import RowInputs
+from lodim.design.summaries import merge, summarize
 from lodim.engine import dask_cluster, workers
 from lodim.engine.blocks import THREADED, each
 from lodim.engine.tiles import TILE
@@ -71,15 +72,15 @@ def draw_positions(n, size, seed):
     return np.sort(drawn)
 
 
-def learn_facts(_, table, wanted):
-    """Facts of the columns of a part, a list."""
-    return summaries.summarize(table, wanted)
+def summarize_part(_, table, request):
+    """Summaries of the columns of a part, a list."""
+    return summarize(table, request)
 
 
-def merge_facts(found, wanted):
-    """Facts of columns by name, from the lists of the parts in order."""
-    merged = summaries.merge(list(zip(*found, strict=True)))
-    return dict(zip(wanted.names, merged, strict=True))
+def merge_summaries(found, request):
+    """Summaries of columns by name, from the lists of the parts in order."""
+    merged = merge(list(zip(*found, strict=True)))
+    return dict(zip(request.names, merged, strict=True))
 
 
 def tiles_of(X, span):
@@ -116,9 +117,10 @@ class TableParts:
         """(n,) bool, the rows whose weight is above zero; None where all are."""
         return self.table.positive_weight
 
-    def facts(self, wanted):
-        """Facts of columns by name."""
-        return merge_facts(self.map(partial(learn_facts, wanted=wanted), wanted.names), wanted)
+    def summaries(self, request):
+        """Summaries of columns by name."""
+        work = partial(summarize_part, request=request)
+        return merge_summaries(self.map(work, request.names), request)
 
     def gather(self, rows, names):
         """A table of the complete rows at some positions; None: of all."""
@@ -214,8 +216,8 @@ class Cutter:
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
-    """Where the rows of a source stand, so that any of them can be read; it can be pickled.
+class ChunkStore:
+    """The chunks of a source, and where its rows stand, so that any can be read; it can be pickled.
 
     starts : (n_pieces + 1,) positions of the first rows of the pieces among all, and of the end
     """
@@ -281,7 +283,7 @@ def read_rows_at(source, names, rows, n):
     source.check_unchanged()
     check_names(source, names)
     held, stop = {name: [] for name in names}, 0
-    with closing(ahead(Places(source.select(names), (0,)).read(names))) as read_ahead:
+    with closing(ahead(ChunkStore(source.select(names), (0,)).read(names))) as read_ahead:
         for start, stop, read in read_ahead:
             lo, hi = np.searchsorted(rows, [start, stop])
             for name, column in read.items():
@@ -310,13 +312,13 @@ def changed():
 
 @dataclass(frozen=True, eq=False)
 class SourceParts:
-    """The parts of a source's complete rows, read anew in each pass.
+    """The parts of a source's complete rows, read again in each pass.
 
     table : Table without columns; n_rows : rows of the source, complete or not
-    known : dict of Facts by name from the first pass, or None
+    known : dict of Summary by name from the first pass, or None
     """
 
-    places: Places
+    store: ChunkStore
     table: Table
     n_rows: int
     known: dict | None
@@ -333,12 +335,12 @@ class SourceParts:
         """(n,) bool, the rows whose weight is above zero; None where all are."""
         return self.table.positive_weight
 
-    def facts(self, wanted):
-        """Facts of columns by name."""
+    def summaries(self, request):
+        """Summaries of columns by name."""
         if self.known is not None:
             return self.known
-        work = partial(learn_facts, wanted=wanted)
-        return merge_facts(self.map(work, wanted.names), wanted)
+        work = partial(summarize_part, request=request)
+        return merge_summaries(self.map(work, request.names), request)
 
     def map(self, work, names):
         """A list of work(span, table of a part) of the parts in order, in one pass."""
@@ -348,7 +350,7 @@ class SourceParts:
     def tasks(self, work, names):
         """A call without arguments for each part, which can be pickled: together they are `map`."""
         return [
-            partial(part_task, span, self.places, self._bare(span), work, list(names))
+            partial(part_task, span, self.store, self._bare(span), work, list(names))
             for span in spans_of(self.table.rows, self.n)
         ]
 
@@ -365,15 +367,15 @@ class SourceParts:
         if not names:
             yield from ((span, table_of_span(self.table, span, {})) for span in spans)
             return
-        self.places.source.check_unchanged()
+        self.store.source.check_unchanged()
         cutter = Cutter()
-        with closing(ahead(self.places.read(names))) as read_ahead:
+        with closing(ahead(self.store.read(names))) as read_ahead:
             for span in spans:
                 while cutter.stop < span.stop:
                     cutter.put(*self._next(read_ahead))
                 yield span, table_of_span(self.table, span, cutter.take(span, names))
             stop = max((stop for _, stop, _ in read_ahead), default=cutter.stop)
-        self.places.source.check_unchanged()
+        self.store.source.check_unchanged()
         if stop != self.n_rows:
             raise changed()
 
@@ -398,13 +400,13 @@ class PartReader:
     """Makes the batch of a part of a source, in any process: it can be pickled.
 
     design : Design
-    places : Places
+    store : ChunkStore
     stretches : (n_parts, 2) int64, positions of the first row of each part and after its last
     inputs : RowInputs of all N rows of the source, weights and offset alone
     """
 
     design: object
-    places: Places
+    store: ChunkStore
     stretches: np.ndarray
     inputs: RowInputs
 
@@ -414,35 +416,35 @@ class PartReader:
         spans = spans_of(learnt.table.rows, learnt.n)
         stretches = np.array([(span.start, span.stop) for span in spans])
         inputs = RowInputs(inputs.weights, inputs.offset).arrays()
-        return cls(design, learnt.places, stretches, inputs)
+        return cls(design, learnt.store, stretches, inputs)
 
     def __call__(self, k):
         """The Batch of part k: response, weights and offset as in that of all rows."""
         start, stop = self.stretches[k].tolist()
         design, inputs = self.design, self.inputs.stretch(start, stop)
         span = Span(k, 0, start, stop, ALL, stop - start)
-        read = self.places.columns(design.columns_needed(inputs.names), span)
+        read = self.store.columns(design.columns_needed(inputs.names), span)
         frame = frame_of(read, pd.RangeIndex(start, stop))
         inputs, response = inputs.read(frame), design.response is not None
         return design.batch_of(frame, inputs, response, design.known_levels("error"), part=True)
 
 
-def part_task(span, places, table, work, names):
+def part_task(span, store, table, work, names):
     """What `work` makes of one part, for a pass whose parts are shared among processes.
 
     Parameters
     ----------
     span : parts.Span
-    places : Places
+    store : ChunkStore
     table : Table
         Of the part, without columns; see `SourceParts.tasks`.
     work, names : as `SourceParts.map` takes them; the work can be pickled
     """
-    return work(span, replace(table, columns=places.columns(names, span)))
+    return work(span, replace(table, columns=store.columns(names, span)))
 
 
 def _pick(span, table, rows):
-    """The columns of a part in those of its rows that are wanted."""
+    """The columns of a part in those of its rows that are asked for."""
     if rows is None:
         at = np.arange(table.n)
     else:
@@ -495,7 +497,7 @@ class WorkerParts(SourceParts):
         """The parts of a source on the workers of a client; as they are where they are few."""
         if client is None or read.n <= PART:
             return read
-        return cls(read.places, read.table, read.n_rows, read.known, client)
+        return cls(read.store, read.table, read.n_rows, read.known, client)
 
     def map(self, work, names):
         """A list of work(span, table of a part) of the parts in order, in one pass."""
@@ -503,7 +505,7 @@ class WorkerParts(SourceParts):
             return super().map(work, names)
         spans = spans_of(self.table.rows, self.n)
         each = [(span, self._bare(span), work, list(names)) for span in spans]
-        return dask_cluster.run_tasks(self.client, _of_part, self.places, each)
+        return dask_cluster.run_tasks(self.client, _of_part, self.store, each)
 
     def tiles(self, design, given, inputs):
         """Tiles of all rows on the workers, their response, and the RowInputs that are there too.
@@ -517,5 +519,5 @@ class WorkerParts(SourceParts):
         return X, here.get("y"), replace(inputs, **kept)
 
 
-def _of_part(places, span, table, work, names):
-    return part_task(span, places, table, work, names)
+def _of_part(store, span, table, work, names):
+    return part_task(span, store, table, work, names)

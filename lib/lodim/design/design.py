@@ -507,8 +507,8 @@ def _read(formula, data, given, family, which, missing, reading):
     client = reading.client_for(source)
     while True:
         keys, response = expand(parsed, data.names, hidden), _response(chosen)
-        wanted, answer = design_terms.wanted(keys, missing), _answers(response)
-        read, drawn = reading.reader(data, source, wanted, answer, given, missing)
+        request, answer = design_terms.column_request(keys, missing), _answers(response)
+        read, drawn = reading.reader(data, source, request, answer, given, missing)
         rows, weighted = read(drawn), given
         y, response, coded = learn_response(response, family, rows.table)
         if balanced:
@@ -517,7 +517,7 @@ def _read(formula, data, given, family, which, missing, reading):
             rows = read(replace(drawn, weights=weights))
         parts = WorkerParts.of_client(rows.parts, client)
         rows.inputs.check_classes(coded, response)
-        summaries = parts.facts(wanted)
+        summaries = parts.summaries(request)
         named_rows = design_terms.row_names(keys, summaries, written(parsed))
         if not named_rows:
             found = keys, left_out, coded, response, y, weighted, rows, parts, summaries

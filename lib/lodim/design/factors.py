@@ -100,25 +100,25 @@ def columns_of(key):
     return (name,) if code is None else tuple(column_name(n) for n in column_nodes(tree(code)))
 
 
-def learn(key, facts, table, missing, polynomials=False):
+def learn(key, summaries, table, missing, polynomials=False):
     """The factor of a key; ordered categories by polynomials or thresholds.
 
     Parameters
     ----------
-    facts : dict
-        Facts of columns by name, and of what is computed in C() by key.
+    summaries : dict
+        Summaries of columns by name, and of what is computed in C() by key.
     table : Table
         The rows that splines, centres and scales are learnt from.
     missing : str
         What is done where a feature is missing (see `Design`).
     """
     name, code = key
-    if code is not None and not (is_category(code) or _is_column_of_bools(code, facts)):
+    if code is not None and not (is_category(code) or _is_column_of_bools(code, summaries)):
         return learn_expression(code, table)
     source = name if code is None else column_in(code)
     if code is not None and language.is_condition(tree(code).args[0]):
         return _categorical(code, code, TRUTH)
-    found = facts[key if source is None else source]
+    found = summaries[key if source is None else source]
     if found.column.kind == "date":
         name = found.column.name
         raise DataError(f"column {name!r} holds dates; {columns.date_advice(name)}")
@@ -134,37 +134,37 @@ def learn(key, facts, table, missing, polynomials=False):
     return _with_missing(factor, found, missing)
 
 
-def _of_column(facts, n, polynomials):
+def _of_column(summary, n, polynomials):
     """The levels of a column of n rows."""
-    column, levels = facts.column, facts.used_levels
+    column, levels = summary.column, summary.used_levels
     check_numeric_text(column, levels, n)
-    if names_rows(facts):
+    if names_rows(summary):
         name = quote(column.name)
         raise DataError(
-            f"{row_names(facts)}; leave it out with '- {name}', or write C({name}) if levels are "
+            f"{row_names(summary)}; leave it out with '- {name}', or write C({name}) if levels are "
             "meant"
         )
     factor = Levels(column.name, False, levels, _shown(levels))
     return _in_order(factor, polynomials) if column.ordered else factor
 
 
-def names_rows(facts):
+def names_rows(summary):
     """Whether most rows have a level of their own, which says nothing of any other row.
 
     Declared categories are meant, and no column of up to 20 levels is an identifier.
     """
-    column = facts.column
-    if column.kind != "level" or column.declared or len(facts.levels) <= FEW_LEVELS:
+    column = summary.column
+    if column.kind != "level" or column.declared or len(summary.levels) <= FEW_LEVELS:
         return False
-    return 2 * np.count_nonzero(facts.counts == 1) > facts.counts.sum()
+    return 2 * np.count_nonzero(summary.counts == 1) > summary.counts.sum()
 
 
-def row_names(facts):
+def row_names(summary):
     """That a column names its rows, in words."""
-    own, n = np.count_nonzero(facts.counts == 1), facts.counts.sum()
+    own, n = np.count_nonzero(summary.counts == 1), summary.counts.sum()
     return (
-        f"column {facts.column.name!r} names the rows: {own:,} of {n:,} rows have a level that no "
-        "other row has"
+        f"column {summary.column.name!r} names the rows: {own:,} of {n:,} rows have a level that "
+        "no other row has"
     )
 
 
@@ -187,10 +187,10 @@ def is_category(code):
     return function_name(node.func) == "C" or language.is_condition(node)
 
 
-def _is_column_of_bools(code, facts):
+def _is_column_of_bools(code, summaries):
     """Whether a call is I() of a column of bools."""
     name = column_in(code) if function_name(tree(code).func) == "I" else None
-    return name is not None and holds_bools(facts[name].column)
+    return name is not None and holds_bools(summaries[name].column)
 
 
 def holds_bools(column):
@@ -372,18 +372,18 @@ def _categorical(code, name, used):
     return Levels(code, True, levels, tuple(suffixes), matrix)
 
 
-def _with_missing(factor, facts, missing):
+def _with_missing(factor, summary, missing):
     """A factor with what it knows of values that are missing, and of categories without rows."""
-    declared = facts.levels if facts.column.declared else ()
+    declared = summary.levels if summary.column.declared else ()
     factor = replace(factor, unseen=tuple(v for v in declared if v not in factor.levels))
     if missing != "indicator":
         return factor
-    if facts.n_gaps:
+    if summary.n_gaps:
         label = "missing"
         while label in factor.labels or label in map(str, factor.levels):
             label += "_"
         return replace(factor, missing=label)
-    mass = facts.mass_of(factor.levels)
+    mass = summary.mass_of(factor.levels)
     return replace(factor, shares=mass / mass.sum())
 
 

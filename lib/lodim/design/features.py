@@ -18,7 +18,7 @@ from functools import partial
 
 import numpy as np
 
-from lodim.design import columns, factors, summaries
+from lodim.design import columns, factors
 from lodim.design.chunks import TableParts, tiles_of
 from lodim.design.column_kernels import (
     ALL,
@@ -32,6 +32,7 @@ from lodim.design.column_kernels import (
 )
 from lodim.design.columns import expand_rows, known_rows
 from lodim.design.rows import filled
+from lodim.design.summaries import Tails, apply_limits, limits_by_position, may_be_wild, tail_size
 from lodim.design.terms import column_choices, widths
 from lodim.engine import tiles
 from lodim.engine.blocks import SPAN_ROWS, each
@@ -118,7 +119,7 @@ def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
         size = np.empty(TILE)
         for k, source in enumerate(_sources(term, table, prepared), first):
             if not flat[k]:
-                x, rows = summaries.apply_limits(*source, limits.get(k))
+                x, rows = apply_limits(*source, limits.get(k))
                 pack(x, rows, mean[k], scale[k], inverse[k], X, k, size)
                 check_near(size.max(), scale[k], term, X.dtype)
 
@@ -141,7 +142,7 @@ def learn_moments(terms, table, prepared=None, *, known, limits):
         if known[first : first + 1].all():  # a term may have no feature, also the last one
             return
         for k, source in enumerate(_sources(term, table, prepared), first):
-            x, rows = summaries.apply_limits(*source, limits.get(k))
+            x, rows = apply_limits(*source, limits.get(k))
             if table.missing == "keep":
                 found[k] = _known_moments(x, rows, weights)
             else:
@@ -179,7 +180,7 @@ def learn_tails(terms, table, prepared=None, *, at, size):
                 used = ~np.isnan(values)
                 if table.positive_weight is not None:
                     used &= table.positive_weight
-                found[k] = summaries.Tails.of_values(values[used], size)
+                found[k] = Tails.of_values(values[used], size)
 
     _each(work, terms, table, sum(math.prod(map(factors.width, term)) for term in terms))
     return found
@@ -242,12 +243,12 @@ class Features:
         self.terms, self.fills, self.parts, self.missing = terms, fills, parts, missing
         self._kept = None
 
-    def moments(self, p, facts):
-        """Moments of the features (p, 5), those of plain numbers from the facts."""
+    def moments(self, p, summaries):
+        """Moments of the features (p, 5), those of plain numbers from the summaries."""
         found, known, first = np.zeros((p, 5)), np.zeros(p, bool), 0
         for term in self.terms:
-            if is_known(term, facts, self.missing):
-                found[first], known[first] = facts[term[0].name].moments, True
+            if is_known(term, summaries, self.missing):
+                found[first], known[first] = summaries[term[0].name].moments, True
             first += math.prod(map(factors.width, term))
         return self._learn_moments(found, known, {})
 
@@ -259,13 +260,13 @@ class Features:
         positive = self.parts.positive_weight
         n = self.parts.n if positive is None else int(positive.sum())
         numbers = np.array([is_number(term) for term in self.terms], bool)[self._term_of]
-        at = np.flatnonzero(numbers & summaries.may_be_wild(moments, n))
+        at = np.flatnonzero(numbers & may_be_wild(moments, n))
         if not at.size:
             return ()
-        size = summaries.tail_size(n)
+        size = tail_size(n)
         work = partial(learn_tails, at=frozenset(at.tolist()), size=size)
         found = self._map(work, self._with(at))
-        tails = [summaries.Tails.merged([part[k] for part in found], size) for k in at.tolist()]
+        tails = [Tails.merged([part[k] for part in found], size) for k in at.tolist()]
         limits = [tail.limits(names[k]) for k, tail in zip(at.tolist(), tails, strict=True)]
         return tuple(one for one in limits if one is not None)
 
@@ -335,22 +336,23 @@ class Features:
         self.parts.map(partial(work, mean=mean, scale=scale, flat=flat), _needed(self.terms))
 
 
-def columns_within(facts, parts):
-    """Facts of columns, a list: of numbers with wild values the moments are those within limits."""
-    numbers = [name for name, known in facts.items() if known.moments is not None]
+def columns_within(summaries, parts):
+    """Summaries of columns, a list, with the moments of numbers within their limits."""
+    numbers = [name for name, known in summaries.items() if known.moments is not None]
     columns = Features(tuple((factors.Numeric(name),) for name in numbers), (), parts, "keep")
-    moments = np.array([facts[name].moments for name in numbers]).reshape(-1, 5)
-    limits = summaries.limits_by_position(columns.limits(numbers, moments), numbers)
+    moments = np.array([summaries[name].moments for name in numbers]).reshape(-1, 5)
+    limits = limits_by_position(columns.limits(numbers, moments), numbers)
     within = columns.moments_within(limits, moments) if limits else moments
-    known = facts | {numbers[k]: replace(facts[numbers[k]], moments=within[k]) for k in limits}
-    return list(known.values())
+    limited = {numbers[k]: within[k] for k in limits}
+    known = {name: replace(summaries[name], moments=found) for name, found in limited.items()}
+    return list((summaries | known).values())
 
 
-def is_known(term, facts, missing):
+def is_known(term, summaries, missing):
     """Whether a term is a number that nothing stands for where it is missing."""
     if len(term) > 1 or not isinstance(term[0], factors.Numeric):
         return False
-    known = facts[term[0].name]
+    known = summaries[term[0].name]
     return known.moments is not None and not (known.n_missing and missing == "indicator")
 
 

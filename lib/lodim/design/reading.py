@@ -11,9 +11,9 @@ import pandas as pd
 from lodim.checks import MOST_ROWS, whole
 from lodim.design import chunks, columns, summaries
 from lodim.design.chunks import (
+    ChunkStore,
     Cutter,
     Labels,
-    Places,
     SourceParts,
     TableParts,
     ahead,
@@ -22,7 +22,7 @@ from lodim.design.chunks import (
     count_rows,
     draw_positions,
     frame_of,
-    merge_facts,
+    merge_summaries,
     read_chunk,
     read_rows_at,
     span_of,
@@ -62,18 +62,18 @@ class Reading:
         """The client whose workers read a source, or None where it is read here."""
         return client_for(self.client, source, self.sample, self.scratch)
 
-    def reader(self, data, source, wanted, answers, inputs, missing):
+    def reader(self, data, source, request, answers, inputs, missing):
         """A function that reads the rows of a Frame or a source, and the inputs to call it with.
 
         These are `inputs`, or where a sample is asked for those of the rows drawn.
         """
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)
-            needed = list(dict.fromkeys([*wanted.names, *answers, *inputs.names]))
+            needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
             data, inputs = draw_sample(data, source, needed, inputs, self.sample, self.seed)
             source = None
         read = read_frame_rows if source is None else read_source_rows
-        return lambda given: read(data, wanted, answers, given, missing), inputs
+        return lambda given: read(data, request, answers, given, missing), inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class Rows:
     inputs : of the complete rows; table : their answers, at least; parts : all of their columns
     rows : (n,) int64, positions of the complete rows in `index`, the labels of all N rows
     n_dropped, n_incomplete : as in a Design
-    streamed : whether the parts are read anew in each pass
+    streamed : whether the parts are read again in each pass
     """
 
     inputs: RowInputs
@@ -96,19 +96,19 @@ class Rows:
     streamed: bool = False
 
 
-def read_frame_rows(frame, wanted, answers, inputs, missing):
+def read_frame_rows(frame, request, answers, inputs, missing):
     """The rows of a frame in memory.
 
     Parameters
     ----------
     frame : columns.Frame
-    wanted : facts.Wanted
+    request : ColumnRequest
     answers : list of str, columns of the response
     inputs : RowInputs
     missing : as `Design.learn` takes it
     """
     inputs = inputs.read(frame)
-    read = read_complete(frame, list(wanted.names), answers, inputs, missing, learning=True)
+    read = read_complete(frame, list(request.names), answers, inputs, missing, learning=True)
     table, rows, *numbers = read
     inputs = inputs.complete(rows)
     table.positive_weight, table.weights = inputs.positive_weight, inputs.weights
@@ -116,7 +116,7 @@ def read_frame_rows(frame, wanted, answers, inputs, missing):
     return Rows(inputs, table, TableParts(table), rows, frame.index, *numbers)
 
 
-MANY_PARTS = 64  # whose facts are merged before the next ones come
+MANY_PARTS = 64  # whose summaries are merged before the next ones come
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,23 +174,23 @@ def join_kinds(kinds, more):
     return joined
 
 
-def scan(chunk, wanted, answers, inputs, missing):
+def scan(chunk, request, answers, inputs, missing):
     """A first look at a chunk: its Scan, and its columns by name.
 
     Parameters
     ----------
     chunk : sources.Chunk
-    wanted : facts.Wanted
+    request : ColumnRequest
     answers : list of str, columns of the response
     inputs : RowInputs of the chunk
     missing : str
     """
-    read = read_chunk(chunk, list(dict.fromkeys([*wanted.names, *answers, *inputs.names])))
+    read = read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
     n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
     frame = frame_of(read, Labels(runs, range(n)))
     beside_names = dict.fromkeys([*answers, *inputs.names])
     inputs = inputs.read(frame)
-    used = {name: read[name] for name in dict.fromkeys([*wanted.names, *answers])}
+    used = {name: read[name] for name in dict.fromkeys([*request.names, *answers])}
     flags = flag_missing(used, answers, inputs, missing, frame.index)
     # Copies: a view would hold all columns of its chunk.
     kept = {name: columns.take(read[name], np.arange(n)) for name in beside_names}
@@ -198,11 +198,11 @@ def scan(chunk, wanted, answers, inputs, missing):
     return Scan(n, runs, flags, kept, kinds), read
 
 
-def read_source_rows(source, wanted, answers, inputs, missing):
+def read_source_rows(source, request, answers, inputs, missing):
     """The rows of a source, by its first pass; as `read_frame_rows` reads those of a frame."""
-    needed = list(dict.fromkeys([*wanted.names, *answers, *inputs.names]))
+    needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
     check_names(source, needed)
-    first = _FirstPass(wanted, answers, inputs.arrays(), missing)
+    first = _FirstPass(request, answers, inputs.arrays(), missing)
     source.check_unchanged()
     source = source.select(needed)
     with closing(ahead(first.scan(source, needed))) as scans:
@@ -213,11 +213,11 @@ def read_source_rows(source, wanted, answers, inputs, missing):
 
 
 class _FirstPass:
-    """Scans of chunks, and facts of the parts that are whole already."""
+    """Scans of chunks, and summaries of the parts that are whole already."""
 
-    def __init__(self, wanted, answers, inputs, missing):
-        self.wanted, self.answers, self.inputs, self.missing = wanted, answers, inputs, missing
-        self.scans, self.facts, self.cutter, self.kinds = [], [], Cutter(), {}
+    def __init__(self, request, answers, inputs, missing):
+        self.request, self.answers, self.inputs, self.missing = request, answers, inputs, missing
+        self.scans, self.summaries, self.cutter, self.kinds = [], [], Cutter(), {}
         self.n, self.n_levels, self.starts = 0, 0, [0]
         self.open = np.empty(0, np.int64)  # complete rows of no part yet
 
@@ -229,7 +229,7 @@ class _FirstPass:
                 n = len(chunk.frame)
                 if n:
                     inputs = self.inputs.stretch(start, start + n)
-                    yield scan(chunk, self.wanted, self.answers, inputs, self.missing)
+                    yield scan(chunk, self.request, self.answers, inputs, self.missing)
                 start += n
             self.starts.append(start)
 
@@ -237,7 +237,7 @@ class _FirstPass:
         """Take the next chunk."""
         self.kinds = join_kinds(self.kinds, found.kinds)
         weights = self._weights(read, found.n)
-        stretch = {name: read[name] for name in self.wanted.names}
+        stretch = {name: read[name] for name in self.request.names}
         self.cutter.put(self.n, self.n + found.n, stretch | {None: weights})
         rows = complete_rows(found.flags, None, self.missing, learning=False)[0]
         self.open = np.r_[self.open, self.n + rows]
@@ -255,18 +255,18 @@ class _FirstPass:
         return columns.Column("weights", "number", values)
 
     def _learn(self, size):
-        """Learn the facts of the next part, of so many complete rows."""
+        """Learn the summaries of the next part, of so many complete rows."""
         rows, self.open = self.open[:size], self.open[size:]
         span = span_of(rows, 0, 0)
-        held = self.cutter.take(span, [*self.wanted.names, None])
+        held = self.cutter.take(span, [*self.request.names, None])
         weights = columns.take(columns.as_float(held.pop(None).values), span.rows)
         positive = None if (weights > 0).all() else weights > 0
         table = Table(held, read_only(span.rows), None, span.n, positive, self.missing, weights)
-        self.facts.append(summaries.summarize(table, self.wanted))
-        self.n_levels += sum(len(found.levels) for found in self.facts[-1])
-        if self.n_levels > summaries.MOST_LEVELS or len(self.facts) > MANY_PARTS:
-            merged = merge_facts(self.facts, self.wanted)
-            self.facts = [[merged[name] for name in self.wanted.names]]
+        self.summaries.append(summaries.summarize(table, self.request))
+        self.n_levels += sum(len(found.levels) for found in self.summaries[-1])
+        if self.n_levels > summaries.MOST_LEVELS or len(self.summaries) > MANY_PARTS:
+            merged = merge_summaries(self.summaries, self.request)
+            self.summaries = [[merged[name] for name in self.request.names]]
             self.n_levels = 0
 
     def rows(self, source, inputs):
@@ -298,9 +298,9 @@ def _rows_of(found, first, source, labels, inputs):
         complete_columns=complete,
         weight_unit=weight_unit(inputs.weights),
     )
-    known = merge_facts(first.facts, first.wanted) if table.weight_unit == 1.0 else None
-    places = Places(source, tuple(first.starts))
-    stretches = SourceParts(places, replace(table, columns={}), found.n, known)
+    known = merge_summaries(first.summaries, first.request) if table.weight_unit == 1.0 else None
+    store = ChunkStore(source, tuple(first.starts))
+    stretches = SourceParts(store, replace(table, columns={}), found.n, known)
     return Rows(inputs, table, stretches, rows, pd.RangeIndex(found.n), *numbers, True)
 
 

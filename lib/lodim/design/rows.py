@@ -556,27 +556,30 @@ class Fill:
             )
 
 
-def learn_fills(facts):
-    """The Fill of each column, in the order of their facts.
+def learn_fills(summaries):
+    """The Fill of each column, in the order of their summaries.
 
     Raises
     ------
     DataError
         A column is missing in every row that counts.
     """
-    return tuple(_learn_fill(found) for found in facts)
+    return tuple(_learn_fill(found) for found in summaries)
 
 
-def _learn_fill(facts):
-    column = facts.column
-    if not facts.n_known:
+def _learn_fill(summary):
+    column = summary.column
+    if not summary.n_known:
         raise DataError(
             f"column {column.name!r} is missing in every row that counts; leave it out with "
             f"'- {quote(column.name)}'"
         )
     # Of levels the one of the most weight, the first of several.
-    value = facts.levels[int(facts.mass.argmax())] if column.kind == "level" else facts.moments[1]
-    return Fill(column.name, value if column.kind == "level" else float(value), facts.n_gaps)
+    if column.kind == "level":
+        value = summary.levels[int(summary.mass.argmax())]
+    else:
+        value = float(summary.moments[1])
+    return Fill(column.name, value, summary.n_gaps)
 
 
 def filled(table, fills):

@@ -42,7 +42,7 @@ MOST_LEVELS = 1_000_000  # more make more features than a formula may
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ColumnRequest:
     """What is to be found out of columns.
 
     names : of the columns; coded : those whose numbers are taken as levels; summed : those whose
@@ -56,7 +56,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
+class Summary:
     """What the complete rows of some data say of a column.
 
     column : a Column without rows
@@ -64,7 +64,7 @@ class Facts:
     n_known, n_gaps : rows of positive weight where it is known, and where it is missing
     levels : those of a category, or those that occur
     counts, mass : (n_levels,) rows and weight of each level
-    moments : (5,) of `column_kernels.moments`; None where they were not wanted
+    moments : (5,) of `column_kernels.moments`; None where they were not requested
     extremes : positions among the rows of the least and the greatest number; -1 without
     """
 
@@ -90,13 +90,13 @@ class Facts:
         return np.array([known.get(level, 0.0) for level in levels])
 
 
-def summarize(table, wanted):
-    """Facts of columns of a table, a list in the order of their names."""
-    names = list(wanted.names)
-    return each(lambda name: _learn(table, name, wanted), names, table.n * len(names))
+def summarize(table, request):
+    """Summaries of columns of a table, a list in the order of their names."""
+    names = list(request.names)
+    return each(lambda name: _summarize(table, name, request), names, table.n * len(names))
 
 
-def _learn(table, name, wanted):
+def _summarize(table, name, request):
     column, positive = table.columns[name], table.positive_weight
     n_positive, known, found = table.n if positive is None else int(positive.sum()), None, {}
     found["n_known"] = n_positive
@@ -105,14 +105,14 @@ def _learn(table, name, wanted):
         n_known = int((known if positive is None else known & positive).sum())
         found |= {"n_missing": int((~known).sum()), "n_known": n_known}
         found["n_gaps"] = n_positive - n_known
-    summed = name in wanted.summed or name in wanted.ranged
+    summed = name in request.summed or name in request.ranged
     if column.kind in ("number", "date") and summed:
         found["moments"] = _moments(table, column, known)
-    if column.kind == "number" and name in wanted.ranged:
+    if column.kind == "number" and name in request.ranged:
         found["extremes"] = _extremes(table, column, found["moments"])
-    if column.kind == "level" or (column.kind == "number" and name in wanted.coded):
+    if column.kind == "level" or (column.kind == "number" and name in request.coded):
         found |= _count(table, as_levels(column), known)
-    return Facts(kind_of(column), table.n, **found)
+    return Summary(kind_of(column), table.n, **found)
 
 
 def _moments(table, column, known):
@@ -154,15 +154,15 @@ def _count(table, column, known):
 
 
 def summarize_values(table, name, values, n):
-    """Facts of numbers that have been computed of the known rows among n, taken as levels."""
+    """Summaries of numbers that have been computed of the known rows among n, taken as levels."""
     column, positive = Column(name, "number", values), table.positive_weight
     n_known = table.n if positive is None else int(positive.sum())
     counted = _count(replace(table, rows=ALL), as_levels(column), None)
-    return Facts(kind_of(column), n, n - table.n, n_known, **counted)
+    return Summary(kind_of(column), n, n - table.n, n_known, **counted)
 
 
 def merge(columns):
-    """Facts of all rows of some columns, a list, from a list of those of parts in order for each.
+    """Summaries of all rows, a list, from a list of those of parts in order for each column.
 
     Raises
     ------
@@ -183,10 +183,10 @@ def merge(columns):
 def _merge(parts, moments):
     column = join_kinds([part.column for part in parts])
     keys = ("n", "n_missing", "n_known", "n_gaps")
-    facts = Facts(column, **{key: sum(getattr(part, key) for part in parts) for key in keys})
+    summary = Summary(column, **{key: sum(getattr(part, key) for part in parts) for key in keys})
     if moments is not None:
-        facts = replace(facts, moments=moments, extremes=_merge_extremes(parts, moments))
-    return replace(facts, **_merge_levels(column, parts))
+        summary = replace(summary, moments=moments, extremes=_merge_extremes(parts, moments))
+    return replace(summary, **_merge_levels(column, parts))
 
 
 def _merge_extremes(parts, found):

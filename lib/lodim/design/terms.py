@@ -6,12 +6,13 @@ from functools import partial
 
 import numpy as np
 
-from lodim.design import factors, summaries
+from lodim.design import factors
 from lodim.design.chunks import draw_positions
 from lodim.design.columns import known_rows
 from lodim.design.expressions import evaluate, tree
 from lodim.design.frame import check_numeric_text
 from lodim.design.rows import filled, indicators
+from lodim.design.summaries import ColumnRequest, merge, summarize_values
 from lodim.errors import DataError, DataWarning, warn
 from lodim.formula.formula import quote
 
@@ -29,15 +30,15 @@ def columns_of(keys):
     return list(dict.fromkeys(name for key in every for name in factors.columns_of(key)))
 
 
-def wanted(keys, missing):
-    """What must be known of the columns of some keys, as `facts.Wanted`."""
+def column_request(keys, missing):
+    """What must be known of the columns of some keys, as a ColumnRequest."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code is not None]
     coded = [code for code in codes if factors.is_category(code)]
     ranged = [code for code in codes if not factors.is_category(code) and factors.remembers(code)]
     alone = {term[0][0] for term in keys if len(term) == 1 and term[0][1] is None}
     names = columns_of(keys)
-    return summaries.Wanted(
+    return ColumnRequest(
         tuple(names),
         frozenset(factors.column_in(code) for code in coded) - {None},
         frozenset(names) if missing == "indicator" else frozenset(alone),
@@ -45,13 +46,13 @@ def wanted(keys, missing):
     )
 
 
-def row_names(keys, facts, written):
-    """Return the facts of the columns of a dot that name the rows, and warn about each.
+def row_names(keys, summaries, written):
+    """Return the summaries of the columns of a dot that name the rows, and warn about each.
 
     A column whose text means numbers raises a DataError.
     """
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
-    found = [facts[n] for n in names if n not in written and factors.names_rows(facts[n])]
+    found = [summaries[n] for n in names if n not in written and factors.names_rows(summaries[n])]
     for one in found:
         check_numeric_text(one.column, one.used_levels, one.n - one.n_missing)
         name = quote(one.column.name)
@@ -63,14 +64,14 @@ def row_names(keys, facts, written):
     return found
 
 
-def learn(keys, parts, facts, fills, missing, reference_levels):
+def learn(keys, parts, summaries, fills, missing, reference_levels):
     """The terms of some keys, a dict of the names of their features and of themselves, n_sampled.
 
     Parameters
     ----------
     keys : tuple of terms, as `formula.expand` returns them
     parts : TableParts, or what else has `n`, `map` and `gather`
-    facts : dict of Facts by the name of the column
+    summaries : dict of Summary by the name of the column
     fills : tuple of Fill
     missing : str
     reference_levels : bool
@@ -82,9 +83,9 @@ def learn(keys, parts, facts, fills, missing, reference_levels):
         are a sample, else 0.
     """
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
-    facts = facts | _computed_levels(keys, parts, fills)
-    table, n_sampled = _rows_to_learn(keys, parts, facts, fills)
-    terms = _learn_factors(keys, facts, table, missing, reference_levels)
+    summaries = summaries | _computed_levels(keys, parts, fills)
+    table, n_sampled = _rows_to_learn(keys, parts, summaries, fills)
+    terms = _learn_factors(keys, summaries, table, missing, reference_levels)
     terms += indicators(terms, fills)
     sizes = widths(terms)
     check_size(sizes, keys, parts.n)
@@ -113,35 +114,35 @@ def count_passes(keys, missing, numbers):
 
 
 def _computed_levels(keys, parts, fills):
-    """Facts of what is computed in C(), by key."""
+    """Summaries of what is computed in C(), by key."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code and factors.is_counted(code)]
     if not codes:
         return {}
     needed = list(dict.fromkeys(n for code in codes for n in factors.columns_of((None, code))))
     found = parts.map(partial(_count_computed, codes=codes, fills=fills), needed)
-    merged = summaries.merge(list(zip(*found, strict=True)))
-    return {(None, code): facts for code, facts in zip(codes, merged, strict=True)}
+    merged = merge(list(zip(*found, strict=True)))
+    return {(None, code): summary for code, summary in zip(codes, merged, strict=True)}
 
 
 def _count_computed(_, table, codes, fills):
-    """Facts of what is computed in each C() in a part of the rows."""
+    """Summaries of what is computed in each C() in a part of the rows."""
     table, found = filled(table, fills), []
     for code in codes:
         part = known_rows(table, factors.columns_of((None, code)))[0]
         values = evaluate(code, tree(code).args[0], part)[:, 0] if part.n else np.zeros(0)
-        found.append(summaries.summarize_values(part, code, values, table.n))
+        found.append(summarize_values(part, code, values, table.n))
     return found
 
 
-def _rows_to_learn(keys, parts, facts, fills):
+def _rows_to_learn(keys, parts, summaries, fills):
     """The table that splines, centres and scales are learnt from; its rows where it is a sample."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [c for _, c in every if c and not factors.is_category(c) and factors.remembers(c)]
     if not codes:
         return None, 0
     needed = list(dict.fromkeys(n for code in codes for n in factors.columns_of((None, code))))
-    ends = [place for name in needed for place in facts[name].extremes if place >= 0]
+    ends = [place for name in needed for place in summaries[name].extremes if place >= 0]
     rows, is_sample = _sample(parts, ends) if parts.n > SAMPLE else (None, False)
     table = filled(parts.gather(rows, needed), fills)
     return table, table.n if is_sample else 0
@@ -157,11 +158,13 @@ def _sample(parts, ends):
     return np.union1d(rows[draw_positions(len(rows), SAMPLE, 0)], np.array(ends, np.int64)), True
 
 
-def _learn_factors(keys, facts, table, missing, reference_levels):
+def _learn_factors(keys, summaries, table, missing, reference_levels):
     learnt = {}
     for key in itertools.chain.from_iterable(keys):
         if key not in learnt:
-            learnt[key] = factors.learn(key, facts, table, missing, polynomials=reference_levels)
+            learnt[key] = factors.learn(
+                key, summaries, table, missing, polynomials=reference_levels
+            )
     if not reference_levels:
         return tuple(tuple(learnt[key] for key in term) for term in keys)
     reduced = _against_reference(keys)

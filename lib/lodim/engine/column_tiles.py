@@ -12,8 +12,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 from numba.np.numpy_support import as_dtype
 
-from lodim.engine.compiled import inlined, njit
-from lodim.engine.read_ahead import LINE, ask_for
+from lodim.engine.compiled import LINE, ask_for, inlined, njit
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK, count
 
 AHEAD = 4  # tiles by which columns are asked for: memory is slow, and the columns lie apart

@@ -14,8 +14,10 @@ from functools import lru_cache
 
 import numba
 import numpy as np
-from numba import config
+from llvmlite import ir
+from numba import config, types
 from numba.core import event
+from numba.extending import intrinsic
 
 ZERO = np.int64(0)  # has a type: a literal 0 would compile what it is given to once more
 
@@ -127,3 +129,26 @@ def _private():
     except (OSError, AttributeError):  # nothing can be written; a system without users' numbers
         return None
     return folder
+
+
+LINE = 64  # bytes that memory is read in
+
+
+@intrinsic
+def ask_for(typingctx, array, offset):
+    """Have the line of memory `offset` bytes after an array's first brought near, if there is one.
+
+    It changes nothing and reads nothing: the place may be beyond the array's end.
+    """
+
+    def codegen(context, builder, signature, args):
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        first = context.make_array(signature.args[0])(context, builder, args[0]).data
+        place = builder.gep(builder.bitcast(first, byte), [args[1]])
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        read, near, data = word(0), word(2), word(1)
+        builder.call(prefetch, [place, read, near, data])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), codegen

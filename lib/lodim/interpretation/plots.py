@@ -4,7 +4,7 @@ import numpy as np
 
 from lodim.errors import ArgumentError
 from lodim.plot.axes import BESIDE, GREY, LONGEST, colour, ensure_axes, of_all, round_levels, tidy
-from lodim.plot.forest import forest
+from lodim.plot.bars import forest
 from lodim.plot.lettering import literal
 from lodim.text import shorten
 

@@ -5,15 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.design.factors import Missing, Numeric, needs
+from lodim.engine import row_keys
 from lodim.interpretation import accumulated_local_effects as ale
-from lodim.interpretation import importance, plans
+from lodim.interpretation import plans
 from lodim.progress import steps
 
 MANY_ROWS = 10_000  # from here up gradients of rows stand for differences across their intervals
 
 
 @dataclass(frozen=True)
-class Found:
+class TermEffect:
     """Effects of one term: estimates (q, K), and of each replicate (R, q, K).
 
     error : (q, K) standard errors that are known without replicates, or None
@@ -74,7 +75,7 @@ class Question:
     seed: int
 
     def of(self, rows, features, terms):
-        """What is Found of each term."""
+        """Return the TermEffect of each term."""
         if self.kind == "importance":
             return self._importance(rows, features, terms)
         drawn = plans.drawn_rows(self.fits[0], rows, self.seed) if self.kind == "pd" else None
@@ -99,7 +100,7 @@ class Question:
             [plan.reduce([r.answers(fit, self.type) for r in plan.changed]) for fit in self.fits]
         )
         label = term if isinstance(term, str) else ":".join(term)
-        return Found(label, plan.values, each[0], each[1:])
+        return TermEffect(label, plan.values, each[0], each[1:])
 
     def _by_gradients(self, rows, features, terms):
         """Of the terms that gradients of many rows serve, all in one pass for each fit."""
@@ -119,7 +120,7 @@ class Question:
             for term, along in served.items():
                 curves[term].append(along.curve(gradient[:, :, alone[term]], one, self.type))
         return {
-            term: Found(term, [*served[term].edges], found[0], np.array(found[1:]))
+            term: TermEffect(term, [*served[term].edges], found[0], np.array(found[1:]))
             for term, found in curves.items()
         }
 
@@ -141,18 +142,18 @@ class Question:
         return full
 
     def _importance(self, rows, features, terms):
-        orders = importance.permutations(self.fits[0], rows, self.seed)
-        bases = [importance.losses(fit, rows) for fit in self.fits]
+        orders = permutations(self.fits[0], rows, self.seed)
+        bases = [losses(fit, rows) for fit in self.fits]
         found = []
         for term in steps(terms, len(terms), "terms"):
             each = np.array([
-                importance.mean_and_error(
-                    importance.increases(fit, rows, features[term], orders, base), rows.weight
+                mean_and_error(
+                    increases(fit, rows, features[term], orders, base), rows.weight
                 )
                 for fit, base in zip(self.fits, bases, strict=True)
             ])  # fmt: skip
             mean, error = each[:, 0, None, None], each[0, 1].reshape(1, 1)
-            found.append(Found(term, ["permuted"], mean[0], mean[1:], error))
+            found.append(TermEffect(term, ["permuted"], mean[0], mean[1:], error))
         return found
 
 
@@ -168,3 +169,47 @@ def _alone(design):
         if len(term) == 1 and isinstance(term[0], Numeric) and used.count(term[0].name) == 1:
             place[term[0].name] = int(np.flatnonzero(design.term_of == t)[0])
     return place
+
+
+REPEATS = 5  # permutations of each feature
+
+
+def losses(fit, rows):
+    """Deviance (n,) of each row, NaN where the response or the answer is missing."""
+    batch = rows.batch(fit._reader, response=True)
+    known, score = fit._answered(batch)
+    full = np.full(rows.n, np.nan)
+    full[known.rows] = fit.family.deviance(known.y, score)
+    return full
+
+
+def increases(fit, rows, feature, orders, base):
+    """What the loss of each row increases by (repeats, n) where a feature's values change rows.
+
+    orders : (repeats, n) permutations of the rows; base : (n,) losses as the rows are
+    """
+    return np.array(
+        [losses(fit, rows.with_values(feature, feature.values[at])) - base for at in orders]
+    )
+
+
+def mean_and_error(increase, weight):
+    """Mean of increases (repeats, n), and its standard error over rows and permutations."""
+    known = np.isfinite(increase).all(axis=0) & (weight > 0.0)
+    increase, share = increase[:, known], weight[known] / weight[known].sum()
+    each = increase @ share
+    of_rows = increase.mean(axis=0)
+    variance = share**2 @ (of_rows - share @ of_rows) ** 2
+    return each.mean(), np.sqrt(variance + each.var(ddof=1) / len(each))
+
+
+def permutations(fit, rows, seed):
+    """Permutations (repeats, n) of rows, which depend on what the rows hold, not on their order."""
+    batch = rows.batch(fit._reader, response=True)
+    key = np.full(rows.n, np.inf)
+    key[batch.rows] = row_keys.of_batch(batch, 0)[0]
+    order = np.argsort(key, kind="stable")
+    orders = np.empty((REPEATS, rows.n), np.int64)
+    for one, child in zip(orders, np.random.SeedSequence(seed).spawn(REPEATS), strict=True):
+        one[order] = order[np.random.default_rng(child).permutation(rows.n)]
+    return orders

@@ -1,13 +1,13 @@
-"""Bars and marks by name: effects, shares, weights, loadings."""
+"""Bars and marks by name: effects, shares, weights, loadings, estimates with intervals."""
 
 import numpy as np
 
-from lodim.plot.axes import BESIDE, BLUE, GREY, RED, colour, ensure_axes, tidy
+from lodim.plot.axes import BESIDE, BLUE, GREY, LONGEST, RED, colour, ensure_axes, tidy
 from lodim.plot.legend import INK, mark
 from lodim.plot.points import class_style
 from lodim.text import shorten
 
-LONGEST = 36  # characters of a name beside a mark
+LONGEST_NAME = 36  # characters of a name beside a mark
 
 
 def bars(names, values, xlabel, ax=None, spread=None, title=None):
@@ -75,9 +75,21 @@ def lollipops(names, values, labels, xlabel, ax=None):
             values[:, j], height, s=26, color=colour(j), marker=mark(j), label=labels[j], zorder=3
         )
     ax.axvline(0.0, color=INK, lw=0.6)
-    ax.set_yticks(y, shorten(names, LONGEST))
+    ax.set_yticks(y, shorten(names, LONGEST_NAME))
     ax.set_ylim(-0.6, len(names) - 0.4)
     ax.set_xlabel(xlabel)
     if k > 1:
         ax.legend(**BESIDE)
+    return tidy(ax)
+
+
+def forest(names, values, low, high, xlabel, ax=None):
+    """A point and a line from low to high for each name, the first on top."""
+    ax = ensure_axes(ax, (7.0, 1.0 + 0.28 * max(len(names), 8)))
+    place = np.arange(len(names))[::-1]
+    ax.hlines(place, low, high, color=BLUE, lw=1.5)
+    ax.plot(values, place, "o", color=BLUE, ms=5)
+    ax.axvline(0.0, color="black", lw=0.5)
+    ax.set_yticks(place, shorten(names, LONGEST))
+    ax.set_xlabel(xlabel)
     return tidy(ax)

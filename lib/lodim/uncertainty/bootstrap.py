@@ -16,8 +16,7 @@ from lodim.fitting.argument_names import with_known_arguments
 from lodim.text import counted
 from lodim.typing import Data, FitT, RowValues
 from lodim.uncertainty.intervals import accelerations
-from lodim.uncertainty.random_weights import RandomWeights
-from lodim.uncertainty.refits import anew, held_problem, reweighted
+from lodim.uncertainty.refits import RandomWeights, held_problem, refit_from_scratch, reweighted
 from lodim.uncertainty.replicates import Bootstrap
 
 FEW_ROWS = 2000  # up to here threads lose more to each other than they gain
@@ -40,7 +39,7 @@ def bootstrap(
 ) -> Bootstrap[FitT]:
     """Bootstrap a fit by random weights of its rows.
 
-    Each of `n` replicates fits the model anew to the same rows, each with a weight drawn from the
+    Each of `n` replicates fits the model again to the same rows, each with a weight drawn from the
     standard exponential distribution (times its own), of mean one: the fractional-random-weight
     bootstrap of Xu et al. (2020). No weight is zero, so that unlike by resampling no level of a
     factor and no class vanishes.
@@ -67,7 +66,7 @@ def bootstrap(
         Of the weights. Equal seeds give equal bits, whatever `threads` is; where rows stand in
         `data` makes no difference.
     reselect : bool
-        Whether each replicate makes the whole call again, and so chooses anew what the call left
+        Whether each replicate makes the whole call again, and so chooses again what the call left
         open (penalty, number of boosts, ...): intervals then cover that choice, at the price of it.
         By default all settings are held, and so is what the formula has learned from all rows
         (knots, levels, centres, scales, the means that replace missing values); fits start from
@@ -151,7 +150,7 @@ def bootstrap(
     def replicate(k, bar):
         weights = draws.of_rows(k)
         if reselect:
-            one = anew(fit, data, problem.batch, weights, groups, arguments)
+            one = refit_from_scratch(fit, data, problem.batch, weights, groups, arguments)
         else:
             one = reweighted(problem, fit, weights)
         bar.update(1)

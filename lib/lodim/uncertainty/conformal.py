@@ -24,8 +24,8 @@ from lodim.uncertainty.conformity import (
     held_out_weights,
 )
 from lodim.uncertainty.guarantee import METHODS, Guarantee
-from lodim.uncertainty.part_fits import as_read, fit_parts, settled
 from lodim.uncertainty.prediction_sets import Conformal
+from lodim.uncertainty.refits import as_read, fit_parts, settled
 
 FOLDS = 10  # of cv+
 LEVELS = (0.8, 0.9, 0.95)  # that print shows

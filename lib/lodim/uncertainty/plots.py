@@ -6,7 +6,7 @@ from lodim.checks import one_of, whole
 from lodim.errors import ArgumentError
 from lodim.plot import axes
 from lodim.plot.axes import BESIDE, BLUE, GREY, RED, ensure_axes, of_all, tidy
-from lodim.plot.forest import forest
+from lodim.plot.bars import forest
 from lodim.plot.lettering import literal
 from lodim.report.phrases import term_labels
 from lodim.text import shorten

@@ -18,8 +18,7 @@ from lodim.fitting.registry import MODELS, model_module
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.typing import Data, FilePath, FitT_co, NewLevels, Offset, RowValues
 from lodim.uncertainty.conformity import OF_CLASSES, OF_NUMBERS, HeldOut, Sayings
-from lodim.uncertainty.coverage import groups_of, measured
-from lodim.uncertainty.guarantee import METHODS, Guarantee
+from lodim.uncertainty.guarantee import METHODS, Guarantee, groups_of, measured
 
 COLUMNS = ("fit", "lower", "upper")
 RANGE = {  # of the responses of a family that are numbers

@@ -1,17 +1,144 @@
-"""The same fit to the same rows under other weights."""
+"""Fits again: of the same rows under other weights, and of parts of the rows."""
 
 import inspect
-from dataclasses import replace
+import warnings
+from dataclasses import dataclass, replace
 
 import numpy as np
+from joblib import Parallel, delayed
 
-from lodim.design.batch import Batch
+from lodim import progress
+from lodim.design.batch import Batch, split_and_scaling, subset
 from lodim.design.rows import is_balanced
-from lodim.errors import ArgumentError, DataError
+from lodim.engine import row_keys, tiles
+from lodim.engine.blocks import single_blas
+from lodim.errors import ArgumentError, DataError, warn
 from lodim.fitting.fit import Fit
 from lodim.fitting.fit_model import in_memory, model_of, prepare
 from lodim.formula.formula import leave_out, parse
-from lodim.uncertainty.part_fits import on_one_thread, settled
+
+
+def settled(problem, fit):
+    """Return the problem with the settings of a fit of it, those that it has chosen included.
+
+    Fits of this problem choose nothing themselves: they have no `chosen`.
+    """
+    # What a fit does not keep, as ripr's limits, is as the problem has it.
+    known = {name: value for name, value in vars(fit.settings).items() if value is not None}
+    return problem.settle(replace(problem.settings, **known))
+
+
+def on_one_thread(problem):
+    """The problem, solved on one thread."""
+    if not hasattr(problem.settings, "threads"):
+        return problem
+    return replace(problem, settings=replace(problem.settings, threads=1))
+
+
+def part(problem, held_out):
+    """The problem of the rows that are not held out (n,) bool, and those held out, as a batch.
+
+    Features are centred and scaled again by the rows that stay, in the batches and in the design.
+    """
+    (train, test), mean, scale = split_and_scaling(problem.batch, held_out, problem.standardize)
+    return replace(problem, batch=train, design=problem.design.rescaled(mean, scale)), test
+
+
+def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
+    """What `use` makes of the fits without some rows, a list.
+
+    Parameters
+    ----------
+    problem : Problem
+    held_out : list of (n,) bool
+        Rows that are left out of each fit.
+    use : callable(fit, Batch)
+        Of a fit, and of the rows that were left out of it as it reads them.
+    choose : bool
+        Whether each fit chooses the settings that are open; else they are all known.
+    light : bool or SPREAD
+        What fits that choose nothing leave out: `for_path` of `Model.run`.
+    jobs : int
+        Fits made at a time, each by a thread of its own.
+    what : str
+        What progress is shown of.
+    """
+    problem = on_one_thread(problem) if jobs > 1 else problem
+
+    def one(out, bar):
+        own, rest = part(problem, out)
+        fit = problem.model.fit(own) if choose else problem.model.run(own, for_path=light)
+        bar.update(1)
+        return use(fit, as_read(fit, rest))
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with single_blas(), progress.bar(len(held_out), what) as bar:
+            work = (delayed(one)(out, bar) for out in held_out)
+            found = Parallel(n_jobs=jobs, backend="threading")(work)
+    _warn_once(said, len(held_out))
+    return found
+
+
+def _warn_once(said, n_fits):
+    """One warning of each kind that fits to parts of the rows have given."""
+    for category in dict.fromkeys(each.category for each in said):
+        texts = [str(each.message) for each in said if each.category is category]
+        warn(f"{len(texts)} of {n_fits} fits to parts of the rows say: {texts[0]}", category)
+
+
+def as_read(fit, batch):
+    """Rows of a fit's design as its reader gives them, which may have fewer features."""
+    kept = fit._reader_columns
+    if len(kept) == batch.X.shape[1]:
+        return batch
+    every = np.arange(batch.n)
+    return subset(batch, every, tiles.unpack(batch.X, batch.n)[:, kept])
+
+
+@dataclass(frozen=True)
+class RandomWeights:
+    """Standard exponential weights of mean one, times the rows' own.
+
+    No weight is zero, so that no level, class or group vanishes from a replicate (Xu, Gotwalt,
+    Hong, King and Meeker 2020).
+
+    base : (n,) weights of the rows
+    unit : (n,) what is drawn for each row: rows of a group (or cluster) share a draw. Units are
+        ordered by what their rows hold, so that the order of rows makes no difference; -1 of a row
+        of weight zero
+    n_units : int
+    seeds : of each replicate
+    """
+
+    base: np.ndarray
+    unit: np.ndarray
+    n_units: int
+    seeds: list[np.random.SeedSequence]
+
+    @classmethod
+    def from_batch(cls, batch, n_classes, n, seed):
+        """Of n replicates of the rows of a batch."""
+        base = batch.row_weights
+        key, at = row_keys.of_batch(batch, n_classes)[0], batch.positive_weight
+        units = np.arange(batch.n) if batch.units is None else batch.units
+        code = np.unique(units[at], return_inverse=True)[1]
+        of_unit = np.bincount(code, key[at]) / np.bincount(code)
+        rank = np.empty(len(of_unit), np.int64)
+        rank[row_keys.shuffled(of_unit, seed)] = np.arange(len(of_unit))
+        unit = np.full(batch.n, -1)
+        unit[at] = rank[code]
+        return cls(base, unit, len(of_unit), np.random.SeedSequence(seed).spawn(n))
+
+    def of_units(self, k):
+        """Weights (n_units,) of replicate k, of mean one."""
+        draw = np.random.default_rng(self.seeds[k]).exponential(size=self.n_units)
+        return draw / draw.mean()
+
+    def of_rows(self, k):
+        """Weights (n,) of replicate k."""
+        return self.base * np.append(self.of_units(k), 0.0)[self.unit]
+
 
 ALIKE = 1e-6  # relative difference of means and deviances of the same rows
 
@@ -66,7 +193,7 @@ def reweighted(problem, fit, weights):
     return problem.model.run(point, warm_start=fit.estimates, for_path=True, found=found)
 
 
-def anew(fit, data, batch: Batch, weights, groups, arguments):
+def refit_from_scratch(fit, data, batch: Batch, weights, groups, arguments):
     """The fit of the whole call under other weights (n,), what it left open chosen again."""
     formula, arguments = fit.design.formula, fit._call_arguments(arguments)
     own = inspect.signature(fit.model).parameters

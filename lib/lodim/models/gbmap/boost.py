@@ -14,11 +14,11 @@ from lodim.engine.blocks import (
     SPAN_ROWS,
     available_threads,
     on_host,
+    rows_of_spans,
     single_blas,
     sum_rows,
 )
 from lodim.engine.row_keys import draw_waves
-from lodim.engine.spans import rows_of_spans
 from lodim.engine.tiles import TILES_PER_BLOCK
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SOFTPLUS, SQUARED, forward
 from lodim.models.gbmap.kernels.few_rows import LEAST_GAIN, TIED, fit_learner, follower, take_margin

@@ -14,8 +14,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 from scipy.special import gammaln, xlogy
 
 from lodim.engine import tiles
-from lodim.engine.blocks import row_spans, sum_rows
-from lodim.engine.spans import over_spans, sum_spans
+from lodim.engine.blocks import over_spans, row_spans, sum_rows, sum_spans
 from lodim.family import Proportion
 from lodim.models.glm import passes
 from lodim.models.glm.aliasing import independent

@@ -7,7 +7,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.engine import tiles
-from lodim.engine.spans import rows_of_spans
+from lodim.engine.blocks import rows_of_spans
 from lodim.models.glm.likelihood import all_scores
 
 ALONG = 1e-5  # part of a direction that lies along a null one

@@ -5,8 +5,8 @@ from scipy import stats
 
 from lodim.errors import ArgumentError
 from lodim.plot import axes
+from lodim.plot.bars import forest
 from lodim.plot.calibration import calibration
-from lodim.plot.forest import forest
 from lodim.report.phrases import term_labels
 from lodim.text import shorten
 

@@ -5,8 +5,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from lodim.engine.blocks import available_threads, on_host, sum_rows
-from lodim.engine.spans import sum_spans, sum_tiles
+from lodim.engine.blocks import available_threads, on_host, sum_rows, sum_spans, sum_tiles
 from lodim.models.costnet.penalty import passes
 from lodim.models.costnet.penalty.groups import Groups, Layout
 from lodim.models.costnet.penalty.prox import penalty

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.engine.spans import each_tile
+from lodim.engine.blocks import each_tile
 from lodim.models.costnet.penalty import block_descent, curvature
 from lodim.models.costnet.penalty.groups import Layout
 from lodim.models.costnet.penalty.passes import GAUSSIAN

@@ -11,8 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from lodim.engine.blocks import row_spans
-from lodim.engine.spans import each_tile, sum_tiles
+from lodim.engine.blocks import each_tile, row_spans, sum_tiles
 from lodim.engine.tiles import TILE, of_rows
 from lodim.models.costnet.penalty import passes
 from lodim.models.costnet.penalty.problem import hold_absent

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from lodim.engine import tiles
-from lodim.engine.blocks import SPAN_ROWS, on_host
-from lodim.engine.spans import over_spans, rows_of_spans
+from lodim.engine.blocks import SPAN_ROWS, on_host, over_spans, rows_of_spans
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.models.costnet.worker_rows import rows_beside
 

@@ -12,8 +12,7 @@ of others are inlined before they are compiled, so that each is translated with 
 import numpy as np
 
 from lodim.engine.column_tiles import room_for, tile_at
-from lodim.engine.compiled import inlined, njit
-from lodim.engine.read_ahead import LINE, ask_for
+from lodim.engine.compiled import LINE, ask_for, inlined, njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 
