@@ -12,7 +12,7 @@ from lodim import progress
 from lodim.comparison import peers
 from lodim.design.batch import Batch
 from lodim.design.design import Design
-from lodim.design.frame import take_rows
+from lodim.design.frame import in_pandas, take_rows
 from lodim.design.rows import RowInputs
 from lodim.engine import row_keys, tiles
 from lodim.errors import DataError, LodimError
@@ -206,7 +206,7 @@ def _answers(fit, task, test):
     type = "response" if task.levels is None else "link"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = fit.predict(data, type, new_levels="missing")
+        found = in_pandas(fit.predict)(data, type, new_levels="missing")
     return found.to_numpy(dtype=float).reshape(len(test), -1)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from lodim.checks import one_of, whole
+from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError
 from lodim.plot import axes
 from lodim.plot.axes import BESIDE, BLUE, GREY, RED, ensure_axes, of_all, tidy
@@ -15,7 +16,7 @@ from lodim.text import shorten
 @literal
 def draw_bootstrap(boot, ax=None, *, top, level, kind):
     """Estimates with their intervals, per standard deviation of the feature where there is one."""
-    frame, xlabel = boot.tidy(level=level, kind=kind), "statistic"
+    frame, xlabel = in_pandas(boot.tidy)(level=level, kind=kind), "statistic"
     if boot.default:
         design = boot.fit.design
         per_sd = frame["term"].map(dict(zip(design.names, design.scale, strict=True)))
