@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 
 import lodim as ld
-from lodim.fitting.spec import prepare
+from lodim.fitting.fit_model import model_of, prepare
 from lodim.models.costnet.estimate import make_search
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.path import penalty_path
@@ -103,7 +103,7 @@ def losses(frontier, budget, batch, family):
 def rows(name, df, asked, seed):
     """A row a budget."""
     train, test = halves(df, seed)
-    problem = prepare(ld.costnet, "y ~ .", train, asked)
+    problem = prepare(model_of(ld.costnet), "y ~ .", train, asked)
     fit = ld.costnet("y ~ .", train, **asked)
     unseen = problem.design.apply(test, response=True)
     p, network = problem.batch.X.shape[1], problem.settings.network

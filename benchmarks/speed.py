@@ -48,7 +48,7 @@ from scipy.optimize import minimize
 import lodim as ld
 from lodim.engine import tiles
 from lodim.engine.blocks import available_threads, over_rows
-from lodim.fitting.spec import prepare
+from lodim.fitting.fit_model import model_of, prepare
 from lodim.models.gbmap.kernels.cpu import LOGISTIC, SOFTPLUS, forward
 from lodim.models.gbmap.objective import BoostObjective
 from lodim.solve.objective import ElasticNet
@@ -165,10 +165,10 @@ def fit_times(df, case):
     seconds, evals, loss, design = [], [], [], None
     for seed in range(SEEDS):
         start = time.perf_counter()
-        problem = prepare(ld.gbmap, "y ~ .", df, arguments(case, seed))
+        problem = prepare(model_of(ld.gbmap), "y ~ .", df, arguments(case, seed))
         design = design or time.perf_counter() - start
         start = time.perf_counter()
-        stages = problem.spec.fit_stages(problem.batch, problem.family, problem.settings)
+        stages = problem.model.fit_stages(problem.batch, problem.family, problem.settings)
         logs = [next(stages)[1] for _ in range(case.m)]
         seconds.append(time.perf_counter() - start)
         evals.append(sum(int(log["n_eval"].sum()) for log in logs))

@@ -8,7 +8,7 @@ import pandas as pd
 
 import lodim as ld
 from lodim.engine import tiles
-from lodim.fitting.spec import prepare
+from lodim.fitting.fit_model import model_of, prepare
 
 
 def in_file(folder, X, dtype=np.float64):
@@ -26,7 +26,7 @@ def problem_of(model, X, y, arguments, X_tiles=None, weights=None):
     """
     n, p = X.shape
     few = pd.DataFrame(X[:200], columns=[f"x{k}" for k in range(p)]).assign(y=y[:200])
-    problem = prepare(model, "y ~ .", few, arguments)
+    problem = prepare(model_of(model), "y ~ .", few, arguments)
     batch = replace(
         problem.batch,
         X=tiles.pack(X) if X_tiles is None else X_tiles,

@@ -16,7 +16,7 @@ import pytest
 import lodim as ld
 from lodim.cli import main
 from lodim.cli.commands import save_plots
-from lodim.fitting.spec import spec_of
+from lodim.fitting.fit_model import model_of
 
 QUICK = ["--m", "2", "--lambda", "0.1"]
 
@@ -156,7 +156,7 @@ def test_cv_and_plots(tmp_path, capsys):
     assert main(["gbmap", "species ~ .", "iris", *words]) == 0
     out = capsys.readouterr().out
     assert "Cross-Validation of gbmap" in out and " min" in out and " 1se" in out
-    kinds = (*spec_of(ld.gbmap).plots, "path", "cv")
+    kinds = (*model_of(ld.gbmap).plots, "path", "cv")
     assert sorted(p.name for p in folder.iterdir()) == sorted(f"{k}.png" for k in kinds)
     assert all(p.read_bytes().startswith(b"\x89PNG") for p in folder.iterdir())
 

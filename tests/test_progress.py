@@ -8,7 +8,7 @@ import pytest
 import lodim as ld
 from lodim import progress
 from lodim.fitting.argument_names import with_known_arguments
-from lodim.fitting.spec import prepare, spec_of
+from lodim.fitting.fit_model import model_of, prepare
 from lodim.progress import AFTER, EVERY, EVERY_LINE, Display, Line, bar, remark, steps
 
 
@@ -155,12 +155,12 @@ def test_what_progress_must_be():
 
 def test_many_rows_are_told_with_the_first_line(monkeypatch):
     told, iris = [], ld.data("iris")
-    spec = spec_of(ld.ripr)
+    ripr = model_of(ld.ripr)
     monkeypatch.setattr(progress, "remark", told.append)
-    monkeypatch.setitem(spec.__dict__, "many_rows", 149)
+    monkeypatch.setattr(ripr, "many_rows", 149)
     arguments = {"lambda_": 1.0}
-    prepare(ld.ripr, "species ~ .", iris, arguments)
-    prepare(ld.ripr, "species ~ .", iris, arguments | {"sample": 149})
+    prepare(ripr, "species ~ .", iris, arguments)
+    prepare(ripr, "species ~ .", iris, arguments | {"sample": 149})
     assert told == ["150 rows x 4 features take minutes; sample=100_000 would draw rows"]
 
 

@@ -17,7 +17,7 @@ from hostile import ODD, pick
 
 import lodim as ld
 from lodim import cli as command_line
-from lodim.fitting.spec import spec_of
+from lodim.fitting.fit_model import model_of
 from lodim.formula.formula import quote
 
 BAD = ("foreign exception", "library warning", "silent difference", "crash", "hang", "memory")
@@ -245,7 +245,7 @@ def arguments_of(rng, model, frame):
         name = pick(rng, [k for k in known if k not in ("formula", "data")])
         arguments[name] = odd(rng, name)
     elif rng.random() < 0.05:
-        fields = dataclasses.fields(spec_of(model).settings)
+        fields = dataclasses.fields(model_of(model).settings)
         name = pick(rng, [f.name for f in fields if f.name not in known])
         arguments["control"] = dict(arguments["control"]) if "control" in arguments else {}
         arguments["control"][name] = odd(rng, name if "max" not in name else "m")
@@ -492,7 +492,7 @@ def without(arguments, *names):
 def walked(case, model, formula, frame, arguments):
     """A path, and what it can be asked."""
     rest = without(
-        arguments, *spec_of(model).penalties, "budget", "n_lambda", "lambdas", "lambda_min_ratio",
+        arguments, *model_of(model).penalties, "budget", "n_lambda", "lambdas", "lambda_min_ratio",
         "penalty",
     )  # fmt: skip
     given = {"lambdas": [1.0, 0.1]} if case.chance(0.5) else {"n_lambda": 3}

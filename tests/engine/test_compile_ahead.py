@@ -216,7 +216,7 @@ def test_the_process_ends_where_the_other_is_killed(kernels):
         (ld.gbmap, "disease ~ .", "heart", of_gbmap.KERNELS["all"]),
         (ld.melm, "disease ~ .", "heart", of_melm.KERNELS["all"]),
         (ld.melm, "species ~ .", "iris", of_melm.KERNELS["all"]),
-        (ld.costnet, "disease ~ .", "heart", of_costnet.KERNELS["search"]),
+        (ld.costnet, "disease ~ .", "heart", of_costnet.KERNELS["all"]),
         (ld.costnet, "mpg ~ .", "autompg", of_costnet.KERNELS["gaussian"]),
         (ld.costnet, "disease ~ .", "heart", of_costnet.KERNELS["binomial"]),
         (ld.costnet, "species ~ .", "iris", of_costnet.KERNELS["multinomial"]),

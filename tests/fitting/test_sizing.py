@@ -13,7 +13,7 @@ import lodim as ld
 from lodim.design import in_place
 from lodim.engine import tiles
 from lodim.fitting import sizing
-from lodim.fitting.spec import prepare
+from lodim.fitting.fit_model import model_of, prepare
 from lodim.sources.read import read_source
 
 N = 120_000
@@ -79,7 +79,7 @@ def test_the_size_of_the_features_and_the_passes_are_what_they_come_to(rows, tmp
         expected = ld.estimate(ld.gbmap, formula, tmp_path, **more, m=1, lambda_=1.0)
         passes.clear()
         arguments = more | {"m": 1, "lambda_": 1.0}
-        batch = prepare(ld.gbmap, formula, str(tmp_path), arguments).batch
+        batch = prepare(model_of(ld.gbmap), formula, str(tmp_path), arguments).batch
         dropped = more.get("missing") == "drop"  # how many rows are is known of some alone
         assert expected.tile_bytes == pytest.approx(batch.X.nbytes, rel=2e-3 * dropped), formula
         assert expected.rows == pytest.approx(batch.n, rel=1e-3) and expected.columns > 0

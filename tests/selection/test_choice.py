@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lodim.family import Gaussian
+from lodim.fitting.model import Model
 from lodim.selection import racing
 from lodim.selection.choice import central_count, weights
 
@@ -44,8 +45,8 @@ def runs(*curves, patience=15, most=100):
         for loss in settings.curve:
             yield None, None, np.full((4, 1), np.sqrt(loss + eval_batch.shift))
 
-    spec = SimpleNamespace(patience=patience, stage_setting="m", fit_stages=fit_stages)
-    problem = SimpleNamespace(spec=spec, family=Gaussian())
+    model = SimpleNamespace(patience=patience, stage_setting="m", fit_stages=fit_stages)
+    problem = SimpleNamespace(model=model, family=Gaussian())
     w = np.full(4, 0.25)
     tests = [
         SimpleNamespace(y=np.zeros(4), n=4, weight_sum=4.0, weight=w, units=None, shift=s)
@@ -54,7 +55,9 @@ def runs(*curves, patience=15, most=100):
     train = SimpleNamespace(y=np.array([-1e3, 1e3]), positive_weight=slice(None))
     splits = [(train, test) for test in tests]
     settings = [SimpleNamespace(curve=curve, max_stages=most) for curve in curves]
-    return [racing.StageLosses(problem, splits, s, None, racing.deviance, 1) for s in settings]
+    return [
+        racing.StageLosses(problem, splits, s, None, Model().held_out_deviance, 1) for s in settings
+    ]
 
 
 def stages_of(*curves, n_jobs=1, **options):
@@ -124,11 +127,11 @@ def test_the_bar_of_a_race_ends_full(monkeypatch):
     train = SimpleNamespace(y=np.array([-1e3, 1e3]), positive_weight=slice(None))
     monkeypatch.setattr(racing.progress, "bar", Bar)
     for staged in ("m", None):
-        spec = SimpleNamespace(patience=2, stage_setting=staged, fit_stages=curves)
-        problem = SimpleNamespace(spec=spec, family=Gaussian())
+        model = SimpleNamespace(patience=2, stage_setting=staged, fit_stages=curves)
+        problem = SimpleNamespace(model=model, family=Gaussian())
         settings = [SimpleNamespace(curve=[3.0, 2.0, level]) for level in (1.0, 1.5)]
         runs = [
-            racing.StageLosses(problem, [(train, test)] * 2, s, 3, racing.deviance, 1)
+            racing.StageLosses(problem, [(train, test)] * 2, s, 3, Model().held_out_deviance, 1)
             for s in settings
         ]
         racing._race(runs[:1], 1)

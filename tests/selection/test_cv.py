@@ -8,7 +8,7 @@ import pytest
 
 import lodim as ld
 from lodim.design.batch import split
-from lodim.fitting.spec import prepare
+from lodim.fitting.fit_model import model_of, prepare
 from lodim.selection import choice, racing, tuning
 from lodim.selection import folds as folding
 
@@ -71,7 +71,7 @@ def test_against_an_explicit_loop(df, response, loss, extra):
 
 
 def test_drawn_folds_are_those_of_fold_assign(df):
-    problem = prepare(ld.gbmap, "c ~ x1 + x2 + x3", df, {"lambda_": 0.1})
+    problem = prepare(model_of(ld.gbmap), "c ~ x1 + x2 + x3", df, {"lambda_": 0.1})
     fold = folding.assign(problem.batch, 5, ("a", "b"), 3)
     one, two = (
         ld.cv(ld.gbmap, "c ~ x1 + x2 + x3", df, folds=f, seed=3, grid={"lambda_": GRID}, **SHARED)
@@ -313,7 +313,7 @@ def test_rows_looked_at_are_drawn_by_what_they_hold(df, formula, monkeypatch):
 
     def drawn(frame, formula=formula):
         arguments = {**SHARED, "lambda_": None, "m": None}
-        problem = prepare(ld.gbmap, formula, frame, arguments)
+        problem = prepare(model_of(ld.gbmap), formula, frame, arguments)
         return [
             [set(part.index[part.rows]) for part in pair] for pair in tuning.quick_splits(problem)
         ]
@@ -369,8 +369,10 @@ def test_none_in_a_grid_is_what_a_call_without_it_has(df):
 def test_the_error_of_a_held_out_fold_counts_groups_once(df):
     """Rows that stand three times, as visits of one patient, tell no more than once."""
     three = pd.concat([df] * 3, ignore_index=True).assign(visit=np.tile(np.arange(len(df)), 3))
-    single = prepare(ld.gbmap, "y ~ x1", df, {"weights": "w"}).batch
-    grouped = prepare(ld.gbmap, "y ~ x1", three, {"weights": "w", "groups": "visit"}).batch
+    single = prepare(model_of(ld.gbmap), "y ~ x1", df, {"weights": "w"}).batch
+    grouped = prepare(
+        model_of(ld.gbmap), "y ~ x1", three, {"weights": "w", "groups": "visit"}
+    ).batch
     each = np.abs(df["y"].to_numpy())
     mean, total, error = racing.fold_row(single, each)
     assert racing.fold_row(grouped, np.tile(each, 3)) == pytest.approx((mean, 3 * total, error))
@@ -431,7 +433,7 @@ def test_choose_without_features(df):
 
 
 def test_quick_splits_hold_out_every_row_once(df):
-    problem = prepare(ld.gbmap, "y ~ x1 + x2", df, {})
+    problem = prepare(model_of(ld.gbmap), "y ~ x1 + x2", df, {})
     splits = tuning.quick_splits(problem)
     held = np.concatenate([test.rows for _, test in splits])
     assert len(splits) == 5 and sorted(held) == list(range(len(df)))
@@ -442,7 +444,7 @@ def test_quick_splits_hold_out_every_row_once(df):
 def test_quick_splits_of_many_rows():
     rng = np.random.default_rng(0)
     big = pd.DataFrame({"x": rng.normal(size=25_000), "y": rng.normal(size=25_000)})
-    ((train, test),) = tuning.quick_splits(prepare(ld.gbmap, "y ~ x", big, {}))
+    ((train, test),) = tuning.quick_splits(prepare(model_of(ld.gbmap), "y ~ x", big, {}))
     assert train.n == 16_000 and test.n == 4_000
 
 
@@ -610,18 +612,20 @@ def test_two_settings_are_compared_row_by_row_where_one_fold_is_held_out(monkeyp
     df = pd.DataFrame({"x": rng.normal(size=1500)})
     df["y"] = df["x"] + 4.0 * rng.normal(size=1500)
     monkeypatch.setattr(tuning, "QUICK_ROWS", 1000)
-    problem = prepare(ld.gbmap, "y ~ x", df, {"m": 1, "lambda_": 1.0, "n_starts": 1})
+    problem = prepare(model_of(ld.gbmap), "y ~ x", df, {"m": 1, "lambda_": 1.0, "n_starts": 1})
     points, ((train, test),) = [1e6, 0.01], tuning.quick_splits(problem)
     each = []
     for value in points:
         settings = replace(problem.settings, lambda_=value)
-        stages = problem.spec.fit_stages(train, problem.family, settings, eval_batch=test)
+        stages = problem.model.fit_stages(train, problem.family, settings, eval_batch=test)
         each.append(problem.family.deviance(test.y, next(stages)[2]))
     gap, own = each[1] - each[0], each[0].std() / np.sqrt(test.n)
     error = gap.std() / np.sqrt(test.n)
     assert gap.mean() < 0.0 and error < 0.6 * own
     settings = [replace(problem.settings, lambda_=value) for value in points]
-    found = racing.paired_losses(problem, [(train, test)], settings, racing.deviance, 1)
+    found = racing.paired_losses(
+        problem, [(train, test)], settings, problem.model.held_out_deviance, 1
+    )
     np.testing.assert_allclose(found[1], [(gap.mean(), test.n, error)])
     assert found[0][0][0] == 0.0
     z = tuning.preference(problem, "lambda_", points)
@@ -671,7 +675,9 @@ def test_nothing_is_said_where_nothing_is_beyond():
     ratio = ld.cv(ld.gbmap, "y ~ .", data, grid={"m": [1, 2, 3]}, **call)
     assert ratio.frame["m"][ratio.index_min] == 1 and ratio.grid_ends == ()
     frame = pd.DataFrame({"k": [1, 2, 3], "classifier": ["kde", "knn", "kde"]})
-    problem = prepare(ld.melm, "z ~ a + b + x", data.assign(z=data["y"] > 0), {"gamma": 1.0})
+    problem = prepare(
+        model_of(ld.melm), "z ~ a + b + x", data.assign(z=data["y"] > 0), {"gamma": 1.0}
+    )
     assert choice.grid_ends(problem, frame, ["k", "classifier"], 2) == ()  # of three features
     assert choice.grid_ends(problem, frame[:2], ["k"], 1) == (
         "k = 2 is the largest that was tried: give the grid larger ones",

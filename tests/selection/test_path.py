@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.fitting.spec import ModelSpec
+from lodim.fitting.model import Model
 
 TIGHT = {"tol": 1e-9, "ftol": 1e-14, "max_iter": 3000}
 
@@ -114,9 +114,9 @@ def test_given_lambdas_are_sorted(df):
 
 def test_a_penalty_that_is_given_twice_is_fitted_once(df, monkeypatch):
     lambdas, fitted = [0.1, 1.0, 0.1, np.float64(1.0)], []
-    run = ModelSpec.run
+    run = Model.run
     monkeypatch.setattr(
-        ModelSpec, "run", lambda self, *a, **k: fitted.append(self.name) or run(self, *a, **k)
+        Model, "run", lambda self, *a, **k: fitted.append(self.name) or run(self, *a, **k)
     )
     for name, more in (("gbmap", {"m": 1}), ("costnet", {}), ("ripr", {"max_dim": 1})):
         fitted.clear()
@@ -210,9 +210,9 @@ def test_a_value_that_is_no_penalty_is_named(df, lambdas, value):
 
 def test_each_value_is_refused_before_the_first_fit(df, monkeypatch):
     """A width of melm's kernels has bounds of its own, which the least value may cross."""
-    from lodim.fitting.spec import ModelSpec
+    from lodim.fitting.model import Model
 
-    monkeypatch.setattr(ModelSpec, "run", lambda *a, **k: pytest.fail("a fit was made"))
+    monkeypatch.setattr(Model, "run", lambda *a, **k: pytest.fail("a fit was made"))
     words = "lambdas are values of gamma: gamma must be a positive number, from .* to .*, not 1e-09"
     with pytest.raises(ld.ArgumentError, match=words):
         ld.path(ld.melm, "k ~ a + b + d", df, lambdas=[1.0, 1e-9])

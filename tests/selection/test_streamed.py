@@ -10,7 +10,7 @@ import pytest
 import lodim as ld
 from lodim.design.batch import SplitsInPlace, subset
 from lodim.design.design import Design
-from lodim.fitting.spec import in_memory
+from lodim.fitting.fit_model import in_memory
 from lodim.selection.folds import as_folds, assign_in_place
 from lodim.selection.tuning import fold_splits
 from streamed_batches import cross_validate, frame, in_file, problem_of, saved
@@ -81,7 +81,7 @@ def test_cv_is_that_of_the_same_folds(problem, monkeypatch):
         settings, losses = replace(problem.settings, lambda_=lambda_), []
         for k in range(3):
             train, test = (subset(plain, np.flatnonzero(side)) for side in (fold != k, fold == k))
-            stages = problem.spec.fit_stages(train, problem.family, settings, eval_batch=test)
+            stages = problem.model.fit_stages(train, problem.family, settings, eval_batch=test)
             (stage,) = islice(stages, 1)
             losses.append(np.mean((test.y - stage[2][:, 0]) ** 2))
         mean = np.average(losses, weights=np.bincount(fold))
@@ -136,7 +136,7 @@ def test_what_needs_all_rows_says_so(name, monkeypatch):
     fit = ld.gbmap(IRIS, data, **CALL)
     stream_iris(monkeypatch)
     monkeypatch.setattr("lodim.design.scratch.free_memory", lambda: 4e6)
-    monkeypatch.setattr("lodim.fitting.spec.free_memory", lambda: 4e6)
+    monkeypatch.setattr("lodim.fitting.fit_model.free_memory", lambda: 4e6)
     words = rf"{name}(\(\))? needs all rows at once, and the features of 70,000 rows, 4 columns, "
     words += "take 2.24 MB: too much for the 4 MB of memory that are free"
     with pytest.raises(ld.ArgumentError, match=words):
@@ -166,7 +166,7 @@ def test_blocks_held_out_are_not_read(problem):
     fits = []
     for X in (train.X, broken):
         parts = replace(train, X=X), replace(test, X=train.X)
-        stages = problem.spec.fit_stages(parts[0], problem.family, problem.settings, parts[1])
+        stages = problem.model.fit_stages(parts[0], problem.family, problem.settings, parts[1])
         fits.append(next(stages))
     np.testing.assert_array_equal(fits[0][0].theta, fits[1][0].theta)
     score = fits[0][2][:, 0]

@@ -443,10 +443,10 @@ def test_only_what_the_fits_read_is_needed():
 
 def fold_of(found, df):
     """Fold of each row, as lodim draws them."""
-    from lodim.fitting.spec import prepare
+    from lodim.fitting.fit_model import model_of, prepare
     from lodim.selection.folds import assign_by_position
 
-    problem = prepare(ld.costnet, "y ~ a + b + c", df, {"lambda_": 0.6})
+    problem = prepare(model_of(ld.costnet), "y ~ a + b + c", df, {"lambda_": 0.6})
     return assign_by_position(problem.batch, len(found.fits), 0)
 
 

@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import linprog
 
 import lodim as ld
-from lodim.fitting.spec import prepare
+from lodim.fitting.fit_model import model_of, prepare
 from lodim.selection.folds import assign_draws
 from lodim.uncertainty.false_selections import largest_tail, r_concave, unimodal, worst_case
 
@@ -47,7 +47,7 @@ def test_shares_are_of_fits_to_halves(model):
     formula, how = "k ~ a + b + c + d + g", CHEAP[model] | {"threads": 1}
     found = ld.stability(model, formula, df, n=n, **how)
     how |= {"k": found.fit.settings.k} if model is ld.ripr else {}  # which is held
-    problem = prepare(model, formula, df, how | {"seed": 0})
+    problem = prepare(model_of(model), formula, df, how | {"seed": 0})
     halves = assign_draws(problem.batch, 2, problem.design.levels, 0, n)
     counts = dict.fromkeys(problem.design.term_names, 0)
     for half in (half == k for half in halves for k in (0, 1)):
@@ -97,7 +97,7 @@ def test_order_of_rows_and_columns():
 
 def test_groups_are_in_one_half():
     df = frame()
-    problem = prepare(ld.costnet, "y ~ a + b", df, {"lambda_": 0.1}, groups="u")
+    problem = prepare(model_of(ld.costnet), "y ~ a + b", df, {"lambda_": 0.1}, groups="u")
     for half in assign_draws(problem.batch, 2, None, 0, 2):
         assert (pd.Series(half).groupby(df["u"].to_numpy()).nunique() == 1).all()
     assert ld.stability(ld.costnet, "y ~ a + b", df, groups="u", n=2, lambda_=0.1).stable

@@ -19,7 +19,7 @@ from lodim.checks import as_seed, one_of, whole
 from lodim.design.response import is_balanced
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.argument_names import with_known_arguments
-from lodim.fitting.spec import spec_of
+from lodim.fitting.fit_model import model_of
 from lodim.formula.formula import parse
 from lodim.progress import showing, steps
 from lodim.report.numbers import blank_if_missing
@@ -193,7 +193,7 @@ def active(
     labelled, pool, test = declare_levels(response, labelled, pool, test)
     if labelled is None:
         labelled = pool.iloc[:0].assign(**{response: pd.Series(dtype=object)})
-    if "seed" in spec_of(model).settings.__dataclass_fields__:
+    if "seed" in model_of(model).settings.__dataclass_fields__:
         arguments["seed"] = seed
     call, frames = (model, formula, response, arguments), (labelled, pool, test)
     return Learner(call, frames, score, committee, (agreement, rounds, target), seed)

@@ -17,8 +17,8 @@ from lodim.cli.model_arguments import options
 from lodim.design.frames import name_of
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting import output_file
+from lodim.fitting.fit_model import model_of
 from lodim.fitting.registry import MODELS
-from lodim.fitting.spec import spec_of
 from lodim.fitting.streamed import predictions
 from lodim.report.excel import LIVE
 from lodim.report.tables import Report, Table, significant
@@ -38,9 +38,8 @@ def fit_model(args: argparse.Namespace) -> None:
     """Fit, print the summary, then do what else was asked for."""
     if (args.predict is None) != (args.output is None):
         raise ArgumentError("--predict and --output go together: new rows in, predictions out")
-    spec = args.spec
-    model = getattr(lodim, spec.name)
-    given = [option for option in options(spec) if hasattr(args, option.name)]
+    model = args.model
+    given = [option for option in options(model) if hasattr(args, option.name)]
     arguments = {option.name: getattr(args, option.name) for option in given}
     for option in given:
         if option.file:
@@ -53,7 +52,7 @@ def fit_model(args: argparse.Namespace) -> None:
     new = None if args.predict is None else read_data(args.predict, args.sep, args.decimal)
     if new is not None:
         output_file.check_apart(args.output, [*_paths(args.data, data), *_paths(args.predict, new)])
-    fit = model(args.formula, data, **arguments)
+    fit = model.function(args.formula, data, **arguments)
     print(fit.summary())
     if args.save:
         fit.save(args.save)
@@ -62,19 +61,19 @@ def fit_model(args: argparse.Namespace) -> None:
     if new is not None:
         answers = predictions(fit, new, args.type, new_levels=args.new_levels)
         write_predictions(answers, args.output, args.escape_formulas)
-    if spec.penalties:
-        arguments.pop(next(iter(spec.penalties)), None)  # what follows tries many
+    if model.penalties:
+        arguments.pop(next(iter(model.penalties)), None)  # what follows tries many
     cv = None
-    if args.cv or (args.plots and spec.penalties):
-        cv = lodim.cv(model, args.formula, data, **arguments)
+    if args.cv or (args.plots and model.penalties):
+        cv = lodim.cv(model.function, args.formula, data, **arguments)
     if args.cv:
         print(f"\n{cv_report(cv)}")
-    if args.plots and not spec.penalties:
-        save_plots(args.plots, fit, spec.plots)
+    if args.plots and not model.penalties:
+        save_plots(args.plots, fit, model.plots)
     elif args.plots:
-        arguments.pop(spec.shared_setting, None)  # a penalty has no price list
-        path = lodim.path(model, args.formula, data, **arguments)
-        save_plots(args.plots, fit, spec.plots, path=path, cv=cv)
+        arguments.pop(model.shared_setting, None)  # a penalty has no price list
+        path = lodim.path(model.function, args.formula, data, **arguments)
+        save_plots(args.plots, fit, model.plots, path=path, cv=cv)
 
 
 def show_data(args: argparse.Namespace) -> None:
@@ -92,9 +91,7 @@ def compile_kernels(args: argparse.Namespace) -> None:
         raise ArgumentError(f"no model is called {unknown[0]!r}. There are: {', '.join(MODELS)}.")
     for name in args.models or MODELS:
         model, start = getattr(lodim, name), time.perf_counter()
-        spec = spec_of(model)
-        families = {*spec.families, *(["none"] if spec.response_optional else [])}
-        for family in WARMING.keys() & families:
+        for family in WARMING.keys() & set(model_of(model).families):
             formula, data = WARMING[family][0], lodim.data(WARMING[family][1])
             with warnings.catch_warnings(action="ignore"):  # of fits that nobody asked for
                 fit = model(formula, data)

@@ -1,10 +1,11 @@
 """The command line's arguments for fitting a model."""
 
 import argparse
+import inspect
 from pathlib import Path
 
+from lodim.fitting.model import Option
 from lodim.fitting.registry import model_module
-from lodim.fitting.spec import Option
 
 SHARED = (
     Option("--weights", "weights", str, "column of row weights, or balanced", "COLUMN"),
@@ -18,7 +19,7 @@ SHARED = (
 
 def add_to(one: argparse.ArgumentParser, name: str) -> None:
     """Add to the parser of a model's command what such a command takes."""
-    spec = model_module(name).SPEC
+    model = model_module(name).MODEL
     one.add_argument("formula", help='such as "mpg ~ ." or "np.log(price) ~ . - id"')
     one.add_argument(
         "data",
@@ -26,7 +27,7 @@ def add_to(one: argparse.ArgumentParser, name: str) -> None:
         "row labels), or name of a data set that comes with lodim; or Parquet or Arrow file, "
         "folder, or pattern of files in quotes: 'part-*.parquet', which need not fit into memory",
     )
-    for option in options(spec):
+    for option in options(model):
         one.add_argument(
             option.flag, dest=option.name, type=option.kind, help=option.text,
             metavar=option.metavar or option.kind.__name__.upper(), default=argparse.SUPPRESS,
@@ -41,14 +42,10 @@ def add_to(one: argparse.ArgumentParser, name: str) -> None:
         "--scratch", metavar="DIR", help="folder for features that do not fit into memory"
     )
     one.add_argument("--cv", action="store_true", help="print the cross-validation")
-    one.add_argument(
-        "--plots",
-        metavar="DIR",
-        type=Path,
-        help=f"save {', '.join([*spec.plots, *(['path', 'cv'] if spec.penalties else [])])} as PNG",
-    )
+    plots = [*model.plots, *(["path", "cv"] if model.penalties else [])]
+    one.add_argument("--plots", metavar="DIR", type=Path, help=f"save {', '.join(plots)} as PNG")
     _add_files(one)
-    one.set_defaults(run="fit_model", spec=spec)
+    one.set_defaults(run="fit_model", model=model)
 
 
 def _add_files(one):
@@ -84,11 +81,12 @@ def _add_files(one):
     )
 
 
-def options(spec):
+def options(model):
     """Return the options that become arguments of the model function."""
-    family = f"{', '.join(spec.families)}; default: by the response"
-    shared = (option for option in SHARED if option.name not in spec.without)
-    return (Option("--family", "family", str, family), *shared, *spec.options)
+    family = f"{', '.join(model.families)}; default: by the response"
+    known = inspect.signature(model.function).parameters
+    shared = (option for option in SHARED if option.name in known)
+    return (Option("--family", "family", str, family), *shared, *model.options)
 
 
 def _separator(text):

@@ -9,8 +9,8 @@ from lodim.checks import one_of
 from lodim.comparison import peers
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
+from lodim.fitting.fit_model import model_of
 from lodim.fitting.registry import MODELS, model_function
-from lodim.fitting.spec import spec_of
 
 LINEAR = "glm"  # the model of lodim that is a baseline
 NULL = "null"
@@ -56,7 +56,7 @@ def candidates(models, baselines, family, has_gaps=False):
 def _default(family):
     for name in MODELS:
         function = model_function(name)
-        if name != LINEAR and family in spec_of(function).families:
+        if name != LINEAR and family in model_of(function).families:
             yield Candidate(name, "model", function)
 
 

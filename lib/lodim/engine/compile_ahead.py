@@ -51,8 +51,9 @@ def compiling_ahead(module, threads=None):
 
     Parameters
     ----------
-    module : module
-        Its KERNELS are a dict of (kernel, types) by name, which the other process reads there.
+    module : module, optional
+        Its KERNELS are a dict of (kernel, types) by name, which the other process reads there:
+        "all" of every fit, others of a family each.
     threads : int, optional
         With 1, as with one usable core, there is no such process and the function does nothing.
     """
@@ -60,7 +61,7 @@ def compiling_ahead(module, threads=None):
     several = threads is None or as_threads(threads) > 1
     usable = several and available_threads() > 1 and _is_python(sys.executable)
     try:
-        yield helper.add if usable else lambda name: None
+        yield helper.add if module and usable else lambda name: None
     finally:
         helper.close()
 
@@ -79,7 +80,7 @@ class _Helper:
 
         Each is looked for once in a process, also where calls do without it.
         """
-        for index, (kernel, types) in enumerate(self.module.KERNELS[name]):
+        for index, (kernel, types) in enumerate(self.module.KERNELS.get(name, ())):
             is_new = isinstance(kernel, Dispatcher) and (kernel, types) not in _named
             _named.add((kernel, types))
             if is_new and not _is_cached(kernel, types):

@@ -52,5 +52,5 @@ def cite(model: Any = None) -> str:
         name = name or getattr(model, "__name__", model)
         if not isinstance(name, str) or name not in MODELS:
             raise ArgumentError(f"model is one of {', '.join(MODELS)}, not {model!r:.80}")
-        entries.append(model_module(name).SPEC.reference)
+        entries.append(model_module(name).MODEL.reference)
     return "\n\n".join(entries)

@@ -478,7 +478,7 @@ class Fit(Checked, WrittenOut):
     @property
     def _penalties(self):
         """Names of the settings of the model that are penalties."""
-        return tuple(model_module(self.name).SPEC.penalties)
+        return tuple(model_module(self.name).MODEL.penalties)
 
     def update(self, data: Data, **changes: Any) -> Self:
         """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.

@@ -2,7 +2,6 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,7 +21,9 @@ from lodim.engine.blocks import device_for
 from lodim.engine.tiles import TILE, count
 from lodim.errors import DataError
 from lodim.fitting.argument_names import with_known_arguments
-from lodim.fitting.spec import SCRATCH, Needs, prepare, spec_of
+from lodim.fitting.fit_model import SCRATCH, model_of, prepare
+from lodim.fitting.model import Model as DeclaredModel
+from lodim.fitting.model import Needs
 from lodim.report.tables import Report
 from lodim.sources.read import read_source
 from lodim.sources.source import PART
@@ -188,12 +189,12 @@ def estimate(
     (398, 3, 10752)
     """
     given: dict[str, Any] = arguments
-    spec, client = spec_of(model), given.pop("client", None)
+    of, client = model_of(model), given.pop("client", None)
     control = dict(given.get("control") or {})
     folder, wanted = control.pop(SCRATCH, None), given.pop("sample", None)
     given["control"] = control or None
     source = read_source(data)
-    looked = _Looked(model, formula, arguments)
+    looked = _Looked(of, formula, arguments)
     n, problem, words = looked.at_frame(data) if source is None else looked.at_source(source, data)
     design, batch = problem.design, problem.batch
     rows = round(n * batch.n / len(batch.index))
@@ -204,20 +205,20 @@ def estimate(
     in_memory = source is None or fits
     scratch = folder if folder is not None or in_memory else tempfile.gettempdir()
     free = free_memory() if scratch is None else shutil.disk_usage(scratch).free
-    needs = spec.needs(problem, rows) if spec.needs else None
+    needs = of.needs(problem, rows)
     beside = _memory(batch, rows, n, needs, source, len(looked.names))
     in_place = source is None and folder is None and rows == n
     in_place = in_place and _reads_in_place(problem, data, n, arguments)
     workers = 0 if client is None else len(client.ncores())
-    notes = () if needs else (f"What {spec.name} itself takes beside the features is not in it.",)
-    if source is not None and rows > PART and not (spec.streams or fits):
-        notes = (*notes, f"{spec.name} needs all rows in memory: give sample= for fewer of them.")
+    notes = () if needs else (f"What {of.name} itself takes beside the features is not in it.",)
+    if source is not None and rows > PART and not (of.streams or fits):
+        notes = (*notes, f"{of.name} needs all rows in memory: give sample= for fewer of them.")
     if batch.n < len(batch.index) < n:
         notes = (*notes, "Rows are those that are complete, by their share of what was looked at.")
     if tiles > free and not (workers or in_place):
         notes = (*notes, "There is too little room for the features.")
     return Estimate(
-        model=spec.name,
+        model=of.name,
         rows=rows,
         columns=p,
         tile_bytes=tiles,
@@ -239,7 +240,7 @@ def estimate(
 class _Looked:
     """A look at some rows of the data of a call."""
 
-    model: Callable
+    model: DeclaredModel
     formula: str
     arguments: dict
     names: tuple = ()
@@ -314,7 +315,7 @@ def _reads_in_place(problem, data, n, arguments):
     dropped, or on a GPU.
     """
     design = problem.design
-    if not problem.spec.in_place or problem.settings.engine == "cuda":
+    if not problem.model.in_place or problem.settings.engine == "cuda":
         return False
     frame = columns.read_frame(data)
     found = columns_in_place(design.terms, partial(columns.read_column, frame), n, design.dtype)

@@ -116,11 +116,11 @@ def _goes_on(problem, name, value, neighbour):
 
     value, neighbour : the end, and the value next to it
     """
-    spec = problem.spec
-    if name == spec.shared_setting and name not in spec.penalties:
+    model = problem.model
+    if name == model.shared_setting and name not in model.penalties:
         return False  # prices: the ends are nothing, and all that can be bought
-    if name in spec.penalties and value > neighbour:
-        largest = spec.penalties[name].largest
+    if name in model.penalties and value > neighbour:
+        largest = model.penalties[name].largest
         if value >= NULL * largest(problem.batch, problem.family, problem.settings):
             return False
     whole = isinstance(value, int | np.integer)
@@ -128,8 +128,7 @@ def _goes_on(problem, name, value, neighbour):
     beyond = value**2 / neighbour if log else 2 * value - neighbour
     try:
         settings = replace(problem.settings, **{name: int(beyond) if whole else float(beyond)})
-        if spec.validate:
-            spec.validate(replace(problem, settings=settings))
+        model.validate(replace(problem, settings=settings))
     except LodimError:
         return False
     return True

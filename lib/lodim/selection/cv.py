@@ -13,13 +13,13 @@ from lodim.design.batch import SplitsInPlace, counted, split
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError
 from lodim.fitting.argument_names import with_known_arguments
+from lodim.fitting.fit_model import model_of, prepare, with_own
+from lodim.fitting.model import lambda_grid
 from lodim.fitting.selected import MEASURE
-from lodim.fitting.spec import prepare, with_own
 from lodim.report.tables import Table, listing, significant
 from lodim.selection.choice import grid_ends
 from lodim.selection.folds import BLOCK_ROWS, as_folds, assign, assign_in_place
 from lodim.selection.grid import checked, checked_settings, losses_at, points_of, summarize
-from lodim.selection.path import lambda_grid
 from lodim.selection.racing import LOSSES, fold_means
 from lodim.selection.tuning import side_by_side
 from lodim.typing import Data, FitT, FitT_co, Model, P, RowValues, Values
@@ -134,10 +134,11 @@ def cv(
     """
     _check_call(grid, loss, rule, n_jobs, arguments)
     seed, folds = as_seed(seed), as_folds(folds)
-    arguments = with_own(model, arguments, seed=seed)
+    of_model: dict[str, Any] = {"seed": seed}
     if n_lambda is not None:
-        arguments = with_own(model, arguments, n_lambda=n_lambda)
-    problem = prepare(model, formula, data, arguments, groups=groups)
+        of_model["n_lambda"] = n_lambda
+    arguments = with_own(model_of(model), arguments, **of_model)
+    problem = prepare(model_of(model), formula, data, arguments, groups=groups)
     if problem.design.response is None:
         raise ArgumentError(f"cv needs a response on the left of '~'; the formula is {formula!r}")
     if loss == "class" and problem.design.levels is None:
@@ -145,9 +146,9 @@ def cv(
     found, given = None, {} if grid is None else grid
     n = N_LAMBDA if n_lambda is None else n_lambda
     if grid is None:
-        grid, found = (problem.spec.cv_grid or _penalties)(problem, n)
+        grid, found = problem.model.cv_grid(problem, n)
     _check_grid(grid, problem)
-    points = _with_penalties(points_of(grid, problem.spec), problem, n)
+    points = _with_penalties(points_of(grid, problem.model), problem, n)
     if n_lambda is not None:
         _check_penalties(given, points, problem)
     settings = checked_settings(problem, points)
@@ -161,9 +162,9 @@ def cv(
     of_best = chosen[where_min if rule == "min" else where_1se]
     settled = checked(_with_settings(problem, varied, frame, of_best))
     tried = frame if loss == "deviance" else frame.assign(**{MEASURE: loss})
-    best = problem.spec.run(settled, selection=tried, found=found)
-    spec = problem.spec
-    names = tuple(spec.penalties), spec.stage_setting, spec.shared_setting
+    of = problem.model
+    best = of.run(settled, selection=tried, found=found)
+    names = tuple(of.penalties), of.stage_setting, of.shared_setting
     held_out = _held_out(problem.batch, folds, groups, arguments)
     ends = grid_ends(problem, frame, [n for n in frame if n in varied], where_min)
     where = where_min, where_1se, rule, loss
@@ -191,7 +192,7 @@ def _held_out(batch, folds, groups, arguments):
 
 
 def _check_call(grid, loss, rule, n_jobs, arguments):
-    one_of("loss", loss, LOSSES)
+    one_of("loss", loss, ("deviance", *LOSSES))
     one_of("rule", rule, ("min", "1se"))
     if n_jobs is not None:
         as_threads(n_jobs, "n_jobs")
@@ -374,23 +375,13 @@ def _shown(value):
     return significant(value) if isinstance(value, float) else str(value)
 
 
-def _penalties(problem, n):
-    """The first penalty as given among the arguments, else n values, if there is one; and None."""
-    if not problem.spec.penalties:
-        return {}, None
-    penalty = next(iter(problem.spec.penalties))
-    value = problem.arguments[penalty]
-    fixed = isinstance(value, int | float)
-    return {penalty: [value] if fixed else lambda_grid(problem, penalty, n)}, None
-
-
 def _check_grid(grid, problem):
     """Raise unless the grid names settings of the model."""
     names = [f.name for f in fields(problem.settings)]
     for name in grid:
         if name not in names:
             raise ArgumentError(f"{name!r} cannot be in the grid; it may hold {', '.join(names)}")
-        if name in problem.spec.after_stages:
+        if name in problem.model.after_stages:
             raise ArgumentError(
                 f"{name!r} cannot be in the grid: cv() scores what comes before it; compare calls"
             )
@@ -398,14 +389,14 @@ def _check_grid(grid, problem):
 
 def _check_penalties(given, points, problem):
     """Raise where a number of penalties is asked for, but neither cv() nor the model makes any."""
-    made = [name for name in problem.spec.penalties if name in points[0] and name not in given]
+    made = [name for name in problem.model.penalties if name in points[0] and name not in given]
     if not (hasattr(problem.settings, "n_lambda") or (made and len(points) > 1)):
         raise ArgumentError("n_lambda says nothing here: no grid of penalties is made")
 
 
 def _with_penalties(points, problem, n):
     """The points with n values, largest first, of each penalty that is needed and has none."""
-    for name, penalty in problem.spec.penalties.items():
+    for name, penalty in problem.model.penalties.items():
         if penalty.needed and name not in points[0] and getattr(problem.settings, name) is None:
             values = lambda_grid(problem, name, n).tolist()
             points = [{name: value} | point for value in values for point in points]

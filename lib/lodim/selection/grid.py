@@ -10,7 +10,6 @@ import pandas as pd
 from lodim.errors import ArgumentError
 from lodim.selection.racing import (
     LOSSES,
-    deviance,
     fold_means,
     grid_losses,
     ordered,
@@ -18,7 +17,7 @@ from lodim.selection.racing import (
 )
 
 
-def points_of(grid, spec):
+def points_of(grid, model):
     """All combinations, the simplest models first: large penalties, few stages; rows as given."""
     if isinstance(grid, pd.DataFrame):
         if grid.empty:
@@ -27,12 +26,12 @@ def points_of(grid, spec):
         rows = zip(*map(_plain, columns.values()), strict=True)
         points = [dict(zip(columns, row, strict=True)) for row in rows]
         for name in grid:
-            _check_values(name, [point[name] for point in points], spec)
+            _check_values(name, [point[name] for point in points], model)
     else:
-        values = {name: _plain(values_of(name, each, spec)) for name, each in dict(grid).items()}
+        values = {name: _plain(values_of(name, each, model)) for name, each in dict(grid).items()}
         products = itertools.product(*values.values())
         points = [dict(zip(values, each, strict=True)) for each in products]
-    for name, penalty in spec.penalties.items():
+    for name, penalty in model.penalties.items():
         if penalty.needed and any(point.get(name, 0) is None for point in points):
             raise ArgumentError(f"{name} cannot be None in the grid: it may hold numbers")
     return points
@@ -43,7 +42,7 @@ def _plain(values):
     return [v.item() if isinstance(v, np.generic) else v for v in values]
 
 
-def values_of(name, values, spec):
+def values_of(name, values, model):
     """Values of a setting, in order and once where that means something; one alone is a value."""
     if isinstance(values, np.ndarray):
         values = np.atleast_1d(values)
@@ -51,24 +50,26 @@ def values_of(name, values, spec):
         values = [values]  # a pipeline of scikit-learn is one value, though it has a length
     if not len(values):
         raise ArgumentError(f"the grid has no value for {name!r}")
-    _check_values(name, values, spec)
-    if name not in _sorted_names(spec):
+    _check_values(name, values, model)
+    if name not in _sorted_names(model):
         return list(values)
-    return ordered(dict.fromkeys(values), name in spec.penalties)
+    return ordered(dict.fromkeys(values), name in model.penalties)
 
 
-def _sorted_names(spec):
+def _sorted_names(model):
     """Settings whose values are put in order."""
-    return (*spec.penalties, spec.stage_setting, spec.shared_setting)
+    return (*model.penalties, model.stage_setting, model.shared_setting)
 
 
-def _check_values(name, values, spec):
+def _check_values(name, values, model):
     """Raise where a setting that is put in order has a value that is no number."""
-    if name not in _sorted_names(spec):
+    if name not in _sorted_names(model):
         return
     for value in values:
         number = isinstance(value, Real) and not isinstance(value, bool)
-        if not number and (value is not None or name in {spec.shared_setting} - {*spec.penalties}):
+        if not number and (
+            value is not None or name in {model.shared_setting} - {*model.penalties}
+        ):
             raise ArgumentError(f"{name} must be numbers in the grid, not {value!r:.80}")
 
 
@@ -80,12 +81,12 @@ def settings_at(problem, point):
 
 def checked(problem):
     """The problem as a call with its settings has it: refused where they do not suit the data."""
-    return problem.spec.validate(problem) if problem.spec.validate else problem
+    return problem.model.validate(problem)
 
 
 def checked_settings(problem, points):
     """The settings of each point, checked; those that share a run are alike in all else."""
-    run, known = problem.spec.stage_setting or problem.spec.shared_setting, {}
+    run, known = problem.model.stage_setting or problem.model.shared_setting, {}
     out = []
     for point in points:
         rest = {name: value for name, value in point.items() if name != run}
@@ -104,7 +105,7 @@ def losses_at(problem, splits, settings, name, jobs, **options):
 
 def loss_of(problem, name):
     """The loss of a row by its name; the model may have its own deviance."""
-    return problem.spec.cv_deviance or deviance if name == "deviance" else LOSSES[name]
+    return problem.model.held_out_deviance if name == "deviance" else LOSSES[name]
 
 
 def summarize(problem, points, settings, losses, stage, draws=1):
@@ -112,14 +113,14 @@ def summarize(problem, points, settings, losses, stage, draws=1):
 
     Where the number of stages is not open it is as given.
     """
-    stages = problem.spec.stage_setting
+    stages = problem.model.stage_setting
     rows, chosen = [], []
     for point, own, curve, last in zip(points, settings, losses, stage, strict=True):
         at = len(curve) - 1
         if stages and getattr(own, stages) is None:
             at, own = last - 1, replace(own, **{stages: last})
         mean = fold_means(curve)[at]
-        missing = [k for k in problem.spec.penalties if point.get(k, 0) is None]
+        missing = [k for k in problem.model.penalties if point.get(k, 0) is None]
         row = point | dict.fromkeys(missing, np.nan)
         if stages:
             row[stages] = getattr(own, stages)

@@ -6,32 +6,22 @@ from typing import Any, Generic
 import numpy as np
 import pandas as pd
 
-from lodim.checks import one_of, positive, share, sizes, whole
+from lodim.checks import one_of, positive, share, sizes
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError
 from lodim.fitting.argument_names import with_known_arguments
-from lodim.fitting.spec import prepare, spec_of
+from lodim.fitting.fit_model import model_of, prepare
+from lodim.fitting.model import lambda_grid
 from lodim.progress import steps
 from lodim.report.tables import Table, listing, significant
 from lodim.typing import Data, FitT, FitT_co, Model, P, Values
 
 
-def lambda_grid(problem, penalty, n, ratio=None):
-    """Decreasing values of a penalty (n,), evenly spaced in log, from lambda_max down.
-
-    ratio : of the least value and lambda_max, by default that of the penalty
-    """
-    n = whole("n_lambda", n, least=2)
-    kind = problem.spec.penalties[penalty]
-    largest = kind.largest(problem.batch, problem.family, problem.settings)
-    return largest * np.geomspace(1.0, kind.ratio if ratio is None else ratio, n)
-
-
-def penalty_of(spec, name):
-    """The penalty to walk along: the one of that name, or the spec's first."""
-    names = tuple(spec.penalties)
+def penalty_of(model, name):
+    """The penalty to walk along: the one of that name, or the model's first."""
+    names = tuple(model.penalties)
     if not names:
-        raise ArgumentError(f"{spec.name} has no penalty, and so no path")
+        raise ArgumentError(f"{model.name} has no penalty, and so no path")
     name = names[0] if name is None else name
     one_of("penalty", name, names)
     return name
@@ -105,12 +95,12 @@ def path(
     >>> path.at(0.2).settings.lambda_
     0.1
     """
-    penalty = penalty_of(spec_of(model), penalty)
+    penalty = penalty_of(model_of(model), penalty)
     if arguments.get(penalty) is not None:
         raise ArgumentError(f"a path is over {penalty}: give `lambdas`, or call the model itself")
-    problem = prepare(model, formula, data, arguments)
+    problem = prepare(model_of(model), formula, data, arguments)
     _check_others(problem, penalty)
-    stages = problem.spec.stage_setting
+    stages = problem.model.stage_setting
     if stages and getattr(problem.settings, stages) is None:
         settings = replace(problem.settings, **{stages: problem.settings.path_stages})
         problem = replace(problem, settings=settings)
@@ -126,14 +116,14 @@ def path(
     fits, warm = [], None
     for settings in steps(along, len(along), "penalties"):
         point = problem.settle(settings, given=settled)
-        fits.append(problem.spec.run(point, warm_start=warm, for_path=True))
+        fits.append(problem.model.run(point, warm_start=warm, for_path=True))
         warm = fits[-1].estimates
     return Path(problem.call, tuple(fits), penalty)
 
 
 def _check_others(problem, varied):
     """Raise where a penalty other than the varied one has no value."""
-    for name, penalty in problem.spec.penalties.items():
+    for name, penalty in problem.model.penalties.items():
         if penalty.needed and name != varied and getattr(problem.settings, name) is None:
             raise ArgumentError(f"{name} is open, and the path is over {varied}: give {name}=")
 
@@ -149,8 +139,7 @@ def _settings_along(problem, penalty, lambdas):
     except ArgumentError as error:
         raise ArgumentError(f"lambdas are values of {penalty}: {error}") from None
     try:  # beside the other arguments, which each value leaves with the same effect
-        if problem.spec.validate:
-            problem.spec.validate(replace(problem, settings=along[0]))
+        problem.model.validate(replace(problem, settings=along[0]))
     except ArgumentError as error:
         raise ArgumentError(f"a path sets {penalty}: {error}") from None
     return along

@@ -15,11 +15,6 @@ BEHIND = 2.0  # standard errors behind the lowest loss: a run leaves after a hea
 FAR_BEHIND = 4.0  # where its loss rises it leaves at once
 
 
-def deviance(family, y, weight, score):
-    """Deviance of each row."""
-    return family.deviance(y, score)
-
-
 def misclassified(family, y, weight, score):
     """One where the most probable class is not the observed one."""
     predicted = score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0
@@ -31,8 +26,8 @@ def absolute(family, y, weight, score):
     return np.abs(family.residual(y, score))
 
 
-# Any other loss is a deviance. That of a spec may depend on the weights of all rows.
-LOSSES = {"deviance": deviance, "class": misclassified, "mae": absolute}
+# Any other loss is a deviance. That of a model may depend on the weights of all rows.
+LOSSES = {"class": misclassified, "mae": absolute}
 
 
 def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
@@ -44,8 +39,8 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
     runs : dict of StageLosses by settings, of the same splits, to which those of the points are
     added: what was fitted before is not fitted again
     """
-    spec = problem.spec
-    name = spec.stage_setting or spec.shared_setting
+    model = problem.model
+    name = model.stage_setting or model.shared_setting
     served = {}
     for point in points:
         key, value = _without(point, name)
@@ -53,7 +48,7 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
     runs = {} if runs is None else runs
     for key, values in served.items():
         if key not in runs:
-            how = _run_settings(spec, key, values)
+            how = _run_settings(model, key, values)
             runs[key] = StageLosses(problem, splits, *how, loss, draws)
     if isinstance(splits, SplitsInPlace):
         _in_turn(list(runs.values()))
@@ -62,7 +57,7 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
     rows = []
     for point in points:
         key, value = _without(point, name)
-        last = ordered(served[key]).index(value) + 1 if spec.shared_setting else value
+        last = ordered(served[key]).index(value) + 1 if model.shared_setting else value
         rows.append(runs[key].rows[:last])
     return rows
 
@@ -73,10 +68,10 @@ def paired_losses(problem, splits, points, loss, n_jobs):
     As for `grid_losses`, of the last stage. Standard errors are those of the differences, which are
     less than those of the losses where the same rows are hard for all points.
     """
-    spec, runs = problem.spec, []
+    model, runs = problem.model, []
     for point in points:
-        key, value = _without(point, spec.stage_setting or spec.shared_setting)
-        runs.append(StageLosses(problem, splits, *_run_settings(spec, key, {value}), loss, 1))
+        key, value = _without(point, model.stage_setting or model.shared_setting)
+        runs.append(StageLosses(problem, splits, *_run_settings(model, key, {value}), loss, 1))
     _race(runs, n_jobs)
     tests = [test for _, test in splits]
     return [
@@ -140,32 +135,32 @@ def ordered(values, down=False):
     return known + [v for v in values if v is None]
 
 
-def _run_settings(spec, key, values):
+def _run_settings(model, key, values):
     """Settings of the run that serves all values, and its number of stages, None if open."""
-    if spec.shared_setting:
-        return replace(key, **{spec.shared_setting: tuple(ordered(values))}), len(values)
+    if model.shared_setting:
+        return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)
 
 
 class StageLosses:
     """Held-out loss after each stage, all folds side by side.
 
-    Goes on until `n_stages`, or, where that is None, until the spec's `patience` of stages have
+    Goes on until `n_stages`, or, where that is None, until the model's `patience` of stages have
     gained nothing or the settings' `max_stages`. `rows` has for each stage and fold the mean loss,
     the weight, and the standard error of that mean; `of_rows` of each fold the losses of its rows
     after the last stage.
     """
 
     def __init__(self, problem, splits, settings, n_stages, loss, draws):
-        self.patient, self.patience = n_stages is None, problem.spec.patience
+        self.patient, self.patience = n_stages is None, problem.model.patience
         self.most = n_stages or settings.max_stages
         self.family, self.loss, self.splits, self.rows = problem.family, loss, splits, []
         self.of_rows, self.row = [np.zeros(0)] * len(splits), [None] * len(splits)
         self.means, self.errors, self.behind = [], [], False
-        self.draws, self.staged = draws, problem.spec.stage_setting is not None
+        self.draws, self.staged = draws, problem.model.stage_setting is not None
         if hasattr(settings, "threads") and not isinstance(splits, SplitsInPlace):
             settings = replace(settings, threads=1)
-        self.begin, self.settings = problem.spec.fit_stages, settings
+        self.begin, self.settings = problem.model.fit_stages, settings
         self.fits, self.most_loss = [None] * len(splits), np.full(len(splits), np.inf)
 
     def parts(self, n):

@@ -21,9 +21,9 @@ MOST_DRAWS = 2  # draws of the folds that choose() averages, where rows are few 
 
 def quick_splits(problem, draws=1, folds=FOLDS):
     """Training and held-out batches of folds, [(Batch, Batch)]; see `fold_splits`."""
-    spec = problem.spec
-    needed = [k for k, penalty in spec.penalties.items() if penalty.needed]
-    names = filter(None, [*needed, spec.stage_setting, spec.shared_setting])
+    model = problem.model
+    needed = [k for k, penalty in model.penalties.items() if penalty.needed]
+    names = filter(None, [*needed, model.stage_setting, model.shared_setting])
     check_units(problem.batch, " and ".join(names))
     levels, seed = problem.design.levels, problem.settings.seed
     return fold_splits(problem.batch, levels, seed, problem.standardize, draws, folds)
@@ -61,7 +61,7 @@ def _few_rows(batch, levels, seed):
 
 def side_by_side(problem):
     """Number of settings or folds to fit at a time, each on a thread of its own."""
-    if problem.batch.n <= FEW_ROWS and not problem.spec.compiled_stages:
+    if problem.batch.n <= FEW_ROWS and not problem.model.compiled_stages:
         return 1
     return getattr(problem.settings, "threads", None) or available_threads()
 
@@ -113,8 +113,8 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
     tie : the least s: losses that differ by less are as good as equal
     runs : a dict, which keeps fits of folds for a choice from another grid of the same problem
     """
-    grid = {name: values_of(name, values, problem.spec) for name, values in grid.items()}
-    points = points_of(grid, problem.spec)
+    grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
+    points = points_of(grid, problem.model)
     draws = count_draws(problem.batch, most_draws)
     splits, jobs = quick_splits(problem, draws), side_by_side(problem)
     settings = [settings_at(problem, point) for point in points]
@@ -131,14 +131,14 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 
 def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
     """Settings in the centre of a grid, by its losses, and the table of its points."""
-    stages = problem.spec.stage_setting
+    stages = problem.model.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
     weight = weights(losses, draws, open_stages, spread, tie)
     stage = [central_count(w) for w in weight]
     settings = [settings_at(problem, point) for point in points]
     frame, settings = summarize(problem, points, settings, losses, stage, draws)
     frame["weight"] = [w.sum() for w in weight]
-    at, between = centre(grid, frame["weight"].to_numpy(), problem.spec.penalties, parts)
+    at, between = centre(grid, frame["weight"].to_numpy(), problem.model.penalties, parts)
     return replace(settings[at], **between), frame
 
 

@@ -10,7 +10,8 @@ from lodim.checks import as_seed, flag, one_of, share
 from lodim.design.batch import subset
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.argument_names import with_known_arguments
-from lodim.fitting.spec import SPREAD, in_memory, prepare, with_own
+from lodim.fitting.fit_model import in_memory, model_of, prepare, with_own
+from lodim.fitting.model import SPREAD
 from lodim.selection.folds import as_folds, assign_by_position, count_units
 from lodim.selection.tuning import side_by_side
 from lodim.typing import Data, FitT, Model, P, RowValues, Values
@@ -172,8 +173,8 @@ def conformal(
     one_of("method", method, METHODS)
     flag("reselect", reselect)
     seed, folds = as_seed(seed), None if folds is None else as_folds(folds)
-    arguments = with_own(model, arguments, seed=seed)
-    problem = prepare(model, formula, data, arguments, groups=groups)
+    of = model_of(model)
+    problem = prepare(of, formula, data, with_own(of, arguments, seed=seed), groups=groups)
     problem = replace(problem, batch=in_memory("conformal()", problem.batch))
     if problem.design.response is None:
         raise ArgumentError(
@@ -231,7 +232,7 @@ def _fits(problem, fold, method, score, choose):
     if method == "split":
         found = fit_parts(problem, held_out, light=False, jobs=1, **how)
         return found[0][0], *zip(*found, strict=True)
-    full = problem.spec.fit(problem)
+    full = problem.model.fit(problem)
     light = SPREAD if _known_score(full, score) in FROM_SPREAD else True
     asked = problem if choose else settled(problem, full)
     found = fit_parts(asked, held_out, light=light, jobs=side_by_side(problem), **how)

@@ -52,7 +52,7 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
     choose : bool
         Whether each fit chooses the settings that are open; else they are all known.
     light : bool or SPREAD
-        What fits that choose nothing leave out: `for_path` of `ModelSpec.run`.
+        What fits that choose nothing leave out: `for_path` of `Model.run`.
     jobs : int
         Fits made at a time, each by a thread of its own.
     what : str
@@ -62,7 +62,7 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
 
     def one(out, bar):
         own, rest = part(problem, out)
-        fit = problem.spec.fit(own) if choose else problem.spec.run(own, for_path=light)
+        fit = problem.model.fit(own) if choose else problem.model.run(own, for_path=light)
         bar.update(1)
         return use(fit, as_read(fit, rest))
 

@@ -9,7 +9,7 @@ from lodim.design.batch import Batch
 from lodim.design.response import is_balanced
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.fit import Fit
-from lodim.fitting.spec import in_memory, prepare
+from lodim.fitting.fit_model import in_memory, model_of, prepare
 from lodim.formula.formula import leave_out, parse
 from lodim.uncertainty.part_fits import on_one_thread, settled
 
@@ -27,9 +27,8 @@ def held_problem(fit, data, groups, arguments):
         )
     if len(parse(fit.design.formula).responses) > 1:
         raise ArgumentError("fit is one of several responses: fit this response by itself")
-    problem = prepare(
-        fit.model, fit.design.formula, data, fit._call_arguments(arguments), groups=groups
-    )
+    model, options = model_of(fit.model), fit._call_arguments(arguments)
+    problem = prepare(model, fit.design.formula, data, options, groups=groups)
     problem = replace(problem, batch=in_memory("bootstrap()", problem.batch))
     _check_same_rows(problem, fit)
     return on_one_thread(settled(problem, fit))
@@ -63,9 +62,8 @@ def _check_same_rows(problem, fit):
 def reweighted(problem, fit, weights):
     """The fit of a problem under other weights (n,), settings and design as they are."""
     point = replace(problem, batch=replace(problem.batch, weights=weights))
-    spec = problem.spec
-    found = spec.reweigh(point, fit) if spec.reweigh else None
-    return spec.run(point, warm_start=fit.estimates, for_path=True, found=found)
+    found = problem.model.reweigh(point, fit)
+    return problem.model.run(point, warm_start=fit.estimates, for_path=True, found=found)
 
 
 def anew(fit, data, batch: Batch, weights, groups, arguments):

@@ -10,7 +10,7 @@ from lodim.checks import as_seed, whole
 from lodim.design.frames import as_given
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting.argument_names import with_known_arguments
-from lodim.fitting.spec import in_memory, prepare, with_own
+from lodim.fitting.fit_model import in_memory, model_of, prepare, with_own
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.selection.folds import assign_draws, count_units
 from lodim.selection.tuning import side_by_side
@@ -107,18 +107,16 @@ def stability(
     """
     cutoff = _checked_cutoff(cutoff)
     n, seed = whole("n", n), as_seed(seed)
-    arguments = with_own(model, arguments, seed=seed)
-    problem = prepare(model, formula, data, arguments, groups=groups)
+    of = model_of(model)
+    problem = prepare(of, formula, data, with_own(of, arguments, seed=seed), groups=groups)
     problem = replace(problem, batch=in_memory("stability()", problem.batch))
-    spec = problem.spec
-    if not spec.selects(problem.settings):
+    if not of.selects(problem.settings):
         raise ArgumentError(
-            f"{spec.name} makes use of all features, and so selects none: stability is of "
-            f"{SELECTING}"
+            f"{of.name} makes use of all features, and so selects none: stability is of {SELECTING}"
         )
     if count_units(problem.batch) < 2:
         raise DataError("a single row or group counts: there are no halves")
-    full = spec.fit(problem)
+    full = of.fit(problem)
     halves = assign_draws(problem.batch, 2, problem.design.levels, seed, n)
     selected = fit_parts(
         settled(problem, full),

@@ -6,7 +6,7 @@ import pytest
 
 import lodim as ld
 from lodim.engine import tiles
-from lodim.fitting.spec import prepare
+from lodim.fitting.fit_model import model_of, prepare
 from lodim.models.costnet import estimate
 from lodim.models.costnet.search import held_out
 from lodim.selection.tuning import count_draws, fold_splits
@@ -24,7 +24,10 @@ def test_losses_are_those_of_an_independent_lasso():
     linear = pytest.importorskip("sklearn.linear_model")
     df = sparse(p=4).assign(y=lambda d: d["y"] + d["x2"] - d["x3"])
     fit = ld.costnet("y ~ .", df, rules="lasso", relax=0.0, seed=3)
-    frontier, problem = fit.estimates.frontier, prepare(ld.costnet, "y ~ .", df, {"seed": 3})
+    frontier, problem = (
+        fit.estimates.frontier,
+        prepare(model_of(ld.costnet), "y ~ .", df, {"seed": 3}),
+    )
     assert frontier.cost[-1] == 4.0 and frontier.relax[-1] == 0.0
     draws = count_draws(problem.batch)
     assert frontier.held_out.shape[1] == draws == 2
@@ -113,7 +116,7 @@ def test_folds_hold_models_to_the_price():
     """A null model is judged as one: no fold's model of the same penalty comes in for it."""
     df = sparse(80)
     frontier = ld.costnet("y ~ .", df).estimates.frontier
-    problem = prepare(ld.costnet, "y ~ .", df, {})
+    problem = prepare(model_of(ld.costnet), "y ~ .", df, {})
     null = [
         ((test.y - train.y.mean()) ** 2).sum() / len(df)
         for train, test in fold_splits(problem.batch, (), 0, False, 2)

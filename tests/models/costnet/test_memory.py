@@ -9,7 +9,7 @@ import pytest
 
 import lodim as ld
 from lodim.design.batch import Batch
-from lodim.fitting.spec import prepare, spec_of
+from lodim.fitting.fit_model import model_of, prepare
 from streamed_batches import frame, in_file, problem_of, saved
 
 pytestmark = pytest.mark.long
@@ -29,7 +29,7 @@ def random_problem(n, family):
     frame["y"] = y[:FEW] if family == "gaussian" else np.where(y[:FEW] > 0.5, "yes", "no")
     costs = {f"x{j}": 1 + j % 3 for j in range(P)}
     given = {"costs": costs, "rules": ("group",), "n_lambda": 8, "seed": 0}
-    problem = prepare(ld.costnet, "y ~ .", frame, given)
+    problem = prepare(model_of(ld.costnet), "y ~ .", frame, given)
     batch = Batch(X, y, None, None, pd.RangeIndex(n), np.arange(n), streamed=True)
     return replace(problem, batch=batch)
 
@@ -37,7 +37,7 @@ def random_problem(n, family):
 def peak(problem):
     """Most memory that a fit takes beside its problem, in bytes."""
     tracemalloc.start()
-    spec_of(ld.costnet).fit(problem)
+    model_of(ld.costnet).fit(problem)
     out = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return out
@@ -46,7 +46,7 @@ def peak(problem):
 @pytest.mark.parametrize("family", ["gaussian", "binomial"])
 def test_memory_grows_by_some_numbers_a_row(family):
     n = 64 * 2048
-    spec_of(ld.costnet).fit(random_problem(n, family))  # imports and compiles
+    model_of(ld.costnet).fit(random_problem(n, family))  # imports and compiles
     sizes = n, 2 * n
     few, many = (peak(random_problem(size, family)) for size in sizes)
     # Weight; response, weight and scores as tiles, and the scores of a trial; a sort of the rows.
@@ -66,5 +66,5 @@ def test_a_file_holds_the_same_as_memory(family, tmp_path):
     files = []
     for at in (None, in_file(tmp_path, X)):
         problem = problem_of(ld.costnet, X, y, given, at)
-        files.append(saved(spec_of(ld.costnet).fit(problem), tmp_path))
+        files.append(saved(model_of(ld.costnet).fit(problem), tmp_path))
     assert files[0] == files[1]

@@ -15,7 +15,7 @@ from lodim.design.batch import Batch
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError
 from lodim.family import Binomial, Gaussian, Multinomial
-from lodim.models.costnet.estimate import combine, fit_stages, make_search
+from lodim.models.costnet.estimate import fit_stages, make_search
 from lodim.models.costnet.graph.network import unfold
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.problem import PenaltyPath
@@ -756,7 +756,7 @@ def test_the_proven_optimum_serves_every_budget_of_a_cross_validation():
     batch, network = chains(6, p=9, family="binomial")
     eval_batch, _ = chains(50, p=9, family="binomial")
     given = asked(network, rules=("exact",), budget=(1.0, 3.0, 4.0))
-    frontier = combine(list(fit_stages(batch, Binomial(), given, eval_batch)))[0].frontier
+    frontier = list(fit_stages(batch, Binomial(), given, eval_batch))[-1][0].frontier
     search = make_search(batch, Binomial(), network, 4.0, "deviance")
     for budget in given.budget:
         best = exact.exhaustive(search, budget).deviance
@@ -946,7 +946,7 @@ def asked(network, **given):
 @pytest.mark.parametrize("family", [Gaussian(), Binomial()])
 def test_a_fit_has_the_path_and_the_price_list(family):
     batch, network = chains(0, family=family.name)
-    estimates, log = combine([part[:2] for part in fit_stages(batch, family, asked(network))])
+    *_, (estimates, log, _) = fit_stages(batch, family, asked(network))
     found, lasso = estimates.frontier, estimates.lasso
     assert len(estimates.path.lambdas) == len(log["gap"]) and log["converged"].all()
     assert set(found.rule) <= {"null", *SEARCHES} and set(lasso.rule) == {"null", "lasso"}

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.fitting.spec import prepare
+from lodim.fitting.fit_model import model_of, prepare
 from lodim.models.gbmap.leads import lead_in_span, rounded
 from lodim.models.gbmap.objective import penalize, stage_objective
 from lodim.models.gbmap.settings import Settings
@@ -229,7 +229,7 @@ def test_directions_of_lanczos():
 
 def test_a_boost_may_begin_with_what_the_other_sign_came_to(many, tall):
     arguments = {"m": 2, "beta": 1.0, "lambda_": 0.01}
-    problem = prepare(ld.gbmap, "two ~ . - y - three", tall, arguments)
+    problem = prepare(model_of(ld.gbmap), "two ~ . - y - three", tall, arguments)
     state = BoostState.from_batch(problem.batch, problem.family, problem.settings)
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(0), penalty)

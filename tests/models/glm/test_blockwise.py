@@ -229,7 +229,7 @@ def test_a_file_holds_the_same_as_memory(family, covariance, tmp_path):
     files = []
     for at in (None, in_file(tmp_path, X)):
         problem = problem_of(ld.glm, X, y, {"covariance": covariance}, at)
-        files.append(saved(problem.spec.fit(problem), tmp_path))
+        files.append(saved(problem.model.fit(problem), tmp_path))
     assert files[0] == files[1]
 
 

@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal
 import lodim as ld
 from lodim.family import Binomial
 from lodim.fitting import storage
-from lodim.fitting.spec import prepare
+from lodim.fitting.fit_model import model_of, prepare
 from lodim.models.melm import estimate, model
 from lodim.models.melm.classify.rule import calibrated_deviance
 from lodim.models.melm.model import FINE
@@ -766,7 +766,7 @@ def test_pooled_covariances_that_are_no_better_in_the_first_draw_are_done_with(m
 
     monkeypatch.setattr(estimate, "fold_scores", watched)
     problem = prepare(
-        ld.melm, "y ~ .", wide_frame()[0], {"gamma": 4.0, "n_starts": 1, "threads": 1}
+        model_of(ld.melm), "y ~ .", wide_frame()[0], {"gamma": 4.0, "n_starts": 1, "threads": 1}
     )
     assert preference(problem, "covariance", ("shrunk", "pooled"), most_draws=2) == 0.0
     assert seen.count("shrunk") == seen.count("pooled") == 5

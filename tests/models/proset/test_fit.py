@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lodim as ld
-from lodim.fitting.spec import prepare
+from lodim.fitting.fit_model import model_of, prepare
 from lodim.models.proset import candidates, distribution
 from lodim.models.proset.estimate import fit_stages
 from lodim.models.proset.kernels.cpu import CLASSES
@@ -275,7 +275,7 @@ def test_batches_are_added_with_the_same_response_alone():
 
 def test_watched_scores_are_those_of_the_fit(moons):
     new = two_moons(90, seed=4)
-    problem = prepare(ld.proset, "kind ~ .", two_moons(), {"threads": 1})
+    problem = prepare(model_of(ld.proset), "kind ~ .", two_moons(), {"threads": 1})
     stages = fit_stages(
         problem.batch, problem.family, moons.settings, eval_batch=moons.design.apply(new)
     )
@@ -306,7 +306,7 @@ def test_an_empty_batch_ends_the_growth():
 def test_own_prototypes_are_left_out():
     """The training estimate of a row is that of the model without the row's prototype."""
     fit = ld.proset("kind ~ .", two_moons(100), control={"precision": "float64"})
-    problem = prepare(ld.proset, "kind ~ .", two_moons(100), {})
+    problem = prepare(model_of(ld.proset), "kind ~ .", two_moons(100), {})
     training = BatchState(problem.batch, problem.family, problem.settings)
     training.add(fit.estimates.single_batch(1).with_all_features(_all_features(fit, problem)))
     t, j = fit.estimates, 3

@@ -25,7 +25,7 @@ def rows(tmp_path_factory):
 def fit(problem):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ld.ConvergenceWarning)
-        return problem.spec.fit(problem)
+        return problem.model.fit(problem)
 
 
 @pytest.mark.parametrize("control", [{"max_iter": 6}, {"max_rows": 2000}])

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.fitting.spec import prepare
+from lodim.fitting.fit_model import model_of, prepare
 from lodim.models.ripr.answers.answers import query
 from lodim.models.ripr.assignment.constrained import Limits
 
@@ -370,7 +370,7 @@ def test_a_category_is_paid_once_by_the_name_of_its_column():
     formula = "y ~ x1 + np.log(1 + x2) + g"
 
     def limits(prices):
-        design = prepare(ld.ripr, formula, df, {}).design
+        design = prepare(model_of(ld.ripr), formula, df, {}).design
         request = Limits.from_dict({"prices": prices, "budget": 5.0}, design, 60)
         at = {name: k for k, name in enumerate(design.names)}
         views = np.array([

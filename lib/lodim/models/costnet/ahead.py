@@ -1,7 +1,4 @@
-"""Kernels of costnet's default call that are best compiled by a second process.
-
-"search" is of all families, the others are of one each.
-"""
+"""Kernels of costnet's default call that are best compiled by a second process."""
 
 from numba.core.types import Array, boolean, none
 from numba.core.types.containers import Tuple
@@ -22,9 +19,7 @@ _SCORES = (
 
 
 KERNELS = {
-    "search": (
-        (gains, (_M, _M, _V, Array(boolean, 1, "C"), _J, _J, _J, _J, Array(boolean, 2, "C"))),
-    ),
+    "all": ((gains, (_M, _M, _V, Array(boolean, 1, "C"), _J, _J, _J, _J, Array(boolean, 2, "C"))),),
     "gaussian": ((gaussian_path, (_GROUPS, _4, _M, _M, _M, _V, _V, _F, _F, _I, boolean)),),
     "binomial": _SCORES,
     "multinomial": _SCORES,

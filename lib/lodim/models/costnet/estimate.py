@@ -77,11 +77,6 @@ def _index(frontier, settings, budget):
     return frontier.index_within(budget)
 
 
-def combine(parts):
-    """(estimates, log) of the last budget, whose estimates serve all."""
-    return parts[-1]
-
-
 def _path_solver(settings):
     """The function (batch, family, groups, lambdas=None) -> PenaltyPath that settings ask for."""
     names = ("l1_ratio", "n_lambda", "lambda_min_ratio", "tol", "max_iter", "threads")

@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import pandas as pd
 
-from lodim.engine.compile_ahead import compiling_ahead
-from lodim.fitting.argument_names import with_known_arguments
-from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
+from lodim.fitting.fit_model import fitted_by
+from lodim.fitting.model import Model, Option, Penalty
 from lodim.models.costnet import ahead
 from lodim.models.costnet.assemble import assemble, from_state
-from lodim.models.costnet.estimate import combine, fit_stages
+from lodim.models.costnet.estimate import fit_stages
 from lodim.models.costnet.fit import CostnetFit
 from lodim.models.costnet.graph.build import make_network
 from lodim.models.costnet.penalty.groups import Groups
@@ -27,7 +26,85 @@ MOST_BUDGETS = 60  # prices tried by cross-validation
 Rule: TypeAlias = Literal["group", "reweighted", "lasso", "greedy", "exact"]
 
 
-@with_known_arguments
+REFERENCE = """\
+@phdthesis{fiterau2014discovering,
+  title  = {Discovering Compact and Informative Structures through Data Partitioning},
+  author = {Fiterau, Madalina},
+  school = {Carnegie Mellon University},
+  year   = {2014}
+}"""
+
+
+def _largest_lambda(batch, family, s):
+    """The least lambda_ at which nothing with a price is used."""
+    groups = Groups.from_network(s.network, s.closure, batch.X.shape[1])
+    rest, _ = batch_beyond_null(batch, family)
+    # A hair above: at the value itself rounding lets coefficients of 1e-17 in.
+    return (1.0 + 1e-12) * lambda_max(rest, family, groups, s.l1_ratio, s.threads)
+
+
+class Costnet(Model):
+    """Cost-sensitive feature selection: the budget is chosen from the price list."""
+
+    name = "costnet"
+    reference = REFERENCE
+    settings = Settings
+    penalties: ClassVar = {"lambda_": Penalty(_largest_lambda, ratio=1e-4, needed=False)}
+    shared_setting = "budget"
+    streams = True
+    on_workers = True
+    kernels: ClassVar = ahead
+    options = (
+        Option("--costs", "costs", str, "CSV file of two columns: name and price", "CSV", True),
+        Option("--depends", "depends_on", str, "CSV file of columns parent and child", "CSV", True),
+        Option("--budget", "budget", float, "what a model may cost; default: by cross-validation"),
+        Option("--lambda", "lambda_", float, "fit the penalized model of this lambda alone"),
+    )
+    plots = ("cost", "graph")
+    fit_stages = staticmethod(fit_stages)
+    assemble = staticmethod(assemble)
+    needs = staticmethod(needs)
+
+    def validate(self, problem):
+        """Raise if prices do not suit the design; the network of things goes into the settings."""
+        return with_network(super().validate(problem))
+
+    def cv_grid(self, problem, n):
+        """Prices of the models for all rows, with these models; or the lambda_ given."""
+        if problem.settings.lambda_ is not None:
+            return {"lambda_": [problem.settings.lambda_]}, None
+        found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
+        return {"budget": _prices(found[0].frontier)}, found
+
+    def selects(self, settings):
+        """Models are made of some of the features."""
+        return True
+
+
+MODEL = Costnet()
+
+
+def with_network(problem):
+    """The problem with the network of its design; prices and dependencies as plain dicts."""
+    check_used(problem)
+    s = problem.settings
+    plain = {} if callable(s.costs) or s.costs is None else {"costs": dict(s.costs)}
+    for name in ("depends_on", "alternatives"):
+        if problem.arguments[name] is not None:
+            plain[name] = {key: list(values) for key, values in getattr(s, name)}
+    settings = replace(s, network=make_network(problem.design, s))
+    return replace(problem, settings=settings, arguments=problem.arguments | plain)
+
+
+def _prices(frontier):
+    """The prices of a price list, of many evenly chosen ones."""
+    M = len(frontier)
+    n = min(M, MOST_BUDGETS)
+    at = {round(k * (M - 1) / max(1, n - 1)) for k in range(n)}
+    return [rounded(frontier.cost[k]) for k in sorted(at)]
+
+
+@fitted_by(MODEL)
 def costnet(
     formula: str,
     data: Data,
@@ -271,78 +348,3 @@ def costnet(
     >>> fit.cost, fit.inputs
     (3.0, ['weight', 'model_year'])
     """
-    arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
-    with compiling_ahead(ahead, threads) as compile_ahead:
-        compile_ahead("search")
-        problem = prepare(costnet, formula, data, arguments)
-        compile_ahead(problem.family.name)
-        return SPEC.run(problem)
-
-
-def with_network(problem):
-    """The problem with the network of its design; prices and dependencies as plain dicts."""
-    check_used(problem)
-    s = problem.settings
-    plain = {} if callable(s.costs) or s.costs is None else {"costs": dict(s.costs)}
-    for name in ("depends_on", "alternatives"):
-        if problem.arguments[name] is not None:
-            plain[name] = {key: list(values) for key, values in getattr(s, name)}
-    settings = replace(s, network=make_network(problem.design, s))
-    return replace(problem, settings=settings, arguments=problem.arguments | plain)
-
-
-def cv_grid(problem, n):
-    """What cv() tries: the prices of the models of all rows, and these; or the lambda_ given."""
-    if problem.settings.lambda_ is not None:
-        return {"lambda_": [problem.settings.lambda_]}, None
-    found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
-    return {"budget": _prices(found[0].frontier)}, found
-
-
-def _prices(frontier):
-    """The prices of a price list, of many evenly chosen ones."""
-    M = len(frontier)
-    n = min(M, MOST_BUDGETS)
-    at = {round(k * (M - 1) / max(1, n - 1)) for k in range(n)}
-    return [rounded(frontier.cost[k]) for k in sorted(at)]
-
-
-def _largest_lambda(batch, family, s):
-    """The least lambda_ at which nothing with a price is used."""
-    groups = Groups.from_network(s.network, s.closure, batch.X.shape[1])
-    rest, _ = batch_beyond_null(batch, family)
-    # A hair above: at the value itself rounding lets coefficients of 1e-17 in.
-    return (1.0 + 1e-12) * lambda_max(rest, family, groups, s.l1_ratio, s.threads)
-
-
-REFERENCE = """\
-@phdthesis{fiterau2014discovering,
-  title  = {Discovering Compact and Informative Structures through Data Partitioning},
-  author = {Fiterau, Madalina},
-  school = {Carnegie Mellon University},
-  year   = {2014}
-}"""
-
-SPEC = ModelSpec(
-    name="costnet",
-    streams=True,
-    reference=REFERENCE,
-    settings=Settings,
-    needs=needs,
-    fit_stages=fit_stages,
-    combine=combine,
-    assemble=assemble,
-    penalties={"lambda_": Penalty(_largest_lambda, ratio=1e-4, needed=False)},
-    validate=with_network,
-    shared_setting="budget",
-    cv_grid=cv_grid,
-    options=(
-        Option("--costs", "costs", str, "CSV file of two columns: name and price", "CSV", True),
-        Option("--depends", "depends_on", str, "CSV file of columns parent and child", "CSV", True),
-        Option("--budget", "budget", float, "what a model may cost; default: by cross-validation"),
-        Option("--lambda", "lambda_", float, "fit the penalized model of this lambda alone"),
-    ),
-    plots=("cost", "graph"),
-    selects=lambda settings: True,
-    on_workers=True,
-)

@@ -20,7 +20,7 @@ from lodim.checks import (
     sizes,
 )
 from lodim.errors import ArgumentError
-from lodim.fitting.spec import Needs
+from lodim.fitting.model import Needs
 from lodim.models.costnet.graph import parse
 from lodim.models.costnet.graph.network import Network
 from lodim.models.costnet.search.criterion import CRITERIA, DEFAULT
@@ -126,7 +126,7 @@ def usual(model):
 
 def check_used(problem):
     """Raise an ArgumentError where a setting is given that another leaves without effect."""
-    settings, default = problem.settings, usual(problem.model)
+    settings, default = problem.settings, usual(problem.model.function)
     for other, names in UNUSED.items():
         given = [name for name in names if getattr(settings, name) != default[name]]
         if not given or getattr(settings, other) is None:

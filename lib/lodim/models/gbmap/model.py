@@ -1,19 +1,17 @@
 """gbmap(): gradient boosting mapping, from a formula to a fit."""
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from lodim.engine.compile_ahead import compiling_ahead
-from lodim.fitting.argument_names import with_known_arguments
-from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
+from lodim.fitting.fit_model import fitted_by
+from lodim.fitting.model import Model, Option, Penalty, lambda_grid
 from lodim.models.gbmap import ahead, boost
 from lodim.models.gbmap.assemble import assemble, from_state
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.refit import reweigh
 from lodim.models.gbmap.settings import Settings, is_wide, needs
-from lodim.selection.path import lambda_grid
 from lodim.selection.tuning import choose
 from lodim.typing import Data, DType, Engine, Family, Missing, Offset, RowValues
 
@@ -23,7 +21,78 @@ QUICK_LAMBDAS = 9  # penalties tried where none is given
 SMALLER = 4  # and beyond them, where the least does best
 
 
-@with_known_arguments
+REFERENCE = r"""@article{patron2024gbmap,
+  title   = {Gradient Boosting Mapping for Dimensionality Reduction and Feature Extraction},
+  author  = {Patron, Anri and Prasad, Ayush and Luu, Hoang Phuc Hau and Puolam{\"a}ki, Kai},
+  journal = {arXiv preprint arXiv:2405.08486},
+  year    = {2024}
+}"""
+
+
+class Gbmap(Model):
+    """Gradient boosting mapping: m and lambda_ are chosen by cross-validation."""
+
+    name = "gbmap"
+    reference = REFERENCE
+    settings = Settings
+    penalties: ClassVar = {"lambda_": Penalty(boost.lambda_max)}
+    stage_setting = "m"
+    after_stages = ("refit",)
+    warm_start = True
+    compiled_stages = True
+    streams = True
+    in_place = True
+    on_workers = True
+    kernels: ClassVar = ahead
+    options = (
+        Option("--lambda", "lambda_", float, "penalty; default: by cross-validation"),
+        Option("--m", "m", int, "number of boosts; default: by cross-validation"),
+        Option("--beta", "beta", float, "softness of the softplus; default: 10"),
+    )
+    plots = ("loss", "effects", "embedding")
+    fit_stages = staticmethod(boost.fit_stages)
+    combine = staticmethod(boost.combine)
+    assemble = staticmethod(assemble)
+    reweigh = staticmethod(reweigh)
+    needs = staticmethod(needs)
+
+    def fit(self, problem):
+        """Choose m and lambda_ if they are open, and return the fit of a problem."""
+        open_, selection = problem.settings.lambda_ is None, None
+        if open_ or problem.settings.m is None:
+            problem, selection = _choose(problem, open_)
+        return self.run(problem, selection)
+
+    def selects(self, settings):
+        """Whether weights may be zero."""
+        return settings.l1_ratio > 0.0
+
+
+MODEL = Gbmap()
+
+
+def _choose(problem, is_open):
+    """The problem with m and lambda_ chosen, and the table of what was tried.
+
+    Where lambda_ is open and the least that was tried does best, smaller ones are tried too.
+    """
+    exact, batch, grid = problem.settings, problem.batch, {}
+    n, p = batch.n, batch.X.shape[1]
+    if is_open:
+        # The first quarter (in log) of a path is too near the null model to be chosen.
+        grid["lambda_"] = lambda_grid(problem, "lambda_", QUICK_LAMBDAS + 3)[3:]
+    draws, tried = 1 if is_wide(n, p) else None, replace(problem, settings=exact.rough(n, p))
+    how = {"most_draws": draws, "runs": {}}
+    chosen, selection = choose(tried, grid, **how)
+    if is_open and selection["weight"].idxmax() == len(selection) - 1:
+        values = grid["lambda_"]
+        beyond = values[-1] * (values[-1] / values[-2]) ** np.arange(1, SMALLER + 1)
+        chosen, selection = choose(tried, {"lambda_": np.r_[values[3:], beyond]}, **how)
+    given = {name: getattr(exact, name) for name in ("tol", "ftol", "n_starts")}
+    return replace(chosen, settings=replace(chosen.settings, **given)), selection
+
+
+@fitted_by(MODEL)
 def gbmap(
     formula: str,
     data: Data,
@@ -229,71 +298,3 @@ def gbmap(
     >>> fit.predict(cars[:2]).round(1).tolist()
     [14.0, 13.6]
     """
-    arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
-    with compiling_ahead(ahead, threads) as compile_ahead:
-        compile_ahead("all")
-        return SPEC.fit(prepare(gbmap, formula, data, arguments, in_place=SPEC.in_place))
-
-
-def _fit(problem):
-    """The fit of a problem, m and lambda_ chosen where they are open."""
-    open_, selection = problem.settings.lambda_ is None, None
-    if open_ or problem.settings.m is None:
-        problem, selection = _choose(problem, open_)
-    return SPEC.run(problem, selection)
-
-
-def _choose(problem, is_open):
-    """The problem with m and lambda_ chosen, and the table of what was tried.
-
-    Where lambda_ is open and the least that was tried does best, smaller ones are tried too.
-    """
-    exact, batch, grid = problem.settings, problem.batch, {}
-    n, p = batch.n, batch.X.shape[1]
-    if is_open:
-        # The first quarter (in log) of a path is too near the null model to be chosen.
-        grid["lambda_"] = lambda_grid(problem, "lambda_", QUICK_LAMBDAS + 3)[3:]
-    draws, tried = 1 if is_wide(n, p) else None, replace(problem, settings=exact.rough(n, p))
-    how = {"most_draws": draws, "runs": {}}
-    chosen, selection = choose(tried, grid, **how)
-    if is_open and selection["weight"].idxmax() == len(selection) - 1:
-        values = grid["lambda_"]
-        beyond = values[-1] * (values[-1] / values[-2]) ** np.arange(1, SMALLER + 1)
-        chosen, selection = choose(tried, {"lambda_": np.r_[values[3:], beyond]}, **how)
-    given = {name: getattr(exact, name) for name in ("tol", "ftol", "n_starts")}
-    return replace(chosen, settings=replace(chosen.settings, **given)), selection
-
-
-REFERENCE = r"""@article{patron2024gbmap,
-  title   = {Gradient Boosting Mapping for Dimensionality Reduction and Feature Extraction},
-  author  = {Patron, Anri and Prasad, Ayush and Luu, Hoang Phuc Hau and Puolam{\"a}ki, Kai},
-  journal = {arXiv preprint arXiv:2405.08486},
-  year    = {2024}
-}"""
-
-SPEC = ModelSpec(
-    name="gbmap",
-    reference=REFERENCE,
-    settings=Settings,
-    fit_stages=boost.fit_stages,
-    combine=boost.combine,
-    assemble=assemble,
-    choose=_fit,
-    needs=needs,
-    penalties={"lambda_": Penalty(boost.lambda_max)},
-    stage_setting="m",
-    warm_start=True,
-    reweigh=reweigh,
-    options=(
-        Option("--lambda", "lambda_", float, "penalty; default: by cross-validation"),
-        Option("--m", "m", int, "number of boosts; default: by cross-validation"),
-        Option("--beta", "beta", float, "softness of the softplus; default: 10"),
-    ),
-    plots=("loss", "effects", "embedding"),
-    compiled_stages=True,
-    after_stages=("refit",),
-    selects=lambda settings: settings.l1_ratio > 0.0,
-    streams=True,
-    in_place=True,
-    on_workers=True,
-)

@@ -18,7 +18,7 @@ from lodim.checks import (
 from lodim.engine.blocks import ENGINES, SPAN_ROWS, available_threads
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.errors import ArgumentError
-from lodim.fitting.spec import Needs
+from lodim.fitting.model import Needs
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS
 
 REFITS = "none", "joint"

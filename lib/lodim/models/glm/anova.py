@@ -7,8 +7,7 @@ import pandas as pd
 from scipy import stats
 
 from lodim.errors import ArgumentError
-from lodim.fitting.registry import model_module
-from lodim.fitting.spec import in_memory, prepare
+from lodim.fitting.fit_model import in_memory, model_of, prepare
 from lodim.models.glm.likelihood import DISPERSED
 from lodim.models.glm.measures import fingerprint
 
@@ -235,18 +234,17 @@ def _refitter(fit, data, changes, method):
             f"{method}() fits the model again with fewer terms, and a fit keeps no rows: give the "
             f"training rows, {method}(data=df)"
         )
-    problem = prepare(fit.model, fit.design.formula, data, fit._call_arguments(changes))
+    problem = prepare(model_of(fit.model), fit.design.formula, data, fit._call_arguments(changes))
     design, batch = problem.design, in_memory(f"{method}()", problem.batch)
     same = design.names == fit.design.names and fingerprint(batch, fit.family) == fit.log["rows"]
     if not (same and np.allclose([design.mean, design.scale], [fit.design.mean, fit.design.scale])):
         raise ArgumentError("data must be the rows that the model was fitted to, in their order")
-    spec = model_module(fit.name).SPEC
     settings = replace(problem.settings, diagnostic_rows=0)
 
     def refit(terms):
         columns = np.flatnonzero(np.isin(design.term_of, list(terms)))
         part = replace(batch, X=np.ascontiguousarray(batch.X[:, columns]))
-        ((estimates, log, _),) = spec.fit_stages(part, problem.family, settings)
+        ((estimates, log, _),) = problem.model.fit_stages(part, problem.family, settings)
         return estimates, log
 
     return refit

@@ -66,11 +66,6 @@ def fit_stages(batch, family, settings, eval_batch=None):
         yield estimates, log, scores
 
 
-def combine(parts):
-    """What the one stage has found."""
-    return parts[-1]
-
-
 def _fit(rows, family, settings, batch):
     kept, combination = independent(np.sqrt(rows.weight)[:, None] * rows.X)
     X, y, weight = rows.X[:, kept], rows.y, rows.weight

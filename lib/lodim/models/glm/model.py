@@ -1,11 +1,11 @@
 """glm(): a generalized linear model, from a formula to a fit."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from lodim.fitting.argument_names import with_known_arguments
-from lodim.fitting.spec import ModelSpec, Option, prepare
+from lodim.fitting.fit_model import fitted_by
+from lodim.fitting.model import Model, Option
 from lodim.models.glm.assemble import assemble, from_state
-from lodim.models.glm.estimate import combine, fit_stages
+from lodim.models.glm.estimate import fit_stages
 from lodim.models.glm.fit import GlmFit
 from lodim.models.glm.settings import Settings, check_trials, needs
 from lodim.typing import Data, Family, Missing, Offset, RowValues
@@ -13,7 +13,40 @@ from lodim.typing import Data, Family, Missing, Offset, RowValues
 __all__ = ["from_state", "glm"]
 
 
-@with_known_arguments
+REFERENCE = """\
+@inproceedings{seabold2010statsmodels,
+  title     = {statsmodels: Econometric and statistical modeling with {P}ython},
+  author    = {Seabold, Skipper and Perktold, Josef},
+  booktitle = {Proceedings of the 9th Python in Science Conference},
+  year      = {2010}
+}"""
+
+
+class Glm(Model):
+    """Generalized linear model: it has no penalty and chooses nothing."""
+
+    name = "glm"
+    reference = REFERENCE
+    settings = Settings
+    families = ("gaussian", "binomial", "multinomial", "poisson", "gamma")
+    learning: ClassVar = {"reference_levels": True, "limited": False}
+    streams = True
+    on_workers = True
+    options = (
+        Option("--covariance", "covariance", str, "nonrobust (default), HC0 to HC3, or cluster"),
+        Option("--clusters", "clusters", str, "column of what rows belong to", "COLUMN"),
+    )
+    plots = ("coefficients", "residuals", "qq", "leverage")
+    validate = staticmethod(check_trials)
+    fit_stages = staticmethod(fit_stages)
+    assemble = staticmethod(assemble)
+    needs = staticmethod(needs)
+
+
+MODEL = Glm()
+
+
+@fitted_by(MODEL)
 def glm(
     formula: str,
     data: Data,
@@ -156,38 +189,3 @@ def glm(
     0           mpg ~ weight       396  7474.814  NaN    NaN      NaN
     1  mpg ~ weight + origin       394  7239.311  2.0  6.409    0.002
     """
-    arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
-    return SPEC.run(prepare(glm, formula, data, arguments))
-
-
-REFERENCE = """\
-@inproceedings{seabold2010statsmodels,
-  title     = {statsmodels: Econometric and statistical modeling with {P}ython},
-  author    = {Seabold, Skipper and Perktold, Josef},
-  booktitle = {Proceedings of the 9th Python in Science Conference},
-  year      = {2010}
-}"""
-
-SPEC = ModelSpec(
-    name="glm",
-    streams=True,
-    on_workers=True,
-    reference=REFERENCE,
-    settings=Settings,
-    needs=needs,
-    validate=check_trials,
-    proportions=True,
-    fit_stages=fit_stages,
-    combine=combine,
-    assemble=assemble,
-    penalties={},
-    families=("gaussian", "binomial", "multinomial", "poisson", "gamma"),
-    reference_levels=True,
-    limits_wild=False,
-    options=(
-        Option("--covariance", "covariance", str, "nonrobust (default), HC0 to HC3, or cluster"),
-        Option("--clusters", "clusters", str, "column of what rows belong to", "COLUMN"),
-    ),
-    plots=("coefficients", "residuals", "qq", "leverage"),
-    without=("seed", "groups"),
-)

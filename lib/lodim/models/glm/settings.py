@@ -8,7 +8,7 @@ from lodim.checks import MOST_ROWS, check_choice, check_count
 from lodim.engine.blocks import SPAN_ROWS, sum_rows
 from lodim.errors import DataWarning, warn
 from lodim.family import Proportion
-from lodim.fitting.spec import Needs
+from lodim.fitting.model import Needs
 
 WHOLE = 1e-3  # that a number of successes may be off, as in R's glm
 COVARIANCES = ("nonrobust", "HC0", "HC1", "HC2", "HC3", "cluster")

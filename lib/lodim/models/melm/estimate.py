@@ -84,11 +84,6 @@ def reweigh(problem, fit):
     return view, log
 
 
-def combine(parts):
-    """The only stage's estimates."""
-    return parts[0]
-
-
 def count_classes(family):
     """Number of classes of a family; one without a response."""
     return {"none": 1, "binomial": 2}.get(family.name, family.n_scores)

@@ -1,11 +1,10 @@
 """melm(): the maximum entropy linear manifold, from a formula to a fit."""
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from lodim.engine.compile_ahead import compiling_ahead
-from lodim.fitting.argument_names import with_known_arguments
-from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
+from lodim.fitting.fit_model import fitted_by
+from lodim.fitting.model import Model, Option, Penalty
 from lodim.models.melm import ahead, estimate
 from lodim.models.melm.assemble import assemble, from_state
 from lodim.models.melm.classify.rule import calibrated_deviance
@@ -28,7 +27,78 @@ TIE = 10.0  # deviance of all rows together by which two gammas are as good as e
 SMOOTHEST, SHARPEST = 16.0, 0.125  # of gamma, on a path
 
 
-@with_known_arguments
+REFERENCE = """\
+@inproceedings{czarnecki2015melm,
+  title     = {Maximum Entropy Linear Manifold for Learning Discriminative Low-dimensional
+               Representation},
+  author    = {Czarnecki, Wojciech Marian and Jozefowicz, Rafal and Tabor, Jacek},
+  booktitle = {Machine Learning and Knowledge Discovery in Databases (ECML PKDD)},
+  year      = {2015}
+}"""
+
+
+class Melm(Model):
+    """Maximum entropy linear manifold: gamma and covariance are chosen by cross-validation."""
+
+    name = "melm"
+    reference = REFERENCE
+    settings = Settings
+    families = ("binomial", "multinomial", "none")
+    penalties: ClassVar = {"gamma": Penalty(lambda *_: SMOOTHEST, SHARPEST / SMOOTHEST)}
+    shared_setting = "gamma"
+    many_rows = 1_500_000
+    kernels: ClassVar = ahead
+    options = (
+        Option("--k", "k", int, "dimensions of the view; default: 2 at most"),
+        Option("--gamma", "gamma", float, "width of the kernels; default: by cross-validation"),
+        Option("--starts", "n_starts", int, "starts of the search; default: 17"),
+        Option("--classifier", "classifier", str, "kde (default) or knn"),
+    )
+    plots = ("view", "loadings", "starts")
+    fit_stages = staticmethod(estimate.fit_stages)
+    assemble = staticmethod(assemble)
+    reweigh = staticmethod(estimate.reweigh)
+    held_out_deviance = staticmethod(calibrated_deviance)
+
+    def validate(self, problem):
+        """Raise if the data do not suit the model; the number of dimensions by the rows."""
+        return estimate.with_dimensions(super().validate(problem))
+
+    def fit(self, problem):
+        """Choose gamma and covariance if they are open, and return the fit of a problem."""
+        if problem.settings.gamma is not None or problem.family.name == "none":
+            return self.run(problem)
+        problem, tried = _chosen(problem)
+        found = estimate.fit_view(problem.batch, problem.settings, problem.family, MIDDLE)
+        return self.run(problem, tried, found=found)
+
+
+MODEL = Melm()
+
+
+def _chosen(problem):
+    """The problem with gamma, and shrinkage if open, by cross-validation; the table of gammas."""
+    quick = estimate.for_folds(problem)
+    draws, tie = estimate.most_draws(problem.batch), TIE / max(1.0, problem.batch.weight_sum)
+    if problem.arguments["covariance"] is None and quick.settings.shrinkage is None:
+        quick = _with_shrinkage(quick, min(draws, FEW_DRAWS))
+    how = {"spread": SPREAD, "parts": FINE, "tie": tie}
+    quick, frame = choose(quick, {"gamma": GAMMAS}, most_draws=draws, **how)
+    settings = replace(quick.settings, n_starts=problem.settings.n_starts)
+    return problem.settle(settings, chosen=quick.chosen), frame
+
+
+def _with_shrinkage(problem, draws):
+    """The problem with covariances shrunk the less, the surer "pooled" ones are better held out."""
+    middle = replace(problem, settings=replace(problem.settings, gamma=MIDDLE))
+    z = preference(middle, "covariance", (SHRUNK, POOLED), most_draws=draws)
+    share = min(max(0.0, (z - DOUBTED) / (SURE - DOUBTED)), 1.0)
+    chosen = {"shrinkage": LEAST**share} if 0.0 < share < 1.0 else {}
+    chosen["covariance"] = POOLED if share == 1.0 else SHRUNK
+    return replace(problem, settings=replace(problem.settings, **chosen))
+
+
+@fitted_by(MODEL)
 def melm(
     formula: str,
     data: Data,
@@ -249,74 +319,3 @@ def melm(
     >>> fit.predict(flowers[49:52], "class").tolist()
     ['setosa', 'versicolor', 'versicolor']
     """
-    arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
-    with compiling_ahead(ahead, threads) as compile_ahead:
-        compile_ahead("all")
-        return SPEC.fit(prepare(melm, formula, data, arguments))
-
-
-def _fit(problem):
-    """The fit of a problem, gamma and covariance chosen where they are open."""
-    if problem.settings.gamma is not None or problem.family.name == "none":
-        return SPEC.run(problem)
-    problem, tried = _chosen(problem)
-    found = estimate.fit_view(problem.batch, problem.settings, problem.family, MIDDLE)
-    return SPEC.run(problem, tried, found=found)
-
-
-def _chosen(problem):
-    """The problem with gamma, and shrinkage if open, by cross-validation; the table of gammas."""
-    quick = estimate.for_folds(problem)
-    draws, tie = estimate.most_draws(problem.batch), TIE / max(1.0, problem.batch.weight_sum)
-    if problem.arguments["covariance"] is None and quick.settings.shrinkage is None:
-        quick = _with_shrinkage(quick, min(draws, FEW_DRAWS))
-    how = {"spread": SPREAD, "parts": FINE, "tie": tie}
-    quick, frame = choose(quick, {"gamma": GAMMAS}, most_draws=draws, **how)
-    settings = replace(quick.settings, n_starts=problem.settings.n_starts)
-    return problem.settle(settings, chosen=quick.chosen), frame
-
-
-def _with_shrinkage(problem, draws):
-    """The problem with covariances shrunk the less, the surer "pooled" ones are better held out."""
-    middle = replace(problem, settings=replace(problem.settings, gamma=MIDDLE))
-    z = preference(middle, "covariance", (SHRUNK, POOLED), most_draws=draws)
-    share = min(max(0.0, (z - DOUBTED) / (SURE - DOUBTED)), 1.0)
-    chosen = {"shrinkage": LEAST**share} if 0.0 < share < 1.0 else {}
-    chosen["covariance"] = POOLED if share == 1.0 else SHRUNK
-    return replace(problem, settings=replace(problem.settings, **chosen))
-
-
-REFERENCE = """\
-@inproceedings{czarnecki2015melm,
-  title     = {Maximum Entropy Linear Manifold for Learning Discriminative Low-dimensional
-               Representation},
-  author    = {Czarnecki, Wojciech Marian and Jozefowicz, Rafal and Tabor, Jacek},
-  booktitle = {Machine Learning and Knowledge Discovery in Databases (ECML PKDD)},
-  year      = {2015}
-}"""
-
-
-SPEC = ModelSpec(
-    name="melm",
-    families=("binomial", "multinomial"),
-    reference=REFERENCE,
-    settings=Settings,
-    fit_stages=estimate.fit_stages,
-    combine=estimate.combine,
-    assemble=assemble,
-    choose=_fit,
-    shared_setting="gamma",
-    reweigh=estimate.reweigh,
-    penalties={"gamma": Penalty(lambda *_: SMOOTHEST, ratio=SHARPEST / SMOOTHEST)},
-    validate=estimate.with_dimensions,
-    cv_deviance=calibrated_deviance,
-    response_optional=True,
-    options=(
-        Option("--k", "k", int, "dimensions of the view; default: 2 at most"),
-        Option("--gamma", "gamma", float, "width of the kernels; default: by cross-validation"),
-        Option("--starts", "n_starts", int, "starts of the search; default: 17"),
-        Option("--classifier", "classifier", str, "kde (default) or knn"),
-    ),
-    plots=("view", "loadings", "starts"),
-    many_rows=1_500_000,
-)

@@ -146,7 +146,7 @@ def validate(problem):
 
 
 def _check_without_classes(problem):
-    parameters = inspect.signature(problem.model).parameters
+    parameters = inspect.signature(problem.model.function).parameters
     for name in FOR_CLASSES:
         if problem.arguments[name] != parameters[name].default:
             raise ArgumentError(f"{name} is for classes, and the formula has no response")

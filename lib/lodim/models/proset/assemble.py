@@ -7,8 +7,8 @@ import numpy as np
 from lodim import forms
 from lodim.engine.blocks import available_threads
 from lodim.errors import warn_not_converged
+from lodim.fitting.model import SPREAD
 from lodim.fitting.saved import read_shared_state
-from lodim.fitting.spec import SPREAD
 from lodim.fitting.storage import plain_label
 from lodim.models.proset.calibration import Calibration, calibrate
 from lodim.models.proset.explain.reference import Typical

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from lodim.fitting.argument_names import with_known_arguments
-from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
+from lodim.fitting.fit_model import fitted_by, prepare
+from lodim.fitting.model import Model, Option, Penalty
 from lodim.models.proset import candidates
 from lodim.models.proset.assemble import assemble, from_state
 from lodim.models.proset.choice import choose_lambda_v
@@ -24,7 +24,83 @@ GRIDS = {  # tried where a penalty is to be chosen, largest first
 }
 
 
-@with_known_arguments
+REFERENCE = """\
+@techreport{ruf2022proset,
+  title  = {Prototype set models for supervised learning},
+  author = {Ruf, Nikolaus},
+  year   = {2022}
+}"""
+
+
+class Proset(Model):
+    """Prototype sets: penalties and the number of batches can be chosen by cross-validation."""
+
+    name = "proset"
+    reference = REFERENCE
+    settings = Settings
+    penalties: ClassVar = {
+        "lambda_v": Penalty(largest_v),
+        "lambda_w": Penalty(largest_w, ratio=1e-9),
+    }
+    stage_setting = "n_batches"
+    patience = 2
+    streams = True
+    many_rows = 250_000
+    options = (
+        Option("--lambda-v", "lambda_v", float, "penalty of weights; default: by cross-validation"),
+        Option("--lambda-w", "lambda_w", float, "penalty of prototypes; default: 1e-8"),
+        Option("--batches", "n_batches", int, "number of batches; default: 1"),
+        Option("--loss", "loss", str, "of a numeric response: squared (default) or density"),
+    )
+    plots = ("weights",)
+    fit_stages = staticmethod(fit_stages)
+    combine = staticmethod(combine)
+    assemble = staticmethod(assemble)
+
+    def validate(self, problem):
+        """Raise if rows are too few; penalties that are "auto" by the number of rows."""
+        problem = super().validate(problem)
+        settings, n = problem.settings, max(1, problem.batch.n_positive)
+        lambda_w = 1e-6 * min(1.0, 1000.0 / n) if problem.family.name == "gaussian" else 1e-8
+        auto = {"lambda_v": 10.0 / n, "lambda_w": lambda_w}
+        auto = {name: value for name, value in auto.items() if getattr(settings, name) == "auto"}
+        return candidates.check_rows(replace(problem, settings=replace(settings, **auto)))
+
+    def fit(self, problem):
+        """Choose penalties and number of batches if they are open, and return the fit."""
+        settings, few = problem.settings, problem.batch.n_positive <= FEW_ROWS
+        given = settings.n_batches is not None and settings.lambda_w is not None
+        auto = problem.arguments["lambda_v"] == "auto"
+        if auto and settings.loss != "density" and few and given:
+            return self.run(*choose_lambda_v(problem))
+        to_choose = [name for name in GRIDS if getattr(settings, name) is None]
+        if not to_choose and settings.n_batches is not None:
+            return self.run(problem)
+        return self.run(*choose(problem, {name: GRIDS[name] for name in to_choose}))
+
+    def selects(self, settings):
+        """Features without a weight play no part."""
+        return True
+
+
+MODEL = Proset()
+
+
+def extend(fit, data, n_batches):
+    """The fit with batches added to those it has; `data` holds the rows of the fit."""
+    arguments = fit._call_arguments({"n_batches": n_batches})
+    problem = prepare(MODEL, fit.design.formula, data, arguments)
+    # The call may have left penalties open: the batches to come take those that were chosen.
+    settings = replace(fit.settings, n_batches=n_batches)
+    chosen = {name: by_draw for name, by_draw in fit.chosen.items() if name != "n_batches"}
+    problem = problem.settle(settings, chosen=chosen)
+    previous = fit.estimates, fit.log
+    stages = fit_stages(problem.batch, problem.family, settings, previous=previous)
+    fitted = combine([part[:2] for part in islice(stages, n_batches)])
+    return MODEL.run(problem, fit.selection, found=fitted)
+
+
+@fitted_by(MODEL)
 def proset(
     formula: str,
     data: Data,
@@ -229,74 +305,3 @@ def proset(
     Ruf, N. (2022). Prototype sets: supervised learning with automatic selection of prototypes and
     features.
     """
-    arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
-    return SPEC.fit(prepare(proset, formula, data, arguments))
-
-
-def _fit(problem):
-    """The fit of a problem, penalties and number of batches chosen where they are open."""
-    settings, few = problem.settings, problem.batch.n_positive <= FEW_ROWS
-    given = settings.n_batches is not None and settings.lambda_w is not None
-    auto = problem.arguments["lambda_v"] == "auto"
-    if auto and settings.loss != "density" and few and given:
-        return SPEC.run(*choose_lambda_v(problem))
-    to_choose = [name for name in GRIDS if getattr(settings, name) is None]
-    if not to_choose and settings.n_batches is not None:
-        return SPEC.run(problem)
-    return SPEC.run(*choose(problem, {name: GRIDS[name] for name in to_choose}))
-
-
-def auto_settings(family, n):
-    """Values of the penalties that are "auto", for a family and n rows, a dict."""
-    lambda_w = 1e-6 * min(1.0, 1000.0 / n) if family.name == "gaussian" else 1e-8
-    return {"lambda_v": 10.0 / n, "lambda_w": lambda_w}
-
-
-def extend(fit, data, n_batches):
-    """The fit with batches added to those it has; `data` holds the rows of the fit."""
-    arguments = fit._call_arguments({"n_batches": n_batches})
-    problem = prepare(proset, fit.design.formula, data, arguments)
-    # The call may have left penalties open: the batches to come take those that were chosen.
-    settings = replace(fit.settings, n_batches=n_batches)
-    chosen = {name: by_draw for name, by_draw in fit.chosen.items() if name != "n_batches"}
-    problem = problem.settle(settings, chosen=chosen)
-    previous = fit.estimates, fit.log
-    stages = fit_stages(problem.batch, problem.family, settings, previous=previous)
-    fitted = combine([part[:2] for part in islice(stages, n_batches)])
-    return SPEC.run(problem, fit.selection, found=fitted)
-
-
-REFERENCE = """\
-@techreport{ruf2022proset,
-  title  = {Prototype set models for supervised learning},
-  author = {Ruf, Nikolaus},
-  year   = {2022}
-}"""
-
-SPEC = ModelSpec(
-    name="proset",
-    reference=REFERENCE,
-    settings=Settings,
-    fit_stages=fit_stages,
-    combine=combine,
-    assemble=assemble,
-    choose=_fit,
-    penalties={
-        "lambda_v": Penalty(largest_v),
-        "lambda_w": Penalty(largest_w, ratio=1e-9),
-    },
-    stage_setting="n_batches",
-    validate=candidates.check_rows,
-    patience=2,
-    auto_settings=auto_settings,
-    options=(
-        Option("--lambda-v", "lambda_v", float, "penalty of weights; default: by cross-validation"),
-        Option("--lambda-w", "lambda_w", float, "penalty of prototypes; default: 1e-8"),
-        Option("--batches", "n_batches", int, "number of batches; default: 1"),
-        Option("--loss", "loss", str, "of a numeric response: squared (default) or density"),
-    ),
-    plots=("weights",),
-    selects=lambda settings: True,
-    streams=True,
-    many_rows=250_000,
-)

@@ -6,6 +6,7 @@ import numpy as np
 
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import ARRAY
+from lodim.fitting.model import lambda_grid
 from lodim.formula.formula import parse
 from lodim.models.ripr.answers.answers import (
     INITIAL_SCALE,
@@ -28,12 +29,11 @@ from lodim.models.ripr.vote.answers import calibrated
 from lodim.models.ripr.vote.axes import Axes, places
 from lodim.models.ripr.vote.neighbours import Voters
 from lodim.models.ripr.vote.search import choose_views
-from lodim.selection.path import lambda_grid
 
 MOST_LAMBDA = 2.0**20  # beyond which nothing changes
 
 
-def validate(problem):
+def checked(problem):
     """The problem, if ripr can be asked for it; limits by the names of features."""
     s = problem.settings
     if len(parse(problem.design.formula).responses) < 2:
@@ -161,11 +161,6 @@ def _ratio_ensemble(search, lambda_, L):
     used = float("nan") if recovery.forward else recovery.lambda_
     e = build_ensemble(search, recovery.views, recovery.assignment.matrix(), recovery.k, used)
     return e, search_log(recovery.assignment, search)
-
-
-def combine(parts):
-    """The ensemble and the log of the only stage."""
-    return parts[0]
 
 
 def held_out_scores(e, search, eval_batch):

@@ -1,20 +1,18 @@
 """ripr(): a handful of views, each for its part of the data, from a formula to a fit."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from lodim.errors import ArgumentError
-from lodim.fitting.argument_names import with_known_arguments
-from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
-from lodim.formula.formula import parse
+from lodim.fitting.fit_model import fitted_by
+from lodim.fitting.model import Model, Option, Penalty
 from lodim.models.ripr import assemble
 from lodim.models.ripr.estimate import (
-    combine,
+    checked,
     cv_grid,
     fit_shared,
     fit_stages,
     largest_lambda,
     refuse_unused_arguments,
-    validate,
 )
 from lodim.models.ripr.fit import RiprFit
 from lodim.models.ripr.multi_fit import RiprFits
@@ -24,7 +22,64 @@ from lodim.typing import Data, Family, Missing, RowValues
 __all__ = ["from_state", "ripr"]
 
 
-@with_known_arguments
+REFERENCE = """\
+@phdthesis{fiterau2014discovering,
+  title  = {Discovering Compact and Informative Structures through Data Partitioning},
+  author = {Fiterau, Madalina},
+  school = {Carnegie Mellon University},
+  year   = {2014}
+}"""
+
+
+class Ripr(Model):
+    """Informative projections: the method chooses its own penalty, or number of views."""
+
+    name = "ripr"
+    reference = REFERENCE
+    settings = Settings
+    families = (*Model.families, "none")
+    missing = (*Model.missing, "keep")
+    penalties: ClassVar = {"lambda_": Penalty(largest_lambda, ratio=1e-3, needed=False)}
+    shared_setting = "lambda_"
+    several_responses = True
+    many_rows = 150_000
+    options = (
+        Option("--lambda", "lambda_", float, "penalty; default: chosen by the method"),
+        Option("--max-dim", "max_dim", int, "features of a view, at most 3; default: 3"),
+        Option("--min-dim", "min_dim", int, "features of a view, at least; default: 1"),
+        Option("--k", "k", int, "neighbours; default: about the root of the rows"),
+        Option("--serve", "serve", str, "vote, or ratio as in the thesis; default: vote"),
+        Option("--views", "n_views", int, "views, at most"),
+        Option("--clusters", "n_clusters", int, "clusters in each view, without a response"),
+    )
+    plots = ("view", "shares")
+    fit_stages = staticmethod(fit_stages)
+    assemble = staticmethod(assemble.assemble)
+    cv_grid = staticmethod(cv_grid)
+
+    def validate(self, problem):
+        """Raise if the arguments do not suit each other or the data; settings by the data."""
+        return checked(super().validate(problem))
+
+    def fit_together(self, problems):
+        """Return the fits of several responses, which share their views."""
+        for name in ("family", "order", "limits"):
+            if problems[0].arguments[name] is not None:
+                raise ArgumentError(f"{name} is for one response; leave it out")
+        refuse_unused_arguments(problems)
+        pairs = zip(problems, fit_shared(problems), strict=True)
+        fits = [self.run(problem, found=estimates) for problem, estimates in pairs]
+        return RiprFits({fit.design.response.name: fit for fit in fits})
+
+    def selects(self, settings):
+        """Views are made of some of the features."""
+        return True
+
+
+MODEL = Ripr()
+
+
+@fitted_by(MODEL)
 def ripr(
     formula: str,
     data: Data,
@@ -284,18 +339,6 @@ def ripr(
     >>> fit.predict(iris.iloc[[0, 60]], "class").tolist()
     ['setosa', 'versicolor']
     """
-    arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
-    responses = parse(formula).responses
-    if len(responses) < 2:
-        return SPEC.run(prepare(ripr, formula, data, arguments))
-    for name, value in (("family", family), ("order", order), ("limits", limits)):
-        if value is not None:
-            raise ArgumentError(f"{name} is for one response; leave it out")
-    problems = [prepare(ripr, formula, data, arguments, which=i) for i in range(len(responses))]
-    refuse_unused_arguments(problems)
-    pairs = zip(problems, fit_shared(problems), strict=True)
-    fits = [SPEC.run(problem, found=estimates) for problem, estimates in pairs]
-    return RiprFits({fit.design.response.name: fit for fit in fits})
 
 
 def from_state(state):
@@ -310,40 +353,3 @@ def from_state(state):
     if any((fit.design.names, fit.view_features) != first for fit in fits):
         raise ValueError("the responses are not of the same views")
     return RiprFits(by_name)
-
-
-REFERENCE = """\
-@phdthesis{fiterau2014discovering,
-  title  = {Discovering Compact and Informative Structures through Data Partitioning},
-  author = {Fiterau, Madalina},
-  school = {Carnegie Mellon University},
-  year   = {2014}
-}"""
-
-SPEC = ModelSpec(
-    name="ripr",
-    reference=REFERENCE,
-    settings=Settings,
-    fit_stages=fit_stages,
-    combine=combine,
-    assemble=assemble.assemble,
-    penalties={"lambda_": Penalty(largest_lambda, ratio=1e-3, needed=False)},
-    shared_setting="lambda_",
-    validate=validate,
-    response_optional=True,
-    keeps_missing=True,
-    cv_grid=cv_grid,
-    options=(
-        Option("--lambda", "lambda_", float, "penalty; default: chosen by the method"),
-        Option("--max-dim", "max_dim", int, "features of a view, at most 3; default: 3"),
-        Option("--min-dim", "min_dim", int, "features of a view, at least; default: 1"),
-        Option("--k", "k", int, "neighbours; default: about the root of the rows"),
-        Option("--serve", "serve", str, "vote, or ratio as in the thesis; default: vote"),
-        Option("--views", "n_views", int, "views, at most"),
-        Option("--clusters", "n_clusters", int, "clusters in each view, without a response"),
-    ),
-    plots=("view", "shares"),
-    without=("offset", "groups"),
-    selects=lambda settings: True,
-    many_rows=150_000,
-)

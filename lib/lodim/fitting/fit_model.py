@@ -1,0 +1,220 @@
+"""fit_model(): the road from the call of a model function to a fit, the same for all models."""
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from lodim import family as families
+from lodim import progress
+from lodim.checks import one_of
+from lodim.design import wild
+from lodim.design.design import REAL, Design
+from lodim.design.scratch import fits_memory, free_memory
+from lodim.engine.blocks import on_host
+from lodim.engine.compile_ahead import compiling_ahead
+from lodim.errors import ArgumentError, DataWarning, warn
+from lodim.fitting.argument_names import unknown_argument, with_known_arguments
+from lodim.fitting.fit import ARRAY
+from lodim.fitting.model import PLAIN, Model, Problem
+from lodim.fitting.registry import MODELS, model_module
+from lodim.formula.formula import leave_out, parse
+from lodim.report import phrases
+from lodim.text import counted, size_in_bytes
+from lodim.typing import P, R
+
+DESIGN = (  # options that are arguments of `Design.learn`
+    "family", "weights", "offset", "order", "clusters", "groups", "standardize", "dtype", "missing",
+    "sample",
+)  # fmt: skip
+SCRATCH = "scratch"  # the entry of `control` that names a folder
+
+
+def fitted_by(model: Model) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate the signature and the help of a public function: `fit_model` answers its calls."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def call(formula, data, **options):
+            return fit_model(model, formula, data, options)
+
+        return cast(Callable[P, R], with_known_arguments(call))
+
+    return decorate
+
+
+def fit_model(model, formula, data, options):
+    """Return the fit of a call of a model function.
+
+    Parameters
+    ----------
+    model : Model
+    formula : str
+    data : frame, mapping, path or other source
+    options : dict
+        Keyword arguments of the call.
+    """
+    with compiling_ahead(model.kernels, options.get("threads")) as compile_ahead:
+        compile_ahead("all")
+        if model.several_responses and (n := len(parse(formula).responses)) > 1:
+            problems = [prepare(model, formula, data, options, which=i) for i in range(n)]
+            return model.fit_together(problems)
+        problem = prepare(model, formula, data, options, in_place=model.in_place)
+        compile_ahead(problem.family.name)
+        return model.fit(problem)
+
+
+def model_of(function):
+    """The Model of a public function; an ArgumentError for anything else."""
+    name = getattr(function, "__name__", None)
+    module = model_module(name) if name in MODELS else None
+    if getattr(module, str(name), None) is not function:
+        raise ArgumentError(
+            f"the first argument must be a model function such as lodim.gbmap, not {function!r}"
+        )
+    return module.MODEL
+
+
+def with_own(model, options, **others):
+    """Options of a call with others, such as the seed, that are settings of the model."""
+    own = {field.name for field in dataclasses.fields(model.settings)}
+    return options | {name: value for name, value in others.items() if name in own}
+
+
+def prepare(model, formula, data, options, which=None, groups=None, in_place=False):
+    """Learn the design and check the settings: a Problem.
+
+    which, in_place : as `Design.learn` takes them
+
+    groups : of cv's folds, where the model itself draws none and has no such argument
+    """
+    if groups is not None and "groups" in inspect.signature(model.function).parameters:
+        options, groups = options | {"groups": groups}, None
+    else:
+        formula = leave_out(formula, groups)  # a later call with this formula names no groups
+    own = _completed(model, options)
+    client = _client(model, own.pop("client"))
+    of_design = {name: own.pop(name) for name in DESIGN if name in own}
+    if isinstance(of_design.get("dtype"), type) and of_design["dtype"] in REAL:
+        of_design["dtype"] = np.dtype(of_design["dtype"]).name
+    control, scratch = _control(model, own, own.pop("control"))
+    settings = model.settings(**own, **control)
+    if of_design["family"] is not None:
+        one_of("family", of_design["family"], model.families)
+    one_of("missing", of_design["missing"], model.missing)
+    with progress.bar(1, "reading the data"):
+        design, batch = Design.learn(
+            formula,
+            data,
+            **(of_design if groups is None else of_design | {"groups": groups}),
+            **model.learning,
+            which=which,
+            scratch=scratch,
+            seed=getattr(settings, "seed", 0),
+            client=client,
+            in_place=in_place,
+        )
+    if design.response is None and "none" not in model.families:
+        raise ArgumentError(
+            f"{model.name} needs a response on the left of '~'; the formula is {formula!r}"
+        )
+    _warn_of_wild_values(model.name, design, batch)
+    if not model.streams:
+        batch = in_memory(model.name, batch)
+    if model.many_rows is not None and batch.n > model.many_rows:
+        progress.remark(
+            f"{batch.n:,} rows x {len(design.names):,} features take minutes; "
+            "sample=100_000 would draw rows"
+        )
+    # A fit can repeat the arguments that are no arrays; a mark stands for an array.
+    given = own | of_design | {"control": control or None}
+    arguments = {k: v if isinstance(v, PLAIN) else ARRAY for k, v in given.items()}
+    standardize = of_design.get("standardize", True)
+    family = families.family_of(design)
+    return model.validate(Problem(model, design, batch, family, settings, standardize, arguments))
+
+
+def _completed(model, options):
+    """Options of a call with the defaults of those that are not given, without `progress`."""
+    parameters = inspect.signature(model.function).parameters
+    known = {k: p.default for k, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
+    for name in options:
+        if name not in known:
+            raise unknown_argument(model.name, name, known)
+    known |= {k: v.item() if isinstance(v, np.generic) else v for k, v in options.items()}
+    del known["progress"]  # which `with_known_arguments` has seen
+    return known
+
+
+def _warn_of_wild_values(name, design, batch):
+    """Warn of values far outside of all others that are used as they are."""
+    found = () if design.limited else design.wild
+    told = [(one, "feature", f"{name} uses as they are") for one in found]
+    if design.response is not None and design.levels is None:
+        at = batch.positive_weight
+        response = wild.of_numbers(batch.y[at][~np.isnan(batch.y[at])], design.response.name)
+        told += [(response, "response", "every model uses as they are")] if response else []
+    for one, what, done in told:
+        warn(
+            f"the {what} {one.feature!r} has {counted(one.n, 'value')} far outside all others "
+            f"({phrases.others(one)}), which {done}: correct them or make them missing; "
+            "fit.check(data) names the rows",
+            DataWarning,
+        )
+
+
+def _client(model, client):
+    """What `Design.learn` takes: False if a model's kernels do not run on workers."""
+    if model.on_workers:
+        return client
+    if client is not None:
+        able = ", ".join(name for name in MODELS if model_module(name).MODEL.on_workers)
+        raise ArgumentError(
+            f"{model.name} does not run on the workers of a Dask cluster, as {able} do: leave "
+            "client= out, and draw rows with sample= where they do not fit into memory here"
+        )
+    return False
+
+
+def in_memory(what, batch):
+    """A batch whose features may be copied, for what (a name) needs them all at once.
+
+    Features that stay in place are taken as those of a frame, and from the workers of a cluster,
+    where they fit into memory by the rule by which they are kept there; else an error is raised.
+    """
+    if not batch.out_of_core:
+        return batch
+    n, p = batch.n, batch.X.shape[1]
+    if fits_memory(n, p, batch.X.dtype):
+        X = batch.X if on_host(batch.X) else batch.X.gather()
+        return replace(batch, X=X, streamed=False)
+    size = size_in_bytes(n * p * batch.X.dtype.itemsize)
+    raise ArgumentError(
+        f"{what} needs all rows at once, and the features of {n:,} rows, {p:,} columns, take "
+        f"{size}: too much for the {size_in_bytes(free_memory())} of memory that are free; draw "
+        "some of the rows, as sample=100_000 of a model function does"
+    )
+
+
+def _control(model, arguments, control):
+    """The entries of `control`, checked beside the other arguments, a dict; and its "scratch".
+
+    That folder is where numbers are kept, and no part of what the model is: a fit keeps it not.
+    """
+    if control is not None and not isinstance(control, dict):
+        raise ArgumentError(f"control must be a dict, not {control!r}")
+    names = {f.name for f in dataclasses.fields(model.settings)} - set(arguments)
+    control = dict(control or {})
+    scratch = control.pop(SCRATCH, None)
+    unknown = sorted(set(control) - names)
+    if unknown:
+        allowed = ", ".join(sorted(names | {SCRATCH}))
+        raise ArgumentError(f"control has no entry {unknown[0]!r}; it may have: {allowed}")
+    if model.shared_setting and isinstance(arguments[model.shared_setting], tuple):
+        several = arguments[model.shared_setting]  # of which cross-validation alone knows
+        raise ArgumentError(f"{model.shared_setting} must be a number, not {several!r:.80}")
+    return control, scratch

@@ -1,0 +1,309 @@
+"""Model: what a model declares and does; Problem: the data, and what was asked of the model."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lodim import family as families
+from lodim import progress
+from lodim.checks import whole
+from lodim.design.batch import Batch
+from lodim.design.design import Design
+from lodim.errors import DataError
+from lodim.fitting.fit import ARRAY
+from lodim.fitting.registry import model_function
+from lodim.text import as_literal
+
+SPREAD = "spread"  # value of `for_path`: see `Model.assemble`
+PLAIN = str | int | float | bool | dict | tuple | None  # arguments that a fit keeps
+LONG = 60  # characters of a dict that a printed call shows
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """A setting that shrinks a model.
+
+    largest : callable(batch, family, settings) -> float, where the model is (nearly) the null one
+    ratio : smallest value worth trying, as a share of the largest
+    needed : whether a fit needs a value; if not, None is a value too
+    """
+
+    largest: Callable
+    ratio: float = 1e-6
+    needed: bool = True
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of the command line, which becomes the keyword argument `name` of the function.
+
+    file : whether its value is the name of a CSV file, whose content is the argument
+    """
+
+    flag: str
+    name: str
+    kind: type
+    text: str
+    metavar: str | None = None
+    file: bool = False
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Memory of a fit in bytes, without the features, and its passes over the features.
+
+    row : bytes per row, without those of the Batch
+    fixed : bytes for any number of rows
+    passes : usual range of the number of passes; None if unknown
+    """
+
+    row: int
+    fixed: int
+    passes: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The data as numbers, and what was asked of the model.
+
+    `chosen` has, for each setting that was chosen by cross-validation, the values that the single
+    draws of the folds would have chosen; it is empty for one draw.
+    """
+
+    model: "Model"
+    design: Design
+    batch: Batch
+    family: Any
+    settings: Any
+    standardize: bool
+    arguments: dict
+    chosen: dict[str, tuple] = dataclasses.field(default_factory=dict)
+
+    @property
+    def call(self):
+        """The call as a user would write it, without defaults; df stands for the data.
+
+        So a fit has the same bytes wherever its rows are from.
+        """
+        function = self.model.function
+        parameters = inspect.signature(function).parameters
+        parts = [
+            f"{name}={_text(value)}"
+            for name, value in self.arguments.items()
+            if name in parameters and not _same(value, parameters[name].default)
+        ]
+        formula = as_literal(self.design.formula)
+        return f"{function.__name__}({', '.join([formula, 'data=df', *parts])})"
+
+    def null_deviance(self):
+        """Mean deviance of the model with an intercept alone."""
+        batch, family = self.batch, self.family
+        return family.null_deviance(batch.y, batch.weight, batch.offsets(family.n_scores))
+
+    def common(self, selection):
+        """Keywords of every model's Fit."""
+        names = ("design", "family", "settings", "call", "arguments", "chosen")
+        return {name: getattr(self, name) for name in names} | {"selection": selection}
+
+    def settle(self, settings, *, given=(), chosen=None):
+        """The problem with settings fixed: those of `given` become arguments of the call.
+
+        So the call of a path's or cv()'s fit makes that fit again.
+        """
+        # A penalty that was "auto" is as it stands: by itself a call may choose another one.
+        auto = [name for name in self.model.penalties if self.arguments[name] == "auto"]
+        names = [*given, *(auto if given else ())]
+        values = {name: getattr(settings, name) for name in names}
+        own = inspect.signature(self.model.function).parameters
+        arguments = self.arguments | {k: v for k, v in values.items() if k in own}
+        rest = {k: v for k, v in values.items() if k not in own}
+        if rest:
+            arguments["control"] = (arguments["control"] or {}) | rest
+        return replace(self, settings=settings, arguments=arguments, chosen=chosen or {})
+
+
+def _text(value):
+    """An argument as it would be typed; three dots for an array, or within a long dict."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = repr(value) if isinstance(value, PLAIN) and value != ARRAY else "..."
+    return "{...}" if isinstance(value, dict) and len(text) > LONG else text
+
+
+def _same(value, default):
+    return isinstance(value, PLAIN) and value == default
+
+
+def lambda_grid(problem, penalty, n, ratio=None):
+    """Decreasing values of a penalty (n,), evenly spaced in log, from the largest down.
+
+    ratio : of the least value and the largest; by default that of the penalty
+    """
+    n = whole("n_lambda", n, least=2)
+    kind = problem.model.penalties[penalty]
+    largest = kind.largest(problem.batch, problem.family, problem.settings)
+    return largest * np.geomspace(1.0, kind.ratio if ratio is None else ratio, n)
+
+
+class Model:
+    """A model: its name, its abilities, and its steps from a problem to a fit.
+
+    A model must have the attributes without a value and the methods that raise here; it overrides
+    others where it differs.
+
+    Attributes
+    ----------
+    reference : str
+        Source of the model, an entry of BibTeX.
+    settings : type
+        Frozen record of the model's own arguments; it checks them.
+    families : tuple of str
+        Families that the model fits; "none" if a formula may have no response.
+    missing : tuple of str
+        Allowed values of the argument `missing`. With "keep", missing features and responses are
+        NaN in the batch.
+    learning : dict
+        Arguments of `Design.learn` that the model needs.
+    penalties : dict of str to Penalty
+        Settings that shrink the model; path() and cv() vary the first by default.
+    stage_setting : str or None
+        Name of the setting that counts stages: one run gives every smaller value as well. The
+        settings then have `max_stages` and `path_stages`.
+    shared_setting : str or None
+        Name of a setting of which one run serves several values: `fit_stages` takes an increasing
+        tuple of them and yields a stage for each.
+    after_stages : tuple of str
+        Settings of steps after the last stage: cv() scores stages and cannot vary these.
+    patience : int
+        Number of stages without a lower held-out loss after which a run ends.
+    warm_start : bool
+        Whether `fit_stages` takes the estimates of a neighbouring setting as `warm_start`.
+    compiled_stages : bool
+        Whether threads fit several problems faster also if rows are few.
+    streams : bool
+        Whether X may be larger than memory, since a fit copies only some of its rows.
+    in_place : bool
+        Whether a fit may read the columns of a data frame without a copy.
+    on_workers : bool
+        Whether a fit may run on the workers of a Dask cluster.
+    several_responses : bool
+        Whether a formula may have several responses, which `fit_together` fits.
+    many_rows : int or None
+        Number of rows from which a default call takes minutes.
+    kernels : module or None
+        Kernels that a second process compiles during the first call; see `compile_ahead`.
+    options : tuple of Option
+        Options of the command line.
+    plots : tuple of str
+        Kinds of plots that the command line saves.
+    """
+
+    name: ClassVar[str]
+    reference: ClassVar[str]
+    settings: ClassVar[type]
+    families: ClassVar[tuple[str, ...]] = ("gaussian", "binomial", "multinomial")
+    missing: ClassVar[tuple[str, ...]] = ("drop", "indicator")
+    learning: ClassVar[dict[str, bool]] = {}
+    penalties: ClassVar[dict[str, Penalty]] = {}
+    stage_setting: ClassVar[str | None] = None
+    shared_setting: ClassVar[str | None] = None
+    after_stages: ClassVar[tuple[str, ...]] = ()
+    patience: ClassVar[int] = 15
+    warm_start: ClassVar[bool] = False
+    compiled_stages: ClassVar[bool] = False
+    streams: ClassVar[bool] = False
+    in_place: ClassVar[bool] = False
+    on_workers: ClassVar[bool] = False
+    several_responses: ClassVar[bool] = False
+    many_rows: ClassVar[int | None] = None
+    kernels: ClassVar[ModuleType | None] = None
+    options: ClassVar[tuple[Option, ...]] = ()
+    plots: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def function(self) -> Callable:
+        """The public function, such as `lodim.gbmap`."""
+        return model_function(self.name)
+
+    def validate(self, problem: Problem) -> Problem:
+        """Raise if the data do not suit the model; fill in settings that depend on the data."""
+        response: Any = problem.design.response
+        if isinstance(problem.family, families.Proportion):
+            raise DataError(
+                f"the response {response.name!r} holds proportions, which "
+                f"{self.name} does not fit: use glm, whose weights are then the numbers of trials, "
+                "or give a row for each trial with a response of two classes"
+            )
+        return problem
+
+    def fit(self, problem: Problem) -> Any:
+        """Choose the settings that are open, and return the fit of a problem."""
+        return self.run(problem)
+
+    def fit_together(self, problems: list[Problem]) -> Any:
+        """Return the fits of the problems of several responses."""
+        raise NotImplementedError
+
+    def run(self, problem, selection=None, *, warm_start=None, for_path=False, found=None):
+        """Return the fit of a problem whose settings are all chosen.
+
+        found : (estimates, log), if they are known already
+        """
+        if found is None:
+            n_stages = getattr(problem.settings, self.stage_setting) if self.stage_setting else 1
+            start = {"warm_start": warm_start} if self.warm_start else {}
+            stages = self.fit_stages(problem.batch, problem.family, problem.settings, **start)
+            rounds = progress.steps(range(n_stages), n_stages, self.stage_setting or "fit")
+            found = self.combine([next(stages)[:2] for _ in rounds])
+        return self.assemble(problem, *found, selection, for_path)
+
+    def fit_stages(self, batch, family, settings, eval_batch=None) -> Iterator[tuple]:
+        """Yield (part, log, scores of the rows of `eval_batch`) after each stage."""
+        raise NotImplementedError
+
+    def combine(self, parts: list[tuple]) -> tuple:
+        """Return (estimates, log) from the (part, log) of all stages: by default of the last."""
+        return parts[-1]
+
+    def assemble(self, problem, estimates, log, selection, for_path, /) -> Any:
+        """Return the Fit.
+
+        for_path : whether to leave out what takes time and a path does not show; SPREAD if the
+            spread of responses is needed only up to a factor that all rows share
+        """
+        raise NotImplementedError
+
+    def reweigh(self, problem: Problem, fit: Any) -> tuple | None:
+        """Return (estimates, log) for a fit's rows under other weights, starting from its own.
+
+        None: those of `fit_stages`.
+        """
+        return None
+
+    def cv_grid(self, problem: Problem, n: int) -> tuple[dict, tuple | None]:
+        """Return the default grid of cv(), and what `run` takes as `found` or None.
+
+        By default the grid has the first penalty as given, else n values of it.
+        """
+        for penalty in self.penalties:
+            value = problem.arguments[penalty]
+            fixed = isinstance(value, int | float)
+            return {penalty: [value] if fixed else lambda_grid(problem, penalty, n)}, None
+        return {}, None
+
+    def held_out_deviance(self, family, y, weight, score):
+        """Deviance (n,) by which settings are compared on held-out rows."""
+        return family.deviance(y, score)
+
+    def needs(self, problem: Problem, n: int) -> Needs | None:
+        """Needs of a fit to n rows, some of which are in the problem; None if unknown."""
+        return None
+
+    def selects(self, settings: Any) -> bool:
+        """Whether a fit selects features: see `Fit._selected_features`."""
+        return False
