@@ -1,7 +1,7 @@
 """Rows as numbers, and parts of them: training and held-out rows, without a look at the latter."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +29,7 @@ class Batch:
     streamed : whether X may be larger than memory; see `out_of_core`
     size : (p,), standard deviations of the features of the rows that they were learnt from: ones
         where these are standardized, or constant; None of new data
+    cache : what `once` has made; a changed copy of the batch begins without
     """
 
     X: np.ndarray
@@ -42,6 +43,13 @@ class Batch:
     groups: np.ndarray | None = None
     streamed: bool = False
     size: np.ndarray | None = None
+    cache: dict = field(default_factory=dict, init=False, repr=False)
+
+    def once(self, key, make):
+        """Return make(), which is called once for the batch and the key: it has many fits."""
+        if key not in self.cache:
+            self.cache[key] = make()
+        return self.cache[key]
 
     @property
     def n(self):

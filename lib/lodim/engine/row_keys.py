@@ -4,8 +4,6 @@ Where a row or a column stands, what the classes are called and rounding change 
 function of the key of a row, and of a seed.
 """
 
-from weakref import WeakKeyDictionary
-
 import numpy as np
 
 from lodim.engine import tiles
@@ -16,7 +14,6 @@ from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 
 TIE = 1e-9  # of the most that a spread could be: what is less is rounding
 ROUNDS = 2  # in which rows that were told apart tell others apart
-_SAMPLES: WeakKeyDictionary = WeakKeyDictionary()
 DIGITS = 1000.0  # of a number of size one that is the same for all orders of the rows
 WAVES = 30.0  # radians per standard deviation of the keys: rows apart have unlike waves
 
@@ -141,10 +138,10 @@ def lengths(X, n, threads=1):
 
 def sample_of(batch, count, seed, threads=1):
     """`spread_sample` of a batch, drawn once: it is fitted for many penalties, by a pass each."""
-    known = _SAMPLES.setdefault(batch, {})
-    if (count, seed) not in known:
-        known[count, seed] = spread_sample(batch.X, batch.weight, count, seed, threads)
-    return known[count, seed]
+    rows = batch.X, batch.weight
+    return batch.once(
+        (spread_sample, count, seed), lambda: spread_sample(*rows, count, seed, threads)
+    )
 
 
 def spread_sample(X, weight, count, seed, threads=1):

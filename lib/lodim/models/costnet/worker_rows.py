@@ -1,15 +1,12 @@
 """What belongs to the rows of a batch, beside its X where that is on the workers of a cluster."""
 
 from dataclasses import replace
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from lodim.engine.blocks import on_host
 from lodim.engine.tiles import TILE
 from lodim.family import beyond_null
-
-_MADE: WeakKeyDictionary = WeakKeyDictionary()  # the rows of batches whose X is on workers
 
 
 def rows_beside(batch, n_scores):
@@ -19,11 +16,7 @@ def rows_beside(batch, n_scores):
     """
     if on_host(batch.X):
         return _rows(batch, n_scores)
-    if batch not in _MADE:
-        _MADE[batch] = _, weight, offset = _rows(batch, n_scores)
-        batch.X.know(weight, _weight_tiles(batch))
-        batch.X.know(offset, _offset_tiles(batch, n_scores))
-    return _MADE[batch]
+    return batch.once(rows_beside, lambda: _known_rows(batch, n_scores))
 
 
 def batch_beyond_null(batch, family):
@@ -44,6 +37,14 @@ def batch_beyond_null(batch, family):
 
 def _rows(batch, n_scores):
     return np.asarray(batch.y, np.float64), batch.weight, batch.offsets(n_scores)
+
+
+def _known_rows(batch, n_scores):
+    """The rows of a batch, whose weight and offset the workers have too."""
+    y, weight, offset = _rows(batch, n_scores)
+    batch.X.know(weight, _weight_tiles(batch))
+    batch.X.know(offset, _offset_tiles(batch, n_scores))
+    return y, weight, offset
 
 
 def _weight_tiles(batch):

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -17,8 +16,6 @@ from lodim.models.gbmap.worker_rows import WorkerRows, margin_score
 START_ROWS = 2048  # rows that starts are drawn from, at most
 POWERS = 50  # of four, at most, by which a unit differs from one: their squares are far from inf
 SAMPLE = 16_384  # rows on which starts are followed first, where there are over four times as many
-
-_ROTATIONS: WeakKeyDictionary = WeakKeyDictionary()  # a batch is fitted for many penalties
 
 
 @dataclass(frozen=True)
@@ -35,13 +32,15 @@ class Rotation:
     @classmethod
     def from_batch(cls, batch):
         """The rotation of a batch, from the eigenvectors of X X'; made once for each batch."""
-        if batch not in _ROTATIONS:
-            X = tiles.unpack(batch.X, batch.n).astype(np.float64)
-            values, U = np.linalg.eigh(X @ X.T)
-            keep = values > 1e-12 * max(values[-1], 1e-300)
-            basis = X.T @ (U[:, keep] / np.sqrt(values[keep]))
-            _ROTATIONS[batch] = cls(basis, tiles.pack(X @ basis, batch.X.dtype))
-        return _ROTATIONS[batch]
+        return batch.once(cls, lambda: cls._of_rows(tiles.unpack(batch.X, batch.n), batch.X.dtype))
+
+    @classmethod
+    def _of_rows(cls, X, dtype):
+        X = X.astype(np.float64)
+        values, U = np.linalg.eigh(X @ X.T)
+        keep = values > 1e-12 * max(values[-1], 1e-300)
+        basis = X.T @ (U[:, keep] / np.sqrt(values[keep]))
+        return cls(basis, tiles.pack(X @ basis, dtype))
 
     def project(self, theta):
         """(a, intercept, w) -> (a, intercept, V'w), row by row."""
