@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from lodim.atomic_write import replacing
 from lodim.design import frames
 from lodim.errors import ArgumentError, DataError, MissingExtraError
-from lodim.fitting.atomic_write import replacing
 
 
 @contextlib.contextmanager

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 import lodim
+from lodim.atomic_write import replacing
 from lodim.errors import StoreError
-from lodim.fitting.atomic_write import replacing
 
 FORMAT = 1
 SUMS = "SHA256SUMS"

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from lodim import __version__
+from lodim.atomic_write import replacing
 from lodim.errors import ArgumentError, DataError, StoreError
 from lodim.export import javascript
-from lodim.fitting.atomic_write import replacing
 from lodim.page import charts, inputs, sections
 from lodim.report import phrases
 from lodim.text import first_few

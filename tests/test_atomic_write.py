@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
+from lodim.atomic_write import replacing
 from lodim.errors import StoreError
 from lodim.fitting import storage as store
-from lodim.fitting.atomic_write import replacing
 
 
 def save(path):
