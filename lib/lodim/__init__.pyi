@@ -29,9 +29,9 @@ from lodim.errors import LodimError as LodimError
 from lodim.errors import MissingExtraError as MissingExtraError
 from lodim.errors import StoreError as StoreError
 from lodim.fitting.citation import cite as cite
+from lodim.fitting.estimate import Estimate as Estimate
+from lodim.fitting.estimate import estimate as estimate
 from lodim.fitting.saved import load as load
-from lodim.fitting.sizing import Estimate as Estimate
-from lodim.fitting.sizing import estimate as estimate
 from lodim.interpretation.effects import Effects as Effects
 from lodim.interpretation.effects import effects as effects
 from lodim.models.costnet.fit import CostnetFit as CostnetFit

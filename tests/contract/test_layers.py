@@ -114,8 +114,8 @@ def test_nothing_is_imported_upwards():
 
 
 def solves(module):
-    """Whether a module solves, or has a solver; not the null model beside an offset of `family`."""
-    if module == "lodim.family":
+    """Whether a module solves, or has a solver; not null models and estimates of memory."""
+    if module in ("lodim.family", "lodim.fitting.estimate"):
         return False
     return module.split(".")[-1] in SOLVED or bool(uses(MODULES[module], "cvxpy", "scipy.optimize"))
 

@@ -12,7 +12,7 @@ import pytest
 import lodim as ld
 from lodim.design import in_place
 from lodim.engine import tiles
-from lodim.fitting import sizing
+from lodim.fitting import estimate
 from lodim.fitting.fit_model import model_of, prepare
 from lodim.sources.read import read_source
 
@@ -112,7 +112,7 @@ def test_scratch_space_samples_and_what_needs_all_rows(files, tmp_path, monkeypa
     drawn = ld.estimate(ld.glm, "y ~ x0 + x1", files, sample=1000)
     assert drawn.rows == 1000 and drawn.tile_bytes == tiles.count(1000) * 2 * 64 * 8
     assert "sample=" not in str(ld.estimate(ld.melm, "c ~ x0 + x1", files))
-    monkeypatch.setattr("lodim.fitting.sizing.fits_memory", lambda *_: False)
+    monkeypatch.setattr("lodim.fitting.estimate.fits_memory", lambda *_: False)
     assert "sample=" in str(ld.estimate(ld.melm, "c ~ x0 + x1", files))
 
 
@@ -168,5 +168,5 @@ def test_features_that_a_fit_copies_are_not_said_to_be_read_in_place(rows, monke
     for copied in (few.astype({"x1": object}), pa.concat_tables(parts), gap):
         assert not said(copied)
     assert not said(few, engine="cuda") and not said(few, offset=gap["y"].to_numpy())
-    monkeypatch.setattr(sizing, "device_for", lambda X, engine: engine == "auto" or None)
+    monkeypatch.setattr(estimate, "device_for", lambda X, engine: engine == "auto" or None)
     assert not said(few, engine="auto") and said(few, engine="cpu")
