@@ -17,12 +17,11 @@ from lodim.design.frames import as_given
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting import storage
-from lodim.fitting.checked import Checked
+from lodim.fitting.delegates import Delegates
 from lodim.fitting.evaluation import auc_of_classes, share_explained
 from lodim.fitting.registry import model_function, model_module
 from lodim.fitting.selected import nearest_loss
 from lodim.fitting.streamed import evaluation, streaming
-from lodim.fitting.written_out import WrittenOut
 from lodim.formula import formula
 from lodim.report import phrases
 from lodim.report import tables as report
@@ -35,7 +34,7 @@ ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not ke
 ROUNDING = 1e-12  # of the null deviance: what is explained of it is not known more closely
 
 
-class Fit(Checked, WrittenOut):
+class Fit(Delegates):
     """A fitted model.
 
     Frames are of the kind of the data: predict(), augment() and evaluate() give polars for polars,
