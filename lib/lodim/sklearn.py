@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 import lodim
-from lodim.design.frames import with_column
+from lodim.design.frames import in_pandas, with_column
 from lodim.errors import ArgumentError, DataError, MissingExtraError
 
 try:
@@ -255,7 +255,7 @@ class _Estimator(BaseEstimator):
         """Predictions of the fit of some type, as it makes them."""
         check_is_fitted(self, "fit_", msg=UNFITTED)
         frame, how = self._frame(X), {"new_levels": self.new_levels} | self._of_predict
-        return self.fit_.predict(frame, type, **how)
+        return in_pandas(self.fit_.predict)(frame, type, **how)
 
     def _answers(self, X, type):
         """Predictions of the fit of some type; a DataError where a row has none."""

@@ -275,6 +275,17 @@ def test_shared_files_name_no_model():
     assert [n for n in shared if uses(n, "lodim.models")] == []
 
 
+def test_lodim_itself_reads_tables_in_pandas():
+    """A fit to polars gives polars: calls within the package are of `in_pandas`."""
+    called = [(n, c.func) for n in NAMES for c in nodes_of(n) if isinstance(c, ast.Call)]
+    called = [(n, f) for n, f in called if getattr(f, "attr", "") in ("tidy", "glance")]
+    called = {(n, ast.unparse(f.value)) for n, f in called}
+    assert {pair for pair in called if pair[1] not in ("axes", "price_list")} == {
+        ("cli/commands.py", "cv"),  # of files, whose frames are pandas'
+        ("active_learning/learning_curves.py", "self"),
+    }
+
+
 def n_lines(name):
     return len(text_of(name).splitlines())
 

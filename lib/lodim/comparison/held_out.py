@@ -15,6 +15,7 @@ from lodim.comparison import peers
 from lodim.design import frames
 from lodim.design.batch import Batch
 from lodim.design.design import Design
+from lodim.design.frames import in_pandas
 from lodim.engine import row_keys, tiles
 from lodim.errors import DataError, LodimError
 from lodim.fitting.fit import Fit
@@ -210,7 +211,7 @@ def _answers(fit, task, test):
     type = "response" if task.levels is None else "link"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = fit.predict(data, type, new_levels="missing")
+        found = in_pandas(fit.predict)(data, type, new_levels="missing")
     return found.to_numpy(dtype=float).reshape(len(test), -1)
 
 

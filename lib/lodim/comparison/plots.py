@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from lodim.design.frames import in_pandas
 from lodim.plot.axes import BLUE, GREY, ensure_axes, tidy
 from lodim.plot.legend import INK
 from lodim.plot.lettering import literal
@@ -18,7 +19,7 @@ def differences(comparison, ax=None):
 
     A difference so large that the others would coincide on its scale is written.
     """
-    frame = comparison.tidy().dropna(subset=["deviance"])
+    frame = in_pandas(comparison.tidy)().dropna(subset=["deviance"])
     ax = ensure_axes(ax, (7.0, max(2.2, 0.42 * len(frame) + 1.3)))
     center, high = frame["difference"].to_numpy(), frame["conf_high"].to_numpy()
     y, near, half = np.arange(len(frame))[::-1], _near(center, high), high - center

@@ -6,9 +6,8 @@ given, or of those that the fit was made from.
 
 import functools
 import os
-import sys
 from collections.abc import Mapping
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -192,16 +191,15 @@ def _nulls(nw, frame):
 
 
 def as_given(method: F) -> F:
-    """A method (fit, data, ...) whose frame is, for a user, of the kind of `data`.
+    """Decorate a method (fit, data, ...) -> frame of pandas: the frame is of the kind of `data`.
 
-    Without `data` it is of the kind that the fit was made from. What lodim itself calls is pandas'.
+    Without `data` the kind is that of the frame that the fit was made from. lodim itself calls the
+    method by `in_pandas`.
     """
 
     @functools.wraps(method)
     def call(self, *arguments, **keywords):
         values = method(self, *arguments, **keywords)
-        if _within_lodim(sys._getframe(1)):
-            return values
         data = arguments[0] if arguments else keywords.get("data")
         if data is None:
             return convert(values, self._frame_kind)
@@ -210,8 +208,11 @@ def as_given(method: F) -> F:
             return beside(data, values, kind)
         return convert(values, kind)
 
+    call.in_pandas = method  # type: ignore[attr-defined]
     return cast(F, call)
 
 
-def _within_lodim(frame):
-    return frame.f_globals.get("__name__", "").split(".")[0] == "lodim"
+def in_pandas(method: F) -> F:
+    """The method of an object as it is without `as_given`: its frame is of pandas."""
+    bound: Any = method
+    return cast(F, functools.partial(bound.in_pandas, bound.__self__))

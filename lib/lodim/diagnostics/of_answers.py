@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.special import logit
 
+from lodim.design.frames import in_pandas
 from lodim.diagnostics import answers
 from lodim.diagnostics.features import CHANCE
 from lodim.diagnostics.findings import MOST, Finding, rows_in_words
@@ -13,7 +14,7 @@ EDGE = 1e-9  # from 0 and 1, of a probability whose logit counts
 
 def overfit(subject):
     """Whether other rows are explained much worse than the training rows."""
-    fit, row = subject.fit, subject.fit.glance().iloc[0]
+    fit, row = subject.fit, in_pandas(subject.fit.glance)().iloc[0]
     if fit.design.response is None:
         return "there is no response"
     if not row["null_deviance"] > 0:

@@ -13,7 +13,7 @@ from lodim import family as families
 from lodim.checks import flag, one_of, share
 from lodim.design.batch import subset
 from lodim.design.design import Design
-from lodim.design.frames import as_given
+from lodim.design.frames import as_given, in_pandas
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting import storage
@@ -268,7 +268,7 @@ class Fit(Delegates):
         model_year      0.7566
         Name: estimate, dtype: float64
         """
-        frame = self.tidy()
+        frame = in_pandas(self.tidy)()
         keys = [c for c in ("level", "term") if c in frame]
         return frame.set_index(keys)["estimate"]
 
@@ -536,7 +536,7 @@ class Fit(Delegates):
 
     def _of_tables(self):
         """What of tidy() a table of several fits shows."""
-        return self.tidy()
+        return in_pandas(self.tidy)()
 
     def _comparable(self, reference):
         """What of tidy() is compared with that of another fit to the same rows, its `reference`."""

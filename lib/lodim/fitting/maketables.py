@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.design.factors import column_with_levels
+from lodim.design.frames import in_pandas
 
 COLUMNS = {  # of tidy(), by the names of maketables
     "b": "estimate", "se": "std_error", "t": "statistic", "p": "p_value",
@@ -35,7 +36,7 @@ def figure(fit, key):
     """A figure of the whole fit by its name in maketables; None of one that it does not have."""
     if key in ("r2", "pseudo_r2"):
         return fit.dev_ratio if key == main_figures(fit)[1] else None
-    row = fit.glance().iloc[0]
+    row = in_pandas(fit.glance)().iloc[0]
     value = row.get(FIGURES.get(key, ""))
     return None if value is None or pd.isna(value) else value.item()
 

@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 from marginaleffects.classes import ModelAbstract, ModelVault
 
+from lodim.design.frames import in_pandas
 from lodim.errors import ArgumentError, DataWarning, warn
 
 # Of a coefficient's standard error, the shift of what marginaleffects takes for the coefficient.
@@ -59,7 +60,7 @@ class LodimModel(ModelAbstract):
 
     def get_predict(self, params, newdata):
         if self.vault.coef is None:
-            values = self.model.predict(self._frame(newdata), self._type)
+            values = in_pandas(self.model.predict)(self._frame(newdata), self._type)
             levels = [*values] if isinstance(values, pd.DataFrame) else None
             return self._long(values.to_numpy(float), levels)
         q = newdata.shape[1] - self._n_offsets

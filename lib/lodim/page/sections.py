@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.classification import reliability
+from lodim.design.frames import in_pandas
 from lodim.page.inputs import grid, rows_at
 from lodim.page.picture import Picture
 from lodim.report import phrases
@@ -177,7 +178,10 @@ def choice(fit):
 def facts(fit):
     """Labels and texts: the data, what was left out, and how the fit was made."""
     design, settings = fit.design, fit.settings
-    found = {"rows": f"{fit.glance()['n'].item():,}", "rows left out": f"{design.n_dropped:,}"}
+    found = {
+        "rows": f"{in_pandas(fit.glance)()['n'].item():,}",
+        "rows left out": f"{design.n_dropped:,}",
+    }
     if design.n_incomplete and design.missing == "indicator":
         found["rows with missing values, filled in"] = f"{design.n_incomplete:,}"
     found["columns"] = f"{len(design.features):,}, as {len(design.names):,} features"

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import one_of, positive, share, sizes
-from lodim.design.frames import as_given
+from lodim.design.frames import as_given, in_pandas
 from lodim.errors import ArgumentError
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.fit_model import model_of, prepare
@@ -217,7 +217,7 @@ class Path(Generic[FitT_co]):
         ['term', 'estimate', 'estimate_abs', 'std_estimate', 'std_estimate_abs', 'lambda_']
         """
         pairs = zip(self.fits, self.lambdas, strict=True)
-        frames = [fit.tidy().assign(**{self.penalty: value}) for fit, value in pairs]
+        frames = [in_pandas(fit.tidy)().assign(**{self.penalty: value}) for fit, value in pairs]
         return pd.concat(frames, ignore_index=True)
 
     @as_given
@@ -241,7 +241,7 @@ class Path(Generic[FitT_co]):
         >>> path.glance()["dev_ratio"].round(2).tolist()
         [0.02, 0.34, 0.83, 0.85, 0.85]
         """
-        rows = [fit.glance()[["df", "dev_ratio", self.penalty]] for fit in self.fits]
+        rows = [in_pandas(fit.glance)()[["df", "dev_ratio", self.penalty]] for fit in self.fits]
         return pd.concat(rows, ignore_index=True)
 
     def coef(self, lambda_: float | None = None) -> pd.DataFrame | pd.Series:
@@ -388,7 +388,7 @@ class Path(Generic[FitT_co]):
         return plots.path(self, ax, top)
 
     def __repr__(self):
-        frame, name = self.glance(), self.penalty.split("_")[0].capitalize()
+        frame, name = in_pandas(self.glance)(), self.penalty.split("_")[0].capitalize()
         table = pd.DataFrame(
             {"Df": frame["df"], "%Dev": 100.0 * frame["dev_ratio"], name: frame[self.penalty]}
         )

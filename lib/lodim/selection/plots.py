@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import whole
+from lodim.design.frames import in_pandas
 from lodim.errors import ArgumentError
 from lodim.plot.axes import BESIDE, GREY, RED, ensure_axes, tidy
 from lodim.plot.lettering import literal
@@ -19,7 +20,7 @@ def path(path, ax=None, top=10):
 
     Per standard deviation of the feature, where that means something.
     """
-    frame, top = path.tidy(), whole("top", top)
+    frame, top = in_pandas(path.tidy)(), whole("top", top)
     terms = list(path.fits[0].coef().index.names)
     standardized = "std_estimate" in frame
     values = "std_estimate" if standardized else "estimate"
@@ -27,7 +28,7 @@ def path(path, ax=None, top=10):
     wide = frame.pivot_table(**table, sort=False, observed=True).sort_index().fillna(0.0)
     if wide.empty:
         raise ArgumentError("the path has no features to draw")
-    above = ("Df", path.lambdas, [str(df) for df in path.glance()["df"]])
+    above = ("Df", path.lambdas, [str(df) for df in in_pandas(path.glance)()["df"]])
     ylabel = path.fits[0]._estimate_name + " per SD" * standardized
     return against_log(wide, path.penalty.rstrip("_"), ylabel, above, ax, top)
 

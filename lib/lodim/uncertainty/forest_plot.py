@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from lodim.design.frames import in_pandas
 from lodim.errors import ArgumentError
 from lodim.plot.forest import forest
 from lodim.plot.lettering import literal
@@ -11,7 +12,7 @@ from lodim.report.phrases import term_labels
 @literal
 def draw(boot, ax=None, *, top, level, kind):
     """Estimates with their intervals, per standard deviation of the feature where there is one."""
-    frame, xlabel = boot.tidy(level=level, kind=kind), "statistic"
+    frame, xlabel = in_pandas(boot.tidy)(level=level, kind=kind), "statistic"
     if boot.default:
         design = boot.fit.design
         per_sd = frame["term"].map(dict(zip(design.names, design.scale, strict=True)))

@@ -9,7 +9,7 @@ import pandas as pd
 
 from lodim.checks import share
 from lodim.design.batch import subset
-from lodim.design.frames import as_given
+from lodim.design.frames import as_given, in_pandas
 from lodim.diagnostics.of_features import moved_means, shifts_in_words
 from lodim.errors import DataError, DataWarning, warn
 from lodim.fitting import storage
@@ -458,7 +458,7 @@ class Conformal(Generic[FitT_co]):
     def _beside(self, data, level):
         """predict() of the rows of `data` that are complete, and their responses (n,), or codes."""
         rows = self.fit._reader.apply(data, response=True)
-        frame = self.predict(data, level)
+        frame = in_pandas(self.predict)(data, level)
         y = np.full(len(frame), np.nan)
         y[rows.rows] = rows.y
         known = ~np.isnan(y) & frame.iloc[:, 0].notna().to_numpy()

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import flag, one_of, share, whole
-from lodim.design.frames import as_given
+from lodim.design.frames import as_given, in_pandas
 from lodim.errors import ArgumentError, DataWarning, ExtrapolationWarning
 from lodim.report.phrases import modelled
 from lodim.report.tables import Report, Table, listing
@@ -198,11 +198,13 @@ class Bootstrap(Generic[FitT_co]):
         level, keywords = self._level(level), {"offset": offset, "new_levels": new_levels}
         if self.fit.design.response is None:
             raise ArgumentError("the formula has no response: there is no mean to predict")
-        center = self.fit.predict(data, SCALES[of], **keywords)
+        center = in_pandas(self.fit.predict)(data, SCALES[of], **keywords)
         with warnings.catch_warnings():
             for category in (ExtrapolationWarning, DataWarning):  # the fit has told
                 warnings.simplefilter("ignore", category)
-            each = np.array([one.predict(data, SCALES[of], **keywords) for one in self._kept()])
+            each = np.array(
+                [in_pandas(one.predict)(data, SCALES[of], **keywords) for one in self._kept()]
+            )
         return _band(center, each, level)
 
     def summary(
@@ -235,7 +237,7 @@ class Bootstrap(Generic[FitT_co]):
         Bootstrap of gbmap
         """
         flag("full", full)
-        shown = self.tidy(level=level, kind=kind).set_index("term").rename_axis(None)
+        shown = in_pandas(self.tidy)(level=level, kind=kind).set_index("term").rename_axis(None)
         about = [("Response", modelled(self.fit))] if self.fit.design.response else []
         rows = (
             ("Model", self.fit.name), *about,
@@ -381,7 +383,7 @@ class Bootstrap(Generic[FitT_co]):
         lines = [f"{self.n} replicates, exponential weights of {self.units}; {how}"]
         level = self._widest()
         lines.append(f"{100.0 * level:.3g} % percentile intervals")
-        shown = self.tidy(level=level).set_index("term").rename_axis(None)
+        shown = in_pandas(self.tidy)(level=level).set_index("term").rename_axis(None)
         table = Table("", shown, notes=self._notes())
         return listing(f"bootstrap of {self.fit.call}", lines, table, whole="tidy()")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
+from lodim.design.frames import in_pandas
 from lodim.errors import ArgumentError
 from lodim.models.costnet import price_list
 from lodim.models.costnet.price_list import ListedModel
@@ -113,7 +114,9 @@ def staged(
     """
     need_list(self)
     costs = [model.cost for model in price_list.listed_models(self)]
-    return {cost: self._at(cost, None).predict(data, type, offset=offset) for cost in costs}
+    return {
+        cost: in_pandas(self._at(cost, None).predict)(data, type, offset=offset) for cost in costs
+    }
 
 
 def at_either(self, budget, lambda_):

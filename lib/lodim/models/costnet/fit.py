@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
+from lodim.design.frames import in_pandas
 from lodim.fitting.fit import Fit
 from lodim.models.costnet import current_model, equation, page, price_list, report, state
 from lodim.models.costnet.settings import UNUSED, usual
@@ -165,7 +166,7 @@ class CostnetFit(Fit):
         """
         fit = self._at(budget, lambda_)
         how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
-        return super(CostnetFit, fit).predict(data, type, **how)
+        return in_pandas(super(CostnetFit, fit).predict)(data, type, **how)
 
     def _predict(self, batch, type):
         if type == "cost":
@@ -217,7 +218,7 @@ class CostnetFit(Fit):
         0  398    11.708      0.808
         """
         fit = self._at(budget, lambda_)
-        return super(CostnetFit, fit).evaluate(data, offset=offset)
+        return in_pandas(super(CostnetFit, fit).evaluate)(data, offset=offset)
 
     def augment(
         self,
@@ -266,7 +267,7 @@ class CostnetFit(Fit):
         1  15.0    14.15
         """
         fit = self._at(budget, lambda_)
-        return super(CostnetFit, fit).augment(data, offset=offset)
+        return in_pandas(super(CostnetFit, fit).augment)(data, offset=offset)
 
     def coef(self, *, budget: float | None = None, lambda_: float | None = None) -> pd.Series:
         """Coefficients in units of the data, the intercept first.

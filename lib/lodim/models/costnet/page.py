@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from lodim.design.frames import in_pandas
 from lodim.page.picture import MOST_NAMES, Picture
 from lodim.report.numbers import significant
 from lodim.text import counted
@@ -37,7 +38,7 @@ def words(fit):
 def pictures(fit, data):
     """The list of models by price, if there is one, and the coefficients of the model."""
     found = [] if fit.estimates.frontier is None else [_price_list(fit)]
-    tidy = fit.tidy()
+    tidy = in_pandas(fit.tidy)()
     terms = tidy[tidy["chosen"].astype(bool) & (tidy["std_estimate"].fillna(0) != 0)]
     terms = pd.DataFrame(terms).rename(columns=LABELS)
     color = "class" if "class" in terms else ""

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import flag, one_of, whole
+from lodim.design.frames import in_pandas
 from lodim.errors import ArgumentError, ExtrapolationWarning, warn
 from lodim.fitting.fit import Fit
 from lodim.fitting.storage import plain_label
@@ -170,7 +171,7 @@ class GbmapFit(Fit):
         """
         how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
         if not flag("clip", clip):
-            return super().predict(data, type, **how)
+            return in_pandas(super().predict)(data, type, **how)
         if self.levels is not None or type not in ("response", "link"):
             raise ArgumentError("clip=True is for predictions of a numeric response")
         if self.response_range is None:
@@ -180,7 +181,7 @@ class GbmapFit(Fit):
             )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExtrapolationWarning)
-            values = super().predict(data, type, **how)
+            values = in_pandas(super().predict)(data, type, **how)
         known = 0.0
         if self.design.offset_given:
             batch = self._reader.apply(data, offset=offset, new_levels=new_levels)
@@ -434,7 +435,7 @@ class GbmapFit(Fit):
         """
         one_of("type", type, Fit.types)
         stages = range(1, self.settings.m + 1)
-        return {j: self.first(j).predict(data, type, offset=offset) for j in stages}
+        return {j: in_pandas(self.first(j).predict)(data, type, offset=offset) for j in stages}
 
     def first(self, m: int) -> "GbmapFit":
         """The fit of the first m boosts: earlier boosts do not depend on later ones.

@@ -1,5 +1,6 @@
 """What a page says and shows of a gbmap fit."""
 
+from lodim.design.frames import in_pandas
 from lodim.page.picture import MOST_NAMES, Picture, not_drawn
 from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 from lodim.report.numbers import significant
@@ -31,7 +32,7 @@ def words(fit):
 
 def pictures(fit, data):
     """Mean effects; and the embedding of the rows, where there are data."""
-    tidy = fit.tidy()
+    tidy = in_pandas(fit.tidy)()
     terms = tidy[tidy["std_estimate_abs"] > 0]
     terms = terms.sort_values("std_estimate_abs", ascending=False, kind="stable")
     terms = terms.rename(columns=LABELS)

@@ -4,7 +4,7 @@ import numpy as np
 
 from lodim.checks import positive
 from lodim.classification import auc
-from lodim.design.frames import one_row
+from lodim.design.frames import in_pandas, one_row
 from lodim.errors import ArgumentError
 from lodim.models.gbmap.embedding import NEIGHBOURS
 from lodim.models.gbmap.report import loss_name
@@ -37,7 +37,7 @@ def loss(fit, ax):
 
 def effects(fit, ax, *, top=15):
     """Mean local coefficient of each feature per standard deviation, largest first."""
-    every = fit.tidy()
+    every = in_pandas(fit.tidy)()
     frame = every.loc[every["std_estimate_abs"].sort_values(ascending=False).index[:top]]
     xlabel, spread = f"effect on {_response(fit)} per SD of the feature", frame["std_estimate_abs"]
     xlabel += of_all(len(frame), len(every))
@@ -47,7 +47,7 @@ def effects(fit, ax, *, top=15):
 def local(fit, ax, *, data, row=0, top=15):
     """Local explanation of one row of `data` (by position): grad f(x) per standard deviation."""
     one = one_row(data, row)
-    gradient = fit.predict(one, "local", **fit._zero_offset()).iloc[0]
+    gradient = in_pandas(fit.predict)(one, "local", **fit._zero_offset()).iloc[0]
     gradient = gradient * np.tile(fit.design.scale, fit.family.n_scores)
     if gradient.isna().any():
         raise ArgumentError(f"row {row} has missing values: it cannot be explained")
@@ -57,7 +57,7 @@ def local(fit, ax, *, data, row=0, top=15):
     # An offset that was an array is not in `data`: the prediction is then shown without it.
     unknown = fit.design.offset_given and fit.design.offset is None
     type = "response" if fit.levels is None else "class"
-    predicted = fit.predict(one, type, **(fit._zero_offset() if unknown else {})).iloc[0]
+    predicted = in_pandas(fit.predict)(one, type, **(fit._zero_offset() if unknown else {})).iloc[0]
     shown = predicted if isinstance(predicted, str) else f"{predicted:.4g}"
     title = f"row {one.index[0]}: predicted {fit.design.response.name} = {shown}"
     title += " less its offset" * unknown
@@ -93,7 +93,7 @@ def drift(fit, ax, *, data, offset=None, threshold=None, limit=None, k=NEIGHBOUR
     `limit`: loss above which a row counts as badly predicted; by default the 95 % quantile of the
     losses of `data`. `threshold`: of the indicator; by default the fit's own, where it has one.
     """
-    frame = fit.augment(data, offset=offset).assign(drift=fit.drift(data, k))
+    frame = in_pandas(fit.augment)(data, offset=offset).assign(drift=fit.drift(data, k))
     frame = frame.dropna(subset=[".loss", "drift"])
     if frame.empty:
         raise ArgumentError("no complete row to draw")

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from lodim.design.frames import in_pandas
 from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant
 from lodim.text import ranges
@@ -41,7 +42,7 @@ def summary(fit, full):
 
 
 def _header(fit):
-    s, d, g = fit.settings, fit.design, fit.glance().iloc[0]
+    s, d, g = fit.settings, fit.design, in_pandas(fit.glance)().iloc[0]
     return phrases.header(
         fit,
         ("Features", str(len(d.names))),
@@ -90,7 +91,7 @@ def _refitted(fit):
 def _effects(fit, full):
     columns = {"estimate": "Mean", "estimate_abs": "Mean |.|"}
     columns |= {"std_estimate": "Per SD", "std_estimate_abs": "|.| per SD"}
-    frame = fit.tidy()
+    frame = in_pandas(fit.tidy)()
     order = frame["std_estimate_abs"].sort_values(ascending=False, kind="stable").index
     shown = frame.loc[order if full else order[:MOST_FEATURES]]
     table = (

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from lodim.design.frames import in_pandas
 from lodim.family import Proportion
 from lodim.models.glm.likelihood import DISPERSED
 
@@ -100,7 +101,7 @@ class Described:
     def _comparable(self, reference):
         shown = np.ones((len(self._terms), self._infinite.shape[1]), bool)
         shown[self.estimates.kept] = ~self._infinite
-        frame = self.tidy()
+        frame = in_pandas(self.tidy)()
         return frame.assign(estimate=frame["estimate"].where(shown.T.ravel()))
 
     @property

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import flag, one_of, share
+from lodim.design.frames import in_pandas
 from lodim.errors import ArgumentError, DataWarning, warn
 from lodim.fitting.fit import Fit
 from lodim.models.glm import equation, intervals, page, report
@@ -135,8 +136,7 @@ class GlmFit(Described, Fit):
         Parameters
         ----------
         data : frame
-            New data; needs the columns of the formula's right side (and an offset, if one was
-            used).
+            New data; needs the columns of the formula's right side, and of the offset if any.
         type : str
             "response": mean of the response, for two classes the probability of the second level,
             for more a column a class. "link": scores. "class": most probable class. "prob": a
@@ -206,7 +206,7 @@ class GlmFit(Described, Fit):
             fit = copy(self)
             fit._answers_all = rank_deficient == "zero"
             how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
-            return super(GlmFit, fit).predict(data, type, **how)
+            return in_pandas(super(GlmFit, fit).predict)(data, type, **how)
         self._check_threshold(threshold, type)
         level = share("level", LEVEL if level is None else level)
         batch = self.design.apply(data, offset=offset, new_levels=new_levels)

@@ -1,5 +1,6 @@
 """What a page says and shows of a glm fit."""
 
+from lodim.design.frames import in_pandas
 from lodim.page.picture import MOST_NAMES, Picture
 
 # Headings of tidy() in words.
@@ -26,7 +27,7 @@ def words(fit):
 
 def pictures(fit, data):
     """Coefficients with their confidence intervals."""
-    tidy = fit.tidy()
+    tidy = in_pandas(fit.tidy)()
     terms = tidy[tidy["term"] != "(Intercept)"]
     note = "With 95 % intervals."
     if len(terms) > MOST_NAMES:

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy import stats
 
+from lodim.design.frames import in_pandas
 from lodim.errors import ArgumentError
 from lodim.plot import axes
 from lodim.plot.calibration import calibration
@@ -22,7 +23,7 @@ def draw(fit, kind, ax, **arguments):
 
 def coefficients(fit, ax, *, top=20, level=0.95):
     """Estimates per standard deviation of the feature, with confidence intervals, largest above."""
-    frame = fit.tidy(level)
+    frame = in_pandas(fit.tidy)(level)
     scale = dict(zip(fit.design.names, fit.design.scale, strict=True))
     frame = frame[frame["term"].isin(scale) & frame["estimate"].notna()]
     if frame.empty:

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 
+from lodim.design.frames import in_pandas
 from lodim.engine.blocks import SPAN_ROWS
 from lodim.models.glm.likelihood import DISPERSED
 from lodim.report import phrases, tables
@@ -68,7 +69,7 @@ def _header(fit):
 
 
 def _coefficients(fit, title, inference=True):
-    frame = fit.tidy(fit._level)
+    frame = in_pandas(fit.tidy)(fit._level)
     table = frame[["level"]].rename(columns={"level": "Level"}) if "level" in frame else frame[[]]
     table = table.assign(Estimate=frame["estimate"])
     formats = {"Estimate": significant}
@@ -113,7 +114,7 @@ def _notes(fit):
     law = "the normal distribution"
     if fit.family.name in DISPERSED:
         law = f"the t distribution with {fit._df_of_t:g} degrees of freedom"
-    known = fit.tidy()["std_error"].notna().any()  # none where the classes are separated
+    known = in_pandas(fit.tidy)()["std_error"].notna().any()  # none where the classes are separated
     notes = [f"Standard errors {of}; p-values and intervals by {law}."] if known else []
     notes.append(f"Fitted by {_method(fit)}.")
     if len(fit.levels or ()) > 2:

@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
+from lodim.design.frames import in_pandas
 from lodim.errors import ArgumentError, StoreError
 from lodim.fitting.fit import Fit
 from lodim.models.melm import equation, page, report
@@ -151,7 +152,7 @@ class MelmFit(Fit):
         """
         asked = self.types[0] if type is None else type
         how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
-        return super().predict(data, asked, **how)
+        return in_pandas(super().predict)(data, asked, **how)
 
     def _predict(self, batch, type):
         if type == "projection":
@@ -198,7 +199,7 @@ class MelmFit(Fit):
     def _comparable(self, reference):
         turned = self.estimates.turned_to(reference.estimates)
         loading = (turned.T / self.design.scale).ravel()
-        return self.tidy().assign(estimate=loading)
+        return in_pandas(self.tidy)().assign(estimate=loading)
 
     def coef(self) -> pd.Series:
         """Loadings by dimension and term, per unit of the feature.
@@ -215,7 +216,7 @@ class MelmFit(Fit):
         >>> fit.coef().shape
         (6,)
         """
-        return self.tidy().set_index(["dimension", "term"])["estimate"]
+        return in_pandas(self.tidy)().set_index(["dimension", "term"])["estimate"]
 
     def glance(self) -> pd.DataFrame:
         """One row: family, n, p, k, gamma, divergence and its terms, df, deviances.
@@ -284,9 +285,9 @@ class MelmFit(Fit):
         >>> fit.augment(wine[:2]).columns[-4:].tolist()
         ['.loss', '.class', '.x1', '.x2']
         """
-        Z = pd.DataFrame(self.predict(data, "projection")).add_prefix(".")
+        Z = pd.DataFrame(in_pandas(self.predict)(data, "projection")).add_prefix(".")
         if self.levels is not None:
-            data = super().augment(data, offset=offset)
+            data = in_pandas(super().augment)(data, offset=offset)
         if isinstance(data, pd.DataFrame):
             return pd.concat([data.drop(columns=Z.columns, errors="ignore"), Z], axis=1)
         return Z
@@ -332,7 +333,7 @@ class MelmFit(Fit):
         """
         if self.levels is None:
             raise ArgumentError("there is nothing to evaluate: the formula has no response")
-        return super().evaluate(data, offset=offset)
+        return in_pandas(super().evaluate)(data, offset=offset)
 
     def _measures(self, batch, score):
         balanced = balanced_accuracy(batch.y, batch.weight, score)

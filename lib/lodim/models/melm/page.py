@@ -1,12 +1,13 @@
 """What a page says and shows of a melm fit."""
 
+from lodim.design.frames import in_pandas
 from lodim.page.picture import MOST_NAMES, Picture, not_drawn
 from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 
 
 def words(fit):
     """The model in a few sentences."""
-    glance = fit.glance().iloc[0]
+    glance = in_pandas(fit.glance)().iloc[0]
     found = [
         f"The rows are seen in {glance['k']} directions, those in which the densities of the "
         f"classes of {fit.design.response.name} overlap least (maximum entropy linear manifold)."
@@ -24,7 +25,7 @@ def words(fit):
 
 def pictures(fit, data):
     """The view, and the loadings of its axes."""
-    tidy = fit.tidy()
+    tidy = in_pandas(fit.tidy)()
     largest = tidy.groupby("term")["std_estimate"].agg(lambda w: w.abs().max())
     kept = largest.sort_values(ascending=False, kind="stable").index[:MOST_NAMES]
     named = tidy.rename(

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from lodim.design.frames import in_pandas
 from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant
 from lodim.text import shorten
@@ -109,7 +110,7 @@ def _covariances(fit):
 
 def _loadings(fit, most):
     """Loadings per SD, a row for each of the `most` largest features; how many are left out."""
-    loadings = fit.tidy()["std_estimate"].to_numpy().reshape(fit.estimates.k, -1).T
+    loadings = in_pandas(fit.tidy)()["std_estimate"].to_numpy().reshape(fit.estimates.k, -1).T
     table = pd.DataFrame(loadings, index=list(fit.design.names), columns=fit.axes)
     size = np.sqrt((table**2).sum(axis=1).to_numpy())
     order = np.argsort(-size, kind="stable")[:most]
@@ -123,7 +124,7 @@ def _shortened(table):
 
 def _loading_table(fit, full):
     shown, n_left = _loadings(fit, None if full else MOST_FEATURES)
-    frame = fit.tidy().set_index(["term", "dimension"])
+    frame = in_pandas(fit.tidy)().set_index(["term", "dimension"])
     columns = {f"{axis} per SD": shown[axis].to_numpy() for axis in fit.axes}
     for label, column in (("{} per unit", "estimate"), ("r with {}", "correlation")):
         for axis in fit.axes:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import numbers, one_of, shares
+from lodim.design.frames import in_pandas
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
 from lodim.fitting.registry import model_module
@@ -171,7 +172,7 @@ class ProsetFit(Fit):
             names = [f"q{q:g}" for q in at]
         else:
             how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
-            return super().predict(data, type, **how)
+            return in_pandas(super().predict)(data, type, **how)
         self._check_threshold(threshold, type)
         batch = self.design.apply(data, offset=offset, new_levels=new_levels)
         return self._in_all_rows(batch, self._quantiles_of_rows(batch, at), names)
@@ -323,7 +324,7 @@ class ProsetFit(Fit):
              n  deviance  dev_ratio  accuracy  log_loss    auc
         0  150     0.229      0.896     0.953     0.114  0.998
         """
-        return super().evaluate(data, offset=offset)
+        return in_pandas(super().evaluate)(data, offset=offset)
 
     def _losses(self, batch, score):
         losses = super()._losses(batch, score)

@@ -1,5 +1,6 @@
 """What a page says and shows of a proset fit."""
 
+from lodim.design.frames import in_pandas
 from lodim.page.picture import MOST_NAMES, Picture, not_drawn
 from lodim.report.numbers import significant
 from lodim.text import counted
@@ -7,7 +8,7 @@ from lodim.text import counted
 
 def words(fit):
     """The model in a few sentences."""
-    glance = fit.glance().iloc[0]
+    glance = in_pandas(fit.glance)().iloc[0]
     name = fit.design.response.name
     return [
         "The answer for a row is a weighted mean over "
@@ -21,7 +22,7 @@ def words(fit):
 
 def pictures(fit, data):
     """Weights of features, and the prototypes in the two that weigh most."""
-    tidy = fit.tidy()
+    tidy = in_pandas(fit.tidy)()
     active = tidy[tidy["std_estimate"] > 0].sort_values(
         "std_estimate", ascending=False, kind="stable"
     )

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from lodim.design.frames import in_pandas
 from lodim.models.proset.prototypes import LOSS_NAMES
 from lodim.models.proset.settings import PATIENCE
 from lodim.report import phrases
@@ -48,7 +49,7 @@ def summary(fit, full):
 
 
 def _header(fit):
-    s, d, g = fit.settings, fit.design, fit.glance().iloc[0]
+    s, d, g = fit.settings, fit.design, in_pandas(fit.glance)().iloc[0]
     rows = [
         ("Loss", "log-loss" if fit.levels is not None else LOSS_NAMES[fit.estimates.loss]),
         ("Batches", f"{len(fit.estimates.v)}{phrases.how(fit, 'n_batches')}"),
@@ -83,7 +84,7 @@ def _batches(fit):
 
 
 def _features(fit, full):
-    frame = fit.tidy()
+    frame = in_pandas(fit.tidy)()
     active = frame[frame["std_estimate"] > 0].sort_values(
         "std_estimate", ascending=False, kind="stable"
     )

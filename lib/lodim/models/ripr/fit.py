@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
+from lodim.design.frames import in_pandas
 from lodim.errors import ArgumentError, StoreError
 from lodim.fitting.fit import Fit
 from lodim.models.ripr import page, report
@@ -167,7 +168,7 @@ class RiprFit(Fit):
         if type is None:
             type = "cluster" if self.estimates.task == CLUSTERS else "response"
         how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
-        return super().predict(data, type, **how)
+        return in_pandas(super().predict)(data, type, **how)
 
     def _predict(self, batch, type):
         answers = self._answers(batch)
@@ -217,7 +218,7 @@ class RiprFit(Fit):
             kinds = ["cluster", "view"]
             frame = data if isinstance(data, pd.DataFrame) else pd.DataFrame(index=batch.index)
         else:
-            frame = super().augment(data, offset=offset)
+            frame = in_pandas(super().augment)(data, offset=offset)
         new = {f".{kind}": self._in_all_rows(batch, *self._predict(batch, kind)) for kind in kinds}
         return pd.concat(
             [frame.drop(columns=list(new), errors="ignore"), pd.DataFrame(new)], axis=1

@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 import pandas as pd
 
 from lodim.checks import among
-from lodim.design.frames import as_given
+from lodim.design.frames import as_given, in_pandas
 from lodim.errors import ArgumentError
 from lodim.fitting import storage
 from lodim.fitting.streamed import streaming
@@ -122,7 +122,7 @@ class RiprFits:
         out = {}
         for name, fit in self.fits.items():
             kind = "response" if fit.levels is None and str(type) == "class" else type
-            out[name] = fit.predict(data, kind, new_levels=new_levels)
+            out[name] = in_pandas(fit.predict)(data, kind, new_levels=new_levels)
         return pd.concat(out, axis=1)
 
     def votes(self, data: Data) -> pd.DataFrame:
@@ -170,7 +170,7 @@ class RiprFits:
         >>> fits.tidy().columns.tolist()[:2]
         ['response', 'term']
         """
-        frames = [fit.tidy().assign(response=name) for name, fit in self.fits.items()]
+        frames = [in_pandas(fit.tidy)().assign(response=name) for name, fit in self.fits.items()]
         frame = pd.concat(frames, ignore_index=True)
         return frame[["response", *frame.columns.drop("response")]]
 
@@ -191,7 +191,7 @@ class RiprFits:
         >>> fits.glance().shape[0]
         2
         """
-        return self._by_response([fit.glance() for fit in self.fits.values()])
+        return self._by_response([in_pandas(fit.glance)() for fit in self.fits.values()])
 
     @as_given
     def evaluate(self, data: Data) -> pd.DataFrame:
@@ -219,7 +219,7 @@ class RiprFits:
         >>> fits.evaluate(cars).shape[0]
         2
         """
-        return self._by_response([fit.evaluate(data) for fit in self.fits.values()])
+        return self._by_response([in_pandas(fit.evaluate)(data) for fit in self.fits.values()])
 
     def _by_response(self, frames):
         """Frames of one row below each other, named by their responses."""
@@ -255,7 +255,9 @@ class RiprFits:
         """
         columns = list(data.columns) if isinstance(data, pd.DataFrame) else []
         parts = [
-            fit.augment(data).drop(columns=columns, errors="ignore").add_suffix(f"[{name}]")
+            in_pandas(fit.augment)(data)
+            .drop(columns=columns, errors="ignore")
+            .add_suffix(f"[{name}]")
             for name, fit in self.fits.items()
         ]
         new = pd.concat(parts, axis=1)
@@ -427,7 +429,7 @@ class RiprFits:
         >>> print(fits.summary().as_text().splitlines()[0].strip())
         Informative Projection Results
         """
-        glance = self.glance().set_index("response").rename_axis(None)
+        glance = in_pandas(self.glance)().set_index("response").rename_axis(None)
         each = glance[["family", "n", "n_unlabelled", "error", "dev_ratio"]].set_axis(
             ["Family", "Rows", "Unlabelled", "Error or MSE", "Dev. ratio"], axis=1
         )
@@ -504,7 +506,7 @@ class RiprFits:
         table = view_features(self._first)
         formats: dict[Any, Any] = {}
         for name, fit in self.fits.items():
-            frame = fit.tidy()
+            frame = in_pandas(fit.tidy)()
             error = f"{ERROR[fit.estimates.task][0]} {name}"
             table[f"%Rows {name}"] = 100.0 * frame["estimate"].to_numpy()
             table[error] = frame["error"].to_numpy()

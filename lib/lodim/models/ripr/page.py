@@ -3,6 +3,7 @@
 import pandas as pd
 
 from lodim.design.factors import column_with_levels
+from lodim.design.frames import in_pandas
 from lodim.page.picture import Picture
 from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 from lodim.text import join_words
@@ -12,7 +13,7 @@ MOST_VIEWS = 4
 
 def words(fit):
     """The model in a few sentences."""
-    views = list(dict.fromkeys(fit.tidy()["term"]))
+    views = list(dict.fromkeys(in_pandas(fit.tidy)()["term"]))
     n = len(views)
     number = "One view answers" if n == 1 else f"{n} views answer"
     some = join_words(views[:3]) if len(views) <= 3 else f"{'; '.join(views[:3])} and others"
@@ -24,7 +25,7 @@ def words(fit):
 
 def pictures(fit, data):
     """How much each view says, and the first views with the rows of the data."""
-    views = fit.tidy().rename(
+    views = in_pandas(fit.tidy)().rename(
         columns={"term": "view", "mass": "share", "estimate": "share of the rows"}
     )
     found = [

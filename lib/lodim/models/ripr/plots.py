@@ -3,6 +3,7 @@
 import numpy as np
 
 from lodim.checks import whole
+from lodim.design.frames import in_pandas
 from lodim.errors import ArgumentError
 from lodim.models.ripr.answers.answers import nearest, query
 from lodim.models.ripr.answers.clusters import assign_clusters, cluster_names
@@ -47,7 +48,7 @@ def view(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
 
 def shares(fit, ax):
     """Share of the rows and error of each view, in the order of the print."""
-    frame = fit.tidy()
+    frame = in_pandas(fit.tidy)()
     pairs = zip(frame["estimate"], frame["error"], strict=True)
     texts = [
         f"{100 * share:.0f} %" + (f", {_error(fit, error)}" if np.isfinite(error) else "")

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from lodim.design.frames import in_pandas
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.answers.local_learners import describe
 from lodim.models.ripr.settings import VOTE
@@ -136,7 +137,7 @@ def _screened(fit):
 
 def _views(fit, title, notes=()):
     """The table of views; with a title also their mass."""
-    frame = fit.tidy()
+    frame = in_pandas(fit.tidy)()
     name = ERROR[fit.estimates.task][0]
     table = view_features(fit)
     table["%Rows"] = 100.0 * frame["estimate"].to_numpy()
@@ -300,7 +301,7 @@ def _blind_note(fit):
 
 def _dimensions(fit):
     """Number of features of the views, or the range of it."""
-    dims = fit.tidy()["dim"]
+    dims = in_pandas(fit.tidy)()["dim"]
     low, high = dims.min(), dims.max()
     return str(high) if low == high else f"{low} to {high}"
 

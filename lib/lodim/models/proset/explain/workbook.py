@@ -4,6 +4,7 @@ from typing import Any
 
 import pandas as pd
 
+from lodim.design.frames import in_pandas
 from lodim.report import excel
 from lodim.typing import Data, FilePath
 
@@ -94,11 +95,14 @@ def write_prototypes(fit, frame, path):
     )
     scales = ["prototype weight"]
     sheet = excel.Sheet("prototypes", _worded(frame), formats, scales=scales, heads=heads, fixed=2)
-    tidy = fit.tidy().sort_values("std_estimate", ascending=False, kind="stable")
+    tidy = in_pandas(fit.tidy)().sort_values("std_estimate", ascending=False, kind="stable")
     tidy = tidy.rename(columns={"estimate": "weight", "std_estimate": "weight per SD"})
     formats = _formats(tidy, ["weight", "weight per SD"])
     weights = excel.Sheet("features", tidy, formats, scales=["weight per SD"])
-    about = [("Model", fit.call), *((k, str(v)) for k, v in fit.glance().iloc[0].items())]
+    about = [
+        ("Model", fit.call),
+        *((k, str(v)) for k, v in in_pandas(fit.glance)().iloc[0].items()),
+    ]
     excel.write(path, [sheet, weights, _about(about)])
 
 
