@@ -187,6 +187,18 @@ class Fit(Checked, WrittenOut):
         Series or DataFrame
             Of the kind of `data`. NaN (None for classes; null, but for pandas) in rows where an
             input is missing, but where the model was fitted with missing="indicator" (or "keep").
+
+        See Also
+        --------
+        augment, evaluate
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> fit.predict(cars[:2]).round(1).tolist()
+        [15.4, 14.2]
         """
         one_of("type", type, self.types)
         if type in ("class", "prob") and self.levels is None:
@@ -269,7 +281,7 @@ class Fit(Checked, WrittenOut):
         model_year      0.7566
         Name: estimate, dtype: float64
         """
-        frame = self.tidy()
+        frame = self._of_tables()
         keys = [c for c in ("level", "term") if c in frame]
         return frame.set_index(keys)["estimate"]
 
