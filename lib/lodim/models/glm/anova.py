@@ -9,8 +9,8 @@ from scipy import stats
 from lodim.errors import ArgumentError
 from lodim.fitting.registry import model_module
 from lodim.fitting.spec import in_memory, prepare
+from lodim.models.glm.inference import fingerprint
 from lodim.models.glm.likelihood import DISPERSED
-from lodim.models.glm.measures import fingerprint
 
 
 def compare(one, other):
