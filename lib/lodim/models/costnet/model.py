@@ -6,10 +6,8 @@ from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 
-from lodim.engine.compile_ahead import compiling_ahead
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
-from lodim.models.costnet import ahead
 from lodim.models.costnet.assemble import assemble, from_state
 from lodim.models.costnet.estimate import combine, fit_stages
 from lodim.models.costnet.fit import CostnetFit
@@ -272,11 +270,7 @@ def costnet(
     (3.0, ['weight', 'model_year'])
     """
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
-    with compiling_ahead(ahead, threads) as compile_ahead:
-        compile_ahead("search")
-        problem = prepare(costnet, formula, data, arguments)
-        compile_ahead(problem.family.name)
-        return SPEC.run(problem)
+    return SPEC.run(prepare(costnet, formula, data, arguments))
 
 
 def with_network(problem):

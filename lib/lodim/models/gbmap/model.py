@@ -5,10 +5,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lodim.engine.compile_ahead import compiling_ahead
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
-from lodim.models.gbmap import ahead, boost
+from lodim.models.gbmap import boost
 from lodim.models.gbmap.assemble import assemble, from_state
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.refit import reweigh
@@ -230,9 +229,7 @@ def gbmap(
     [14.0, 13.6]
     """
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
-    with compiling_ahead(ahead, threads) as compile_ahead:
-        compile_ahead("all")
-        return SPEC.fit(prepare(gbmap, formula, data, arguments, in_place=SPEC.in_place))
+    return SPEC.fit(prepare(gbmap, formula, data, arguments, in_place=SPEC.in_place))
 
 
 def _fit(problem):

@@ -3,10 +3,9 @@
 from dataclasses import replace
 from typing import Any, Literal
 
-from lodim.engine.compile_ahead import compiling_ahead
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
-from lodim.models.melm import ahead, estimate
+from lodim.models.melm import estimate
 from lodim.models.melm.assemble import assemble, from_state
 from lodim.models.melm.classify.rule import calibrated_deviance
 from lodim.models.melm.fit import MelmFit
@@ -250,9 +249,7 @@ def melm(
     ['setosa', 'versicolor', 'versicolor']
     """
     arguments = {k: v for k, v in locals().items() if k not in ("formula", "data")}
-    with compiling_ahead(ahead, threads) as compile_ahead:
-        compile_ahead("all")
-        return SPEC.fit(prepare(melm, formula, data, arguments))
+    return SPEC.fit(prepare(melm, formula, data, arguments))
 
 
 def _fit(problem):
