@@ -183,9 +183,9 @@ def of_costnet(fit, df):
         lambda: fit.staged(df),
         lambda: fit.at(budget=fit.cost / 2.0).predict(df),
         lambda: fit.bought(fit.cost / 2.0),
-        lambda: fit.evaluate(df, budget=fit.cost),
-        lambda: fit.coef(lambda_=0.01),
-        lambda: fit.augment(df, lambda_=0.01),
+        lambda: fit.at(fit.cost).evaluate(df),
+        lambda: fit.at(lambda_=0.01).coef(),
+        lambda: fit.at(lambda_=0.01).augment(df),
     )
 
 

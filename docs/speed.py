@@ -114,6 +114,5 @@ table.loc[["bytes"], ["rows", "equal"]]
 # %% [markdown]
 # ## The first call
 #
-# Kernels are compiled when they are first needed, which takes seconds once, and kept. Where two cores
-# are usable, a second process compiles the largest kernels of `gbmap`, `costnet` and `melm` beside
-# the call. `python -m lodim warm` compiles all of them, as when an image is built.
+# Kernels are compiled when they are first needed, which takes seconds once, and kept.
+# `python -m lodim warm` compiles all of them, as when an image is built.

@@ -33,13 +33,6 @@ def pima():
     return pd.read_csv(PIMA)
 
 
-@pytest.fixture(autouse=True)
-def no_second_process(request, monkeypatch):
-    """Compile kernels in the process of the tests, since these use all cores by themselves."""
-    if not request.module.__name__.endswith("test_compile_ahead"):
-        monkeypatch.setattr("lodim.engine.compile_ahead.available_threads", lambda: 1)
-
-
 @pytest.fixture
 def axes():
     """Fresh matplotlib Axes; all figures are closed afterwards."""

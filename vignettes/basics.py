@@ -154,7 +154,7 @@ risk.evaluate(new)
 # `regions()`, `drift()`, `drift_threshold()`, `staged()`, `first(m)`; of `proset` `export()`,
 # `explain(row)`, `familiarity(data, quantile=True)`, `shapley(data)`, `reference()`, `shrink()`,
 # `density(data, at)`, `to_excel(path)`, `batches()`, `update(data, n_batches=...)`; of `costnet`
-# `prices()`, `bought(budget)`, `at(budget)`, `staged(data)`, `path()`, `inputs`; of `melm`
+# `prices()`, `bought()`, `at(budget)`, `staged(data)`, `path()`, `inputs`; of `melm`
 # `pairs()`, `starts()`; of `ripr` `explain(row)`, `votes(data)`, `assignment()`, `clusters()`; of
 # `glm` `anova()`, `anova(other)`, `drop1()`, `covariance()`, `aliased`, `separated`.
 

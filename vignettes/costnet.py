@@ -151,13 +151,13 @@ print(chosen.summary())
 # %% [markdown]
 # ## A budget
 #
-# Whoever has a budget asks for it. `predict(new, budget=...)` takes the best model of the price
-# list that the budget pays for:
+# `fit.at(budget=...)` is the fit with the best model that the budget pays for. Everything that it
+# prints, predicts and evaluates is of that model:
 
 # %%
 patients = heart.dropna().iloc[[0, 1, 2, 3]]
 budgets = (5, 100, 200, 300)
-predicted = {budget: fit.predict(patients, budget=budget) for budget in budgets}
+predicted = {budget: fit.at(budget).predict(patients) for budget in budgets}
 table = pd.DataFrame(predicted).rename(columns="{} dollars".format)
 table.insert(0, "disease", patients["disease"])
 table
@@ -195,7 +195,7 @@ either = priced | {
     "alternatives": {"stress_test": ["exercise_test", "thallium_test"]},
 }
 series = ld.costnet("disease ~ .", data=heart, **either, budget=324)
-series.bought(budget=100)
+series.at(budget=100).bought()
 
 # %% [markdown]
 # `serves` names the series that a thing is the source of. With the exercise test in the basket the

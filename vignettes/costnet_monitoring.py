@@ -116,7 +116,7 @@ for seed in range(1, 6):
     for name, some in rules.items():
         asked = prices | {"rules": some, "budget": float(budgets[-1])}
         each = ld.costnet("y ~ .", data=learn, **asked, control={"criterion": "hq"})
-        mse = [each.evaluate(new, budget=float(b))["deviance"].item() for b in budgets]
+        mse = [each.at(float(b)).evaluate(new)["deviance"].item() for b in budgets]
         errors.append(pd.DataFrame({"seed": seed, "rule": name, "budget": budgets, "mse": mse}))
 errors = pd.concat(errors)
 curves = errors.pivot_table(index="budget", columns="rule", values="mse")[list(rules)]
@@ -260,7 +260,7 @@ print(chosen.summary())
 
 # %%
 budgets = (0.0, 1.0, 2.0, 4.0, chosen.cost)
-pd.concat({b: chosen.evaluate(new, budget=b) for b in budgets}, names=["budget"]).droplevel(1)
+pd.concat({b: chosen.at(b).evaluate(new) for b in budgets}, names=["budget"]).droplevel(1)
 
 # %% [markdown]
 # ## What the numbers do not mean

@@ -215,8 +215,8 @@ def test_only_the_columns_that_a_prediction_needs_are_read(cars, files, monkeypa
     assert {tuple(names) for names in asked} == {("weight",)}
     asked.clear()
     dear = ld.costnet("mpg ~ weight + acceleration", cars, costs=prices)
-    expected = dear.predict(cars, budget=1.0)
-    pd.testing.assert_series_equal(dear.predict(files, budget=1.0), expected)
+    expected = dear.at(1.0).predict(cars)
+    pd.testing.assert_series_equal(dear.at(1.0).predict(files), expected)
     offset = ld.glm("mpg ~ acceleration", cars, offset="base", weights="w")
     asked.clear()
     offset.predict(files)

@@ -44,7 +44,7 @@ class _Compilation(event.Listener):
             gc.disable()
         self.depth += 1
         if is_own:
-            say_compiling()
+            _say_compiling()
 
     def on_end(self, event):
         """Collect garbage again as before, also after an error."""
@@ -58,7 +58,7 @@ event.register("numba:compile", _Compilation())
 
 
 @lru_cache(maxsize=1)
-def say_compiling():
+def _say_compiling():
     """Say that kernels of lodim are being compiled, once in a process."""
     logging.getLogger("lodim").warning(
         "compiling kernels, which takes up to a minute where they are not cached yet"

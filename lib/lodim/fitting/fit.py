@@ -37,9 +37,8 @@ ROUNDING = 1e-12  # of the null deviance: what is explained of it is not known m
 class Fit(Delegates):
     """A fitted model.
 
-    Frames are of the kind of the data: predict(), augment() and evaluate() give polars for polars,
-    pyarrow for pyarrow, else pandas; tidy() and glance() what the fit was made from was. Where that
-    package is not installed, and of all other methods, they are pandas'.
+    predict(), augment() and evaluate() return polars for polars, pyarrow for pyarrow, else pandas;
+    tidy() and glance() return the kind of the training data. Other methods return pandas.
     """
 
     name: str
@@ -166,26 +165,36 @@ class Fit(Delegates):
         Parameters
         ----------
         data : frame
-            New data; needs the columns of the formula's right side (and an offset, if one was
-            used).
+            New data, with the columns of the formula's right side and the offset, if any.
         type : str
             "response": mean of the response, for two classes the probability of the second level,
-            for more a column a class. "link": scores. "class": most probable class. "prob": a
-            column for the probability of each class. Further types are the model's: see `types`.
+            for more one column per class. "link": scores. "class": most probable class. "prob":
+            one column of probabilities per class. The attribute `types` lists all types.
         offset : array (n,) or column name, optional
         new_levels : {"error", "missing"}
-            What a level that training had not is: refused, or a missing value. A category that was
-            declared (pandas' Categorical) and had no training row is a missing value in any case.
+            Whether a level without training rows raises an error or counts as a missing value. A
+            declared category (pandas' Categorical) without training rows always counts as missing.
         threshold : float, optional
-            Of type="class" for two classes: the second class is predicted if its probability is at
-            least this. If a missed case costs c times a false alarm, 1 / (1 + c) has the least
-            expected cost, provided that the probabilities are right: `plot("calibration")`.
+            Probability from which on type="class" predicts the second of two classes. If a missed
+            case costs c times a false alarm, 1 / (1 + c) has the least expected cost.
 
         Returns
         -------
         Series or DataFrame
             Of the kind of `data`. NaN (None for classes; null, but for pandas) in rows where an
             input is missing, but where the model was fitted with missing="indicator" (or "keep").
+
+        See Also
+        --------
+        augment, evaluate
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> fit.predict(cars[:2]).round(1).tolist()
+        [15.4, 14.2]
         """
         one_of("type", type, self.types)
         if type in ("class", "prob") and self.levels is None:
@@ -268,7 +277,7 @@ class Fit(Delegates):
         model_year      0.7566
         Name: estimate, dtype: float64
         """
-        frame = in_pandas(self.tidy)()
+        frame = self._of_tables()
         keys = [c for c in ("level", "term") if c in frame]
         return frame.set_index(keys)["estimate"]
 
@@ -288,8 +297,7 @@ class Fit(Delegates):
         Returns
         -------
         DataFrame
-            The columns of `data` (but of a dict), .fitted (a column for each of several classes),
-            .resid, .loss (deviance of the row) and for classes .class.
+            Columns of `data`, .fitted (one per class), .resid, .loss (deviance), .class of classes.
 
         See Also
         --------
@@ -335,14 +343,11 @@ class Fit(Delegates):
         Returns
         -------
         DataFrame
-            One row. n, rows of weight above zero; deviance, the mean over rows; dev_ratio (R2 of a
-            numeric response), beside the model that predicts the mean, or the class shares, of
-            `data`: NaN where its response does not vary. For classes also accuracy (where k classes
-            are the most probable, 1/k of a row is right), log_loss and auc: the weighted share of
-            the pairs of rows of different classes whose probabilities are in order (ties count
-            half). For several classes it is the mean of the AUC of each class of `data` against all
-            others. NaN, with a DataWarning, if all rows are of one class. From files, the scores of
-            all rows are kept in memory for it.
+            One row. n: rows of weight above zero. deviance: mean per row. dev_ratio: share of the
+            null deviance of `data` explained (R2 for a numeric response), NaN if the response does
+            not vary. For classes also accuracy (each of k most probable classes counts 1/k),
+            log_loss and auc (ties count half; for several classes the mean over each class against
+            the others; NaN, with a DataWarning, if all rows are of one class).
 
         Raises
         ------
@@ -443,8 +448,7 @@ class Fit(Delegates):
         Parameters
         ----------
         full : bool
-            Whether every table is whole. By default one of more than 30 rows shows the first 10
-            and the last 5, and one that is in order of size the largest.
+            Whether tables of more than 30 rows are whole; by default 15 rows of them are shown.
 
         Returns
         -------
@@ -486,9 +490,8 @@ class Fit(Delegates):
         ----------
         data : frame
         changes
-            Arguments of the model function. As in R, `formula=". ~ . - x"` changes a part of the
-            formula: a `.` on its left side says that dots stand for the sides of this fit's
-            formula. In any other formula the dot on the right stands for all columns.
+            Arguments of the model function. As in R, the dots of `formula=". ~ . - x"` stand for
+            the sides of this fit's formula; without one on the left, for all columns.
 
         Returns
         -------
@@ -498,7 +501,7 @@ class Fit(Delegates):
         Raises
         ------
         ArgumentError
-            An argument of the call was an array, which a fit does not keep, and is not given anew.
+            An argument of the call was an array, which a fit does not keep.
 
         See Also
         --------
@@ -545,18 +548,16 @@ class Fit(Delegates):
     def save(self, path: FilePath) -> None:
         """Write the fit to one file; `lodim.load` reads it. No code is stored.
 
-        Every file holds the names of columns, the levels of categories, means and standard
-        deviations, and the outermost values of what a spline was fitted to. What it holds of
-        single training rows, help() of the model says: of `costnet` nothing, of `gbmap` what
-        neighbours need (none with control={"reference_rows": 0}), of `proset` the prototypes, of
-        `melm` the coordinates of all rows, of `ripr` all rows. Row labels are those of the data's
-        index: reset_index() takes names away.
+        Every file holds names of columns, levels of categories, means, standard deviations, and
+        the boundary values of splines. Single training rows: none for `costnet`, those that
+        neighbours need for `gbmap` (none with control={"reference_rows": 0}), the prototypes for
+        `proset`, the coordinates for `melm`, all rows for `ripr`. Row labels are those of the index
+        of the data; reset_index() removes them.
 
         Parameters
         ----------
         path : path
-            An existing file is replaced in one step, and keeps its mode; of a symbolic link the
-            target is written.
+            An existing file, or the target of a link, is replaced in one step and keeps its mode.
 
         Raises
         ------
@@ -572,11 +573,10 @@ class Fit(Delegates):
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
         >>> fit = ld.glm("mpg ~ weight + model_year", cars)
-        >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
-        ...     fit.save(Path(folder) / 'cars.lodim')
-        ...     back = ld.load(Path(folder) / 'cars.lodim')
+        ...     fit.save(f"{folder}/cars.lodim")
+        ...     back = ld.load(f"{folder}/cars.lodim")
         >>> back.coef().equals(fit.coef())
         True
         """

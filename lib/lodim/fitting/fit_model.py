@@ -18,7 +18,6 @@ from lodim.design.features import fits_memory, free_memory
 from lodim.design.reading import Reading
 from lodim.design.rows import INPUTS, RowInputs
 from lodim.engine.blocks import on_host
-from lodim.engine.compile_ahead import compiling_ahead
 from lodim.errors import ArgumentError, DataWarning, warn
 from lodim.fitting.argument_names import unknown_argument, with_known_arguments
 from lodim.fitting.fit import ARRAY
@@ -57,14 +56,10 @@ def fit_model(model, formula, data, options):
     options : dict
         Keyword arguments of the call.
     """
-    with compiling_ahead(model.kernels, options.get("threads")) as compile_ahead:
-        compile_ahead("all")
-        if model.several_responses and (n := len(parse(formula).responses)) > 1:
-            problems = [prepare(model, formula, data, options, which=i) for i in range(n)]
-            return model.fit_together(problems)
-        problem = prepare(model, formula, data, options, in_place=model.in_place)
-        compile_ahead(problem.family.name)
-        return model.fit(problem)
+    if model.several_responses and (n := len(parse(formula).responses)) > 1:
+        problems = [prepare(model, formula, data, options, which=i) for i in range(n)]
+        return model.fit_together(problems)
+    return model.fit(prepare(model, formula, data, options, in_place=model.in_place))
 
 
 def model_of(function):

@@ -4,7 +4,6 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -195,8 +194,6 @@ class Model:
         Whether a formula may have several responses, which `fit_together` fits.
     many_rows : int or None
         Number of rows from which a default call takes minutes.
-    kernels : module or None
-        Kernels that a second process compiles during the first call; see `compile_ahead`.
     options : tuple of Option
         Options of the command line.
     plots : tuple of str
@@ -221,7 +218,6 @@ class Model:
     on_workers: ClassVar[bool] = False
     several_responses: ClassVar[bool] = False
     many_rows: ClassVar[int | None] = None
-    kernels: ClassVar[ModuleType | None] = None
     options: ClassVar[tuple[Option, ...]] = ()
     plots: ClassVar[tuple[str, ...]] = ()
 

@@ -138,14 +138,14 @@ def test_new_things_are_told():
     fit = fit_of("gaussian")
     had: set = set()
     for cost, row in zip(fit.prices()["cost"], fit.prices().itertuples(), strict=True):
-        has = set(fit.bought(cost).query("price > 0").index)
+        has = set(fit.at(cost).bought().query("price > 0").index)
         assert set(filter(None, row.new.split(", "))) == has - had
         assert set(filter(None, row.dropped.split(", "))) == had - has
         had = has
 
 
 def test_bought_says_what_needs_what():
-    frame = fit_of("gaussian").bought(100)
+    frame = fit_of("gaussian").at(100).bought()
     if "lactate" in frame.index:
         assert "lactate" in frame.loc["blood draw", "needed_by"]
         assert not frame.loc["blood draw", "in_model"]
@@ -169,15 +169,11 @@ def test_a_budget_picks_the_best_model_that_it_pays_for(kind):
     for budget in (0, costs[1], 0.5 * (costs[1] + costs[2]), 1e6):
         one = fit.at(budget)
         assert one.cost == costs[costs <= budget].max() and one.settings.budget == budget
-        pd.testing.assert_series_equal(one.coef(), fit.coef(budget=budget))
-        assert fit.predict(df, "link", budget=budget).equals(one.predict(df, "link"))
-        assert fit.evaluate(df, budget=budget).equals(one.evaluate(df))
-        assert fit.augment(df, budget=budget).equals(one.augment(df))
         assert one.predict(df, "cost").eq(one.cost).all()
         assert f".at(budget={budget:g})" in str(one).replace("\n       ", "")
     staged = fit.staged(df, "link")
     assert list(staged) == list(costs)
-    assert staged[costs[-1]].equals(fit.predict(df, "link", budget=costs[-1]))
+    assert staged[costs[-1]].equals(fit.at(costs[-1]).predict(df, "link"))
 
 
 @kinds
@@ -194,12 +190,11 @@ def test_predict_needs_no_more_than_the_inputs(kind):
 
 
 def test_the_search_is_limited_by_a_budget():
-    df = patients()
     few = fit_of("gaussian", budget=4)
     assert few.prices()["cost"].max() <= 4 and few.limit == 4 and few.chosen == {}
     assert few.cost == few.prices()["cost"].max()
     with pytest.raises(ld.ArgumentError, match="searched up to a price of 4"):
-        few.predict(df, budget=5)
+        few.at(5)
     whole = fit_of("gaussian")
     assert (
         whole.limit == np.inf and list(whole.chosen) == ["budget"] and whole.selection is not None
@@ -214,11 +209,10 @@ def test_no_lambda_leads_above_the_budget():
     assert (path["cost"] > 4).any() and (path["cost"] <= 4).any()
     for lambda_, cost in zip(path["lambda_"], path["cost"], strict=True):
         if cost <= 4:
-            assert fit.predict(df, "cost", lambda_=lambda_).eq(cost).all()
+            assert fit.at(lambda_=lambda_).predict(df, "cost").eq(cost).all()
             continue
-        for call in (fit.predict, fit.evaluate, fit.augment):
-            with pytest.raises(ld.ArgumentError, match=f"costs {cost:g}, more than the budget of"):
-                call(df, lambda_=lambda_)
+        with pytest.raises(ld.ArgumentError, match=f"costs {cost:g}, more than the budget of"):
+            fit.at(lambda_=lambda_)
 
 
 def test_lambda_is_that_of_the_path():
@@ -251,18 +245,13 @@ def test_lambda_picks_a_penalized_model(kind):
         value = path["lambda_"][k]
         one = fit.at(lambda_=value)
         assert one.step.rule == "penalized" and one.glance()["lambda_"][0] == value
-        pd.testing.assert_series_equal(one.coef(), fit.coef(lambda_=value))
-        assert fit.predict(df, "link", lambda_=value).equals(one.predict(df, "link"))
-        assert fit.evaluate(df, lambda_=value).equals(one.evaluate(df))
-        assert fit.augment(df, lambda_=value).equals(one.augment(df))
         assert one.glance()["budget"][0] is None and "Budget" not in str(one)
         assert one.at(3.1).settings.lambda_ is None
         assert one.cost == path["cost"][k] and one.dev_ratio == pytest.approx(path["dev_ratio"][k])
         assert "not refitted" in str(one) and "shrunken" in str(one.summary())
     alone = ld.costnet("y ~ .", patients(kind), **ALONE, lambda_=float(path["lambda_"][10]))
-    np.testing.assert_allclose(
-        alone.predict(df, "link"), fit.predict(df, "link", lambda_=path["lambda_"][10]), atol=1e-3
-    )
+    one = fit.at(lambda_=path["lambda_"][10])
+    np.testing.assert_allclose(alone.predict(df, "link"), one.predict(df, "link"), atol=1e-3)
     assert alone.estimates.frontier is None
     assert path["cost"][0] == 0 < path["cost"].iloc[-1]  # what is free comes first
 
@@ -271,11 +260,11 @@ def test_what_is_asked_twice_or_wrongly_is_refused():
     fit, df = fit_of("gaussian"), patients()
     for call, words in [
         (lambda: fit.at(), "either a budget or lambda_"),
-        (lambda: fit.predict(df, budget=1, lambda_=1), "either a budget or lambda_"),
-        (lambda: fit.predict(df, budget=-1), "0 or more, not -1"),
-        (lambda: fit.predict(df, budget="all"), "not 'all'"),
-        (lambda: fit.coef(lambda_=np.nan), "not nan"),
-        (lambda: fit.coef(budget=True), "not True"),
+        (lambda: fit.at(budget=1, lambda_=1), "either a budget or lambda_"),
+        (lambda: fit.at(budget=-1), "0 or more, not -1"),
+        (lambda: fit.at(budget="all"), "not 'all'"),
+        (lambda: fit.at(lambda_=np.nan), "not nan"),
+        (lambda: fit.at(budget=True), "not True"),
         (lambda: fit.plot("pie"), "kind must be one of cost, path, graph"),
         (lambda: fit.at(lambda_=1).plot("cost", top=3), "plot of kind 'cost'"),
     ]:
@@ -298,7 +287,7 @@ def test_tidy_has_every_model(kind):
     assert len(tidy) == len(fit.prices()) * (1 + len(fit.design.names)) * K
     for step, part in tidy.groupby("step"):
         cost = fit.prices()["cost"][step]
-        np.testing.assert_array_equal(part["estimate"], fit.coef(budget=cost))
+        np.testing.assert_array_equal(part["estimate"], fit.at(cost).coef())
         assert (part["cost"] == cost).all()
     slopes = tidy[tidy["term"] != "(Intercept)"]
     scale = dict(zip(fit.design.names, fit.design.scale, strict=True))
@@ -386,8 +375,8 @@ def test_a_summary_has_every_name_that_fits():
     report = str(fit.summary())
     assert "Priced, not used by the formula: room." in report and "NaN" not in report
     assert max(map(len, report.splitlines())) <= 78
-    assert list(fit.bought(0).index) == names[:1]  # free, and in the model
-    assert set(fit.bought(3).index) == {"lab", *names}
+    assert list(fit.at(0).bought().index) == names[:1]  # free, and in the model
+    assert set(fit.at(3).bought().index) == {"lab", *names}
 
 
 @pytest.mark.long
@@ -560,7 +549,7 @@ def test_cv_searches_all_rows_once(kind, monkeypatch):
     whole = ld.costnet("y ~ .", df, **ASKED, seed=1)
     of_whole = whole.prices().query("cost <= @budget").drop(columns="chosen")
     pd.testing.assert_frame_equal(best.prices().drop(columns="chosen"), of_whole)
-    np.testing.assert_array_equal(best.predict(df), whole.predict(df, budget=budget))
+    np.testing.assert_array_equal(best.predict(df), whole.at(budget).predict(df))
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ import lodim as ld
 from lodim.design.batch import Batch
 from lodim.engine import blocks, tiles
 from lodim.family import make
-from lodim.models.glm import blockwise, estimate, passes
+from lodim.models.glm import estimate, inference, passes, rows
 from lodim.models.glm.settings import Settings
 from streamed_batches import cross_validate, frame, in_file, problem_of, saved
 
@@ -85,7 +85,7 @@ def test_many_rows_go_by_blocks_without_being_asked(df, monkeypatch):
     def refuse(*arguments):
         raise AssertionError("the rows are copied")
 
-    monkeypatch.setattr(estimate.Rows, "from_batch", refuse)
+    monkeypatch.setattr(estimate, "_in_memory", refuse)
     by_blocks = ld.glm("gaussian ~ a + g", df)
     X = sm.add_constant(np.column_stack([df["a"], df["g"] == "v", df["g"] == "w"]).astype(float))
     known = sm.OLS(df["gaussian"], X).fit()
@@ -158,19 +158,19 @@ def test_triangles_and_blocks_of_weight_zero():
     X = rng.normal(size=(9000, 4))
     weight = rng.random(9000)
     weight[4096:8192] = 0.0
-    packed, columns = tiles.pack(X), np.array([-1, 0, 2, 3])
+    packed = tiles.pack(X)
     packed[64:128] = np.nan  # blocks without weight are not looked at
-    R = passes.triangle(packed, weight, columns)
-    A = np.column_stack([np.ones(9000), X])[:, columns + 1] * np.sqrt(weight)[:, None]
+    R = passes.triangle(packed, weight)
+    A = np.column_stack([np.ones(9000), X]) * np.sqrt(weight)[:, None]
     np.testing.assert_allclose(R, np.triu(R))
     np.testing.assert_allclose(R.T @ R, A.T @ A, rtol=1e-12, atol=1e-9)
-    known = np.linalg.qr(A, mode="r")
-    np.testing.assert_allclose(R, known * np.sign(np.diag(known))[:, None], atol=1e-10)
-    arrays = X @ [1.0, 0.0, 1.0, 0.0], weight, None
-    how = {"columns": columns, "T": np.eye(4), "code": 0, "kind": 0, "coef": np.zeros((1, 4))}
-    totals, gradient, H = passes.parts(passes.sums(packed, *arrays, **how), how["coef"])
-    assert totals[0] == pytest.approx(weight @ arrays[0] ** 2)
-    np.testing.assert_allclose(gradient, A.T @ (np.sqrt(weight) * arrays[0]))
+    y, kept = X @ [1.0, 0.0, 1.0, 0.0], np.array([0, 1, 3, 4])
+    how = {"kept": kept, "T": np.eye(4), "family": make("gaussian", 0), "coef": np.zeros((1, 4))}
+    found = passes.sums(packed, y, weight, None, **how, observed=True)
+    totals, gradient, H = passes.parts(found, how["coef"])
+    assert totals[0] == pytest.approx(weight @ y**2)
+    A = A[:, kept]
+    np.testing.assert_allclose(gradient, A.T @ (np.sqrt(weight) * y))
     np.testing.assert_allclose(H, A.T @ A, rtol=1e-12, atol=1e-9)
 
 
@@ -179,7 +179,7 @@ def test_sums_over_spans_are_those_of_the_whole(df, monkeypatch):
     whole = ld.glm("binomial ~ a + g", df, covariance="HC2", clusters=None)
     again = ld.glm("binomial ~ a + g", df, covariance="HC2")
     assert (whole.estimates.cov == again.estimates.cov).all()
-    monkeypatch.setattr(passes, "available_threads", lambda: 1)
+    monkeypatch.setattr(blocks, "available_threads", lambda: 1)
     alone = ld.glm("binomial ~ a + g", df, covariance="HC2")
     assert (whole.estimates.cov == alone.estimates.cov).all()
     assert (whole.estimates.coef == alone.estimates.coef).all()
@@ -190,8 +190,8 @@ def test_sums_over_spans_are_those_of_the_whole(df, monkeypatch):
 def test_clusters_are_summed_some_at_a_time(df, in_order, monkeypatch):
     df = df.sort_values("clinic") if in_order else df
     whole = ld.glm("binomial ~ a + g", df, clusters="clinic")
-    monkeypatch.setattr(blockwise.ManyRows, "positive", 400)
-    monkeypatch.setattr(blockwise, "LARGEST", 400)  # 100 clusters
+    monkeypatch.setattr(rows.Rows, "positive", 400)
+    monkeypatch.setattr(inference, "LARGEST", 400)  # 100 clusters
     some = ld.glm("binomial ~ a + g", df, clusters="clinic")
     ratio = some.estimates.cov / whole.estimates.cov
     np.testing.assert_allclose(ratio, (399 / 396) / ((N - 1) / (N - 4)), rtol=1e-9)

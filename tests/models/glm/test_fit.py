@@ -475,12 +475,9 @@ def test_a_plot_of_rows_without_leverage(axes):
         fit.plot("leverage", ax=axes)
 
 
-def test_rows_kept_for_the_plots_are_few_and_drawn_by_content(df):
-    control = {"diagnostic_rows": 50}
-    one = ld.glm("gaussian ~ x1", df, control=control)._diagnostics
-    turned = ld.glm("gaussian ~ x1", df[::-1], control=control)._diagnostics
-    assert len(one.label) == 50
-    np.testing.assert_allclose(sorted(one.fitted), sorted(turned.fitted), rtol=1e-9)
+def test_rows_kept_for_the_plots_are_few(df):
+    one = ld.glm("gaussian ~ x1", df, control={"diagnostic_rows": 50})._diagnostics
+    assert len(set(one.label)) == 50
     none = ld.glm("gaussian ~ x1", df, control={"diagnostic_rows": 0})
     with pytest.raises(ld.ArgumentError, match="keeps no residuals"):
         none.plot("qq")

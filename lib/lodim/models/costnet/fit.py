@@ -1,22 +1,28 @@
 """CostnetFit: what costnet() returns."""
 
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from lodim.design.frame import in_pandas
+from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
-from lodim.models.costnet import current_model, equation, page, price_list, report, state
+from lodim.models.costnet import equation, page, price_list, report, state
 from lodim.models.costnet.settings import UNUSED, usual
-from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
+from lodim.typing import Data, Offset, Prediction
 
 PlotKind: TypeAlias = Literal["cost", "path", "graph", "calibration"]
 
 
 class CostnetFit(Fit):
     """The best model for each price, and the one of them that `predict` uses.
+
+    `at` returns the fit with another of these models: all that it prints and predicts is then of
+    that one. `predict(type="cost")` returns what must be paid for each row.
 
     Attributes
     ----------
@@ -104,214 +110,10 @@ class CostnetFit(Fit):
     def _expressions(self, features, offset):
         return equation.scores(self.step, self._restricted[1], features, offset), ()
 
-    def predict(
-        self,
-        data: Data,
-        type: Prediction | Literal["cost"] = "response",
-        *,
-        offset: Offset | None = None,
-        budget: float | None = None,
-        lambda_: float | None = None,
-        new_levels: NewLevels = "error",
-        threshold: float | None = None,
-        output: FilePath | None = None,
-    ) -> pd.Series | pd.DataFrame:
-        """Predictions with one row for each row of `data`, in its order and with its index.
-
-        Parameters
-        ----------
-        data : frame
-            New data; needs the columns of the terms that the model uses, and no others: see
-            `inputs`.
-        type : str
-            "response": mean of the response, for two classes the probability of the second level,
-            for more a column a class. "link": scores. "class": most probable class. "prob": a
-            column for the probability of each class. "cost": what must be paid for the row.
-        offset : array (n,) or column name, optional
-        budget : float, optional
-            Use the best model that the budget pays for, instead of the one that the fit has chosen.
-        lambda_ : float, optional
-            Use the penalized model of this lambda (the nearest fitted in log), not refitted.
-        new_levels : {"error", "missing"}
-            What a level that training had not is, as `Fit.predict` says.
-        threshold : float, optional
-            Of type="class" for two classes: the second class is predicted if its probability is at
-            least this. If a missed case costs c times a false alarm, 1 / (1 + c) has the least
-            expected cost, provided that the probabilities are right: `plot("calibration")`.
-
-        Returns
-        -------
-        Series or DataFrame
-            NaN (None for classes) in rows where an input is missing.
-
-        Raises
-        ------
-        ArgumentError
-            Both are given, the fit has no price list, or the budget is above what was searched.
-
-        See Also
-        --------
-        at, evaluate, staged
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
-        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
-        >>> fit.predict(cars[:2], budget=2).round(2).tolist()
-        [15.41, 14.15]
-        >>> fit.predict(cars[:2], "cost").tolist()
-        [2.0, 2.0]
-        """
-        fit = self._at(budget, lambda_)
-        how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
-        return in_pandas(super(CostnetFit, fit).predict)(data, type, **how)
-
     def _predict(self, batch, type):
         if type == "cost":
             return np.full(batch.n, self.step.cost), "cost"
         return super()._predict(batch, type)
-
-    def evaluate(
-        self,
-        data: Data,
-        *,
-        offset: Offset | None = None,
-        budget: float | None = None,
-        lambda_: float | None = None,
-    ) -> pd.DataFrame:
-        """Loss on data with known responses, as `Fit.evaluate`.
-
-        Parameters
-        ----------
-        data : frame
-            Data with the response and the columns in `inputs`.
-        offset : array (n,) or column name, optional
-        budget : float, optional
-            Use the best model of the price list that costs at most this.
-        lambda_ : float, optional
-            Use the penalized model of this lambda (the nearest fitted in log), not refitted.
-
-        Returns
-        -------
-        DataFrame
-            One row: n, deviance, dev_ratio, and for classes accuracy, log_loss and auc.
-
-        Raises
-        ------
-        ArgumentError
-            Both are given, the fit has no price list, or the budget is above what was searched.
-
-        See Also
-        --------
-        predict, augment
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
-        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
-        >>> fit.evaluate(cars, budget=2).round(3)
-             n  deviance  dev_ratio
-        0  398    11.708      0.808
-        """
-        fit = self._at(budget, lambda_)
-        return in_pandas(super(CostnetFit, fit).evaluate)(data, offset=offset)
-
-    def augment(
-        self,
-        data: Data,
-        *,
-        offset: Offset | None = None,
-        budget: float | None = None,
-        lambda_: float | None = None,
-        output: FilePath | None = None,
-    ) -> pd.DataFrame:
-        """`data` with fitted values and residuals beside its columns, as `Fit.augment`.
-
-        Parameters
-        ----------
-        data : frame
-            Data with the response and the columns in `inputs`.
-        offset : array (n,) or column name, optional
-        budget : float, optional
-            Use the best model of the price list that costs at most this.
-        lambda_ : float, optional
-            Use the penalized model of this lambda (the nearest fitted in log), not refitted.
-
-        Returns
-        -------
-        DataFrame
-            Columns .fitted, .resid, .loss and for classes .class beside those of `data`.
-
-        Raises
-        ------
-        ArgumentError
-            Both are given, the fit has no price list, or the budget is above what was searched.
-
-        See Also
-        --------
-        predict, evaluate
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
-        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
-        >>> fit.augment(cars[:2])[["mpg", ".fitted"]].round(2)
-            mpg  .fitted
-        0  18.0    15.41
-        1  15.0    14.15
-        """
-        fit = self._at(budget, lambda_)
-        return in_pandas(super(CostnetFit, fit).augment)(data, offset=offset)
-
-    def coef(self, *, budget: float | None = None, lambda_: float | None = None) -> pd.Series:
-        """Coefficients in units of the data, the intercept first.
-
-        Of the model that the fit has chosen, unless one of these is given.
-
-        Parameters
-        ----------
-        budget : float, optional
-            Of the best model of the price list that costs at most this.
-        lambda_ : float, optional
-            Of the penalized model of this lambda (the nearest fitted in log), not refitted.
-
-        Returns
-        -------
-        Series
-            By term; of several classes by level and term.
-
-        Raises
-        ------
-        ArgumentError
-            Both are given, the fit has no price list, or the budget is above what was searched.
-
-        See Also
-        --------
-        tidy, at
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
-        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
-        >>> fit.coef(budget=2).round(4)
-        term
-        (Intercept)           -14.1980
-        weight                 -0.0067
-        horsepower              0.0000
-        model_year              0.7566
-        horsepower[missing]     0.0000
-        Name: estimate, dtype: float64
-        """
-        frame = price_list.terms(self._at(budget, lambda_))
-        return frame.set_index([c for c in ("level", "term") if c in frame])["estimate"]
 
     def tidy(self) -> pd.DataFrame:
         """A row a model of the price list and term (and class), the cheapest model first.
@@ -426,9 +228,102 @@ class CostnetFit(Fit):
 
     # What costnet has beside --------------------------------------------------------------------
 
-    at = current_model.at
-    staged = current_model.staged
-    _at = current_model.at_either
+    def at(self, budget: float | None = None, lambda_: float | None = None) -> Self:
+        """The fit with another of its models: all that it says and predicts is of that one.
+
+        Parameters
+        ----------
+        budget : float, optional
+            The best model of the price list that costs at most this.
+        lambda_ : float, optional
+            The penalized model of this lambda (the nearest fitted in log), not refitted.
+
+        Returns
+        -------
+        CostnetFit
+
+        Raises
+        ------
+        ArgumentError
+            None or both are given, the fit has no price list, the budget is above what was
+            searched, or the model of lambda_ costs more than that.
+
+        See Also
+        --------
+        prices, bought
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
+        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> fit.at(budget=1).coef().round(4)
+        term
+        (Intercept)            46.3174
+        weight                 -0.0077
+        horsepower              0.0000
+        model_year              0.0000
+        horsepower[missing]     0.0000
+        Name: estimate, dtype: float64
+        """
+        if (budget is None) == (lambda_ is None):
+            raise ArgumentError("give either a budget or lambda_")
+        other = copy(self)
+        other.__dict__.pop("_restricted", None)
+        if budget is not None:
+            other.step = price_list.model_of_budget(self, budget)
+            name, value = "budget", float(budget)
+        else:
+            other.step = price_list.model_of_lambda(self, lambda_)
+            name, value = "lambda_", other.step.lambda_
+        either = {"budget": None, "lambda_": None} | {name: value}
+        other.settings = replace(self.settings, **either)
+        other.arguments = self.arguments | either
+        other.chosen = {}
+        other.call = f"{self.call}.at({name}={value:g})"
+        return other
+
+    def staged(
+        self,
+        data: Data,
+        type: Prediction | Literal["cost"] = "response",
+        *,
+        offset: Offset | None = None,
+    ) -> dict[float, pd.Series | pd.DataFrame]:
+        """Predictions of all models of the price list.
+
+        Parameters
+        ----------
+        data, type, offset
+            As in `predict`.
+
+        Returns
+        -------
+        dict
+            Cost to prediction, the cheapest model first.
+
+        Raises
+        ------
+        ArgumentError
+            The fit is of one lambda_ and has no price list.
+
+        See Also
+        --------
+        predict, at
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
+        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> sorted(fit.staged(cars[:2]))
+        [0.0, 1.0, 2.0]
+        """
+        price_list.check_listed(self)
+        costs = [model.cost for model in price_list.listed_models(self)]
+        return {cost: in_pandas(self.at(cost).predict)(data, type, offset=offset) for cost in costs}
 
     def prices(self) -> pd.DataFrame:
         """The price list: a row a model, each better by the criterion than all that cost less.
@@ -458,29 +353,14 @@ class CostnetFit(Fit):
         2      1.0   1      0.692
         3      2.0   2      0.808
         """
-        current_model.need_list(self)
+        price_list.check_listed(self)
         return price_list.prices(self)
 
-    def bought(self, budget: float | None = None) -> pd.DataFrame:
-        """What must be bought for the model (of a budget), and what of it is free: a row a thing.
+    def bought(self) -> pd.DataFrame:
+        """What must be bought for the model, and what of it is free: a row a thing, its index.
 
         price; in_model: whether the model uses it itself; needed_by: names of what is computed or
         bought with it; serves: the series of alternatives that it is the source of.
-
-        Parameters
-        ----------
-        budget : float, optional
-            Of the best model that costs at most this, instead of the one that the fit has chosen.
-
-        Returns
-        -------
-        DataFrame
-            Indexed by thing.
-
-        Raises
-        ------
-        ArgumentError
-            The fit has no price list, or the budget is above what was searched.
 
         See Also
         --------
@@ -492,13 +372,13 @@ class CostnetFit(Fit):
         >>> cars = ld.data("autompg")
         >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
         >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
-        >>> fit.bought(budget=2)
+        >>> fit.at(budget=2).bought()
                     price  in_model needed_by
         thing
         weight        1.0      True
         model_year    1.0      True
         """
-        return price_list.bought(self._at(budget, None))
+        return price_list.bought(self)
 
     def path(self) -> pd.DataFrame:
         """The path of the group penalty: lambda_, df, cost, dev_ratio, gap, converged.

@@ -8,7 +8,6 @@ import pandas as pd
 
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty
-from lodim.models.costnet import ahead
 from lodim.models.costnet.assemble import assemble, from_state
 from lodim.models.costnet.estimate import fit_stages
 from lodim.models.costnet.fit import CostnetFit
@@ -53,7 +52,6 @@ class Costnet(Model):
     shared_setting = "budget"
     streams = True
     on_workers = True
-    kernels: ClassVar = ahead
     options = (
         Option("--costs", "costs", str, "CSV file of two columns: name and price", "CSV", True),
         Option("--depends", "depends_on", str, "CSV file of columns parent and child", "CSV", True),

@@ -1,13 +1,16 @@
 """The price list: what a fit has estimated, each model of it, and all of them as frames."""
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 import pandas as pd
 
+from lodim.errors import ArgumentError
 from lodim.models.costnet.graph.build import derived_names
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.problem import PenaltyPath
+from lodim.models.costnet.search.candidates import affordable
 from lodim.models.costnet.search.frontier import CostFrontier
 
 INTERCEPT = "(Intercept)"
@@ -171,6 +174,46 @@ def listed_models(fit):
 def shown_models(fit):
     """The models that a fit shows: the price list, or the penalized one that it has or is at."""
     return listed_models(fit) if fit.step.number else [fit.step]
+
+
+def check_listed(fit):
+    """Raise where a fit has no price list."""
+    if fit.estimates.frontier is None:
+        raise ArgumentError("this fit is of one lambda_ and has no price list")
+
+
+def model_of_budget(fit, budget):
+    """The best ListedModel that costs at most a budget."""
+    if not _is_number(budget) or not budget >= 0:
+        raise ArgumentError(f"a budget is a number, 0 or more, not {budget!r}")
+    check_listed(fit)
+    if not affordable(budget, fit.limit):
+        raise ArgumentError(
+            f"models were searched up to a price of {fit.limit:g}: for {budget:g}, fit anew "
+            "with this budget, or without one"
+        )
+    frontier = fit.estimates.frontier
+    return ListedModel.from_frontier(frontier, frontier.index_within(float(budget)))
+
+
+def model_of_lambda(fit, lambda_):
+    """The penalized ListedModel nearest to a lambda_."""
+    if not _is_number(lambda_) or not 0 <= lambda_ < np.inf:
+        raise ArgumentError(f"lambda_ must be a number, 0 or more, not {lambda_!r}")
+    path = fit.estimates.path
+    logs = np.log(np.maximum(path.lambdas, 1e-300))
+    k = int(np.argmin(np.abs(logs - np.log(max(float(lambda_), 1e-300)))))
+    step = ListedModel.from_path(path, k, fit.paid)
+    if not affordable(step.cost, fit.limit):
+        raise ArgumentError(
+            f"the penalized model of lambda {step.lambda_:.4g} costs {step.cost:g}, more than "
+            f"the budget of {fit.limit:g}: give a larger lambda_, or fit without a budget"
+        )
+    return step
+
+
+def _is_number(value):
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def things(fit, model):

@@ -7,7 +7,7 @@ import numpy as np
 
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty, lambda_grid
-from lodim.models.gbmap import ahead, boost
+from lodim.models.gbmap import boost
 from lodim.models.gbmap.assemble import assemble, from_state
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.refit import reweigh
@@ -43,7 +43,6 @@ class Gbmap(Model):
     streams = True
     in_place = True
     on_workers = True
-    kernels: ClassVar = ahead
     options = (
         Option("--lambda", "lambda_", float, "penalty; default: by cross-validation"),
         Option("--m", "m", int, "number of boosts; default: by cross-validation"),

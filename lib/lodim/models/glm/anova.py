@@ -8,8 +8,8 @@ from scipy import stats
 
 from lodim.errors import ArgumentError
 from lodim.fitting.fit_model import in_memory, model_of, prepare
+from lodim.models.glm.inference import fingerprint
 from lodim.models.glm.likelihood import DISPERSED
-from lodim.models.glm.measures import fingerprint
 
 
 def compare(one, other):

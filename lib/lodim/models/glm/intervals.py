@@ -2,13 +2,18 @@
 
 import numpy as np
 from scipy import stats
+from scipy.special import gammainc, gammaln, pdtr
 
 from lodim.family import LARGEST_LOG
 
 WIDE = 8.0  # standard errors of the score beyond which its distribution is cut
 NARROW = 8.0  # times that the score's error exceeds the spread of the logarithm of an observation
+LEAST = 1e-6  # spread of a count's logarithm below which it varies next to nothing
 HALVINGS = 60
+CLOSE = 1e-12  # last step of the logarithm of an amount
 BLOCK = 2000  # rows at a time
+NODES = np.linspace(-WIDE, WIDE, 1 + int(8.0 * WIDE))  # of a sum over the score's distribution
+WEIGHTS = stats.norm.pdf(NODES) / stats.norm.pdf(NODES).sum()
 
 
 def critical(level, df):
@@ -79,29 +84,46 @@ def _quantile(family, score, error, share, dispersion):
     # Where an observation varies next to nothing beside its mean, logarithms are normal.
     z = stats.norm.ppf(share)
     normal = np.exp(np.clip(score + z * np.sqrt(error**2 + spread**2), -LARGEST_LOG, LARGEST_LOG))
-    mixed = np.flatnonzero(error < NARROW * spread)
+    mixed = np.flatnonzero((error < NARROW * spread) & (spread > (LEAST if counts else 0.0)))
     if len(mixed):
-        normal[mixed] = _by_bisection(family, score[mixed], error[mixed], share, dispersion)
+        score = np.clip(score[mixed], -LARGEST_LOG, LARGEST_LOG)
+        if counts:
+            normal[mixed] = _count(score, error[mixed], share)
+        else:
+            normal[mixed] = np.exp(_log_amount(score, error[mixed], share, dispersion))
     return np.floor(normal) if counts else normal
 
 
-def _by_bisection(family, score, error, share, dispersion):
-    """As `_quantile`, by bisection on the logarithm, with a sum over nodes for the mixture."""
-    u = np.linspace(-WIDE, WIDE, 1 + int(4.0 * WIDE * 2.0))  # eighths of its spread are resolved
-    weight = stats.norm.pdf(u) / stats.norm.pdf(u).sum()
-    eta = np.clip(score[:, None] + error[:, None] * u, -LARGEST_LOG, LARGEST_LOG)
-    means = np.exp(eta)
+def _count(score, error, share):
+    """Least counts (n,) at which the distribution function of the mixture reaches a share."""
+    means = np.exp(np.clip(score[:, None] + error[:, None] * NODES, -LARGEST_LOG, LARGEST_LOG))
+    # Quantiles of a mixture lie between those of its parts.
+    low, high = stats.poisson.ppf(share, means[:, 0]) - 1.0, stats.poisson.ppf(share, means[:, -1])
+    for _ in range(HALVINGS):
+        at = np.flatnonzero(high - low > 1.0)
+        if not len(at):
+            break
+        middle = np.floor(0.5 * (low[at] + high[at]))
+        under = pdtr(middle[:, None], means[at]) @ WEIGHTS < share
+        low[at], high[at] = np.where(under, middle, low[at]), np.where(under, high[at], middle)
+    return high
 
-    def below(log_y):
-        y = np.exp(np.clip(log_y, -LARGEST_LOG, LARGEST_LOG))[:, None]
-        if family.name == "poisson":
-            return stats.poisson.cdf(np.floor(y * (1.0 + 1e-12)), means) @ weight < share
-        return stats.gamma.cdf(y / means, 1.0 / dispersion, scale=dispersion) @ weight < share
 
-    low, high = np.full(len(score), -LARGEST_LOG), np.full(len(score), LARGEST_LOG)
-    with np.errstate(all="ignore"):
-        for _ in range(HALVINGS):
-            middle = 0.5 * (low + high)
-            under = below(middle)
-            low, high = np.where(under, middle, low), np.where(under, high, middle)
-    return np.exp(high) * (1.0 + 1e-9)
+def _log_amount(score, error, share, dispersion):
+    """Logarithms (n,) of amounts at which the mixture reaches a share: Newton's, in brackets."""
+    shape = 1.0 / dispersion
+    log_y = score + np.log(stats.gamma.ppf(share, shape, scale=dispersion))
+    low, high = log_y - WIDE * error, log_y + WIDE * error
+    for _ in range(HALVINGS):
+        log_ratio = log_y[:, None] - score[:, None] - error[:, None] * NODES
+        ratio = shape * np.exp(np.minimum(log_ratio, LARGEST_LOG))
+        excess = gammainc(shape, ratio) @ WEIGHTS - share
+        low, high = np.where(excess < 0.0, log_y, low), np.where(excess < 0.0, high, log_y)
+        with np.errstate(all="ignore"):
+            slope = np.exp(shape * np.log(ratio) - ratio - gammaln(shape)) @ WEIGHTS
+            tried = log_y - excess / slope
+        tried = np.where((tried >= low) & (tried <= high), tried, 0.5 * (low + high))
+        moved, log_y = np.abs(tried - log_y).max(), tried
+        if moved <= CLOSE:
+            break
+    return np.clip(log_y, -LARGEST_LOG, LARGEST_LOG)

@@ -7,8 +7,6 @@ Sect. 2.2 and 8.3).
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-from lodim.family import Proportion
-
 DISPERSED = ("gaussian", "gamma")  # families whose dispersion is estimated: t and F, not z
 
 
@@ -29,20 +27,42 @@ def working_weights(family, weight, mean):
     return weight * (1.0 if family.name == "gamma" else variance(family, mean))
 
 
-def newton_weights(family, y, weight, mean):
+def curvatures(family, y, weight, mean):
     """Curvature of the negative log-likelihood times phi at the responses seen, (n,).
 
     The expected one but for a gamma family, whose link is not canonical: steps by the expected one
-    then converge slowly, and this one is above zero too.
+    then converge slowly, and this one is above zero too. None for several classes.
     """
     if family.name == "gamma":
         return weight * y / mean
-    return working_weights(family, weight, mean)
+    return None if family.name == "multinomial" else working_weights(family, weight, mean)
 
 
-def score_residuals(family, y, weight, mean):
-    """Slope of the log-likelihood times phi, by the score of each row, (n,)."""
-    return weight * (y - mean) / (mean if family.name == "gamma" else 1.0)
+def information(family, X, weight, mean, curvature=None):
+    """Information times phi of the coefficients, score by score, (S q, S q).
+
+    The expected one unless the `curvature` (n,) of a family of one score is given.
+    """
+    if family.name != "multinomial":
+        c = working_weights(family, weight, mean) if curvature is None else curvature
+        return X.T @ (c[:, None] * X)
+    q, S = X.shape[1], mean.shape[1] - 1
+    out = np.empty((S, q, S, q))
+    for k in range(S):
+        for j in range(k + 1):
+            p = mean[:, k + 1] * ((k == j) - mean[:, j + 1])
+            block = X.T @ ((weight * p)[:, None] * X)
+            out[k, :, j, :] = block
+            out[j, :, k, :] = block.T
+    return out.reshape(S * q, S * q)
+
+
+def slopes(family, y, weight, mean):
+    """Slopes of the rows' log-likelihoods times phi by their scores, (n, S)."""
+    if family.name == "multinomial":
+        return weight[:, None] * (np.equal.outer(y, np.arange(mean.shape[1])) - mean)[:, 1:]
+    residual = weight * (y - mean) / (mean if family.name == "gamma" else 1.0)
+    return residual[:, None]
 
 
 def pearson(family, y, mean):
@@ -54,24 +74,3 @@ def saturated(y, trials):
     """Log-likelihood of shares y of successes in numbers of trials, each at its own share, (n,)."""
     ways = gammaln(trials + 1.0) - gammaln(trials * y + 1.0) - gammaln(trials * (1.0 - y) + 1.0)
     return ways + trials * (xlogy(y, y) + xlogy(1.0 - y, 1.0 - y))
-
-
-def log_likelihood(family, y, weight, score):
-    """Log-likelihood of all rows at their scores (n, K).
-
-    As R's logLik: of a gaussian family at the dispersion that maximizes it, the mean squared
-    residual; of a gamma family at the mean deviance.
-    """
-    n, mean = len(y), family.mean(score)
-    if family.name in ("binomial", "multinomial"):
-        most = saturated(y, weight).sum() if isinstance(family, Proportion) else 0.0
-        return float(most) - 0.5 * float(weight @ family.deviance(y, score))
-    if family.name == "poisson":
-        return float(weight @ (xlogy(y, mean) - mean - gammaln(y + 1.0)))
-    if family.name == "gaussian":
-        spread = max(weight @ family.deviance(y, score) / n, 1e-300)
-        return float(0.5 * np.log(weight).sum() - 0.5 * n * (np.log(2.0 * np.pi * spread) + 1.0))
-    shape = weight.sum() / max(weight @ family.deviance(y, score), 1e-300)
-    ratio = y / mean
-    log_density = shape * (np.log(shape * ratio) - ratio) - np.log(y) - gammaln(shape)
-    return float(weight @ log_density)

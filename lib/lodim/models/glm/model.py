@@ -154,10 +154,11 @@ def glm(
     means per trial; evaluate() weighs all rows alike if the trials were given as an array. Types of
     prediction are "response" (the probability), "link" and "interval" (of the probability).
 
-    More than 65,536 rows are passed over span by span, and none of their features is copied: a QR
-    decomposition of all rows says what is aliased and gives a basis for Newton's method, so that
-    the digits are those of fewer rows. There separation is judged by the information alone, which
-    vanishes, and the rows kept for the plots are drawn by position.
+    statsmodels finds the coefficients of up to 65,536 rows. More rows are passed over span by span,
+    without a copy of their features, and Newton's method starts at the model with an intercept
+    alone. The last steps and all inference are the same code after either, in the basis that a QR
+    decomposition of all rows gives. Of more rows separation is judged by the information alone,
+    which vanishes.
 
     A saved fit holds, of single training rows, label, mean, residuals, leverage and Cook's distance
     of at most `diagnostic_rows` rows. control={"diagnostic_rows": 0} keeps none.

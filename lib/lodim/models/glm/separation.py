@@ -8,16 +8,17 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack, vstack
 
-from lodim.models.glm.covariance import information
-
 LARGEST = 20_000_000  # numbers in the linear program; beyond it, flat information alone tells
 
 
-def is_separated(family, X, y, weight, mean, flat):
-    """Whether the likelihood has no maximum; flat as of `covariance.flat_information`."""
+def is_separated(family, X, y, H, flat):
+    """Whether the likelihood of the rows X (n, q) has no maximum.
+
+    H : information at the estimates; only where it is `flat` somewhere is there anything to ask.
+    """
     if family.name in ("gaussian", "gamma"):
         return False
-    if np.linalg.eigvalsh(information(family, X, weight, mean)).min(initial=np.inf) > flat:
+    if np.linalg.eigvalsh(H).min(initial=np.inf) > flat:
         return False
     rising, level = _rows(family, X, y)
     if rising.shape[0] * rising.shape[1] > LARGEST:

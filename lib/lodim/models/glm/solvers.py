@@ -7,9 +7,7 @@ from importlib import import_module
 import numpy as np
 
 from lodim.family import RAREST, Multinomial
-from lodim.models.glm.covariance import information, slopes
-from lodim.models.glm.likelihood import all_scores
-from lodim.models.glm.scoring import refine
+from lodim.models.glm.likelihood import all_scores, information, slopes
 
 TOLERANCE = 1e-10  # change of the estimates, per standard deviation of the features
 
@@ -29,7 +27,7 @@ def maximize(family, X, y, weight, offset, max_iter):
     -------
     coef : (q, S)
         Of one score, or of the scores of all classes but the first.
-    converged : bool
+        NaN where the iterations went astray.
     n_iter : int
     """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -39,19 +37,16 @@ def maximize(family, X, y, weight, offset, max_iter):
             return _least_squares(X, y - offset[:, 0], weight)
         try:
             if family.name == "multinomial":
-                coef, n_iter = _multinomial(X, y, weight, offset, max_iter)
-            else:
-                coef, n_iter = _irls(family, X, y, weight, offset[:, 0], max_iter)
-        except (ValueError, ArithmeticError, np.linalg.LinAlgError):  # the iterations went astray
-            coef, n_iter = np.full((X.shape[1], max(family.n_scores - 1, 1)), np.nan), 0
-        coef, converged, more = refine(family, X, y, weight, offset, coef, max_iter)
-        return coef, converged, n_iter + more
+                return _multinomial(X, y, weight, offset, max_iter)
+            return _irls(family, X, y, weight, offset[:, 0], max_iter)
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError):
+            return np.full((X.shape[1], max(family.n_scores - 1, 1)), np.nan), 0
 
 
 def _least_squares(X, y, weight):
     from statsmodels.regression.linear_model import WLS
 
-    return WLS(y, X, weights=weight).fit(method="qr").params[:, None], True, 1
+    return WLS(y, X, weights=weight).fit(method="qr").params[:, None], 1
 
 
 def _irls(family, X, y, weight, offset, max_iter):

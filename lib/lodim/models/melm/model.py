@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty
-from lodim.models.melm import ahead, estimate
+from lodim.models.melm import estimate
 from lodim.models.melm.assemble import assemble, from_state
 from lodim.models.melm.classify.rule import calibrated_deviance
 from lodim.models.melm.fit import MelmFit
@@ -47,7 +47,6 @@ class Melm(Model):
     penalties: ClassVar = {"gamma": Penalty(lambda *_: SMOOTHEST, SHARPEST / SMOOTHEST)}
     shared_setting = "gamma"
     many_rows = 1_500_000
-    kernels: ClassVar = ahead
     options = (
         Option("--k", "k", int, "dimensions of the view; default: 2 at most"),
         Option("--gamma", "gamma", float, "width of the kernels; default: by cross-validation"),

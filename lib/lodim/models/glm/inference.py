@@ -1,0 +1,190 @@
+"""Inference after a fit: what it says of its rows, covariance of the estimates, diagnostics.
+
+With bread B, the inverse of the information times phi, and slopes u of the rows' log-likelihoods:
+
+    nonrobust  phi B
+    HC0        B X' diag(u^2) X B            HC1  times n / (n - q)
+    HC2        u^2 / (1 - h)                 HC3  u^2 / (1 - h)^2, h the leverage
+    cluster    sums of u_i x_i over clusters; times G / (G - 1) (n - 1) / (n - q)
+
+(White 1980; MacKinnon 1985.) Where the likelihood has no maximum, the information has null
+directions: nothing is known along them, and B is the inverse across them (the limit of the
+likelihood; Geyer 2009).
+"""
+
+import hashlib
+from functools import partial
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+from lodim.engine import tiles
+from lodim.engine.blocks import row_spans
+from lodim.errors import ArgumentError
+from lodim.family import Proportion
+from lodim.fitting.storage import plain_label
+from lodim.models.glm import passes
+from lodim.models.glm.estimates import Diagnostics, with_constant
+from lodim.models.glm.likelihood import DISPERSED, all_scores, pearson, saturated, working_weights
+from lodim.models.glm.passes import WHOLE, leverage
+
+FLAT = 1e-10  # share of the null model's information up to which there is none
+ROUNDING = 1e-15  # share of the largest information that is rounding
+LARGEST = 2**20  # numbers in sums over clusters that are held at once, where there are few rows
+
+
+def measures(rows, found, df_resid):
+    """What a fit says of the rows beside the estimates, a dict."""
+    batch, family = rows.batch, rows.family
+    dispersion = 1.0
+    if family.name in DISPERSED:
+        dispersion = float(found.totals[1] / df_resid) if df_resid else np.nan
+    return {
+        "n": rows.positive,
+        "df_resid": df_resid,
+        "dispersion": dispersion,
+        "deviance": float(found.totals[0]),
+        "log_likelihood": log_likelihood(rows, float(found.totals[0])),
+        "sum_weights": rows.sum_weights,
+        "n_clusters": rows.n_clusters or 0,
+        "whole": family.name != "poisson" or not rows.total(lambda y, w, offset: y != np.round(y)),
+        "rows": fingerprint(batch, family),
+    }
+
+
+def log_likelihood(rows, deviance):
+    """Log-likelihood of all rows, by the deviance.
+
+    As R's logLik: of a gaussian family at the dispersion that maximizes it, the mean squared
+    residual; of a gamma family at the mean deviance.
+    """
+    family, n = rows.family, rows.positive
+    if isinstance(family, Proportion):
+        return rows.total(lambda y, w, offset: saturated(y, w)) - 0.5 * deviance
+    if family.name in ("binomial", "multinomial"):
+        return -0.5 * deviance
+    if family.name == "gaussian":
+        spread = max(deviance / n, 1e-300)
+        logs = rows.total(lambda y, w, offset: np.log(w))
+        return float(0.5 * logs - 0.5 * n * (np.log(2.0 * np.pi * spread) + 1.0))
+    if family.name == "poisson":
+        most = rows.total(lambda y, w, offset: w * (xlogy(y, y) - y - gammaln(y + 1.0)))
+        return most - 0.5 * deviance
+    total = rows.sum_weights
+    shape = total / max(deviance, 1e-300)
+    of_rows = rows.total(lambda y, w, offset: w * np.log(y))
+    ratios = 0.5 * deviance + total  # of w (y / mean - log(y / mean))
+    return float(shape * (np.log(shape) * total - ratios) - of_rows - gammaln(shape) * total)
+
+
+def flat(at_null):
+    """Eigenvalue of the information up to which there is none, by that of the null model."""
+    return FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
+
+
+def bread(H, least):
+    """Inverse information (S q, S q), and directions (S q, k) of which separated data know nothing.
+
+    These are the directions along which the information is `least` at most.
+    """
+    value, vector = np.linalg.eigh(H)
+    known = value > max(least, ROUNDING * value.max(initial=0.0))
+    return (vector[:, known] / value[known]) @ vector[:, known].T, vector[:, ~known]
+
+
+def covariance(kind, rows, basis, found, B, dispersion):
+    """Covariance (S q, S q) of the coefficients of z; NaN where it is not defined."""
+    if kind == "nonrobust":
+        return dispersion * B
+    n, q = rows.positive, len(basis.kept)
+    if n <= q:
+        return np.full(B.shape, np.nan)
+    if kind == "cluster":
+        return _of_clusters(rows, basis, found, B, n, q)
+    power = {"HC0": 0, "HC1": 0, "HC2": 1, "HC3": 2}[kind]
+    how = {"kept": basis.kept, "T": basis.T, "family": rows.family, "coef": found.coef}
+    work = partial(passes.squares, **how, B=B, power=power)
+    whole, *squares = sum(rows.over_spans(work, *rows.arrays))
+    if whole:
+        return np.full(B.shape, np.nan)
+    return (n / (n - q) if kind == "HC1" else 1.0) * (B @ np.reshape(squares, B.shape) @ B)
+
+
+def _of_clusters(rows, basis, found, B, n, q):
+    """Covariance robust to dependence within clusters, of which so many at once as memory has."""
+    G, count = rows.n_clusters, rows.n_codes
+    most = max(1, max(LARGEST, n) // len(B))
+    meat = np.zeros_like(B)
+    for first in range(0, count, most):
+        last = min(first + most, count)
+        how = {"kept": basis.kept, "T": basis.T, "family": rows.family, "coef": found.coef}
+        work = partial(passes.cluster_sums, **how, bounds=(first, last))
+        summed = np.zeros((last - first, len(B)))
+        for known, some in rows.over_spans(work, *rows.arrays, rows.batch.clusters):
+            summed[known - first] += some
+        half = summed @ B
+        meat += half.T @ half
+    return G / (G - 1.0) * (n - 1.0) / (n - q) * meat
+
+
+def fingerprint(batch, family):
+    """A short text that tells the rows of a fit from others, in order."""
+    y, weights, offset = batch.y, batch.weights, batch.offset
+    content, parts = hashlib.sha256(), row_spans(batch.n)
+
+    def add(values):
+        for part in parts:
+            some = values(part)
+            at = slice(None) if weights is None else weights[part] != 0.0
+            content.update(np.ascontiguousarray(some[at]).tobytes())
+
+    def of_scores(part):
+        out = np.zeros((part.stop - part.start, family.n_scores))
+        if offset is not None:
+            out += offset[part] if offset.ndim == 2 else offset[part, None]
+        return out
+
+    add(lambda part: y[part])
+    add(lambda part: np.ones(part.stop - part.start) if weights is None else weights[part])
+    add(of_scores)
+    return content.hexdigest()[:16]
+
+
+def kind_of(settings, clusters):
+    """The kind of covariance, whose default depends on whether there are clusters."""
+    return settings.covariance or ("nonrobust" if clusters is None else "cluster")
+
+
+def check_covariance(kind, family, n_clusters):
+    """Raise unless a kind of covariance suits the family and the number of clusters, or None."""
+    if family.name == "multinomial" and kind in ("HC2", "HC3"):
+        raise ArgumentError(
+            f"covariance={kind!r} divides by leverages, which a response of more than two classes "
+            "lacks: choose 'HC0', 'HC1' or clusters"
+        )
+    if kind == "cluster" and n_clusters is None:
+        raise ArgumentError("covariance='cluster' needs clusters=, a column or an array")
+    if kind != "cluster" and n_clusters is not None:
+        raise ArgumentError(f"clusters are of covariance='cluster'; it is {kind!r}")
+    if kind == "cluster" and n_clusters < 2:
+        raise ArgumentError("clusters has one value in all rows; a covariance needs two or more")
+
+
+def diagnostics(rows, estimates, B, rank, dispersion, most):
+    """Diagnostics of `most` rows; B (q, q) the bread, `rank` the trace of the hat matrix."""
+    batch, family, kept = rows.batch, rows.family, estimates.kept
+    at = rows.drawn(most)
+    X = with_constant(tiles.rows(batch.X, at))[:, kept]
+    offset = 0.0
+    if batch.offset is not None:
+        offset = batch.offset[at] if batch.offset.ndim == 2 else batch.offset[at, None]
+    score = offset + all_scores(X @ estimates.coef, family)
+    y, weight, mean = batch.y[at], rows.weights[at], family.mean(score)
+    h = leverage(X, B, working_weights(family, weight, mean))
+    sd = np.sqrt(np.maximum(dispersion * (1.0 - h), 0.0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        deviance = np.sign(y - mean) * np.sqrt(weight * family.deviance(y, score)) / sd
+        standardized = np.sqrt(weight) * pearson(family, y, mean) / sd
+        cook = np.where(h < 1.0 - WHOLE, standardized**2 * h / (1.0 - h) / rank, np.nan)
+    labels = [plain_label(label) for label in batch.index[batch.rows[at]]]
+    return Diagnostics(labels, mean, deviance, standardized, h, cook)
