@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import warnings
 from html import unescape
 from pathlib import Path
 
@@ -411,3 +412,11 @@ def test_headings_of_tidy_are_in_words():
     axis = charts.chart(picture)["layer"][1]["encoding"]["x"]["title"]
     assert axis == "coefficient" and picture.hover == ("standard error", "p-value")
     assert not any("_" in name for name in picture.frame.columns)
+
+
+def test_effects_do_not_warn_of_rows_that_the_page_makes():
+    cars = ld.data("autompg")
+    fit = ld.gbmap("mpg ~ .", cars, m=4, lambda_=0.01, threads=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sections.effects(fit, from_data(fit.design, cars), cars)

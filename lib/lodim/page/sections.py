@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.classification import reliability
+from lodim.errors import no_row_warnings
 from lodim.page.inputs import grid, rows_at
 from lodim.page.picture import Picture
 from lodim.report import phrases
@@ -70,7 +71,8 @@ def effects(fit, inputs, data):
 def _effect(fit, base, column):
     """Values of a column, and the mean predictions there, (n_values, K)."""
     values = grid(column)
-    answers = fit.predict(rows_at(base, column, values)).to_numpy()
+    with no_row_warnings():
+        answers = fit.predict(rows_at(base, column, values)).to_numpy()
     answers = answers.reshape(len(values), len(base), -1)
     known = ~np.isnan(answers)
     means = np.where(known, answers, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
