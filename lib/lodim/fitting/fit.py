@@ -215,7 +215,8 @@ class Fit(Checked, WrittenOut):
     def _classes(self, score, threshold=None):
         """Predicted classes (n,) by scores (n, K), None where these are missing."""
         if threshold is not None:
-            code = self.family.mean(score) >= threshold
+            probability = self.family.mean(score)
+            code = (probability if probability.ndim == 1 else probability[:, 1]) >= threshold
         else:
             code = score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0
         classes = np.array(self.levels, dtype=object)[code.astype(int)]
@@ -342,7 +343,7 @@ class Fit(Checked, WrittenOut):
             are the most probable, 1/k of a row is right), log_loss and auc: the weighted share of
             the pairs of rows of different classes whose probabilities are in order (ties count
             half). For several classes it is the mean of the AUC of each class of `data` against all
-            others. NaN, with a DataWarning, if all rows are of one class. From files, the scores of
+            others. NaN if all rows are of one class. From files, the scores of
             all rows are kept in memory for it.
 
         Raises

@@ -304,7 +304,7 @@ def prepare(model, formula, data, arguments, which=None, groups=None, in_place=F
     _check_family(spec, shared.get("family"))
     ways = ("drop", "indicator", *(["keep"] if spec.keeps_missing else []))
     one_of("missing", shared["missing"], ways)
-    with progress.bar(1, "reading the data"):
+    with progress.bar(1, "reading the data") as step:
         design, batch = Design.learn(
             formula,
             data,
@@ -317,6 +317,7 @@ def prepare(model, formula, data, arguments, which=None, groups=None, in_place=F
             in_place=in_place,
             limited=spec.limits_wild,
         )
+        step.update(1)
     if design.response is None and not spec.response_optional:
         raise ArgumentError(
             f"{spec.name} needs a response on the left of '~'; the formula is {formula!r}"

@@ -98,7 +98,8 @@ def _pictures(fit, columns, data):
         if groups[ACCURACY]:
             notes[ACCURACY] = sections.figures(fit, data)
     if data is not None and fit.arguments.get("weights") is not None:
-        for heading in notes:
+        counts_alike = [EFFECTS] if fit.levels is not None and len(fit.levels) == 2 else notes
+        for heading in notes.keys() & counts_alike:
             notes[heading] += " Each row counts once in these pictures, whatever its weight."
     groups["The model"] = fit._pictures(data) + sections.choice(fit)
     return {heading: group for heading, group in groups.items() if group}, notes

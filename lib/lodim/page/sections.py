@@ -106,7 +106,7 @@ def accuracy(fit, data):
         return []
     if fit.levels is None:
         return [_residuals(thinned(known, MOST_POINTS), data.columns)]
-    return [(_confusion if several else _calibration)(fit, known, response)]
+    return [_confusion(fit, known, response) if several else _calibration(fit, data, response)]
 
 
 def figures(fit, data):
@@ -177,11 +177,10 @@ def _residuals(known, columns):
                    note="Response less prediction, against the prediction.")  # fmt: skip
 
 
-def _calibration(fit, known, response):
+def _calibration(fit, data, response):
     """Shares of the second class beside their predictions, in groups cut at quantiles."""
-    fitted = known[".fitted"].to_numpy()
-    hit = fitted + known[".resid"].to_numpy()
-    groups = pd.DataFrame(reliability(fitted, hit, np.ones(len(hit)), BINS))
+    probability, code, weight = fit._probabilities(data, None)
+    groups = pd.DataFrame(reliability(probability[:, 1], code == 1, weight, BINS))
     note = f"Share of {response} = {fit.levels[1]} in {len(groups)} groups of rows."
     return Picture("Calibration", "points", groups, "predicted", "observed", note=note,
                    hover=("rows",), reference="x")  # fmt: skip
