@@ -2,6 +2,8 @@
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class LodimError(Exception):
@@ -42,6 +44,15 @@ class DataWarning(UserWarning):
 
 class ExtrapolationWarning(UserWarning):
     """Predictions go so far beyond the training data that they are not to be trusted."""
+
+
+@contextmanager
+def no_row_warnings() -> Iterator[None]:
+    """No warning of rows that lodim has made itself, or has warned of before."""
+    with warnings.catch_warnings():
+        for category in (ExtrapolationWarning, DataWarning):
+            warnings.simplefilter("ignore", category)
+        yield
 
 
 def warn_not_converged(message: str) -> None:

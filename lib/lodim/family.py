@@ -71,7 +71,7 @@ class Gaussian(Family):
 
     def most_deviance(self, y):
         """That of an error as large as the range of y; see `Family.most_deviance`."""
-        return np.ptp(y) ** 2
+        return np.ptp(y) ** 2 or np.inf
 
     def null_intercept(self, y, weight, offset):
         """Intercept (1,) of the model with nothing else; weights sum to one."""

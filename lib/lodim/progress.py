@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
+
 from lodim.errors import ArgumentError
 
 AFTER = 3.0  # seconds until a call shows what it is doing
@@ -30,6 +32,8 @@ def showing(progress: Any, call: str) -> Iterator[None]:
     call : str
         Name of the function.
     """
+    if isinstance(progress, np.bool_):
+        progress = bool(progress)
     if not (progress is None or isinstance(progress, bool)):
         raise ArgumentError(
             f"progress must be None (after {AFTER:.0f} s), True or False, not {progress!r}"

@@ -160,3 +160,18 @@ def test_splines_and_levels_are_not_limited():
     df.loc[7, "a"] = 1e12
     design, _ = Design.learn("y ~ cr(a, df=3) + s + a:s", df)
     assert {one.feature.split(":")[0] for one in design.wild} <= {"a"}
+
+
+def test_new_rows_of_which_many_are_wild_warn():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({"a": rng.normal(size=200), "b": rng.normal(size=200)})
+    df["y"] = df["a"] + 0.1 * rng.normal(size=200)
+    df.loc[3, "a"] = 1e6
+    fit = ld.gbmap("y ~ a + b", df, m=2, lambda_=0.01, threads=1)
+    fit.predict(df)  # as many as training had
+    new = df.assign(a=df["a"] + 1000.0)
+    with pytest.warns(ld.ExtrapolationWarning, match="200 of 200 rows have values of 'a' far out"):
+        fit.predict(new)
+    assert {f.code: f.severity for f in fit.check(new)}["wild-values"] == "problem"
+    with pytest.warns(ld.ExtrapolationWarning, match="1 of 1 row have"):
+        fit.predict(new[:1])

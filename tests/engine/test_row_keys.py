@@ -52,3 +52,17 @@ def test_a_draw_depends_on_the_seed_and_on_all_rows_but_not_on_their_order():
         np.testing.assert_array_equal(turned[row_keys.shuffled(key[turned], 0)], order)
         assert not np.array_equal(row_keys.shuffled(key, 1), order)
     assert len(places) >= 12
+
+
+@pytest.mark.parametrize("n", [50, 1000])
+def test_rounding_to_single_precision_changes_few_draws(n):
+    same = 0
+    for k in range(50):
+        rng = np.random.default_rng(k)
+        X, y, weight = rng.normal(size=(n, 4)), rng.normal(size=n), np.full(n, 1.0 / n)
+        order, rounded = (
+            row_keys.shuffled(row_keys.keys(Z, weight, y), 3)
+            for Z in (X, X.astype(np.float32).astype(float))
+        )
+        same += np.mean(order == rounded) > 0.9
+    assert same >= 47

@@ -10,6 +10,8 @@ from lodim.fitting.model import Model
 from lodim.selection import racing
 from lodim.selection.choice import central_count, weights
 
+BATCH = SimpleNamespace(y=np.array([-1e3, 1e3]), positive_weight=slice(None))
+
 
 @pytest.mark.parametrize(
     "mean, length, count",
@@ -46,13 +48,13 @@ def runs(*curves, patience=15, most=100):
             yield None, None, np.full((4, 1), np.sqrt(loss + eval_batch.shift))
 
     model = SimpleNamespace(patience=patience, stage_setting="m", fit_stages=fit_stages)
-    problem = SimpleNamespace(model=model, family=Gaussian())
+    problem = SimpleNamespace(model=model, family=Gaussian(), batch=BATCH)
     w = np.full(4, 0.25)
     tests = [
         SimpleNamespace(y=np.zeros(4), n=4, weight_sum=4.0, weight=w, units=None, shift=s)
         for s in (-0.5, 0.5)
     ]
-    train = SimpleNamespace(y=np.array([-1e3, 1e3]), positive_weight=slice(None))
+    train = SimpleNamespace()
     splits = [(train, test) for test in tests]
     settings = [SimpleNamespace(curve=curve, max_stages=most) for curve in curves]
     return [
@@ -124,11 +126,11 @@ def test_the_bar_of_a_race_ends_full(monkeypatch):
             yield None, None, np.full((4, 1), loss)
 
     test = SimpleNamespace(y=np.zeros(4), n=4, weight_sum=4.0, weight=np.full(4, 0.25), units=None)
-    train = SimpleNamespace(y=np.array([-1e3, 1e3]), positive_weight=slice(None))
+    train = SimpleNamespace()
     monkeypatch.setattr(racing.progress, "bar", Bar)
     for staged in ("m", None):
         model = SimpleNamespace(patience=2, stage_setting=staged, fit_stages=curves)
-        problem = SimpleNamespace(model=model, family=Gaussian())
+        problem = SimpleNamespace(model=model, family=Gaussian(), batch=BATCH)
         settings = [SimpleNamespace(curve=[3.0, 2.0, level]) for level in (1.0, 1.5)]
         runs = [
             racing.StageLosses(problem, [(train, test)] * 2, s, 3, Model().held_out_deviance, 1)

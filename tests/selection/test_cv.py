@@ -1,5 +1,6 @@
 """cv() against an explicit loop over folds, its rules, and the choice of models themselves."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -711,3 +712,19 @@ def test_a_held_out_probability_counts_as_at_least_1e_5():
     fold = np.r_[np.arange(80) % 2, 2]
     cv = ld.cv(ld.gbmap, "k ~ x", df, folds=fold, grid={"lambda_": [1e-9]}, **SHARED)
     assert cv.frame["mean"][0] <= -2.0 * np.log(1e-5) / 81 + 0.2
+
+
+@pytest.mark.parametrize("y", ["far", "rare"])
+def test_the_held_out_share_of_a_model_of_nothing_is_about_zero(y):
+    """A far-out response counts in full, in the folds as in the null model that they measure."""
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+    df["far"], df["rare"] = df["a"] + rng.normal(size=200), 0.0
+    df.loc[7, ["far", "rare"]] = 1e4, 100.0
+    call = {"family": "gaussian", "folds": 5}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ld.DataWarning)  # of the far response
+        cv = ld.cv(ld.glm, f"{y} ~ a + b", df, **call)
+    null = ((df[y] - df[y].mean()) ** 2).mean()
+    assert 0.9 * null < cv.frame["mean"][0] < 1.2 * null
+    assert -0.2 < float(str(cv.best.summary()).split("Dev. ratio (held out):")[1].split()[0]) < 0.1

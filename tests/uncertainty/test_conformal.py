@@ -661,6 +661,13 @@ def test_sets_warn_of_drift_and_groups_do_not():
     ld.conformal(ld.glm, "y ~ a + b", df, groups="u").predict(new)
 
 
+def test_weights_are_no_drift():
+    """Means of a weighted fit are those of other rows than come by chance."""
+    df = frame(300).assign(k=lambda d: np.where(d["a"] > 1.0, "rare", "often"))
+    fit = ld.conformal(ld.glm, "k ~ b + c", df, weights=np.exp(df["b"]))
+    fit.predict(df[:200])
+
+
 def test_false_alarms_of_drift_are_as_rare_as_is_said():
     from lodim.diagnostics.features import moved
 

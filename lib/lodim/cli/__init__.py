@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.showwarning = _show_warning
         try:
             try:
-                argv = sys.argv[1:] if argv is None else argv
+                argv = sys.argv[1:] if argv is None else list(argv)
                 args = parser(argv).parse_args(argv)
                 getattr(import_module("lodim.cli.commands"), args.run)(args)
             finally:
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+def parser(argv: list[str]) -> argparse.ArgumentParser:
     """Return the parser of the command line: a subcommand per model, `data` and `warm`.
 
     Only the model that `argv` begins with has its options; the others are listed by name.

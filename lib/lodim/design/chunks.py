@@ -266,8 +266,8 @@ def ahead(items):
             waiting = pool.submit(take, next, items, None)
             yield item
     finally:
-        pool.shutdown(cancel_futures=True)
-        items.close()
+        pool.submit(items.close)  # in that thread: after Ctrl-C it may be within `items` still
+        pool.shutdown()
 
 
 def count_rows(source, names):

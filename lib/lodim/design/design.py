@@ -33,10 +33,11 @@ from lodim.design.rows import (
     learn_response,
     read_complete,
 )
-from lodim.design.summaries import Limits, limits_by_position
-from lodim.errors import ArgumentError, DataError, FormulaError
+from lodim.design.summaries import Limits, limits_by_position, most_wild
+from lodim.errors import ArgumentError, DataError, ExtrapolationWarning, FormulaError, warn
 from lodim.formula.formula import answers, expand, parse, quote, written
 from lodim.sources.read import read_source
+from lodim.text import counted
 
 REAL = (np.float64, np.float32)
 FAMILIES = ("gaussian", "binomial", "multinomial", "poisson", "gamma", "none")
@@ -229,13 +230,32 @@ class Design:
         ------
         DataError
             A column is missing or of another kind, or has a level that was not seen.
+
+        Warns
+        -----
+        ExtrapolationWarning
+            More rows than may be wild have values that the fit takes the middle of training for.
         """
         frame = read_frame(data)
         if response:
             self._require_response()
         weights = self.weights if response else None
         inputs = RowInputs(weights=weights, offset=self._offset(offset)).read(frame)
-        return self.batch_of(frame, inputs, response, self.known_levels(new_levels))
+        batch = self.batch_of(frame, inputs, response, self.known_levels(new_levels))
+        if self.limits:
+            self._warn_of_wild_rows(data, len(frame.index))
+        return batch
+
+    def _warn_of_wild_rows(self, data, n):
+        """Warn where more of n new rows have wild values than may be: that is no accident."""
+        for one, rows, values in self.wild_rows(data):
+            if len(rows) > most_wild(n):
+                warn(
+                    f"{len(rows)} of {counted(n, 'row')} have values of {one.feature!r} far "
+                    f"outside the training rows, such as {values[0]:g} where these are from "
+                    f"{one.least:g} to {one.greatest:g}: the fit takes {one.middle:g} for them",
+                    ExtrapolationWarning,
+                )
 
     def batch_of(self, frame, inputs, response, known, part=False):
         """The complete rows of a frame as numbers, as `apply` returns them.

@@ -11,7 +11,7 @@ from lodim.design.frame import read_frame
 from lodim.design.rows import RowInputs
 from lodim.diagnostics import features, of_fit, predictions
 from lodim.diagnostics.findings import Checks
-from lodim.errors import ArgumentError, DataError
+from lodim.errors import ArgumentError, DataError, no_row_warnings
 
 CENTRED = 1e-4  # standard deviations: the means of the training rows' features are zero
 CHECKS = {  # what each code needs, and what looks at it
@@ -90,7 +90,8 @@ class Subject:
 def run(fit, data, offset, ignore):
     """The Checks of a fit; see `Fit.check`."""
     ignore = _ignored(ignore)
-    subject = Subject(fit, fit.design) if data is None else _subject(fit, data, offset)
+    with no_row_warnings():  # findings say it
+        subject = Subject(fit, fit.design) if data is None else _subject(fit, data, offset)
     findings, looked_at, not_looked_at = [], [], {}
     for code, (needs, look) in CHECKS.items():
         if code in ignore:

@@ -83,9 +83,10 @@ def wild_values(subject):
             found.append(
                 (limits, batch.rows[at], batch.y[at], "every model uses them as they are", False)
             )
+    few_rows = summaries.most_wild(len(subject.rows.index))
     return [
         Finding(
-            "wild-values", "note" if limited else "problem",
+            "wild-values", "note" if limited and len(at) <= few_rows else "problem",
             f"{limits.feature} is far outside all others in {rows_in_words(_labels(subject, at))}: "
             f"{few([significant(v) for v in values])}; {done}.",
             "Correct these values, or make them missing.", (limits.feature,),
@@ -349,6 +350,8 @@ def moved_means(fit, batch):
     """
     if batch.n < LEAST_NEW:
         return f"fewer than {LEAST_NEW} rows"
+    if fit.arguments.get("weights") is not None:
+        return "the fit is weighted, and knows no means of rows that count alike"
     if fit.arguments.get("standardize") is False:
         return "the fit was made with standardize=False, and knows no standard deviations"
     shift, has_moved = moved(standardized(batch), fit.n)

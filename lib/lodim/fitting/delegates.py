@@ -104,7 +104,7 @@ class Delegates(ABC):
         wild-values    rows                     a feature or a numeric response has values of a few
                                                 rows (1%, or 3) that lie farther from all others
                                                 than 10 times the range of these; all models but
-                                                glm limit such features to that range
+                                                glm take the middle of the others for them
         leak           rows with the response   one feature has a correlation of .995 with a number
                                                 (of values or ranks), an area under the curve of
                                                 .995 between all classes; or the levels of one tell

@@ -13,7 +13,6 @@ import numpy as np
 
 from lodim import family as families
 from lodim.classification import auc, macro_auc
-from lodim.errors import DataWarning, warn
 
 
 @dataclass(frozen=True)
@@ -147,17 +146,13 @@ class Evaluation:
 
 
 def auc_of_classes(family, y, weight, score):
-    """Return the AUC of two classes, or the macro AUC of several; NaN with a warning for one.
+    """Return the AUC of two classes, or the macro AUC of several; NaN for one.
 
     y : (n,) codes; weight : (n,); score : (n, n_scores)
     """
     if score.shape[1] == 1:
-        area = auc(y == 1, score[:, 0], weight)
-    else:
-        area = macro_auc(y, family.mean(score), weight)
-    if np.isnan(area):
-        warn("auc is NaN: it needs rows of two classes, and these are of one class", DataWarning)
-    return area
+        return auc(y == 1, score[:, 0], weight)
+    return macro_auc(y, family.mean(score), weight)
 
 
 def share_explained(deviance, null_deviance, square, varies):

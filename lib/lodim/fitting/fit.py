@@ -223,7 +223,8 @@ class Fit(Delegates):
     def _classes(self, score, threshold=None):
         """Predicted classes (n,) by scores (n, K), None where these are missing."""
         if threshold is not None:
-            code = self.family.mean(score) >= threshold
+            probability = self.family.mean(score)
+            code = (probability if probability.ndim == 1 else probability[:, 1]) >= threshold
         else:
             code = score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0
         classes = np.array(self.levels, dtype=object)[code.astype(int)]
@@ -347,7 +348,7 @@ class Fit(Delegates):
             null deviance of `data` explained (R2 for a numeric response), NaN if the response does
             not vary. For classes also accuracy (each of k most probable classes counts 1/k),
             log_loss and auc (ties count half; for several classes the mean over each class against
-            the others; NaN, with a DataWarning, if all rows are of one class).
+            the others; NaN if all rows are of one class).
 
         Raises
         ------

@@ -104,7 +104,7 @@ def prepare(model, formula, data, options, which=None, groups=None, in_place=Fal
     inputs = RowInputs(**given if groups is None else given | {"groups": groups})
     seed = getattr(settings, "seed", 0)
     reading = Reading(of_design.get("sample"), seed, scratch, client, in_place)
-    with progress.bar(1, "reading the data"):
+    with progress.bar(1, "reading the data") as step:
         design, batch = Design.learn(
             formula,
             data,
@@ -114,6 +114,7 @@ def prepare(model, formula, data, options, which=None, groups=None, in_place=Fal
             which=which,
             reading=reading,
         )
+        step.update(1)
     if design.response is None and "none" not in model.families:
         raise ArgumentError(
             f"{model.name} needs a response on the left of '~'; the formula is {formula!r}"

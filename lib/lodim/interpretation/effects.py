@@ -1,6 +1,5 @@
 """What drives a fit: effects of its features on what it predicts."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,7 +11,7 @@ from scipy.special import ndtri
 from lodim.checks import as_seed, flag, one_of, share, whole
 from lodim.design import columns
 from lodim.design.frame import PANDAS, as_given, read_column, read_frame
-from lodim.errors import ArgumentError, DataWarning, ExtrapolationWarning
+from lodim.errors import ArgumentError, no_row_warnings
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.fit import Fit
 from lodim.interpretation.questions import Question
@@ -165,9 +164,7 @@ def effects(
     ask = Question([fit, *replicates], kind, TYPES[0] if type is None else type, seed)
     groups = {None: np.arange(rows.n)} if by is None else _groups(by, data)
     frames = []
-    with warnings.catch_warnings():
-        for category in (ExtrapolationWarning, DataWarning):  # of rows that were changed
-            warnings.simplefilter("ignore", category)
+    with no_row_warnings():
         for name, at in steps(groups.items(), len(groups), "groups"):
             held = {key: feature.take(at) for key, feature in features.items()}
             found = ask.of(rows.take(at) if by is not None else rows, held, terms)

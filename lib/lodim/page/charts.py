@@ -253,11 +253,20 @@ def _reference(alt, picture):
 
 
 def _lines(alt, base, picture, names):
-    return base.mark_line(point={"size": 14}).encode(
+    lines = base.mark_line(point={"size": 14}).encode(
         **_position(alt, picture, names),
         **_beside_colour(alt, alt.StrokeDash, picture, names, DASHES),
         color=_color(alt, picture, names),
         tooltip=_tooltip(alt, picture, names),
+    )
+    return lines + _rug(alt, picture) if picture.rug else lines
+
+
+def _rug(alt, picture):
+    """Ticks at the bottom of a picture."""
+    ticks = alt.Chart(alt.Data(values=[{"x": _plain(value)} for value in picture.rug]))
+    return ticks.mark_tick(color=GREY, size=10, thickness=1, yOffset=-5).encode(
+        x=alt.X(field="x", type="quantitative"), y=alt.value(HEIGHT)
     )
 
 

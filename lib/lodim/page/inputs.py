@@ -10,6 +10,7 @@ from lodim.design import columns, factors
 from lodim.design.columns import as_float, as_levels
 from lodim.design.frame import read_column, read_frame
 
+QUANTILES = np.arange(0.05, 1.0, 0.05)  # that are shown of a number
 SPREAD = 2.0  # standard deviations around the mean, where no data say how far a column goes
 
 
@@ -19,7 +20,8 @@ class Input:
 
     levels : those of a category, else None; low, high : ends of the range of a number; typical :
     median of a number, most frequent level; whole : whether a number is whole by its type, or
-    always 0 or 1; dates : whether numbers are days since 1970-01-01 of dates
+    always 0 or 1; dates : whether numbers are days since 1970-01-01 of dates; quantiles : of a
+    number of more than two values, QUANTILES
     """
 
     name: str
@@ -29,6 +31,7 @@ class Input:
     high: float = 0.0
     whole: bool = False
     dates: bool = False
+    quantiles: tuple[float, ...] = ()
 
 
 def columns_of(design):
@@ -71,7 +74,8 @@ def _from_column(column, known):
     if whole:
         typical = float(round(typical))
     ends = float(known.min()), float(known.max())
-    return Input(column.name, typical, None, *ends, whole, is_date)
+    cuts = tuple(np.quantile(known, QUANTILES).tolist()) if len(np.unique(known)) > 2 else ()
+    return Input(column.name, typical, None, *ends, whole, is_date, cuts)
 
 
 def from_design(design):

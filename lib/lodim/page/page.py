@@ -18,6 +18,7 @@ from lodim.report import phrases
 from lodim.text import first_few
 
 EFFECTS, ACCURACY = "What each column does", "How well it fits"
+CHECKS, LIMITS = "Checks", "What it is for, and what it does not say"
 TEMPLATE = Path(__file__).with_name("page.html")
 
 
@@ -65,6 +66,8 @@ def html(fit: Any, data: pd.DataFrame | None = None) -> str:
         facts=sections.facts(fit) | _versions() | {"call": fit.call},
         groups=_numbered(groups),
         notes=notes,
+        lists=({} if data is None else {CHECKS: sections.findings(fit, data)})
+        | {LIMITS: sections.limits(fit)},
         summary=fit.summary().as_html(),
         program=program,
         reason=reason,
@@ -87,18 +90,16 @@ def _pictures(fit, columns, data):
         stay = "are in rows of the data" if data is not None else "typically are"
         notes[EFFECTS] = (
             f"The mean prediction where a column takes a value and all others stay as they {stay}."
+            + " Ticks are every fifth percentile of the data." * (data is not None)
             + (f" Not shown, with less effect or none: {first_few(hidden)}." if hidden else "")
         )
     if data is not None and fit.design.has_response(data):
         groups[ACCURACY] = sections.accuracy(fit, data)
         if groups[ACCURACY]:
-            notes[ACCURACY] = sections.figures(fit, data) + (
-                " If the model was fitted to these data, it looks better than it is on new rows, "
-                "by far where training rows answer for themselves (ripr, proset, melm): ld.cv says "
-                "how well it does there."
-            )
+            notes[ACCURACY] = sections.figures(fit, data)
     if data is not None and fit.arguments.get("weights") is not None:
-        for heading in notes:
+        counts_alike = [EFFECTS] if fit.levels is not None and len(fit.levels) == 2 else notes
+        for heading in notes.keys() & counts_alike:
             notes[heading] += " Each row counts once in these pictures, whatever its weight."
     groups["The model"] = fit._pictures(data) + sections.choice(fit)
     return {heading: group for heading, group in groups.items() if group}, notes

@@ -28,6 +28,7 @@ class Picture:
     reference : a value of y at which a line is drawn; "x" is the line where y is x
     logarithmic : whether x is drawn so
     scale : ends of the axis of y, where pictures share it
+    rug : values of x that stand as ticks at the bottom
     """
 
     title: str
@@ -43,3 +44,4 @@ class Picture:
     reference: float | str | None = None
     logarithmic: bool = False
     scale: tuple[float, float] | None = None
+    rug: tuple[float, ...] = ()

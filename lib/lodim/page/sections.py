@@ -5,6 +5,7 @@ import pandas as pd
 
 from lodim.classification import reliability
 from lodim.design.frame import in_pandas
+from lodim.errors import no_row_warnings
 from lodim.page.inputs import grid, rows_at
 from lodim.page.picture import Picture
 from lodim.report import phrases
@@ -18,6 +19,7 @@ MOST_COLUMNS = 200  # of which effects are computed at all
 MOST_POINTS = 1000  # rows of the data in a picture
 MOST_HOVER = 12  # columns that are shown of a row
 BINS = 10
+INTERVAL = 1.96  # standard errors to either side, for 95%
 
 
 def thinned(frame, most):
@@ -62,8 +64,10 @@ def effects(fit, inputs, data):
     ends = [f(found[name][1]) for name in shown for f in (np.min, np.max)]
     scale = (min(ends), max(ends)) if ends else None
     days = {column.name: ", days since 1970-01-01" for column in inputs if column.dates}
+    rugs = {column.name: column.quantiles for column in inputs}
     pictures = [
-        _effect_picture(fit, name, name + days.get(name, ""), *found[name], scale) for name in shown
+        _effect_picture(fit, name, name + days.get(name, ""), *found[name], scale, rugs[name])
+        for name in shown
     ]
     return pictures, [column.name for column in inputs if column.name not in shown]
 
@@ -71,14 +75,15 @@ def effects(fit, inputs, data):
 def _effect(fit, base, column):
     """Values of a column, and the mean predictions there, (n_values, K)."""
     values = grid(column)
-    answers = fit.predict(rows_at(base, column, values)).to_numpy()
+    with no_row_warnings():
+        answers = in_pandas(fit.predict)(rows_at(base, column, values)).to_numpy()
     answers = answers.reshape(len(values), len(base), -1)
     known = ~np.isnan(answers)
     means = np.where(known, answers, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
     return values if column.levels is None else [str(v) for v in values], means
 
 
-def _effect_picture(fit, name, x, values, means, scale):
+def _effect_picture(fit, name, x, values, means, scale, rug):
     if len(values) == 2 and not isinstance(values[0], str):  # nothing lies between them
         values = [f"{value:g}" for value in values]
     several = means.shape[1] > 1
@@ -88,7 +93,8 @@ def _effect_picture(fit, name, x, values, means, scale):
     if several:
         frame["class"] = np.tile([str(level) for level in fit.levels], len(values))
     mark = "points" if isinstance(values[0], str) else "lines"
-    return Picture(name, mark, frame, x, y, color="class" if several else "", scale=scale)
+    rug = rug if mark == "lines" else ()
+    return Picture(name, mark, frame, x, y, color="class" if several else "", scale=scale, rug=rug)
 
 
 def accuracy(fit, data):
@@ -101,7 +107,7 @@ def accuracy(fit, data):
         return []
     if fit.levels is None:
         return [_residuals(thinned(known, MOST_POINTS), data.columns)]
-    return [(_confusion if several else _calibration)(fit, known, response)]
+    return [_confusion(fit, known, response) if several else _calibration(fit, data, response)]
 
 
 def figures(fit, data):
@@ -120,11 +126,47 @@ def figures(fit, data):
         if name in found and np.isfinite(found[name])
     ]
     text = f"On {counted(int(found['n']), 'row')} of the data: {', '.join(texts)}."
-    if fit.selection is not None and fit.chosen:
-        least = significant(fit.selection["mean"].min(), 3)
-        names = join_words([*fit.chosen])
-        text += f" Lowest held-out loss in the cross-validation that chose {names}: {least}."
-    return text
+    text += " If the model was fitted to these data, it looks better than it is on new rows, by far"
+    text += " where training rows answer for themselves (ripr, proset, melm)"
+    return f"{text}: ld.cv says how well it does there.{_held_out(fit)}"
+
+
+def _held_out(fit):
+    """What cross-validation has found of held-out rows, with its interval; "" where it did not."""
+    deviance = fit._held_out_deviance()
+    if deviance is None:
+        return ""
+    share = significant(fit._explained(deviance), 3)
+    text = f" Of rows that cross-validation held out, the fit explains {share} of the deviance"
+    if fit.selection is not None:
+        at = (fit.selection["mean"] - deviance).abs().argmin()
+        error = INTERVAL * fit.selection["se"].iloc[at]
+        low, high = (significant(fit._explained(deviance + e), 3) for e in (error, -error))
+        text += f" (95% interval {low} to {high}, from the spread over folds)"
+    if fit.chosen:
+        text += f"; it chose {join_words([*fit.chosen])} by these rows: the figure is optimistic"
+    return f"{text}."
+
+
+def findings(fit, data):
+    """What `Fit.check` finds in the fit and the data, and what it looked at, as texts."""
+    found = fit.check(data)
+    return [*([] if len(found) else ["No findings."]), *found.summary().notes]
+
+
+def limits(fit):
+    """What the fit is for, and what it does not say, as texts."""
+    rows = f"It speaks of rows that come as its {counted(fit.n, 'training row')} did"
+    if fit.design.n_dropped:
+        rows += f"; {counted(fit.design.n_dropped, 'row')} with missing values were left out"
+    return [
+        f"{rows}. Where the data drift (Fit.check with new rows), fit it again.",
+        "Beyond the ranges of the columns it extrapolates. The sliders end where the data do.",
+        "Curves and slopes say how the prediction changes with a column, not what would happen if "
+        "somebody changed that column: columns that move together share their effects.",
+        "A prediction on this page is a mean or a probability. How far a single response may lie "
+        "from it, ld.conformal says.",
+    ]
 
 
 def _residuals(known, columns):
@@ -136,11 +178,10 @@ def _residuals(known, columns):
                    note="Response less prediction, against the prediction.")  # fmt: skip
 
 
-def _calibration(fit, known, response):
+def _calibration(fit, data, response):
     """Shares of the second class beside their predictions, in groups cut at quantiles."""
-    fitted = known[".fitted"].to_numpy()
-    hit = fitted + known[".resid"].to_numpy()
-    groups = pd.DataFrame(reliability(fitted, hit, np.ones(len(hit)), BINS))
+    probability, code, weight = fit._probabilities(data, None)
+    groups = pd.DataFrame(reliability(probability[:, 1], code == 1, weight, BINS))
     note = f"Share of {response} = {fit.levels[1]} in {len(groups)} groups of rows."
     return Picture("Calibration", "points", groups, "predicted", "observed", note=note,
                    hover=("rows",), reference="x")  # fmt: skip

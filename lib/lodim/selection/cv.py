@@ -71,10 +71,10 @@ def cv(
         by those that the model itself draws. A row without a group is refused. Of glm, where they
         are not given, `clusters` are such groups.
     loss : {"deviance", "class", "mae"}
-        Held-out loss: deviance, share misclassified, mean absolute residual. One row adds at most
-        the deviance of a probability of 1e-5, as in glmnet, or of an error as large as the range
-        of a numeric response. (An argument `loss` of the model, as of proset, is set in the grid:
-        grid={"loss": ["density"]}.)
+        Held-out loss: deviance, share misclassified, mean absolute residual. Of deviance one row
+        adds at most that of a probability of 1e-5, as in glmnet, or of an error as large as the
+        range of a numeric response. (An argument `loss` of the model, as of proset, is set in
+        the grid: grid={"loss": ["density"]}.)
     rule : {"min", "1se"}
         Which settings `best` is refitted with: least mean loss, or the simplest within one
         standard error of it.

@@ -161,7 +161,10 @@ class StageLosses:
         if hasattr(settings, "threads") and not isinstance(splits, SplitsInPlace):
             settings = replace(settings, threads=1)
         self.begin, self.settings = problem.model.fit_stages, settings
-        self.fits, self.most_loss = [None] * len(splits), np.full(len(splits), np.inf)
+        self.fits, self.most_loss = [None] * len(splits), np.inf
+        if loss not in (misclassified, absolute):
+            y = problem.batch.y[problem.batch.positive_weight]
+            self.most_loss = self.family.most_deviance(y[~np.isnan(y)])
 
     def parts(self, n):
         """Up to n parts of the folds, which may be advanced side by side."""
@@ -189,13 +192,10 @@ class StageLosses:
         """A further stage of a fold, and its row of `rows`."""
         train, test = self.splits[k]
         if self.fits[k] is None:
-            if self.loss not in (misclassified, absolute):
-                y = train.y[train.positive_weight]
-                self.most_loss[k] = self.family.most_deviance(y[~np.isnan(y)])
             self.fits[k] = self.begin(train, self.family, self.settings, eval_batch=test)
         score = next(self.fits[k])[2]
         losses = self.loss(self.family, test.y, test.weight, score)
-        self.of_rows[k] = np.minimum(losses, self.most_loss[k])
+        self.of_rows[k] = np.minimum(losses, self.most_loss)
         return fold_row(test, self.of_rows[k])
 
     def complete(self, bar):

@@ -208,17 +208,17 @@ def _frames(
 
 
 class _Text:
-    """A text that pandas' reader reads; its C code forgets that Ctrl-C was pressed meanwhile."""
+    """A text that pandas' reader reads, and whether it could not be read."""
 
     def __init__(self, handle: Any) -> None:
-        self.handle, self.interrupted = handle, False
+        self.handle, self.unreadable = handle, False
 
     def read(self, size: int = -1) -> str:
         """Some characters."""
         try:
             return self.handle.read(size)  # type: ignore[no-any-return]
-        except KeyboardInterrupt:
-            self.interrupted = True
+        except Exception:
+            self.unreadable = True
             raise
 
     def __iter__(self) -> Iterator[str]:
@@ -227,13 +227,17 @@ class _Text:
 
 @contextmanager
 def _text(source: Any) -> Iterator[Any]:
-    """A file or its bytes as a text, unpacked; Ctrl-C while it is read is a KeyboardInterrupt."""
+    """A file or its bytes as a text, unpacked; Ctrl-C while it is read is a KeyboardInterrupt.
+
+    The C code of pandas' reader says only that a call of `read` failed. If `read` met no error of
+    its own, Ctrl-C was pressed: before its first line, within it or after its last.
+    """
     with get_handle(source, "r", encoding=ENCODING, compression="infer") as opened:
         text = _Text(opened.handle)
         try:
             yield text
-        except Exception:
-            if text.interrupted:
+        except pd.errors.ParserError as error:
+            if "Calling read" in str(error) and not text.unreadable:
                 raise KeyboardInterrupt from None
             raise
 

@@ -1,6 +1,5 @@
 """Replicates of a fit, and the intervals that follow from them."""
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeAlias
 
@@ -9,7 +8,7 @@ import pandas as pd
 
 from lodim.checks import flag, one_of, share, whole
 from lodim.design.frame import as_given, in_pandas
-from lodim.errors import ArgumentError, DataWarning, ExtrapolationWarning
+from lodim.errors import ArgumentError, no_row_warnings
 from lodim.report.phrases import modelled
 from lodim.report.tables import Report, Table, listing
 from lodim.text import counted, join_words
@@ -199,9 +198,7 @@ class Bootstrap(Generic[FitT_co]):
         if self.fit.design.response is None:
             raise ArgumentError("the formula has no response: there is no mean to predict")
         center = in_pandas(self.fit.predict)(data, SCALES[of], **keywords)
-        with warnings.catch_warnings():
-            for category in (ExtrapolationWarning, DataWarning):  # the fit has told
-                warnings.simplefilter("ignore", category)
+        with no_row_warnings():
             each = np.array(
                 [in_pandas(one.predict)(data, SCALES[of], **keywords) for one in self._kept()]
             )

@@ -161,7 +161,7 @@ def _losses(variants, pool, test, family):
     """(V, n) deviance of the rows of a batch by variants made of a Pool."""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), pool.search.space, {}
-    most = family.most_deviance(pool.search.refits.data.y)
+    most = family.most_deviance(np.append(pool.search.refits.data.y, test.y))
     out = np.full((len(variants), test.n), np.inf)
     for v, variant in enumerate(variants):
         made = variant.fitted_to(pool)
