@@ -285,7 +285,7 @@ def count_rows(source, names):
 
 
 def read_rows_at(source, names, rows, n):
-    """The rows of a source at some of its n positions, as a columns.Frame in memory."""
+    """The rows of a source at some of its n positions, as a Frame in memory."""
     source.check_unchanged()
     check_names(source, names)
     held, stop = {name: [] for name in names}, 0
