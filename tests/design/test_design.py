@@ -690,6 +690,15 @@ def test_a_column_that_is_never_known_is_named():
         Design.learn("y ~ a + c", df, RowInputs(weights="w"), missing="keep")
 
 
+def test_levels_that_are_computed_of_partial_rows_count_by_weight():
+    df = partial_frame().assign(w=lambda d: np.arange(1.0, len(d) + 1.0))
+    names = [
+        Design.learn("y ~ C(np.round(a)) + c", df, inputs, missing="keep")[0].names
+        for inputs in (RowInputs(weights="w"), RowInputs())
+    ]
+    assert names[0] == names[1] and len(names[0]) > 2
+
+
 def test_folds_of_partial_rows():
     from lodim.design.batch import split
     from lodim.selection import folds as fold

@@ -79,8 +79,7 @@ def summarize_part(_, table, request):
 
 def merge_summaries(found, request):
     """Summaries of columns by name, from the lists of the parts in order."""
-    merged = merge(list(zip(*found, strict=True)))
-    return dict(zip(request.names, merged, strict=True))
+    return dict(zip(request.names, merge(found), strict=True))
 
 
 def tiles_of(X, span):
@@ -96,21 +95,16 @@ def table_of_span(table, span, columns):
     return replace(table, columns=columns, rows=rows, n=span.n, index=index, **given)
 
 
-@dataclass(frozen=True, eq=False)
-class TableParts:
-    """The parts of a table that is in memory."""
+class Parts:
+    """The parts of the complete rows of a table, which `map` works on."""
 
-    table: object
+    table: Table
+    in_one = False  # whether one part, which stays in memory, has all rows
 
     @property
     def n(self):
         """Number of complete rows."""
         return self.table.n
-
-    @property
-    def in_one(self):
-        """Whether one part, which stays in memory, has all rows."""
-        return self.n <= PART
 
     @property
     def positive_weight(self):
@@ -121,6 +115,18 @@ class TableParts:
         """Summaries of columns by name."""
         work = partial(summarize_part, request=request)
         return merge_summaries(self.map(work, request.names), request)
+
+
+@dataclass(frozen=True, eq=False)
+class TableParts(Parts):
+    """The parts of a table that is in memory."""
+
+    table: Table
+
+    @property
+    def in_one(self):
+        """Whether one part, which stays in memory, has all rows."""
+        return self.n <= PART
 
     def gather(self, rows, names):
         """A table of the complete rows at some positions; None: of all."""
@@ -279,7 +285,7 @@ def count_rows(source, names):
 
 
 def read_rows_at(source, names, rows, n):
-    """The rows of a source at some of its n positions, as a columns.Frame in memory."""
+    """The rows of a source at some of its n positions, as a Frame in memory."""
     source.check_unchanged()
     check_names(source, names)
     held, stop = {name: [] for name in names}, 0
@@ -311,7 +317,7 @@ def changed():
 
 
 @dataclass(frozen=True, eq=False)
-class SourceParts:
+class SourceParts(Parts):
     """The parts of a source's complete rows, read again in each pass.
 
     table : Table without columns; n_rows : rows of the source, complete or not
@@ -323,24 +329,9 @@ class SourceParts:
     n_rows: int
     known: dict | None
 
-    @property
-    def n(self):
-        """Number of complete rows."""
-        return self.table.n
-
-    in_one = False
-
-    @property
-    def positive_weight(self):
-        """(n,) bool, the rows whose weight is above zero; None where all are."""
-        return self.table.positive_weight
-
     def summaries(self, request):
         """Summaries of columns by name."""
-        if self.known is not None:
-            return self.known
-        work = partial(summarize_part, request=request)
-        return merge_summaries(self.map(work, request.names), request)
+        return super().summaries(request) if self.known is None else self.known
 
     def map(self, work, names):
         """A list of work(span, table of a part) of the parts in order, in one pass."""
@@ -350,7 +341,7 @@ class SourceParts:
     def tasks(self, work, names):
         """A call without arguments for each part, which can be pickled: together they are `map`."""
         return [
-            partial(part_task, span, self.store, self._bare(span), work, list(names))
+            partial(part_task, self.store, span, self._bare(span), work, list(names))
             for span in spans_of(self.table.rows, self.n)
         ]
 
@@ -429,13 +420,13 @@ class PartReader:
         return design.batch_of(frame, inputs, response, design.known_levels("error"), part=True)
 
 
-def part_task(span, store, table, work, names):
+def part_task(store, span, table, work, names):
     """What `work` makes of one part, for a pass whose parts are shared among processes.
 
     Parameters
     ----------
-    span : parts.Span
     store : ChunkStore
+    span : Span
     table : Table
         Of the part, without columns; see `SourceParts.tasks`.
     work, names : as `SourceParts.map` takes them; the work can be pickled
@@ -505,7 +496,7 @@ class WorkerParts(SourceParts):
             return super().map(work, names)
         spans = spans_of(self.table.rows, self.n)
         each = [(span, self._bare(span), work, list(names)) for span in spans]
-        return dask_cluster.run_tasks(self.client, _of_part, self.store, each)
+        return dask_cluster.run_tasks(self.client, part_task, self.store, each)
 
     def tiles(self, design, given, inputs):
         """Tiles of all rows on the workers, their response, and the RowInputs that are there too.
@@ -517,7 +508,3 @@ class WorkerParts(SourceParts):
         here = {name: values for name, (values, _) in X.beside.items()}
         kept = {k: here[k] for k in ("weights", "offset") if getattr(inputs, k) is not None}
         return X, here.get("y"), replace(inputs, **kept)
-
-
-def _of_part(store, span, table, work, names):
-    return part_task(span, store, table, work, names)

@@ -261,16 +261,14 @@ def concat(stretches):
     if len(stretches) == 1:
         return stretches[0]
     kind = join_kinds([kind_of(column) for column in stretches])
-    name = stretches[0].name
     if kind.kind != "level":
         values = [
             np.full(len(c.codes), np.nan) if c.values is None else c.values for c in stretches
         ]
-        return Column(name, kind.kind, np.concatenate(values), whole=kind.whole)
+        return replace(kind, values=np.concatenate(values))
     place = {level: i for i, level in enumerate(kind.levels)}
     codes = [_place_codes(column, kind.levels, place) for column in stretches]
-    parts = {"levels": kind.levels, "declared": kind.declared, "ordered": kind.ordered}
-    return Column(name, "level", None, np.concatenate(codes), **parts)
+    return replace(kind, codes=np.concatenate(codes))
 
 
 def _place_codes(column, levels, place):
@@ -285,8 +283,7 @@ def _place_codes(column, levels, place):
 
 def kind_of(column):
     """What a column holds, without its rows."""
-    levels, whole, declared = column.levels, column.whole, column.declared
-    return Column(column.name, column.kind, None, None, levels, whole, declared, column.ordered)
+    return replace(column, values=None, codes=None)
 
 
 def join_kinds(kinds):

@@ -72,7 +72,7 @@ class Design:
     n_incomplete : rows of weight above zero that miss features alone, whatever is done with them
     frame_kind : name of the package whose frame the data were: "pandas" (also of a dict), "polars"
     n_sampled : rows that splines, centres and scales were learnt from, where these were a sample
-    wild : Limits of each feature with wild values, in order; see `wild`
+    wild : Limits of each feature with wild values, in order; see `summaries`
     limited : whether their middle stands for wild values, also of new data
     """
 
@@ -147,8 +147,8 @@ class Design:
             not part of an earlier term. Without it ordered categories have a column for each level
             but the first too, 1 where it is reached.
         limited : bool
-            Whether wild values of features count as the middle of the others (see `wild`), or are
-            only noted.
+            Whether wild values of features count as the middle of the others (see `summaries`), or
+            are only noted.
         which : int, optional
             Which response of a formula with several on its left side; without it there is one.
         reading : Reading, optional
@@ -262,7 +262,7 @@ class Design:
 
         Parameters
         ----------
-        frame : columns.Frame
+        frame : Frame
         inputs : RowInputs of its rows
         response : bool
             Whether to code the response too.

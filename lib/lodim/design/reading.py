@@ -101,7 +101,7 @@ def read_frame_rows(frame, request, answers, inputs, missing):
 
     Parameters
     ----------
-    frame : columns.Frame
+    frame : Frame
     request : ColumnRequest
     answers : list of str, columns of the response
     inputs : RowInputs
@@ -316,7 +316,7 @@ def draw_sample(data, source, names, inputs, size, seed):
 
     Parameters
     ----------
-    data : columns.Frame, or the source
+    data : Frame, or the source
     source : Source or None
     names : list of str
         The columns that are needed.

@@ -161,16 +161,17 @@ def summarize_values(table, name, values, n):
     return Summary(kind_of(column), n, n - table.n, n_known, **counted)
 
 
-def merge(columns):
-    """Summaries of all rows, a list, from a list of those of parts in order for each column.
+def merge(parts_found):
+    """Summaries of columns over all rows, a list, from the lists of the parts in order.
 
     Raises
     ------
     DataError
         The parts of a column do not go together, or there are too many levels.
     """
-    if all(len(parts) == 1 for parts in columns):
-        return [parts[0] for parts in columns]
+    if len(parts_found) == 1:
+        return list(parts_found[0])
+    columns = list(zip(*parts_found, strict=True))
     summed = [k for k, parts in enumerate(columns) if any(p.moments is not None for p in parts)]
     found = {}
     if summed:

@@ -121,8 +121,7 @@ def _computed_levels(keys, parts, fills):
         return {}
     needed = list(dict.fromkeys(n for code in codes for n in factors.columns_of((None, code))))
     found = parts.map(partial(_count_computed, codes=codes, fills=fills), needed)
-    merged = merge(list(zip(*found, strict=True)))
-    return {(None, code): summary for code, summary in zip(codes, merged, strict=True)}
+    return {(None, code): summary for code, summary in zip(codes, merge(found), strict=True)}
 
 
 def _count_computed(_, table, codes, fills):
