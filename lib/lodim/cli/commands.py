@@ -72,7 +72,7 @@ def fit_model(args: argparse.Namespace) -> None:
     if args.plots and not spec.penalties:
         save_plots(args.plots, fit, spec.plots)
     elif args.plots:
-        arguments.pop(spec.shared_setting, None)  # a penalty has no price list
+        arguments.pop(spec.shared_setting, None)  # a penalty has no frontier
         path = lodim.path(model, args.formula, data, **arguments)
         save_plots(args.plots, fit, spec.plots, path=path, cv=cv)
 
