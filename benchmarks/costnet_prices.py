@@ -1,4 +1,4 @@
-"""costnet's price list at every budget on unseen halves, beside two lassos with refit.
+"""costnet's frontier at every budget on unseen halves, beside two lassos with refit.
 
     python benchmarks/costnet_prices.py [FOLDER] [--sets heart,...] [--seeds 12] [--out FILE]
                                         [--worst FILE]
@@ -83,12 +83,12 @@ def halves(df, seed):
 
 
 def peer(problem, groups):
-    """The price list of the refitted supports of a penalty, by training deviance."""
+    """The frontier of the refitted supports of a penalty, by training deviance."""
     batch, family, network = problem.batch, problem.family, problem.settings.network
     free = with_free_columns(network, batch.X.shape[1])
     search = make_search(batch, family, free, np.inf, "deviance")
     supports = rules.path_supports(search, penalty_path(batch, family, groups), "lasso")
-    return CostFrontier.from_proposals(
+    return CostFrontier.from_candidates(
         search, network, select_frontier(search, supports), np.zeros_like
     )
 

@@ -8,7 +8,7 @@ Data: `ld.monitoring`, 812 alerts to learn from and 4,000 to judge by, 150 featu
 30 are base signals, at a unit each and a unit for every further operation (thesis, Sect. 5.3), as
 trees ("stars"), chains, two parents ("pairs") and some of each ("mixed"). `lasso` is the weighted
 lasso refitted, the best model by training deviance along its path that the budget pays for;
-`lasso (criterion)` chooses among the same models as the ladder does. `all` is the ladder of all
+`lasso (criterion)` chooses among the same models as the frontier does. `all` is the frontier of all
 rules by "hq", the criterion of searches; `all (NAME)` by each of `--criteria`. `less` is the mean
 over the seeds of the lasso's deviance less the rule's, `se` its standard error. Rows of other
 responses, graphs and rules stay in the file. `--quality` prints instead the ratio of R2 to the best
@@ -75,15 +75,10 @@ def candidates(search, train, family, network, path):
     group = rules.path_supports(search, path(train, family, priced), "group")
     found = {
         "group": group,
-        "reweighted": rules.reweighted_supports(
-            search, priced, group, lambda groups: path(train, family, groups)
-        ),
         "lasso": rules.path_supports(search, path(train, family, penalty), "lasso"),
-        "greedy": rules.forward_proposals(search),
+        "greedy": rules.forward_models(search),
     }
-    found["greedy"] += rules.backward_proposals(
-        search, [c for some in found.values() for c in some]
-    )
+    found["greedy"] += rules.backward_models(search, [c for some in found.values() for c in some])
     return found
 
 

@@ -115,7 +115,7 @@ ax = fit.plot("graph")
 
 # %% [markdown]
 # The path of the penalty alone, as glmnet's. It shrinks, and so is not what `predict` uses; the
-# supports that it visits are refitted for the price list.
+# supports that it visits are refitted for the frontier.
 
 # %%
 ax = fit.plot("path")
@@ -126,7 +126,7 @@ fit.path().iloc[::12]
 # %% [markdown]
 # ## How much is enough?
 #
-# On the training rows more is always better. Cross-validation makes the whole price list anew
+# On the training rows more is always better. Cross-validation makes the whole frontier anew
 # without each fold, and looks at what its models are worth on the fold: error against price. `min`
 # is the least; `1se` the cheapest within one standard error of it, here by ten folds and the spread
 # of their means, in the print above by five folds drawn twice and the spread of the rows.

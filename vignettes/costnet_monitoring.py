@@ -72,7 +72,7 @@ for formula, names in chain.items():
 pd.Series(total, name="price of everything").to_frame()
 
 # %% [markdown]
-# ## The price list
+# ## The frontier
 
 # %%
 fit = ld.costnet("y ~ .", data=train, costs=costs, depends_on=needs)
@@ -106,7 +106,7 @@ ax = fit.plot("graph")
 
 # %%
 budgets = np.array([0, 1, 2, 3, 4, 6, 8, 10, 12])
-rules = {"all": ("group", "reweighted", "lasso", "greedy")}
+rules = {"all": ("group", "lasso", "greedy")}
 rules |= {rule: (rule,) for rule in rules["all"]}
 errors = []
 for seed in range(1, 6):
@@ -125,7 +125,7 @@ curves
 # %%
 figure, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
 ax.step(budgets, curves["all"], where="post", color="0.8", linewidth=5, label="all")
-curves.drop(columns="all").plot(ax=ax, style=["-", "-", "--", "-"], drawstyle="steps-post")
+curves.drop(columns="all").plot(ax=ax, style=["-", "--", "-"], drawstyle="steps-post")
 ax.axhline(0.25, color="0.8", linewidth=1)
 ax.set(xlabel="budget", ylabel="mean squared error, new alerts")
 ax.spines[["top", "right"]].set_visible(False)
@@ -134,8 +134,8 @@ ax.spines[["top", "right"]].set_visible(False)
 # At a cost of 1 all that can be bought is one reading. From 3 on the lasso pays: it takes a derived
 # feature for as dear as the feature and its signal together, so it does not see that the second
 # feature of a signal is cheap. The group penalty sees it, but shrinks what it keeps, so that it is
-# no reliable gain by itself; its reweighted form shrinks less, and buying greedily not at all. The
-# grey line is the variance of the noise, which nothing explains.
+# no reliable gain by itself; buying greedily shrinks nothing. The grey line is the variance of the
+# noise, which nothing explains.
 #
 # How much of the difference is chance? The differences from the lasso, seed by seed:
 
@@ -145,7 +145,7 @@ difference = (wide["all"] - wide["lasso"]).unstack("seed")
 pd.DataFrame({"mean": difference.mean(axis=1), "se": difference.sem(axis=1)})
 
 # %% [markdown]
-# Which rule won the places on the price list of the first fit?
+# Which rule won the places on the frontier of the first fit?
 
 # %%
 fit.prices()["rule"].value_counts().to_frame("models")
@@ -267,7 +267,7 @@ pd.concat({b: chosen.at(b).evaluate(new) for b in budgets}, names=["budget"]).dr
 #
 # - The alerts are drawn by a recipe whose truth is linear in a few features, as the model is. Real
 #   alerts are not so kind; compare the vignette on heart disease.
-# - The price list is selected on its training rows. On new alerts a model is worse than its
+# - The frontier is selected on its training rows. On new alerts a model is worse than its
 #   `dev_ratio`, as the tables above show, and the more so the longer the list of candidates.
 # - The rules are searches. That one of them won a place on the list does not make it the better
 #   rule: at another price, or in another draw, it is another.

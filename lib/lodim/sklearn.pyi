@@ -163,7 +163,7 @@ class _Costnet(SelectorMixin, BaseEstimator):
         l1_ratio: float = 1.0,
         relax: float | None = None,
         rules: Rule | Sequence[Rule] = ("group", "lasso", "greedy"),
-        closure: Literal["all", "direct"] = "all",
+        dependents: Literal["all", "direct"] = "all",
         solver: Literal["auto", "cvxpy"] = "auto",
         missing: Missing = "indicator",
         standardize: bool = True,

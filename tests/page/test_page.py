@@ -347,7 +347,7 @@ def test_a_costnet_of_one_penalty_has_a_page(tmp_path):
     fit = ld.costnet("mpg ~ weight + acceleration", CARS, lambda_=0.02)
     fit.report(tmp_path / "page.html", CARS)
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "one penalty" in text and "Coefficients" in text and "Price list" not in text
+    assert "one penalty" in text and "Coefficients" in text and "Frontier" not in text
 
 
 def test_a_page_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ ld.gbmap("mpg ~ .", "cars.parquet", weights="w", offset=0.5, engine="auto", refi
 ld.gbmap("mpg ~ .", [Path("a.csv"), Path("b.csv")], weights=cars["weight"], dtype=np.float32)
 assert_type(ld.glm("mpg ~ .", cars, family="poisson", covariance="HC3"), ld.GlmFit)
 assert_type(ld.proset("mpg ~ .", cars, lambda_v="auto", lambda_w=0.1), ld.ProsetFit)
-assert_type(ld.melm("origin ~ .", cars, gamma=1.0, classifier="knn"), ld.MelmFit)
+assert_type(ld.melm("origin ~ .", cars, gamma=1.0, classifier="kde"), ld.MelmFit)
 assert_type(ld.ripr("mpg ~ .", cars, missing="keep"), ld.RiprFit | ld.RiprFits)
 assert_type(
     ld.costnet("mpg ~ .", cars, costs={"weight": 1}, rules="exact", lambdas=[1.0, 0.1]),
@@ -82,5 +82,5 @@ except ld.LodimError as error:
 # Estimators of scikit-learn
 regressor = GbmapRegressor(formula="bs(weight) + .", m=2, activation="identity", cv=3)
 assert_type(regressor.fit(cars, cars["mpg"]).fit_, ld.GbmapFit)
-assert_type(CostnetClassifier(closure="direct").fit_.df, int)
+assert_type(CostnetClassifier(dependents="direct").fit_.df, int)
 assert_type(RiprClusterer(n_clusters=2).fit_, ld.RiprFit)

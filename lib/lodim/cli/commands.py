@@ -71,7 +71,7 @@ def fit_model(args: argparse.Namespace) -> None:
     if args.plots and not model.penalties:
         save_plots(args.plots, fit, model.plots)
     elif args.plots:
-        arguments.pop(model.shared_setting, None)  # a penalty has no price list
+        arguments.pop(model.shared_setting, None)  # a penalty has no frontier
         path = lodim.path(model.function, args.formula, data, **arguments)
         save_plots(args.plots, fit, model.plots, path=path, cv=cv)
 

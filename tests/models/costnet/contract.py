@@ -32,10 +32,10 @@ REFUSED = {
     "n_lambda and lambdas": (
         bad(lambdas=[0.1], n_lambda=5), ld.ArgumentError, "either lambdas or n_lambda",
     ),
-    "rules": (bad(rules="best"), ld.ArgumentError, "group, reweighted, lasso, greedy"),
+    "rules": (bad(rules="best"), ld.ArgumentError, "group, lasso, greedy"),
     "l1_ratio": (bad(l1_ratio=0), ld.ArgumentError, "l1_ratio must be above 0, and at most 1"),
     "relax": (bad(relax=2), ld.ArgumentError, "relax must be between 0 and 1"),
-    "closure": (bad(closure="none"), ld.ArgumentError, "closure must be one of all, direct"),
+    "dependents": (bad(dependents="none"), ld.ArgumentError, "must be one of all, direct"),
     "solver": (bad(solver="lbfgs"), ld.ArgumentError, "solver must be one of auto, cvxpy"),
     "n_lambda": (bad(n_lambda=1), ld.ArgumentError, "n_lambda"),
     "criterion": (

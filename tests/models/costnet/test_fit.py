@@ -79,7 +79,7 @@ def price_of(names):
     return price
 
 
-# The price list ----------------------------------------------------------------------------------
+# The frontier ----------------------------------------------------------------------------------
 
 
 @pytest.mark.long
@@ -273,7 +273,7 @@ def test_what_is_asked_twice_or_wrongly_is_refused():
     alone = ld.costnet("y ~ .", df, **ALONE, lambda_=0.1)
     for call in (lambda: alone.at(3), lambda: alone.plot("cost"), lambda: alone.plot("graph"),
                  alone.prices, lambda: alone.staged(df)):  # fmt: skip
-        with pytest.raises(ld.ArgumentError, match="no price list"):
+        with pytest.raises(ld.ArgumentError, match="no frontier"):
             call()
 
 
@@ -339,7 +339,7 @@ def test_prints(kind):
     text, report = str(fit), str(fit.summary())
     assert "Df Cost" in text and "Lambda Rule" in text and "9 things with a price" in text
     assert f"{fit.step.number} *" in text and "(by CV)" in text
-    for words in ("Price list", "Newly bought", "What must be bought", "Coefficients", "Per SD",
+    for words in ("Frontier", "Newly bought", "What must be bought", "Coefficients", "Per SD",
                   "no valid p-values", "duality gap", "blood draw", "Serves as"):  # fmt: skip
         assert words in report.replace("\n    ", " "), words
     for out in (text, report, str(fit.at(0)), str(fit.at(0).summary()),
@@ -535,13 +535,13 @@ def test_cv_over_budgets(kind):
 @pytest.mark.long
 @kinds
 def test_cv_searches_all_rows_once(kind, monkeypatch):
-    df, sizes, pool = patients(kind, 120), [], estimate._pool
+    df, sizes, rule_results = patients(kind, 120), [], estimate._rule_results
 
     def counted(batch, *args, **kwargs):
         sizes.append(batch.n)
-        return pool(batch, *args, **kwargs)
+        return rule_results(batch, *args, **kwargs)
 
-    monkeypatch.setattr(estimate, "_pool", counted)
+    monkeypatch.setattr(estimate, "_rule_results", counted)
     cv = ld.cv(ld.costnet, "y ~ .", df, **ASKED, folds=3, rule="1se", seed=1)
     assert sizes.count(len(df)) == 1 < sizes.count(80)
     best, budget = cv.best, cv.budget_1se
@@ -637,10 +637,10 @@ def test_arguments_are_all_read():
     """What the settings hold is what was given; nothing is ignored in silence."""
     df = patients(n=60)
     fit = ld.costnet("y ~ .", df, **ASKED | {"n_lambda": 5}, budget=3, relax=0.5, l1_ratio=0.9,
-                     closure="direct", seed=3, threads=1, rules="lasso",
+                     dependents="direct", seed=3, threads=1, rules="lasso",
                      control={"tol": 1e-5, "max_iter": 500})  # fmt: skip
     s = fit.settings
-    assert (s.budget, s.relax, s.l1_ratio, s.closure, s.seed, s.threads) == (
+    assert (s.budget, s.relax, s.l1_ratio, s.dependents, s.seed, s.threads) == (
         3,
         0.5,
         0.9,

@@ -35,7 +35,7 @@ def asked(**changes):
     arguments = {
         "costs": None, "depends_on": None, "alternatives": None, "budget": None, "lambda_": None,
         "lambdas": None, "n_lambda": 100, "lambda_min_ratio": None, "l1_ratio": 1.0, "relax": 1.0,
-        "rules": ("group",), "closure": "all", "solver": "auto", "seed": 0, "threads": None,
+        "rules": ("group",), "dependents": "all", "solver": "auto", "seed": 0, "threads": None,
     }  # fmt: skip
     return Settings(**arguments | changes)
 
@@ -312,13 +312,13 @@ REFUSED = {
     "rules of what is no text": ({"rules": [["group"]]}, "rules must be some of"),
     "budgets": ({"budget": (1.0, 2.0)}, r"budget must be 0 or more .*, not \(1.0, 2.0\)"),
     "budget": ({"budget": -1}, "budget must be 0 or more"),
-    "rules": ({"rules": "best"}, "rules must be some of group, reweighted, lasso, greedy"),
+    "rules": ({"rules": "best"}, "rules must be some of group, lasso, greedy"),
     "no rules": ({"rules": ()}, "at least one"),
     "lambdas": ({"lambdas": [1, -1]}, "lambdas.*0 or more.*not -1"),
     "lambdas text": ({"lambdas": [0.1, "a"]}, "lambdas must be at least one number.*not 'a'"),
     "n_lambda": ({"n_lambda": 1}, "n_lambda"),
     "ratio": ({"lambda_min_ratio": 1.0}, "lambda_min_ratio must be between 0 and 1"),
-    "closure": ({"closure": "some"}, "closure must be one of all, direct"),
+    "dependents": ({"dependents": "some"}, "dependents must be one of all, direct"),
     "solver": ({"solver": "magic"}, "solver must be one of auto, cvxpy"),
 }
 

@@ -1,4 +1,4 @@
-"""What held-out rows choose: the models of the price list, their shrinkage, and the budget."""
+"""What held-out rows choose: the models of the frontier, their shrinkage, and the budget."""
 
 import numpy as np
 import pandas as pd

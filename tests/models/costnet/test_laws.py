@@ -1,4 +1,4 @@
-"""Laws of the price list, whatever found its models."""
+"""Laws of the frontier, whatever found its models."""
 
 import numpy as np
 import pandas as pd
@@ -101,7 +101,7 @@ def test_a_source_that_is_needed_by_name_serves_the_series_as_well():
     with_gap = [c for c in fit.prices()["cost"] if "gap" in fit.at(c).inputs]
     assert with_gap and min(with_gap) == pytest.approx(4.1)
     for cost in with_gap:
-        assert "cuff" not in fit.bought(cost).index
+        assert "cuff" not in fit.at(cost).bought().index
 
 
 @pytest.mark.parametrize("relax", [0.0, 0.5, 1.0])
@@ -110,10 +110,10 @@ def test_the_criterion_falls_as_the_price_grows(relax):
     truth = df.attrs
     fit = ld.costnet("y ~ .", df, costs=truth["costs"], depends_on=truth["depends_on"],
                      relax=relax, budget=20.0, control={"criterion": "hq"})  # fmt: skip
-    ladder = fit.estimates.frontier
-    assert len(ladder) > 5
-    assert (np.diff(ladder.cost) > 0).all() and (np.diff(ladder.criterion) < 0).all()
-    assert (np.diff(ladder.deviance) < 0).all()
+    frontier = fit.estimates.frontier
+    assert len(frontier) > 5
+    assert (np.diff(frontier.cost) > 0).all() and (np.diff(frontier.criterion) < 0).all()
+    assert (np.diff(frontier.deviance) < 0).all()
 
 
 def test_blends_are_with_the_least_penalty_of_a_support():
@@ -123,12 +123,12 @@ def test_blends_are_with_the_least_penalty_of_a_support():
     fit = ld.costnet("y ~ .", df, costs=truth["costs"], depends_on=truth["depends_on"],
                      relax=0.0, rules="group", budget=20.0,
                      control={"criterion": "hq"})  # fmt: skip
-    trace, ladder = fit.estimates.path, fit.estimates.frontier
+    trace, frontier = fit.estimates.path, fit.estimates.frontier
     on = (trace.coef != 0).any(axis=2)
     checked = 0
-    for k in range(1, len(ladder)):
-        same = (on == ladder.coef[k].any(axis=1)).all(axis=1)
+    for k in range(1, len(frontier)):
+        same = (on == frontier.coef[k].any(axis=1)).all(axis=1)
         if same.any():
-            assert ladder.deviance[k] == pytest.approx(trace.deviance[same].min(), rel=1e-9)
+            assert frontier.deviance[k] == pytest.approx(trace.deviance[same].min(), rel=1e-9)
             checked += 1
     assert checked > 3

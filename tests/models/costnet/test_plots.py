@@ -142,7 +142,7 @@ def test_graph_colours_follow_the_price_list():
     found, network = boxes(ax), fit.settings.network
     first = {}
     for cost in fit.prices()["cost"][::-1]:
-        for name in fit.bought(cost).index:
+        for name in fit.at(cost).bought().index:
             first[name] = cost
     colours: dict = {}
     for name, cost in first.items():
@@ -185,7 +185,7 @@ def test_many_features_and_long_names():
     assert max(map(len, texts(ax))) < 35
     shown = {text.split(" · ")[0] for text in texts(ax)}
     assert len(shown) == 12  # long names stay apart
-    in_models = set().union(*(fit.bought(cost).index for cost in fit.prices()["cost"]))
+    in_models = set().union(*(fit.at(cost).bought().index for cost in fit.prices()["cost"]))
     all_bought = fit.plot("graph", most=149)
     assert len(boxes(all_bought)) == len(in_models)
     assert f"{150 - len(in_models)} more are in no" in all_bought.get_title().replace("\n", " ")

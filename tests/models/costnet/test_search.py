@@ -1,4 +1,4 @@
-"""The price list of costnet: refits, rules, bounds and budgets against naive references."""
+"""The frontier of costnet: refits, rules, bounds and budgets against naive references."""
 
 from dataclasses import replace
 from itertools import combinations, product
@@ -17,7 +17,6 @@ from lodim.errors import ArgumentError, DataError
 from lodim.family import Binomial, Gaussian, Multinomial
 from lodim.models.costnet.estimate import fit_stages, make_search
 from lodim.models.costnet.graph.network import unfold
-from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.problem import PenaltyPath
 from lodim.models.costnet.search import (
     bounds,
@@ -94,8 +93,8 @@ def every_subset(m):
     return (np.arange(2**m)[:, None] >> np.arange(m)) & 1 > 0
 
 
-def greedy_ladder(search):
-    return select_frontier(search, rules.forward_proposals(search))
+def greedy_frontier(search):
+    return select_frontier(search, rules.forward_models(search))
 
 
 # Refits ---------------------------------------------------------------------------------------
@@ -337,16 +336,16 @@ def test_polish_improves_within_the_price():
     assert all(affordable(s.price, start.price) for s in steps)
 
 
-# The ladder -----------------------------------------------------------------------------------
+# The frontier -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", ["gaussian", "binomial"])
-def test_a_ladder_is_what_it_says(family):
+def test_a_frontier_is_what_it_says(family):
     batch, network = chains(1, family=family)
     made = {"gaussian": Gaussian(), "binomial": Binomial()}[family]
     search = make_search(batch, made, network, np.inf, "bic")
-    rungs = greedy_ladder(search)
-    found = CostFrontier.from_proposals(search, network, rungs, bounds.lower_bounds(search, [9.0]))
+    rungs = greedy_frontier(search)
+    found = CostFrontier.from_candidates(search, network, rungs, bounds.lower_bounds(search, [9.0]))
     assert len(found) > 4 and found.cost[0] == 0.0 and found.rule[0] == "null"
     assert (np.diff(found.cost) > 0).all()
     assert (np.diff(found.criterion) < -MIN_IMPROVEMENT).all()
@@ -386,16 +385,17 @@ def test_free_riders_are_left_out():
     network = plain(12, [1.0] + [0.0] * 11, [()] + [(0,)] * 11)
     batch = batch_of(X, y)
     used = [
-        set(np.flatnonzero(greedy_ladder(make_search(batch, Gaussian(), network, np.inf, name))[-1]
-                           .state.used))
-        for name in ("ebic", "deviance")
+        set(np.flatnonzero(greedy_frontier(search)[-1].state.used))
+        for search in (
+            make_search(batch, Gaussian(), network, np.inf, name) for name in ("ebic", "deviance")
+        )
     ]  # fmt: skip
     assert used == [{0, 1}, set(range(12))]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name, mean, worst", [("deviance", 0.999, 0.995), ("ebic", 0.998, 0.98)])
-def test_the_ladder_is_near_the_exhaustive_optimum(name, mean, worst):
+def test_the_frontier_is_near_the_exhaustive_optimum(name, mean, worst):
     ratios = []
     for seed in range(6):
         cost = np.ones(14) if seed % 2 else np.random.default_rng(seed).uniform(0.3, 3.0, 14)
@@ -404,7 +404,7 @@ def test_the_ladder_is_near_the_exhaustive_optimum(name, mean, worst):
             budget = share * cost.sum()
             search = make_search(batch, Gaussian(), network, budget, name)
             null, best = search.refits.null.deviance, exact.exhaustive(search, budget)
-            rungs = greedy_ladder(search)
+            rungs = greedy_frontier(search)
             assert all(affordable(c.state.price, budget) for c in rungs)
             ratios.append((null - rungs[-1].state.deviance) / (null - best.deviance))
     assert np.mean(ratios) >= mean and min(ratios) >= worst and max(ratios) <= 1.0 + 1e-9
@@ -417,7 +417,9 @@ def test_a_group_of_columns_is_bought_together():
     X = np.column_stack([level[:, None] == [1, 2, 3], rng.normal(size=(300, 2))])
     y = np.array([0.0, 1.0, -1.0, 0.5])[level] + 0.3 * rng.normal(size=300)
     network = unfold(["c", "u", "v"], [1.0, 1.0, 1.0], [(), (), ()], [(0, 1, 2), (3,), (4,)])
-    rungs = greedy_ladder(make_search(batch_of(standard(X), y), Gaussian(), network, np.inf, "bic"))
+    rungs = greedy_frontier(
+        make_search(batch_of(standard(X), y), Gaussian(), network, np.inf, "bic")
+    )
     assert [c.state.price for c in rungs] == [0.0, 1.0]
     assert rungs[1].state.df == 3
 
@@ -478,14 +480,14 @@ def test_below_dear_jumps_the_list_has_no_holes():
     assert min(grown) < min(whole) and np.mean(grown) < np.mean(whole)
 
 
-def test_multinomial_ladders():
+def test_multinomial_frontiers():
     rng = np.random.default_rng(8)
     X = rng.normal(size=(300, 6))
     score = 1.5 * np.column_stack([X[:, 0], X[:, 1], np.zeros(300)])
     y = (score + rng.gumbel(size=score.shape)).argmax(axis=1).astype(float)
     network = plain(6, parents=[(), (), (), (0,), (), ()])
     search = make_search(batch_of(X, y), Multinomial(3), network, np.inf, "bic")
-    rungs = greedy_ladder(search)
+    rungs = greedy_frontier(search)
     assert set(np.flatnonzero(rungs[-1].state.used)) == {0, 1}
     assert [c.state.df for c in rungs] == [0, 2, 4]  # K - 1 coefficients a column
 
@@ -498,7 +500,7 @@ def test_rows_of_weight_zero_do_not_count():
         np.append(batch.y, 100.0 * rng.normal(size=50)), np.append(np.ones(300), np.zeros(50)),
     )  # fmt: skip
     a, b = (
-        [(c.state.price, c.state.value, c.state.used.tolist()) for c in greedy_ladder(search)]
+        [(c.state.price, c.state.value, c.state.used.tolist()) for c in greedy_frontier(search)]
         for search in (make_search(x, Gaussian(), network, np.inf, "bic") for x in (batch, more))
     )
     assert [r[::2] for r in a] == [r[::2] for r in b]
@@ -507,11 +509,11 @@ def test_rows_of_weight_zero_do_not_count():
 
 def test_many_rows_of_classes_are_searched_by_a_sample(monkeypatch):
     batch, network = chains(5, n=2000, family="binomial")
-    whole = greedy_ladder(make_search(batch, Binomial(), network, np.inf, "bic"))
+    whole = greedy_frontier(make_search(batch, Binomial(), network, np.inf, "bic"))
     monkeypatch.setattr(rows, "MOST_ROWS", 1024)
     search = make_search(batch, Binomial(), network, np.inf, "bic")
     assert search.refits.data.n_positive == 1024 and search.final.data.n_positive == 2000
-    found = CostFrontier.from_proposals(search, network, greedy_ladder(search), np.zeros_like)
+    found = CostFrontier.from_candidates(search, network, greedy_frontier(search), np.zeros_like)
     last = found.coef[-1].any(axis=1)
     assert (last <= whole[-1].state.used).all() and last.sum() >= 3
     peer = sm.GLM(
@@ -554,13 +556,13 @@ def test_the_cheapest_source_that_serves(error, source):
     """Near-copies: the cheap one. Where the dear one is much better and the budget allows: it."""
     network = with_series()
     search = make_search(monitored(error), Gaussian(), network, np.inf, "ebic")
-    rungs = greedy_ladder(search)
+    rungs = greedy_frontier(search)
     bought = [network.closed(search.space.nodes(c.state.used)) for c in rungs]
     names = [{network.names[v] for v in np.flatnonzero(on)} for on in bought]
     assert all(len(found & {"inv", "cuff"}) <= 1 for found in names)
     assert source in names[-1]
     poor = make_search(monitored(error), Gaussian(), network, 2.5, "ebic")
-    last = greedy_ladder(poor)[-1].state
+    last = greedy_frontier(poor)[-1].state
     assert last.price <= 2.5 and "inv" not in {
         network.names[v] for v in np.flatnonzero(network.closed(poor.space.nodes(last.used)))
     }
@@ -568,7 +570,7 @@ def test_the_cheapest_source_that_serves(error, source):
 
 @given(seed=st.integers(0, 10_000), classes=st.sampled_from([0, 2, 3]))
 @settings(max_examples=25, deadline=None)
-def test_ladders_of_any_network(seed, classes):
+def test_frontiers_of_any_network(seed, classes):
     """Several parents, several columns, free nodes, two series: prices, sources and bounds hold."""
     rng = np.random.default_rng(seed)
     V = 9
@@ -587,8 +589,8 @@ def test_ladders_of_any_network(seed, classes):
     family = [Gaussian(), None, Binomial(), Multinomial(3)][classes]
     budget = rng.choice([2.0, 5.0, 100.0])
     search = make_search(batch_of(X, y), family, with_free_columns(network, 2 * V), budget, "aic")
-    rungs = greedy_ladder(search)
-    found = CostFrontier.from_proposals(
+    rungs = greedy_frontier(search)
+    found = CostFrontier.from_candidates(
         search, network, rungs, bounds.lower_bounds(search, [1.0, 2.0, budget])
     )
     assert (found.cost <= budget).all() and (np.diff(found.cost) > 0).all()
@@ -648,20 +650,6 @@ def test_the_lasso_charges_all_that_a_column_needs():
     assert charge == {(0,): 1.0, (1,): 3.0, (2,): 7.0, (3,): 1.0}
 
 
-def test_reweighting_makes_large_groups_cheap():
-    network = plain(3, [1.0, 1.0, 2.0], [(), (0,), ()])
-    priced = Groups.from_network(network)
-    coef = np.zeros((2, 3))
-    coef[1] = [3.0, 4.0, 0.0]
-    again = rules.reweighted_groups(priced, trace_of(coef), 1)
-    norms = {(1,): 4.0, (0, 1): 5.0, (2,): 0.0}
-    for g in range(3):
-        expected = priced.cost[g] / (norms[tuple(priced.members(g))] / 5.0 + rules.FLOOR)
-        assert again.cost[g] == pytest.approx(expected)
-    same = rules.reweighted_groups(priced, trace_of(coef), 0)
-    np.testing.assert_array_equal(same.cost, priced.cost)
-
-
 def test_supports_of_a_trace_are_refitted_once():
     batch, network = chains(9)
     coef = np.zeros((4, 12))
@@ -683,7 +671,7 @@ def test_relax_blends_refit_and_penalized():
     search = make_search(batch, Gaussian(), network, np.inf, "bic")
     supports = rules.path_supports(search, trace_of(coef), "lasso")
     refit, half = (
-        CostFrontier.from_proposals(
+        CostFrontier.from_candidates(
             search, network, select_frontier(search, supports, r), np.zeros_like
         )
         for r in (1.0, 0.5)
@@ -890,8 +878,8 @@ def test_modular_bounds_are_above_the_cost_and_equal_at_home(seed):
 def test_a_submodular_budget_is_never_passed(seed, budget):
     batch, network = shared(seed)
     search = make_search(batch, Gaussian(), network, budget, "deviance")
-    found = rules.forward_proposals(search)
-    found += rules.modular_proposals(search, found, [budget])
+    found = rules.forward_models(search)
+    found += rules.modular_models(search, found, [budget])
     for c in found:
         names = frozenset(
             network.names[v]
@@ -907,8 +895,8 @@ def test_a_submodular_budget_is_well_spent():
         batch, network = shared(seed)
         for budget in (8.0, 12.0):
             search = make_search(batch, Gaussian(), network, budget, "deviance")
-            found = rules.forward_proposals(search)
-            found += rules.modular_proposals(search, found, [budget])
+            found = rules.forward_models(search)
+            found += rules.modular_models(search, found, [budget])
             null, best = search.refits.null.deviance, exact.exhaustive(search, budget)
             ratios.append((null - select_frontier(search, found)[-1].state.deviance)
                           / (null - best.deviance))  # fmt: skip
@@ -934,7 +922,7 @@ def test_quadratics_and_greedy_have_no_row_left():
 def asked(network, **given):
     """Settings of a fit."""
     defaults = {
-        "network": network, "closure": "all", "solver": "auto", "l1_ratio": 1.0, "n_lambda": 30,
+        "network": network, "dependents": "all", "solver": "auto", "l1_ratio": 1.0, "n_lambda": 30,
         "lambda_min_ratio": None, "tol": 1e-7, "max_iter": 200, "threads": 1, "lambda_": None,
         "lambdas": None, "budget": None, "criterion": "ebic", "relax": 1.0, "rules": SEARCHES,
         "seed": 0, "costs": None,

@@ -27,8 +27,8 @@ ALL = pytest.mark.parametrize("response", RESPONSES)
 
 def models(fit):
     """Price and things of each model of the list, and the price of the one that predicts."""
-    ladder, names = fit.estimates.frontier, np.array(fit.settings.network.names, object)
-    rows = zip(ladder.cost, ladder.bought, strict=True)
+    frontier, names = fit.estimates.frontier, np.array(fit.settings.network.names, object)
+    rows = zip(frontier.cost, frontier.bought, strict=True)
     return [(round(cost, 9), sorted(set(names[on]))) for cost, on in rows], fit.step.cost
 
 

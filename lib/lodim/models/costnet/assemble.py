@@ -1,4 +1,4 @@
-"""From a price list to a CostnetFit, and from a saved state to one."""
+"""From a frontier to a CostnetFit, and from a saved state to one."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from lodim.models.costnet.state import read
 
 
 def assemble(problem, estimates, log, selection, for_path):
-    """The fit of a price list; the model that it chooses is that of its budget, or of lambda_."""
+    """The fit of a frontier; the model that it chooses is that of its budget, or of lambda_."""
     # A budget that is chosen after the search has not limited it.
     limited = problem.settings.budget is not None
     if not limited and problem.settings.lambda_ is None:
@@ -21,7 +21,7 @@ def assemble(problem, estimates, log, selection, for_path):
     _warn(estimates.path)
     if limited:  # cross-validation may have searched beyond the budget that it has chosen
         estimates = estimates.within(settings.budget)
-    paid = Purchases.from_path(estimates.path, settings.network, settings.closure)
+    paid = Purchases.from_path(estimates.path, settings.network, settings.dependents)
     return CostnetFit(
         **problem.common(selection) | {"call": _call(problem)},
         estimates=estimates,

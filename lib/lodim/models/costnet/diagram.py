@@ -42,7 +42,7 @@ class Box:
 def graph(fit, ax, *, most=30):
     """What is bought, and at which price it comes in: so many things at most, the first ones."""
     if fit.estimates.frontier is None:
-        raise ArgumentError("a fit of one lambda_ has no price list to draw")
+        raise ArgumentError("a fit of one lambda_ has no frontier to draw")
     every = _boxes(fit)
     boxes = _first(every, most)
     if not boxes:

@@ -1,4 +1,4 @@
-"""A model of costnet's price list as expressions."""
+"""A model of costnet's frontier as expressions."""
 
 from lodim.export.expression import weighted
 

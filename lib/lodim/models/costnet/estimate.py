@@ -1,4 +1,4 @@
-"""Estimation: the path of the group penalty, then the price list of all rules."""
+"""Estimation: the path of the group penalty, then the frontier of all rules."""
 
 from dataclasses import replace
 from functools import partial
@@ -13,20 +13,20 @@ from lodim.models.costnet.price_list import Estimates
 from lodim.models.costnet.search import bounds, rules
 from lodim.models.costnet.search.candidates import SearchSpace, with_free_columns
 from lodim.models.costnet.search.criterion import Criterion
+from lodim.models.costnet.search.duplicates import canonicalize_duplicates
 from lodim.models.costnet.search.exact import optimum
 from lodim.models.costnet.search.frontier import CostFrontier, select_frontier
 from lodim.models.costnet.search.held_out import (
     STEP,
     HeldOut,
-    Pool,
-    Variant,
+    RefitRecipe,
+    RuleResults,
+    recipes_of,
     select_held_out,
-    variants_of,
 )
-from lodim.models.costnet.search.moves import Proposal, Search
+from lodim.models.costnet.search.moves import CandidateModel, Search
 from lodim.models.costnet.search.refit import Refits
 from lodim.models.costnet.search.rows import SearchData, screened_nodes
-from lodim.models.costnet.search.twins import settled
 from lodim.models.costnet.worker_rows import batch_beyond_null
 from lodim.selection.folds import check_units, count_units
 from lodim.selection.tuning import count_draws, fold_splits
@@ -38,10 +38,10 @@ def fit_stages(batch, family, settings, eval_batch=None):
     """Fit all: yields (estimates, log, scores (n, K) of rows held out) for each budget.
 
     Of several budgets, ascending, one search with the largest serves all. A budget that is None is
-    the one that the held-out losses of the price list choose.
+    the one that the held-out losses of the frontier choose.
     """
     batch, level = batch_beyond_null(batch, family)
-    groups = Groups.from_network(settings.network, settings.closure, batch.X.shape[1])
+    groups = Groups.from_network(settings.network, settings.dependents, batch.X.shape[1])
     path = _path_solver(settings)(batch, family, groups, _lambdas(settings))
     log = {name: getattr(path, name) for name in ("n_iter", "gap", "converged")}
     if settings.lambda_ is not None:
@@ -100,29 +100,29 @@ def _frontiers(batch, family, settings, path, bounded):
     large = family.n_scores > 1 and batch.n * batch.X.shape[1] * family.n_scores > LARGE
     if large and _by_cv(settings) and set(settings.rules) > {"lasso"}:
         settings = replace(settings, rules=tuple(r for r in settings.rules if r != "lasso"))
-    pool, optima = _pool(batch, family, settings, path)
+    results, optima = _rule_results(batch, family, settings, path)
     lower = np.zeros_like
     if bounded:
-        lower = bounds.lower_bounds(pool.search, [c.state.price for c in pool.listed])
+        lower = bounds.lower_bounds(results.search, [c.state.price for c in results.listed])
     if optima:
         lower = bounds.raised_bounds(lower, _limits(settings), optima)
-    make = partial(CostFrontier.from_proposals, pool.search, settings.network, lower=lower)
-    found, held_out = pool.listed, {}
+    make = partial(CostFrontier.from_candidates, results.search, settings.network, lower=lower)
+    found, held_out = results.listed, {}
     if _judged(batch, settings):
         draws = 1 if large or not bounded else count_draws(batch)
-        found, held_out = _judge(batch, family, settings, pool, draws)
+        found, held_out = _judge(batch, family, settings, results, draws)
     if large or not bounded:  # what it is compared with takes as long as the rest, or is not read
         return make(found, **held_out), None
-    return make(found, **held_out), make(_lasso_alone(batch, family, settings, pool, path))
+    return make(found, **held_out), make(_lasso_alone(batch, family, settings, results, path))
 
 
-def _lasso_alone(batch, family, settings, pool, path):
-    """Proposals of the price list of the weighted lasso."""
+def _lasso_alone(batch, family, settings, results, path):
+    """Candidate models of the frontier of the weighted lasso."""
     penalty = _penalties(settings, batch.X.shape[1]).get("lasso")
-    path = path if penalty is None else pool.paths.get("lasso")
+    path = path if penalty is None else results.paths.get("lasso")
     path = path or _path_solver(settings)(batch, family, penalty)
-    supports = rules.path_supports(pool.search, path, "lasso")
-    return select_frontier(pool.search, supports, _share(settings))
+    supports = rules.path_supports(results.search, path, "lasso")
+    return select_frontier(results.search, supports, _share(settings))
 
 
 def _penalties(settings, p):
@@ -130,7 +130,7 @@ def _penalties(settings, p):
 
     So it is where each column has a price of its own, and nothing is needed by another.
     """
-    groups = Groups.from_network(settings.network, settings.closure, p)
+    groups = Groups.from_network(settings.network, settings.dependents, p)
     lasso = rules.lasso_groups(settings.network, p)
     return {"group": groups} | ({} if groups.same_as(lasso) else {"lasso": lasso})
 
@@ -141,32 +141,34 @@ def _by_cv(settings):
 
 
 def _judged(batch, settings):
-    """Whether rows are held out: to choose the price list, or the budget."""
+    """Whether rows are held out: to choose the frontier, or the budget."""
     if None in _budgets(settings):
         check_units(batch, "budget")
         return True
     return _by_cv(settings) and count_units(batch) >= 2
 
 
-def _judge(batch, family, settings, pool, draws):
-    """Proposals of the price list, and their held-out losses as keywords of a CostFrontier."""
+def _judge(batch, family, settings, results, draws):
+    """Candidate models of the frontier, and their held-out losses as keywords of a CostFrontier."""
     by_cv = _by_cv(settings)
-    variants = variants_of(pool, settings.relax) if by_cv else [Variant(c) for c in pool.listed]
+    recipes = (
+        recipes_of(results, settings.relax) if by_cv else [RefitRecipe(c) for c in results.listed]
+    )
     # Classes are counted; which they are makes no difference to the folds.
     levels = () if family.name == "gaussian" else range(max(2, family.n_scores))
     # The folds keep the units of all rows: a penalty means the same in each.
     splits = fold_splits(batch, levels, settings.seed, standardize=False, draws=draws)
-    known = {rule: path.lambdas[::STEP] for rule, path in pool.paths.items()}
-    pools = (_pool(train, family, settings, lambdas=known)[0] for train, _ in splits)
+    known = {rule: path.lambdas[::STEP] for rule, path in results.paths.items()}
+    fold_results = (_rule_results(train, family, settings, lambdas=known)[0] for train, _ in splits)
     tests = [test for _, test in splits]
-    held_out = HeldOut.from_folds(variants, pools, tests, family, draws)
-    at = select_held_out(pool.search, variants, held_out) if by_cv else range(len(variants))
+    held_out = HeldOut.from_folds(recipes, fold_results, tests, family, draws)
+    at = select_held_out(results.search, recipes, held_out) if by_cv else range(len(recipes))
     losses = {"held_out": held_out.draws[at], "error": np.array([held_out.error(v) for v in at])}
-    return [variants[v].proposal for v in at], losses
+    return [recipes[v].candidate for v in at], losses
 
 
-def _pool(batch, family, settings, path=None, lambdas=None):
-    """The Pool of what the rules find in some rows, and the deviances of proven optima.
+def _rule_results(batch, family, settings, path=None, lambdas=None):
+    """The RuleResults of what the rules find in some rows, and the deviances of proven optima.
 
     Parameters
     ----------
@@ -190,33 +192,30 @@ def _pool(batch, family, settings, path=None, lambdas=None):
     how = criterion, paths["group"], settings.threads
     search = make_search(batch, family, network, budget, *how)
     asked = {
-        rule: settled(paths.get(rule, paths["group"]), search)
+        rule: canonicalize_duplicates(paths.get(rule, paths["group"]), search)
         for rule in ("group", "lasso")
         if rule in settings.rules and (rule in paths or "group" not in settings.rules)
     }
-    found = _proposals(search, settings, asked, limits)
-    if "reweighted" in settings.rules:
-        plain = rules.path_supports(search, paths["group"], "group")
-        found["reweighted"] = rules.reweighted_supports(search, penalties["group"], plain, solve)
-    proposals = [proposal for some in found.values() for proposal in some]
+    found = _models_of_rules(search, settings, asked, limits)
+    candidate_models = [candidate for some in found.values() for candidate in some]
     if "greedy" in settings.rules:
-        proposals += rules.backward_proposals(search, proposals)
+        candidate_models += rules.backward_models(search, candidate_models)
     by_deviance = not _by_cv(settings) or count_units(batch) < 2
-    listed = select_frontier(search, proposals, _share(settings), by_deviance)
-    return Pool(search, asked, listed), [c.state.deviance for c in found.get("exact", ())]
+    listed = select_frontier(search, candidate_models, _share(settings), by_deviance)
+    return RuleResults(search, asked, listed), [c.state.deviance for c in found.get("exact", ())]
 
 
-def _proposals(search, settings, paths, limits):
-    """Proposals of the supports of paths, and of searches, as a dict of rules."""
+def _models_of_rules(search, settings, paths, limits):
+    """Candidate models of the supports of paths, and of searches, as a dict of rules."""
     out, asked = {}, settings.rules
     if "exact" in asked:  # the first: of equal models the proven one is named
-        out["exact"] = [Proposal(optimum(search, budget), "exact") for budget in limits]
+        out["exact"] = [CandidateModel(optimum(search, budget), "exact") for budget in limits]
     for rule, path in paths.items():
         out[rule] = rules.path_supports(search, path, rule)
     if "greedy" in asked:
-        out["greedy"] = rules.forward_proposals(search)
+        out["greedy"] = rules.forward_models(search)
         if search.space.network.set_cost is not None:
-            out["greedy"] += rules.modular_proposals(search, out["greedy"], limits)
+            out["greedy"] += rules.modular_models(search, out["greedy"], limits)
     return out
 
 

@@ -27,8 +27,8 @@ class CostnetFit(Fit):
     Attributes
     ----------
     estimates : Estimates
-        On standardized features: `path`, that of the group penalty; `frontier`, the price list;
-        `lasso`, the price list of the weighted lasso alone.
+        On standardized features: `path`, that of the group penalty; `frontier`, the
+        models of all rules; `lasso`, those of the weighted lasso alone.
     step : ListedModel
         The model that predict(), coef() and evaluate() use; `at` gives the fit another one.
     paid : Purchases
@@ -116,7 +116,7 @@ class CostnetFit(Fit):
         return super()._predict(batch, type)
 
     def tidy(self) -> pd.DataFrame:
-        """A row a model of the price list and term (and class), the cheapest model first.
+        """A row a model of the frontier and term (and class), the cheapest model first.
 
         step, cost, rule and lambda_ (as in `prices`) name the model, `chosen` says whether
         predict() uses it. estimate is in units of the link per unit of the feature, std_estimate
@@ -234,7 +234,7 @@ class CostnetFit(Fit):
         Parameters
         ----------
         budget : float, optional
-            The best model of the price list that costs at most this.
+            The best model of the frontier that costs at most this.
         lambda_ : float, optional
             The penalized model of this lambda (the nearest fitted in log), not refitted.
 
@@ -245,7 +245,7 @@ class CostnetFit(Fit):
         Raises
         ------
         ArgumentError
-            None or both are given, the fit has no price list, the budget is above what was
+            None or both are given, the fit has no frontier, the budget is above what was
             searched, or the model of lambda_ costs more than that.
 
         See Also
@@ -291,7 +291,7 @@ class CostnetFit(Fit):
         *,
         offset: Offset | None = None,
     ) -> dict[float, pd.Series | pd.DataFrame]:
-        """Predictions of all models of the price list.
+        """Predictions of all models of the frontier.
 
         Parameters
         ----------
@@ -306,7 +306,7 @@ class CostnetFit(Fit):
         Raises
         ------
         ArgumentError
-            The fit is of one lambda_ and has no price list.
+            The fit is of one lambda_ and has no frontier.
 
         See Also
         --------
@@ -326,7 +326,7 @@ class CostnetFit(Fit):
         return {cost: in_pandas(self.at(cost).predict)(data, type, offset=offset) for cost in costs}
 
     def prices(self) -> pd.DataFrame:
-        """The price list: a row a model, each better by the criterion than all that cost less.
+        """The frontier: one row per model, each better by the criterion than all that cost less.
 
         cost; df, the number of columns with a coefficient (a category has one a level, of several
         classes a column counts once); deviance, dev_ratio; dev_ratio_bound, which no model of this
@@ -383,7 +383,7 @@ class CostnetFit(Fit):
     def path(self) -> pd.DataFrame:
         """The path of the group penalty: lambda_, df, cost, dev_ratio, gap, converged.
 
-        These models are as the penalty leaves them, not refitted; the price list has better ones.
+        These models are as the penalty leaves them, not refitted; the frontier has better ones.
 
         See Also
         --------

@@ -22,7 +22,7 @@ from lodim.typing import Data, DType, Family, HasColumns, Missing, Offset, RowVa
 __all__ = ["costnet", "from_state"]
 
 MOST_BUDGETS = 60  # prices tried by cross-validation
-Rule: TypeAlias = Literal["group", "reweighted", "lasso", "greedy", "exact"]
+Rule: TypeAlias = Literal["group", "lasso", "greedy", "exact"]
 
 
 REFERENCE = """\
@@ -36,14 +36,14 @@ REFERENCE = """\
 
 def _largest_lambda(batch, family, s):
     """The least lambda_ at which nothing with a price is used."""
-    groups = Groups.from_network(s.network, s.closure, batch.X.shape[1])
+    groups = Groups.from_network(s.network, s.dependents, batch.X.shape[1])
     rest, _ = batch_beyond_null(batch, family)
     # A hair above: at the value itself rounding lets coefficients of 1e-17 in.
     return (1.0 + 1e-12) * lambda_max(rest, family, groups, s.l1_ratio, s.threads)
 
 
 class Costnet(Model):
-    """Cost-sensitive feature selection: the budget is chosen from the price list."""
+    """Cost-sensitive feature selection: the budget is chosen from the frontier."""
 
     name = "costnet"
     reference = REFERENCE
@@ -95,7 +95,7 @@ def with_network(problem):
 
 
 def _prices(frontier):
-    """The prices of a price list, of many evenly chosen ones."""
+    """The prices of a frontier, of many evenly chosen ones."""
     M = len(frontier)
     n = min(M, MOST_BUDGETS)
     at = {round(k * (M - 1) / max(1, n - 1)) for k in range(n)}
@@ -119,7 +119,7 @@ def costnet(
     l1_ratio: float = 1.0,
     relax: float | None = None,
     rules: Rule | Sequence[Rule] = ("group", "lasso", "greedy"),
-    closure: Literal["all", "direct"] = "all",
+    dependents: Literal["all", "direct"] = "all",
     solver: Literal["auto", "cvxpy"] = "auto",
     weights: RowValues | None = None,
     offset: Offset | None = None,
@@ -138,7 +138,7 @@ def costnet(
 
     A linear model f(x) = offset + b0 + x'w whose features have prices. What is used is paid for
     with all that it needs, each thing once: the cost of a model is c(S) = sum of c_v over the used
-    features and all their ancestors in the graph of `depends_on`. The fit is a price list: at each
+    features and all their ancestors in the graph of `depends_on`. The fit is a frontier: at each
     cost the model of several rules, refitted or shrunken, that does best in held-out rows, from the
     cheapest to the best.
 
@@ -188,7 +188,7 @@ def costnet(
         Deviance (y - f)^2; -2 log-likelihood of two classes; of K classes, whose coefficients of a
         feature are one group. Default: by the response.
     lambda_ : float, optional
-        Fit the group-penalized model of this lambda alone, not refitted, without a price list:
+        Fit the group-penalized model of this lambda alone, not refitted, without a frontier:
         what says how a path or a list is made (`lambdas`, `n_lambda`, `lambda_min_ratio`, `rules`,
         `relax`, `criterion`) is refused beside it.
     lambdas : array, optional
@@ -209,9 +209,7 @@ def costnet(
         come without a penalty's coefficients and are always refitted.
     rules : str or sequence
         Where models come from; those of all are compared at equal price. "group": supports along
-        the path above; "reweighted" (not among the default: beside the others it adds nothing that
-        held-out rows show): the same, each c_v divided by the size of w_Gv in an earlier solution,
-        which takes back most of the shrinkage; "lasso": c_j |w_j|, c_j the price of the
+        the path above; "lasso": c_j |w_j|, c_j the price of the
         feature with all that it needs, as if nothing were shared, and of a free one that of the
         cheapest other, so that free ones are selected among too; "greedy": features added one at a
         time by the fall of the deviance, or by the fall per unit of cost, whichever ends better,
@@ -220,7 +218,7 @@ def costnet(
         is its own deviance. It looks at up to 15 features, or with a numeric response and a price
         for each at up to 60, which mixed-integer programming tells (CVXPY); models then compete by
         the deviance.
-    closure : {"all", "direct"}
+    dependents : {"all", "direct"}
         G_v holds all that depends on v, or, as the thesis has it, its children alone: then what is
         needed through a chain is paid more than once by the penalty (never in a model's cost).
     solver : {"auto", "cvxpy"}
@@ -317,7 +315,7 @@ def costnet(
     models that keep their shrinkage do better in new rows. `print` says of each model which rule
     found it, and in brackets the share of the refit where that is below 1.
 
-    The price list is selected by looking at the response: its deviances are too good, those of
+    The frontier is selected by looking at the response: its deviances are too good, those of
     held-out rows a little, and its coefficients have no valid p-values. `cv` holds out rows of the
     whole procedure at each price.
 

@@ -69,4 +69,4 @@ def _price_list(fit):
     y = HELD_OUT if frame[HELD_OUT].notna().any() else TRAINING
     note = "Share of the deviance that is explained, for what it costs to measure."
     hover = ("features", "bought", "dropped", TRAINING)
-    return Picture("Price list", "points", frame, "cost", y, color="model", hover=hover, note=note)
+    return Picture("Frontier", "points", frame, "cost", y, color="model", hover=hover, note=note)

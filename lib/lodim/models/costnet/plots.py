@@ -25,7 +25,7 @@ def cost(fit, ax, *, log=False):
     With `log` the axis of prices is logarithmic from the lowest price on, and linear below it.
     """
     if fit.estimates.frontier is None:
-        raise ArgumentError("a fit of one lambda_ has no price list to draw")
+        raise ArgumentError("a fit of one lambda_ has no frontier to draw")
     ax = axes.ensure_axes(ax, (7.4, 4.6))
     null = fit.null_deviance or np.nan
     frontier, lasso = fit.estimates.frontier, fit.estimates.lasso
@@ -54,7 +54,7 @@ def cost(fit, ax, *, log=False):
 
 
 def _models_by_rule(ax, frontier, share):
-    """A point for each model of a price list, marked by the rule that has found it."""
+    """A point for each model of a frontier, marked by the rule that has found it."""
     for k, rule in enumerate(dict.fromkeys((*RULES, *frontier.rule))):
         of = np.array([r == rule for r in frontier.rule])
         if of.any():

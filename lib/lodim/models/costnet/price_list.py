@@ -1,4 +1,4 @@
-"""The price list: what a fit has estimated, each model of it, and all of them as frames."""
+"""The frontier: what a fit has estimated, each model of it, and all of them as frames."""
 
 from dataclasses import dataclass
 from numbers import Real
@@ -23,7 +23,7 @@ class Estimates:
     """What a fit has estimated, on standardized columns.
 
     path : PenaltyPath of the group penalty
-    frontier : CostFrontier of all rules, the price list; None where a lambda_ was given
+    frontier : CostFrontier of all rules; None where a lambda_ was given
     lasso : CostFrontier of the weighted lasso alone, to compare with; None likewise, and of large
         problems of several classes
     """
@@ -46,9 +46,9 @@ class Purchases:
     cost: np.ndarray
 
     @classmethod
-    def from_path(cls, path, network, closure):
+    def from_path(cls, path, network, dependents):
         """What the models of a path need, by the copies that have coefficients."""
-        node = Groups.from_network(network, closure, path.coef.shape[1]).node
+        node = Groups.from_network(network, dependents, path.coef.shape[1]).node
         bought = np.zeros((len(path.lambdas), len(network)), bool)
         for k, latent in enumerate(path.latent):
             used = node[latent.any(axis=1)]
@@ -59,9 +59,9 @@ class Purchases:
 
 @dataclass(frozen=True, eq=False)
 class ListedModel:
-    """One model of a price list or of a path, on standardized columns.
+    """One model of a frontier or of a path, on standardized columns.
 
-    number : its place on the price list, from 1; 0 for a penalized model
+    number : its place on the frontier, from 1; 0 for a penalized model
     cost : price of all that it needs
     intercept (K,), coef (p, K)
     bought : (V,) bool, nodes of the network that it needs
@@ -90,7 +90,7 @@ class ListedModel:
 
     @classmethod
     def from_frontier(cls, frontier, k):
-        """Model k of a price list."""
+        """Model k of a frontier."""
         bound, rule = float(frontier.bound[k]), frontier.rule[k]
         # Other rules have penalties of their own, which are no place on the path that a fit shows.
         lambda_ = float(frontier.lambda_[k]) if rule == "group" else np.nan
@@ -138,7 +138,7 @@ class ListedModel:
         return cls.from_path(estimates.path, k, paid)
 
     def position(self, path):
-        """Where the model is: whether on the price list, and its index there or on the path."""
+        """Where the model is: whether on the frontier, and its index there or on the path."""
         if self.number:
             return [True, self.number - 1]
         return [False, int(np.argmin(np.abs(path.lambdas - self.lambda_)))]
@@ -166,20 +166,20 @@ def rounded(price):
 
 
 def listed_models(fit):
-    """All models of the price list, the cheapest first; none where a fit has one lambda_."""
+    """All models of the frontier, the cheapest first; none where a fit has one lambda_."""
     frontier = fit.estimates.frontier
     return [ListedModel.from_frontier(frontier, k) for k in range(len(frontier or ()))]
 
 
 def shown_models(fit):
-    """The models that a fit shows: the price list, or the penalized one that it has or is at."""
+    """The models that a fit shows: the frontier, or the penalized one that it has or is at."""
     return listed_models(fit) if fit.step.number else [fit.step]
 
 
 def check_listed(fit):
-    """Raise where a fit has no price list."""
+    """Raise where a fit has no frontier."""
     if fit.estimates.frontier is None:
-        raise ArgumentError("this fit is of one lambda_ and has no price list")
+        raise ArgumentError("this fit is of one lambda_ and has no frontier")
 
 
 def model_of_budget(fit, budget):
@@ -241,7 +241,7 @@ def _columns(models, *names):
 
 
 def prices(fit, models=None):
-    """A row a model, by default of the price list; see `CostnetFit.prices`."""
+    """A row a model, by default of the frontier; see `CostnetFit.prices`."""
     models = listed_models(fit) if models is None else models
     frame = pd.DataFrame(
         _columns(models, "cost", "df", "deviance"),
@@ -298,7 +298,7 @@ def terms(fit, model=None):
 
 
 def tidy(fit):
-    """The terms of every model of the price list; see `CostnetFit.tidy`."""
+    """The terms of every model of the frontier; see `CostnetFit.tidy`."""
     models = shown_models(fit)
     parts = [terms(fit, m) for m in models]
     frame = pd.concat(parts, ignore_index=True)

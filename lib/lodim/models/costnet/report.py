@@ -12,14 +12,14 @@ from lodim.report.numbers import aligned, is_missing
 from lodim.report.tables import Report, Table, significant
 
 MOST_TERMS = 30  # rows of the coefficients' table
-MOST_STEPS = 30  # rows of the price list
+MOST_STEPS = 30  # rows of the frontier
 MARGIN = 4  # rows shown on each side of the chosen one
 WIDTH_OF_NAMES = 34  # characters of a cell of names
 MOST_LINES = 2  # of names that are new at a step, and of those that are dropped
 WIDTH_OF_NOTE = 200  # characters of names in a note
 SEPARATED = "coefficients are not estimable, their size is set by the solver"
 WIDTH_OF_SHARE = 11  # characters of the column of held-out shares
-LONGEST_RULE = len("reweighted")
+LONGEST_RULE = 10  # characters that the name of a rule may take
 SHORTEST = 8  # characters to which a name is shortened at least
 CRITERIA_IN_WORDS = {
     "cv": "the loss of held-out rows",
@@ -56,7 +56,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Header, price list, what must be bought, coefficients."""
+    """Header, frontier, what must be bought, coefficients."""
     return Report(
         title="Costnet Results",
         header=_header(fit),
@@ -88,7 +88,7 @@ def _header(fit):
 
 
 def _prices(fit):
-    """The price list, if the fit is of a model on it."""
+    """The frontier, if the fit is of a model on it."""
     if not fit.step.number:
         return ()
     frame = price_list.prices(fit)
@@ -115,7 +115,7 @@ def _prices(fit):
     digits = {"Df": "d", "%Dev": ".2f", "%CV": ".2f", "At most": ".2f", "Rule": ""}
     formats = {"Cost": lambda v: costs.get(v, "")}
     formats |= {name: _blank_if_missing(digits[name]) for name in table if name in digits}
-    return (Table("Price list", table, formats, tuple(_explained(fit, table)), keep=keep),)
+    return (Table("Frontier", table, formats, tuple(_explained(fit, table)), keep=keep),)
 
 
 def _rules(frame):
@@ -130,7 +130,7 @@ def _percent(share):
 
 
 def _explained(fit, table):
-    """What the columns of the price list mean."""
+    """What the columns of the frontier mean."""
     what = "deviance" if fit.levels is not None else "variance"
     by = CRITERIA_IN_WORDS.get(fit.settings.criterion, fit.settings.criterion.upper())
     yield (
@@ -300,7 +300,7 @@ def _coefficients_are(fit):
 
 
 def _shown(frame):
-    """Which rows of a long price list are shown: the ends, and what is around the chosen one."""
+    """Which rows of a long frontier are shown: the ends, and what is around the chosen one."""
     M = len(frame)
     keep = np.ones(M, bool)
     if M > MOST_STEPS:
@@ -311,7 +311,7 @@ def _shown(frame):
 
 
 def _numbered(frame):
-    """Labels of the rows of a price list, * at the chosen one."""
+    """Labels of the rows of a frontier, * at the chosen one."""
     if len(frame) == 1:
         return ["1"]
     return [f"{k} *" if on else str(k) for k, on in zip(frame.index, frame["chosen"], strict=True)]

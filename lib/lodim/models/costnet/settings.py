@@ -25,8 +25,8 @@ from lodim.models.costnet.graph import parse
 from lodim.models.costnet.graph.network import Network
 from lodim.models.costnet.search.criterion import CRITERIA, DEFAULT
 
-RULES = ("group", "reweighted", "lasso", "greedy", "exact")
-CLOSURES = ("all", "direct")
+RULES = ("group", "lasso", "greedy", "exact")
+DEPENDENTS = ("all", "direct")
 SOLVERS = ("auto", "cvxpy")
 OF_PRICE_LIST = ("lambdas", "n_lambda", "lambda_min_ratio", "relax", "rules", "criterion")
 UNUSED = {"lambda_": OF_PRICE_LIST, "lambdas": ("n_lambda", "lambda_min_ratio")}  # beside it
@@ -52,7 +52,7 @@ class Settings:
     l1_ratio: float
     relax: float | None
     rules: Any
-    closure: str
+    dependents: str
     solver: str
     seed: int
     threads: int | None
@@ -72,7 +72,7 @@ class Settings:
         if self.relax is not None:
             check_share(self, "relax")
         check(self, "l1_ratio", (int, float), lambda v: 0 < v <= 1, "above 0, and at most 1")
-        check_choice(self, "closure", CLOSURES)
+        check_choice(self, "dependents", DEPENDENTS)
         check_choice(self, "solver", SOLVERS)
         check_choice(self, "criterion", CRITERIA)
         check_seed(self)
@@ -92,7 +92,7 @@ class Settings:
         if self.lambda_ is not None:
             check_size(self, "lambda_")
             if self.budget not in (None, (None,)):
-                raise ArgumentError("give either a budget or lambda_: a lambda_ has no price list")
+                raise ArgumentError("give either a budget or lambda_: a lambda_ has no frontier")
         check_count(self, "n_lambda", 2)
         if self.lambda_min_ratio is not None:
             words = "between 0 and 1, neither of them"
@@ -116,7 +116,7 @@ def _rules(rules):
 
 
 def usual(model):
-    """What makes a path and its price list, as it is by default in a model function: a dict."""
+    """What makes a path and its frontier, as it is by default in a model function: a dict."""
     known = signature(model).parameters
     return {
         name: known[name].default if name in known else getattr(Settings, name)
@@ -137,7 +137,7 @@ def check_used(problem):
                 f"give either {other} or {name}: {name} has no effect beside {other}"
             )
         raise ArgumentError(
-            f"each model here is of one {other}, not refitted and without a price list, so "
+            f"each model here is of one {other}, not refitted and without a frontier, so "
             f"{name} has no effect: leave {name} out, or give it to costnet() itself, "
             "whose fit has path() and prices()"
         )

@@ -125,7 +125,7 @@ def _path_form(p, K):
 
 
 def _frontier_form(M, p, K, V):
-    """The form of a price list of M models."""
+    """The form of a frontier of M models."""
     frontier = {
         "cost": forms.ascending(forms.real(M, least=0)),
         "intercept": forms.real(M, K),

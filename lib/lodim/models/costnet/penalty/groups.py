@@ -30,7 +30,7 @@ class Groups:
     crossed: np.ndarray
 
     @classmethod
-    def from_network(cls, network, closure="all", p=None):
+    def from_network(cls, network, dependents="all", p=None):
         """The penalty of a network: a group of every node that costs.
 
         Where none does, every node that owns columns is charged the same, 1: a penalty of free
@@ -39,7 +39,7 @@ class Groups:
         Parameters
         ----------
         network : Network
-        closure : {'all', 'direct'}
+        dependents : {'all', 'direct'}
             A node's group: it and all that need it, or only its children (thesis, Eq. 5.1).
         p : int or None
             Number of columns of X; None: as many as the network names. Columns of no node are free.
@@ -59,7 +59,7 @@ class Groups:
         owned = [frozenset(positions) for positions in members]
         for v in range(len(network) - 1, -1, -1):
             for u in network.children[v]:
-                members[v] |= members[u] if closure == "all" else owned[u]
+                members[v] |= members[u] if dependents == "all" else owned[u]
         cost_of: dict[frozenset, float] = {}
         charge = network.cost if network.cost.any() else [float(len(on) > 0) for on in owned]
         for positions, cost in zip(members, charge, strict=True):
@@ -123,11 +123,6 @@ class Groups:
     def members(self, g):
         """Positions of the members of a group."""
         return self.member[self.start[g] : self.start[g + 1]]
-
-    def norms(self, w):
-        """||w_g||_2 of coefficients (q, K), (G,)."""
-        square = (w**2).sum(axis=1)[self.member]
-        return np.sqrt(np.add.reduceat(square, self.start[:-1]))
 
 
 def _crossed(sets, q):

@@ -3,7 +3,7 @@
 By the deviance alone whatever costs nothing more is used, and noise is fitted; by a high charge too
 little is used where features are few and good. Mean deviance of held-out rows over 80 data sets of
 `monitoring` (812 rows, 150 features, four graphs, 20 seeds; the noise alone has .25) of the model
-that a price list of all rules has for some cost, and the least of ten-fold cross-validation on
+that a frontier of all rules has for some cost, and the least of ten-fold cross-validation on
 `heart` (297 rows, 13 features at prices of 1 to 103), by criterion:
 
     cost       4      10      20      60      heart

@@ -1,4 +1,4 @@
-"""The price list as estimated: at each cost the best refitted model, and the rule that found it."""
+"""The frontier as estimated: at each cost the best refitted model, and the rule that found it."""
 
 from dataclasses import dataclass, fields, replace
 
@@ -7,7 +7,7 @@ import numpy as np
 from lodim.models.costnet.search.candidates import affordable
 from lodim.models.costnet.search.moves import (
     MIN_FALL,
-    Proposal,
+    CandidateModel,
     possible_moves,
     source_switches,
 )
@@ -50,20 +50,20 @@ class CostFrontier:
     error: np.ndarray
 
     @classmethod
-    def from_proposals(cls, search, network, proposals, lower, held_out=None, error=None):
+    def from_candidates(cls, search, network, candidate_models, lower, held_out=None, error=None):
         """The frontier of the models of `select_frontier` or `select_held_out`.
 
         Parameters
         ----------
         search : Search
         network : Network
-        proposals : list of Proposal
+        candidate_models : list of CandidateModel
         lower : callable(prices (M,)) -> (M,)
             Lower bounds of the deviance.
         held_out, error : arrays (M, D), (M,), optional
         """
-        space, states = search.space, [proposal.state for proposal in proposals]
-        models = [blend(search.final, space, proposal) for proposal in proposals]
+        space, states = search.space, [candidate.state for candidate in candidate_models]
+        models = [blend(search.final, space, candidate) for candidate in candidate_models]
         intercept, parts, deviance = zip(*models, strict=True)
         coef = np.zeros((len(models), search.final.data.X.shape[1], len(intercept[0])))
         for full, state, part in zip(coef, states, parts, strict=True):
@@ -77,11 +77,11 @@ class CostFrontier:
             bought=np.array([network.closed(on) for on in nodes]),
             deviance=np.array(deviance),
             df=coef.any(axis=2).sum(axis=1),
-            lambda_=np.array([proposal.lambda_ for proposal in proposals]),
-            rule=tuple(proposal.rule for proposal in proposals),
+            lambda_=np.array([candidate.lambda_ for candidate in candidate_models]),
+            rule=tuple(candidate.rule for candidate in candidate_models),
             bound=lower(cost),
             criterion=np.array([state.value for state in states]),
-            relax=np.array([proposal.relax for proposal in proposals]),
+            relax=np.array([candidate.relax for candidate in candidate_models]),
             held_out=np.zeros((len(states), 0)) if held_out is None else held_out,
             error=np.full(len(states), np.nan) if error is None else error,
         )
@@ -111,63 +111,63 @@ class CostFrontier:
         return int(np.flatnonzero(mean <= limit)[0])
 
 
-def select_frontier(search, proposals, relax=1.0, by_deviance=True):
-    """Proposals of growing price from the null model on, each better than all cheaper.
+def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
+    """Candidate models of growing price from the null model on, each better than all cheaper.
 
     Better is by MIN_IMPROVEMENT. Its deviance is lower too: nobody pays more for a model that fits
     worse, even with fewer coefficients. Not `by_deviance`, where held-out rows have the last word:
     there one dear column may beat many cheap ones that fit the training rows better. A proven
     optimum needs to be better alone. With relax below 1 they are judged as blended. Ties are
-    settled by `simplicity`, but where a blend is tied to its support.
+    canonicalize_duplicates by `simplicity`, but where a blend is tied to its support.
     """
-    proposals = [_blended(search, proposal, relax) for proposal in proposals]
+    candidate_models = [_blended(search, candidate, relax) for candidate in candidate_models]
     nothing = search.state(np.zeros(len(search.space), bool))
     out: list = []
-    pool = [Proposal(nothing, "null"), *proposals]
-    for proposal in sorted(pool, key=lambda c: (c.state.price, c.state.value)):
-        state = proposal.state
+    rule_results = [CandidateModel(nothing, "null"), *candidate_models]
+    for candidate in sorted(rule_results, key=lambda c: (c.state.price, c.state.value)):
+        state = candidate.state
         same = out and affordable(state.price, out[-1].state.price)
-        least = MIN_FALL if same or proposal.rule == "exact" else MIN_IMPROVEMENT
+        least = MIN_FALL if same or candidate.rule == "exact" else MIN_IMPROVEMENT
         cheaper = out[:-1] if same else out
         fits = not (by_deviance and cheaper) or state.deviance < cheaper[-1].state.deviance
         if not out or (fits and state.value < out[-1].state.value - least):
-            out = [*cheaper, proposal]
+            out = [*cheaper, candidate]
         elif same and fits and _is_simpler(search.space, state, out[-1].state):
-            out[-1] = proposal
+            out[-1] = candidate
     return [c if c.relax < 1.0 else replace(c, state=_simplest(search, c.state)) for c in out]
 
 
-def _blended(search, proposal, relax):
-    """A Proposal with the deviance and criterion of its blend with the penalized estimates."""
-    state = proposal.state
-    if relax == 1.0 or proposal.path is None or not np.isfinite(state.value):
-        return proposal
-    proposal = replace(proposal, relax=relax)
-    deviance = blend(search.refits, search.space, proposal)[2]
+def _blended(search, candidate, relax):
+    """A CandidateModel with deviance and criterion of its blend with the penalized estimates."""
+    state = candidate.state
+    if relax == 1.0 or candidate.path is None or not np.isfinite(state.value):
+        return candidate
+    candidate = replace(candidate, relax=relax)
+    deviance = blend(search.refits, search.space, candidate)[2]
     value = float(search.criterion(deviance, state.df))
-    return replace(proposal, state=replace(state, deviance=deviance, value=value))
+    return replace(candidate, state=replace(state, deviance=deviance, value=value))
 
 
-def blend(refits, space, proposal):
-    """Intercept (K,), coefficients (|on|, K) and deviance of a Proposal, on the refits' rows.
+def blend(refits, space, candidate):
+    """Intercept (K,), coefficients (|on|, K) and deviance of a CandidateModel, on the refits' rows.
 
     `relax` of the refit and the rest of the penalized estimates (gamma = 1 - relax of glmnet).
     """
-    intercept, coef = estimates_of(refits, space, proposal)
-    on = space.columns_of(proposal.state.used)
-    if proposal.relax == 1.0 and refits.data.family.name != "gaussian":  # there a Gram rounds it
+    intercept, coef = estimates_of(refits, space, candidate)
+    on = space.columns_of(candidate.state.used)
+    if candidate.relax == 1.0 and refits.data.family.name != "gaussian":  # there a Gram rounds it
         return intercept, coef, refits(on).deviance
     return intercept, coef, refits.data.deviance(intercept, on, coef)
 
 
-def estimates_of(refits, space, proposal):
-    """Intercept (K,) and coefficients (|on|, K) of a Proposal."""
-    on, relax = space.columns_of(proposal.state.used), proposal.relax
+def estimates_of(refits, space, candidate):
+    """Intercept (K,) and coefficients (|on|, K) of a CandidateModel."""
+    on, relax = space.columns_of(candidate.state.used), candidate.relax
     if relax == 1.0:
         fit = refits(on)
         return fit.intercept, fit.coef
-    intercept = proposal.path.intercept[proposal.place]
-    coef = proposal.path.coef[proposal.place][space.columns[on]]
+    intercept = candidate.path.intercept[candidate.place]
+    coef = candidate.path.coef[candidate.place][space.columns[on]]
     if relax > 0.0:
         fit = refits(on)
         intercept = relax * fit.intercept + (1.0 - relax) * intercept

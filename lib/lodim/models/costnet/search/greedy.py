@@ -1,4 +1,4 @@
-"""Greedy searches for the models of a price list: forward, backward, and by modular bounds."""
+"""Greedy searches for the models of a frontier: forward, backward, and by modular bounds."""
 
 import heapq
 from dataclasses import replace

@@ -9,7 +9,7 @@ import numpy as np
 from lodim.engine import tiles
 from lodim.models.costnet.search.candidates import affordable
 from lodim.models.costnet.search.frontier import MIN_IMPROVEMENT, estimates_of
-from lodim.models.costnet.search.moves import Proposal, SearchState
+from lodim.models.costnet.search.moves import CandidateModel, SearchState
 from lodim.models.costnet.search.rules import path_selections, selections_along, served_by
 
 RELAX = (1.0, 0.5, 0.0)  # shares of the refit that are tried
@@ -18,12 +18,12 @@ TIE = 0.05  # difference of the criterion within which models of one price are a
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
-    """What the rules propose of some rows.
+class RuleResults:
+    """What the rules find in some rows.
 
     search : Search
     paths : dict of rules to their PenaltyPath
-    listed : list of Proposal, the price list by the criterion of the search
+    listed : list of CandidateModel, the frontier by the criterion of the search
     """
 
     search: Any
@@ -47,30 +47,32 @@ class Pool:
 
 
 @dataclass(frozen=True, eq=False)
-class Variant:
+class RefitRecipe:
     """A model of all rows, and how the same is made of others.
 
-    proposal : Proposal
-    choice : sources (S,) of a model of a path; None of what the price list has within its price
+    candidate : CandidateModel
+    choice : sources (S,) of a model of a path; None of what the frontier has within its price
     """
 
-    proposal: Proposal
+    candidate: CandidateModel
     choice: tuple | None = None
 
-    def fitted_to(self, pool):
-        """The same of the rows of another Pool; None where too few rows are left to refit it."""
-        own = self.proposal
+    def fitted_to(self, results):
+        """The same of the rows of other RuleResults; None if too few rows are left to refit it."""
+        own = self.candidate
         if own.rule == "null":
-            return replace(own, state=pool.search.state(own.state.used))
+            return replace(own, state=results.search.state(own.state.used))
         budget = own.state.price
         if self.choice is None:
-            return [c for c in pool.listed if affordable(c.state.price, budget)][-1]
-        used, price = pool.models_along(own.rule, self.choice)
+            return [c for c in results.listed if affordable(c.state.price, budget)][-1]
+        used, price = results.models_along(own.rule, self.choice)
         paid = np.flatnonzero(affordable(price[: own.place // STEP + 1], budget))
         if not len(paid):
             return None
-        state = _state(pool.search, used[paid[-1]], own.relax)
-        return state and replace(own, state=state, path=pool.paths[own.rule], place=int(paid[-1]))
+        state = _state(results.search, used[paid[-1]], own.relax)
+        return state and replace(
+            own, state=state, path=results.paths[own.rule], place=int(paid[-1])
+        )
 
 
 def _state(search, used, relax):
@@ -81,17 +83,17 @@ def _state(search, used, relax):
     return state if np.isfinite(state.value) else None
 
 
-def variants_of(pool, relax=None):
-    """Variants of the null model, and of all that the rules of a pool propose within the budget.
+def recipes_of(results, relax=None):
+    """Recipes of the null model, and of all that the rules found within the budget.
 
     Of models of a path each with the shares `relax` of the refit, None being those of RELAX; those
-    of the price list as they are.
+    of the frontier as they are.
     """
-    search = pool.search
+    search = results.search
     nothing = search.state(np.zeros(len(search.space), bool))
-    out = [Variant(Proposal(nothing, "null"))]
-    out += [Variant(proposal) for proposal in pool.listed if proposal.rule != "null"]
-    for rule, path in pool.paths.items():
+    out = [RefitRecipe(CandidateModel(nothing, "null"))]
+    out += [RefitRecipe(candidate) for candidate in results.listed if candidate.rule != "null"]
+    for rule, path in results.paths.items():
         for place, choice, used in path_selections(search.space, path):
             if place % STEP or not affordable(search.space.price(used), search.budget):
                 continue
@@ -99,7 +101,7 @@ def variants_of(pool, relax=None):
                 state = _state(search, used, share)
                 if state:
                     where = float(path.lambdas[place]), path, place
-                    out.append(Variant(Proposal(state, rule, *where, share), choice))
+                    out.append(RefitRecipe(CandidateModel(state, rule, *where, share), choice))
     return out
 
 
@@ -119,19 +121,19 @@ class HeldOut:
     units: np.ndarray
 
     @classmethod
-    def from_folds(cls, variants, pools, tests, family, n_draws):
-        """Of variants, made of the Pool of each fold, in the rows held out by it.
+    def from_folds(cls, recipes, fold_results, tests, family, n_draws):
+        """Of recipes, made of the RuleResults of each fold, in the rows held out by it.
 
-        pools : iterable; tests : list of Batch, the folds of one draw after the other
+        fold_results : iterable; tests : list of Batch, the folds of one draw after the other
         """
         # Of many rows few are held out: those alone are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
         n = len(known)
-        total, times, weight = np.zeros((len(variants), n)), np.zeros(n), np.zeros(n)
-        draws, sizes = np.zeros((len(variants), n_draws)), np.zeros(n_draws)
+        total, times, weight = np.zeros((len(recipes), n)), np.zeros(n), np.zeros(n)
+        draws, sizes = np.zeros((len(recipes), n_draws)), np.zeros(n_draws)
         units = known.astype(float)
-        for k, (pool, test) in enumerate(zip(pools, tests, strict=True)):
-            loss, draw = _losses(variants, pool, test, family), k * n_draws // len(tests)
+        for k, (results, test) in enumerate(zip(fold_results, tests, strict=True)):
+            loss, draw = _losses(recipes, results, test, family), k * n_draws // len(tests)
             mass = test.row_weights
             on = mass > 0.0  # an infinite loss of a row that does not count is none
             at = np.searchsorted(known, test.rows)
@@ -157,34 +159,34 @@ class HeldOut:
         return float(np.sqrt(sums @ sums))
 
 
-def _losses(variants, pool, test, family):
-    """(V, n) deviance of the rows of a batch by variants made of a Pool."""
+def _losses(recipes, results, test, family):
+    """(V, n) deviance of the rows of a batch by recipes made of a RuleResults."""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
-    offset, space, known = test.offset_matrix(family.n_scores), pool.search.space, {}
-    most = family.most_deviance(np.append(pool.search.refits.data.y, test.y))
-    out = np.full((len(variants), test.n), np.inf)
-    for v, variant in enumerate(variants):
-        made = variant.fitted_to(pool)
+    offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
+    most = family.most_deviance(np.append(results.search.refits.data.y, test.y))
+    out = np.full((len(recipes), test.n), np.inf)
+    for v, recipe in enumerate(recipes):
+        made = recipe.fitted_to(results)
         if made is None:
             continue
         key = made.state.used.tobytes(), made.relax, made.relax < 1.0 and (made.rule, made.place)
         if key not in known:
             on = space.columns[space.columns_of(made.state.used)]
-            intercept, coef = estimates_of(pool.search.final, space, made)
+            intercept, coef = estimates_of(results.search.final, space, made)
             score = offset + intercept + X[:, on] @ coef
             known[key] = np.minimum(family.deviance(test.y, score), most)
         out[v] = known[key]
     return out
 
 
-def select_held_out(search, variants, held_out):
-    """Positions of variants of growing price, each better in held-out rows than all cheaper ones.
+def select_held_out(search, recipes, held_out):
+    """Positions of recipes of growing price, each better in held-out rows than all cheaper ones.
 
-    Better is by MIN_IMPROVEMENT of the criterion without a charge. Of the variants of one price
+    Better is by MIN_IMPROVEMENT of the criterion without a charge. Of the recipes of one price
     that differ by less than TIE the first is taken.
     """
     value = search.criterion(held_out.mean, 0)
-    price = np.array([float(f"{v.proposal.state.price:.9g}") for v in variants])
+    price = np.array([float(f"{v.candidate.state.price:.9g}") for v in recipes])
     out: list[int] = []
     for each in np.unique(price):
         of = np.flatnonzero(price == each)

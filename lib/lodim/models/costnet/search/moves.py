@@ -29,7 +29,7 @@ class SearchState:
 
 
 @dataclass(frozen=True, eq=False)
-class Proposal:
+class CandidateModel:
     """A SearchState that a rule proposes.
 
     path, place : the PenaltyPath that it is the support of, and where; None and -1 without one

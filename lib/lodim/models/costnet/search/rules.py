@@ -1,4 +1,4 @@
-"""Rules: where the models come from that a price list chooses among."""
+"""Rules: where the models come from that a frontier chooses among."""
 
 from dataclasses import replace
 from itertools import islice, product
@@ -12,10 +12,8 @@ from lodim.models.costnet.search.greedy import (
     forward_selection,
     modular_selection,
 )
-from lodim.models.costnet.search.moves import Proposal
+from lodim.models.costnet.search.moves import CandidateModel
 
-ROUNDS = 2  # of reweighting
-FLOOR = 0.1  # share of the largest norm that is added to each, so that no group is lost for good
 NEGLIGIBLE = (
     1e-4  # share of a path's largest priced coefficient: an interior point's zeros are less
 )
@@ -39,27 +37,18 @@ def lasso_groups(network, p):
     return Groups.weighted_lasso(cost, network)
 
 
-def reweighted_groups(groups, path, place):
-    """Groups with costs divided by the norms at a place of a path (Candes et al. 2008)."""
-    norm = groups.norms(path.latent[place])
-    largest = norm.max(initial=0.0)
-    if largest == 0.0:
-        return groups
-    return replace(groups, cost=groups.cost / (norm / largest + FLOOR))
-
-
 def path_supports(search, path, rule):
-    """Proposals of the supports along a path, each once, with the least lambda it has."""
-    proposals: dict[bytes, Proposal] = {}
+    """Candidate models of the supports along a path, each once, with the least lambda it has."""
+    candidate_models: dict[bytes, CandidateModel] = {}
     for place, _, used in path_selections(search.space, path):
         key, at = used.tobytes(), {"lambda_": float(path.lambdas[place]), "place": place}
-        if key in proposals:
-            proposals[key] = replace(proposals[key], **at)
+        if key in candidate_models:
+            candidate_models[key] = replace(candidate_models[key], **at)
             continue
         state = search.state(used)
         if np.isfinite(state.value) and affordable(state.price, search.budget):
-            proposals[key] = Proposal(state, rule, path=path, **at)
-    return list(proposals.values())
+            candidate_models[key] = CandidateModel(state, rule, path=path, **at)
+    return list(candidate_models.values())
 
 
 def path_selections(space, path):
@@ -91,40 +80,23 @@ def served_by(space, choice):
     return ((space.source == np.array(choice, int)) | (space.source < 0)).all(axis=1)
 
 
-def reweighted_supports(search, groups, proposals, solve):
-    """Proposals of the group penalty, reweighted from the best model that each round finds.
-
-    `proposals` holds those of the plain penalty; solve(groups) gives the path of another.
-    """
-    out: list = []
-    for _ in range(ROUNDS):
-        if not proposals:
-            break
-        best = min(proposals, key=lambda c: c.state.value)
-        # Norms are those of the last penalty, costs always the true ones.
-        path = solve(reweighted_groups(groups, best.path, best.place))
-        proposals = path_supports(search, path, "reweighted")
-        out += proposals
-    return out
+def forward_models(search):
+    """Candidate models of forward selection by gain per price."""
+    return [CandidateModel(state, "greedy") for state in forward_selection(search)]
 
 
-def forward_proposals(search):
-    """Proposals of forward selection by gain per price."""
-    return [Proposal(state, "greedy") for state in forward_selection(search)]
+def backward_models(search, candidate_models):
+    """Candidate models of what is left of those of all rules without one thing each."""
+    states = [candidate.state for candidate in candidate_models]
+    return [CandidateModel(state, "greedy") for state in backward_elimination(search, states)]
 
 
-def backward_proposals(search, proposals):
-    """Proposals of what is left of those of all rules without one thing each."""
-    states = [proposal.state for proposal in proposals]
-    return [Proposal(state, "greedy") for state in backward_elimination(search, states)]
-
-
-def modular_proposals(search, proposals, budgets):
-    """Proposals of modular upper bounds at each budget, from the best that it pays for."""
+def modular_models(search, candidate_models, budgets):
+    """Candidate models of modular upper bounds at each budget, from the best that it pays for."""
     out = []
     for budget in budgets:
-        paid = [c.state for c in proposals if affordable(c.state.price, budget)]
+        paid = [c.state for c in candidate_models if affordable(c.state.price, budget)]
         if paid:
             best = min(paid, key=lambda state: state.value)
-            out += [Proposal(s, "modular") for s in modular_selection(search, budget, best)]
+            out += [CandidateModel(s, "modular") for s in modular_selection(search, budget, best)]
     return out

@@ -7,7 +7,7 @@ import numpy as np
 from lodim.models.costnet.search.sweep import ALIASED
 
 
-def settled(path, search):
+def canonicalize_duplicates(path, search):
     """A PenaltyPath with the coefficients of twins moved to the first of them by name.
 
     Twins are candidates of one column each that cost the same and need the same, so that no model
