@@ -59,7 +59,7 @@ __all__ = [
 # What fit() is given of each row, what scikit-learn has its own way for, and the family, which is
 # that of the class.
 OF_ROWS = {
-    *("weights", "offset", "groups", "order", "clusters", "limits", "progress", "family"),
+    *("weights", "offset", "groups", "order", "clusters", "constraints", "progress", "family"),
     *("sample", "client"),
 }
 OWN = {"formula": None, "new_levels": "error"}  # parameters of all, and their defaults

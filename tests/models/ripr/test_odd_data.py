@@ -254,8 +254,8 @@ def test_a_row_of_twice_the_weight_switches_no_more():
     np.testing.assert_allclose(1000 * one.objective, two.objective)
     constrained = pytest.importorskip("lodim.models.ripr.assignment.constrained")
     pytest.importorskip("cvxpy")
-    limits = constrained.Constraints(hard=True, switch=3e-4)
-    parts = [constrained.solve(L[:30], np.ones(5), 1e-4, limits, weight=c * weight[:30])
+    constraints = constrained.ViewConstraints(hard=True, switch=3e-4)
+    parts = [constrained.solve(L[:30], np.ones(5), 1e-4, constraints, weight=c * weight[:30])
              for c in (1, 1000)]  # fmt: skip
     np.testing.assert_array_equal(parts[0][0], parts[1][0])
     assert 1000 * parts[0][1] == pytest.approx(parts[1][1], rel=1e-6)
@@ -274,9 +274,9 @@ def test_a_recovery_tells_of_its_search():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("more", [{}, {"limits": {}}, {"order": np.arange(60)}])
+@pytest.mark.parametrize("more", [{}, {"constraints": {}}, {"order": np.arange(60)}])
 def test_a_search_that_does_not_converge_warns(monkeypatch, more):
-    if "limits" in more:
+    if "constraints" in more:
         pytest.importorskip("cvxpy")
     from lodim.models.ripr.assignment import constrained
 

@@ -361,7 +361,7 @@ def test_kmeans_of_a_learner_does_as_kmeans():
 )
 def test_constraints_of_ones_own_are_checked(further, match):
     with pytest.raises(ld.ArgumentError, match=match):
-        ld.ripr("y ~ .", TWO.iloc[::3], lambda_=1.0, limits={"further": further}, threads=1)
+        ld.ripr("y ~ .", TWO.iloc[::3], lambda_=1.0, constraints={"further": further}, threads=1)
 
 
 def test_a_category_is_paid_once_by_the_name_of_its_column():
@@ -369,7 +369,7 @@ def test_a_category_is_paid_once_by_the_name_of_its_column():
     df = TWO.iloc[::2].assign(g=rng.choice(list("uvw"), 60))
     formula = "y ~ x1 + np.log(1 + x2) + g"
 
-    def limits(prices):
+    def constraints(prices):
         design = prepare(ld.ripr, formula, df, {}).design
         request = Limits.from_dict({"prices": prices, "budget": 5.0}, design, 60)
         at = {name: k for k, name in enumerate(design.names)}
@@ -379,12 +379,12 @@ def test_a_category_is_paid_once_by_the_name_of_its_column():
         ])  # fmt: skip
         return request.constraints(views, np.arange(60)).cost.tolist()
 
-    assert limits({"g": 2.0, "x2": 3.0, "x1": 0.5}) == [2.0, 2.5, 3.0, 0.5]
-    assert limits({"g[u]": 2.0, "g[v]": 4.0}) == [6.0, 0.0, 0.0, 0.0]
+    assert constraints({"g": 2.0, "x2": 3.0, "x1": 0.5}) == [2.0, 2.5, 3.0, 0.5]
+    assert constraints({"g[u]": 2.0, "g[v]": 4.0}) == [6.0, 0.0, 0.0, 0.0]
     with pytest.raises(ld.ArgumentError, match=r"'h'.*it may have: x1, .*g\[u\].*, x2"):
-        limits({"h": 1.0})
+        constraints({"h": 1.0})
     priced = {"prices": {"g": 1.0}, "budget": 0.0}
-    fit = ld.ripr("y ~ x1 + x2 + g", df, lambda_=1.0, limits=priced, threads=1)
+    fit = ld.ripr("y ~ x1 + x2 + g", df, lambda_=1.0, constraints=priced, threads=1)
     assert fit.view_names == ["x1, x2"]
 
 

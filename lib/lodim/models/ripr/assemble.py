@@ -22,7 +22,7 @@ def assemble(problem, ensemble, log, selection, for_path):
     batch, lambda_ = problem.batch, problem.settings.lambda_
     if lambda_ is None and not np.isnan(ensemble.lambda_):  # NaN: no penalty found the views
         lambda_ = ensemble.lambda_
-    settings = replace(problem.settings, lambda_=lambda_, k=ensemble.k, limits=None, axes=None)
+    settings = replace(problem.settings, lambda_=lambda_, k=ensemble.k, constraints=None, axes=None)
     return RiprFit(
         **replace(problem, settings=settings).common(selection),
         estimates=ensemble,

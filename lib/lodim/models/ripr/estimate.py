@@ -17,7 +17,7 @@ from lodim.models.ripr.answers.answers import (
 from lodim.models.ripr.answers.clusters import fit_clusters
 from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS, Ensemble
 from lodim.models.ripr.answers.local_learners import check_kind, fit_local_learners
-from lodim.models.ripr.assignment.constrained import Limits
+from lodim.models.ripr.assignment.constrained import Constraints
 from lodim.models.ripr.assignment.lambda_path import assignment_path, select_lambda
 from lodim.models.ripr.assignment.recover import keep_largest
 from lodim.models.ripr.assignment.solve import assign
@@ -34,7 +34,7 @@ MOST_LAMBDA = 2.0**20  # beyond which nothing changes
 
 
 def validate(problem):
-    """The problem, if ripr can be asked for it; limits by the names of features."""
+    """The problem, if ripr can be asked for it; constraints by the names of features."""
     s = problem.settings
     if len(parse(problem.design.formula).responses) < 2:
         refuse_unused_arguments([problem])
@@ -46,19 +46,19 @@ def validate(problem):
             f"have a response, not {s.k}"
         )
     problem = _with_serve(problem)
-    if s.limits is None:
+    if s.constraints is None:
         return problem
     if problem.batch.order is not None:
-        raise ArgumentError("limits and order exclude each other")
-    limits = s.limits
-    if not isinstance(limits, Limits):
-        limits = Limits.from_dict(limits, problem.design, len(problem.batch.index))
-    arguments = problem.arguments | {"limits": ARRAY}  # a fit keeps no arrays and no functions
-    return replace(problem, settings=replace(s, limits=limits), arguments=arguments)
+        raise ArgumentError("constraints and order exclude each other")
+    constraints = s.constraints
+    if not isinstance(constraints, Constraints):
+        constraints = Constraints.from_dict(constraints, problem.design, len(problem.batch.index))
+    arguments = problem.arguments | {"constraints": ARRAY}  # a fit keeps no arrays and no functions
+    return replace(problem, settings=replace(s, constraints=constraints), arguments=arguments)
 
 
 RATIO_DEFAULTS = {  # arguments of serve="ratio", and their values where nothing is said
-    "lambda_": None, "a": ALPHA, "balanced": False, "learner": None, "limits": None,
+    "lambda_": None, "a": ALPHA, "balanced": False, "learner": None, "constraints": None,
     "share": Settings.share, "tolerance": Settings.tolerance, "smooth": Settings.smooth,
 }  # fmt: skip
 

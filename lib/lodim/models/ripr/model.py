@@ -44,7 +44,7 @@ def ripr(
     weights: RowValues | None = None,
     order: RowValues | None = None,
     missing: Missing | Literal["keep"] = "keep",
-    limits: dict[str, Any] | None = None,
+    constraints: dict[str, Any] | None = None,
     standardize: bool = True,
     seed: int = 0,
     threads: int | None = None,
@@ -60,8 +60,8 @@ def ripr(
     beside the prior: log(p_jc / prior_c) of class c, or the difference of a mean from that of all
     rows. Views are taken one after the other by the log-loss (squared error) of rows left out. How
     it was chosen: see Notes. Without a response, for several, and wherever an argument is given
-    that only it has (`lambda_`, `a`, `balanced`, `learner`, `order`, `limits` and control's), the
-    thesis' method is used (`serve="ratio"`), where one view serves each row:
+    that only it has (`lambda_`, `a`, `balanced`, `learner`, `order`, `constraints` and control's),
+    the thesis' method is used (`serve="ratio"`), where one view serves each row:
 
     Every row is judged in every view by its neighbours there: a loss matrix L (n, d*),
     L*_i = min_j L_ij. Shares B_ij >= 0 of the views in a row, which
@@ -141,8 +141,8 @@ def ripr(
         Time or another order of the rows: each row then has one view, and switching views between
         rows that follow each other has a price (Sect. 4.2; control's `smooth`). Queries are
         answered as without.
-    limits : dict, optional
-        What the assignment of the training rows must keep to: see Notes.
+    constraints : dict, optional
+        Constraints on the assignment of the training rows: see Notes.
     missing : {"keep", "drop", "indicator"}
         What becomes of rows that miss a feature. "keep": they are used in the views whose features
         they have. "drop": they are left out, and answered by NaN. "indicator": a missing number is
@@ -243,9 +243,9 @@ def ripr(
     three informative views and copies of features came nearest to the groups. Clusters of rows that
     a view serves need not be groups that are known otherwise.
 
-    Limits. The assignment is then found by CVXPY, over all views at first and then among those that
-    are kept: seconds a round at 500 rows and 435 views, so that `max_views` may be wanted. Queries
-    are answered as without. Entries, all of them linear in B:
+    Constraints. CVXPY finds the assignment, first over all views and then among those that are
+    kept. A round takes seconds for 500 rows and 435 views, so `max_views` may help. Queries are
+    answered as without constraints. Entries, all of them linear in B:
 
     - "prices", a dict by column of the data, and "budget", a number or (N,) for the rows of the
       data: a view pays each column once that its features are made of (columns that are not named:
@@ -258,7 +258,7 @@ def ripr(
       those that are kept: find columns by their names, not by their numbers. The rows are those of
       the data that count; of a numeric response, those that also have one.
 
-    An empty dict sets no limit: the reference for the exact solver that is used without.
+    An empty dict sets no constraint: the reference for the exact solver that is used without.
 
     A saved fit holds all training rows: row labels, responses, weights, and the values of the
     features that the views use. No setting keeps none.
@@ -288,7 +288,7 @@ def ripr(
     responses = parse(formula).responses
     if len(responses) < 2:
         return SPEC.run(prepare(ripr, formula, data, arguments))
-    for name, value in (("family", family), ("order", order), ("limits", limits)):
+    for name, value in (("family", family), ("order", order), ("constraints", constraints)):
         if value is not None:
             raise ArgumentError(f"{name} is for one response; leave it out")
     problems = [prepare(ripr, formula, data, arguments, which=i) for i in range(len(responses))]

@@ -217,8 +217,8 @@ def _notes(fit):
     notes += _screening_notes(fit)
     if fit.record.blind:
         notes.append(_blind_note(fit))
-    if fit.arguments["limits"] is not None:
-        notes.append("Training rows are assigned within limits, by CVXPY.")
+    if fit.arguments["constraints"] is not None:
+        notes.append("Training rows are assigned under constraints, by CVXPY.")
     if fit.estimates.task == CLUSTERS and not fit.estimates.local_learners:
         notes.append(f"Number of clusters in each view: {_number_from(fit)}.")
     if fit.estimates.local_learners:

@@ -15,8 +15,8 @@ class Settings:
     """What a fit of ripr is asked for; `ripr` says what each means.
 
     lambda_ is open where it is None; cross-validation tries a tuple of penalties in one run.
-    limits is a `constrained.Limits` once the features are known, and axes the `axes.Axes` where
-    views may vote.
+    constraints is a `constrained.Constraints` once the features are known, and axes the `axes.Axes`
+    where views may vote.
     """
 
     max_dim: int | None
@@ -31,7 +31,7 @@ class Settings:
     max_views: int | None
     seed: int
     threads: int | None
-    limits: Any = None
+    constraints: Any = None
     serve: str | None = None
     axes: Any = None
     smooth: float = 1.0

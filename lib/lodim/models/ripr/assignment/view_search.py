@@ -156,23 +156,23 @@ class ViewSearch:
     def recover(self, lambda_, L=None):
         """The Recovery of views by a penalty in units, None to have it chosen."""
         recovery = recover(self.data, k=self.settings.k, lambda_=lambda_, L=L)
-        if self.settings.limits is None and self.order is None:
+        if self.settings.constraints is None and self.order is None:
             return recovery
         L = self.losses(recovery.k) if L is None else L
-        within = self._in_order if self.settings.limits is None else self._within_limits
+        within = self._in_order if self.settings.constraints is None else self._constrained
         columns, own = within(L, recovery)
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
-    def _within_limits(self, L, recovery):
-        """Columns and Mixture within limits: a search over all views, then over those kept."""
+    def _constrained(self, L, recovery):
+        """Columns and Mixture within constraints: a search over all views, then over those kept."""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
-        limits, weight = self.settings.limits, self.weights
-        every = limits.constraints(self.views, rows)
+        constraints, weight = self.settings.constraints, self.weights
+        every = constraints.on_views(self.views, rows)
         search = constrained.assign(L, lambda_, every, weight=weight)
         J = largest(search.mass, self.control)
         if self.task == CLASSES:
             lambda_ = min(lambda_, UNIT_LAMBDA * recovery.unit)
-        kept = limits.constraints(self.views[J], rows)
+        kept = constraints.on_views(self.views[J], rows)
         own = constrained.assign(L[:, J], lambda_, kept, weight=weight)
         order = ties.descending(own.mass)
         own = replace(with_log(own, search), B=own.B[:, order], mass=own.mass[order])
