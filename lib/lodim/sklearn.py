@@ -505,7 +505,7 @@ class RiprRegressor(
     _Regressor,
     _Estimator,
     model="ripr",
-    without=["n_clusters", "balanced", "a"],
+    without=["n_clusters", "balanced", "alpha"],
     chooses="lambda_, or the model's own choice of views,",
 ):
     """A handful of views of a few features, for a number; see `lodim.ripr`."""
@@ -521,7 +521,7 @@ class RiprClassifier(
     """A handful of views of a few features, for classes; see `lodim.ripr`."""
 
 
-class RiprClusterer(ClusterMixin, _Estimator, model="ripr", without=["serve", "balanced"]):
+class RiprClusterer(ClusterMixin, _Estimator, model="ripr", without=["method", "balanced"]):
     """Clusters in a handful of views of a few features; see `lodim.ripr`.
 
     `labels_`, of the training rows, are positions in `fit_.clusters()`, -1 of rows that no view

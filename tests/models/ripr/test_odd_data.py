@@ -185,7 +185,7 @@ def test_a_lone_row_is_wrong_in_the_record():
     e = ld.ripr("y ~ .", df, k=2, threads=1).estimates
     assert query(e).value[8, 0] != 2
     with pytest.raises(ld.DataError, match="no rows to compare with"):
-        ld.ripr("y ~ .", df.iloc[[0, 4, 8]], threads=1, serve="ratio")
+        ld.ripr("y ~ .", df.iloc[[0, 4, 8]], threads=1, method="assignment")
 
 
 # Scales -------------------------------------------------------------------------------------------
@@ -320,7 +320,7 @@ def test_neighbours_that_agree_are_repeated_exactly():
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
     df["z"] = np.where(df["a"] > 0, 7, 2)
-    fit = ld.ripr("z ~ .", df, k=5, threads=1, serve="ratio")
+    fit = ld.ripr("z ~ .", df, k=5, threads=1, method="assignment")
     said = fit.predict(df[df["a"].abs() > 1.5])
     assert set(said) == {2.0, 7.0}
 

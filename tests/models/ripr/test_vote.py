@@ -184,7 +184,7 @@ def test_a_factor_is_one_axis():
     assert df["kind"][3] in str(x)
     with pytest.raises(ld.DataError, match="kind"):
         fit.predict(df.iloc[[0]].assign(kind="k99"))
-    old = ld.ripr("y ~ .", df, serve="ratio", n_views=1, threads=1)
+    old = ld.ripr("y ~ .", df, method="assignment", n_views=1, threads=1)
     assert old.log["possible"] > 40  # the thesis' views are of levels
 
 
@@ -223,7 +223,7 @@ def test_files(name, tmp_path):
         assert back.predict(df, kind).equals(fit.predict(df, kind))
     state = fit._to_state()["ensemble"]
     p, task = len(fit.design.names), fit.estimates.task
-    for change in ({"serve": "both"}, {"mismatch": -state["mismatch"] - 1.0}, {"axis_of": [0]}):
+    for change in ({"method": "both"}, {"mismatch": -state["mismatch"] - 1.0}, {"axis_of": [0]}):
         with pytest.raises(ValueError, match=next(iter(change))):
             Ensemble(**state | change).check(p, task, len(fit.levels or ()))
 
@@ -241,11 +241,11 @@ def test_gains_are_those_of_a_row_that_joins_the_votes():
 @pytest.mark.parametrize(
     ("formula", "arguments", "match"),
     [
-        ("species ~ .", {"serve": "most"}, "serve must be"),
-        ("~ . - species", {"serve": "vote"}, "needs a response"),
-        ("species ~ .", {"serve": "vote", "lambda_": 1.0}, "lambda_ is for serve='ratio'"),
-        ("species ~ .", {"serve": "vote", "a": 0.9}, "a is for serve='ratio'"),
-        ("species + petal_width ~ .", {"serve": "vote"}, "one response"),
+        ("species ~ .", {"method": "most"}, "method must be"),
+        ("~ . - species", {"method": "vote"}, "needs a response"),
+        ("species ~ .", {"method": "vote", "lambda_": 1.0}, "method='vote' excludes lambda_"),
+        ("species ~ .", {"method": "vote", "alpha": 0.9}, "method='vote' excludes alpha"),
+        ("species + petal_width ~ .", {"method": "vote"}, "one response"),
     ],
 )
 def test_refused(formula, arguments, match):
@@ -268,7 +268,12 @@ def test_views_are_chosen_on_some_of_many_rows_and_all_of_them_vote(monkeypatch)
 def test_what_is_offered_where_ratios_serve_alone():
     """Arguments that only the thesis' method has lead to it."""
     df = ld.data("iris")
-    for arguments in ({"lambda_": 1.0}, {"a": 0.9}, {"balanced": True}, {"serve": "ratio"}):
+    for arguments in (
+        {"lambda_": 1.0},
+        {"alpha": 0.9},
+        {"balanced": True},
+        {"method": "assignment"},
+    ):
         fit = ld.ripr("species ~ .", df, threads=1, **arguments)
-        assert fit.estimates.serve == "ratio"
-    assert ld.ripr("species ~ .", df, threads=1).estimates.serve == "vote"
+        assert fit.estimates.method == "assignment"
+    assert ld.ripr("species ~ .", df, threads=1).estimates.method == "vote"

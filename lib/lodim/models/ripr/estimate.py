@@ -23,7 +23,7 @@ from lodim.models.ripr.assignment.recover import keep_largest
 from lodim.models.ripr.assignment.solve import assign
 from lodim.models.ripr.assignment.view_search import ViewSearch, most_neighbours, task_of
 from lodim.models.ripr.losses import ALPHA, N_SAMPLES, reference_volumes
-from lodim.models.ripr.settings import MOST_DIM, RATIO, VOTE, Settings
+from lodim.models.ripr.settings import ASSIGNMENT, MOST_DIM, VOTE, Settings
 from lodim.models.ripr.vote.answers import calibrated
 from lodim.models.ripr.vote.axes import Axes, places
 from lodim.models.ripr.vote.neighbours import Voters
@@ -45,7 +45,8 @@ def validate(problem):
             f"k must be at most {most_neighbours(problem.batch)}, the other rows that count and "
             f"have a response, not {s.k}"
         )
-    problem = _with_serve(problem)
+    problem = _with_method(problem)
+    s = problem.settings
     if s.constraints is None:
         return problem
     if problem.batch.order is not None:
@@ -57,57 +58,40 @@ def validate(problem):
     return replace(problem, settings=replace(s, constraints=constraints), arguments=arguments)
 
 
-RATIO_DEFAULTS = {  # arguments of serve="ratio", and their values where nothing is said
-    "lambda_": None, "a": ALPHA, "balanced": False, "learner": None, "constraints": None,
+ASSIGNMENT_DEFAULTS = {  # arguments of method="assignment", and their values if omitted
+    "lambda_": None, "alpha": ALPHA, "balanced": False, "learner": None, "constraints": None,
     "share": Settings.share, "tolerance": Settings.tolerance, "smooth": Settings.smooth,
 }  # fmt: skip
 
 
-def _with_serve(problem):
-    """The problem with the axes of its views, where they may vote."""
-    s, order = problem.settings, problem.batch.order is not None
-    if s.serve == VOTE and task_of(problem.family) == CLUSTERS:
-        raise ArgumentError("serve='vote' needs a response; without one ratios serve")
-    if s.serve == VOTE and len(parse(problem.design.formula).responses) > 1:
-        raise ArgumentError("serve='vote' is for one response; several share views by ratios")
-    if s.serve == VOTE:
-        _refuse_ratios([*_ratio_settings(s), *(["order"] if order else [])])
-    if order or task_of(problem.family) == CLUSTERS:
-        return problem
-    return replace(
-        problem, settings=replace(s, axes=Axes.from_design(problem.design, problem.standardize))
-    )
-
-
-def _ratio_settings(settings):
-    """Names of the settings that only ratios have and that say something."""
-    return [name for name, usual in RATIO_DEFAULTS.items() if getattr(settings, name) != usual]
-
-
-def _refuse_ratios(names):
-    """Raise where some settings say what only ratios have, and views are to vote."""
-    if names:
-        raise ArgumentError(f"{names[0]} is for serve='ratio', and serve is 'vote'")
-
-
-def views_vote(settings, lambda_):
-    """Whether views vote at a penalty: where nothing was asked for that only ratios have."""
-    of_ratios = _ratio_settings(replace(settings, lambda_=lambda_))
-    if settings.serve == VOTE:
-        _refuse_ratios(of_ratios)
-    return settings.axes is not None and settings.serve != RATIO and not of_ratios
+def _with_method(problem):
+    """The problem with the method of its views; None if it depends on the penalty."""
+    s, axes = problem.settings, None
+    reasons = [
+        ("needs a response; use 'assignment'", task_of(problem.family) == CLUSTERS),
+        ("is for one response; use 'assignment'", len(parse(problem.design.formula).responses) > 1),
+        ("excludes order", problem.batch.order is not None),
+    ]
+    given = [f"excludes {k}" for k, v in ASSIGNMENT_DEFAULTS.items() if getattr(s, k) != v]
+    given += [words for words, applies in reasons if applies]
+    if s.method == VOTE and given:
+        raise ArgumentError(f"method='vote' {given[0]}")
+    method = ASSIGNMENT if given else s.method
+    if method != ASSIGNMENT:
+        axes = Axes.from_design(problem.design, problem.standardize)
+    return replace(problem, settings=replace(s, method=method, axes=axes))
 
 
 def refuse_unused_arguments(problems):
     """Raise an ArgumentError for arguments that change nothing in any problem of one call."""
     s, tasks = problems[0].settings, {task_of(p.family) for p in problems}
-    usual = {"n_clusters": None, "a": ALPHA, "balanced": False, "smooth": Settings.smooth}
+    usual = {"n_clusters": None, "alpha": ALPHA, "balanced": False, "smooth": Settings.smooth}
     without_order = problems[0].batch.order is None
     k_means = "is of k-means, and a learner answers instead: leave one of them out"
     for unused, name, words in (
         (tasks != {CLUSTERS}, "n_clusters", "is for a formula without a response, such as '~ .'"),
         (s.learner is not None, "n_clusters", k_means),
-        (tasks == {NUMBERS}, "a", "is for classes and clusters; this response is numeric"),
+        (tasks == {NUMBERS}, "alpha", "is for classes and clusters; this response is numeric"),
         (CLASSES not in tasks, "balanced", "is for a response with classes"),
         (without_order, "smooth", "is for rows in an order: give order="),
     ):
@@ -128,7 +112,7 @@ def largest_lambda(batch, family, settings):
 def cv_grid(problem, n):
     """The grid of cv(): penalties, and the method's own choice where none is given; and None."""
     lambda_ = problem.arguments["lambda_"]
-    if lambda_ is not None or problem.settings.serve == VOTE:
+    if lambda_ is not None or problem.settings.method == VOTE:
         return {"lambda_": [lambda_]}, None
     return {"lambda_": [*lambda_grid(problem, "lambda_", n).tolist(), None]}, None
 
@@ -147,16 +131,23 @@ def fit_stages(batch, family, settings, eval_batch=None):
     penalties = settings.lambda_ if several else (settings.lambda_,)
     L = search.losses() if several and any(v is not None for v in penalties) else None
     for lambda_ in penalties:
-        if views_vote(settings, lambda_):
+        if _views_vote(settings, lambda_):
             e, log = vote_ensemble(search)
         else:
-            e, log = _ratio_ensemble(search, lambda_, L)
+            e, log = assignment_ensemble(search, lambda_, L)
         scores = None if eval_batch is None else held_out_scores(e, search, eval_batch)
         yield e, log, scores
 
 
-def _ratio_ensemble(search, lambda_, L):
-    """The Ensemble of views that ratios serve, at a penalty with losses L or of its own choice."""
+def _views_vote(settings, lambda_):
+    """Whether views vote; if the method is open, they do without a penalty."""
+    if settings.method == VOTE and lambda_ is not None:
+        raise ArgumentError("method='vote' excludes lambda_")
+    return settings.method != ASSIGNMENT and lambda_ is None
+
+
+def assignment_ensemble(search, lambda_, L):
+    """The Ensemble of assigned views, for a penalty with losses L or one that is chosen here."""
     recovery = search.recover(lambda_, None if lambda_ is None else L)
     used = float("nan") if recovery.forward else recovery.lambda_
     e = build_ensemble(search, recovery.views, recovery.assignment.matrix(), recovery.k, used)
@@ -212,7 +203,7 @@ def vote_ensemble(search):
         n_classes=search.n_classes,
         n_scores=search.family.n_scores,
         k=chosen.k,
-        power=1.0 - s.a,
+        power=1.0 - s.alpha,
         balanced=s.balanced,
         scale=np.array([1.0, 0.0]),
         seed=s.seed,
@@ -221,7 +212,7 @@ def vote_ensemble(search):
         centres=np.zeros((0, chosen.views.shape[1])),
         centre_view=np.zeros(0, np.int64),
         lambda_=float("nan"),
-        serve=VOTE,
+        method=VOTE,
         axis_of=s.axes.of,
         mismatch=mismatch[axes],
     )
@@ -254,7 +245,7 @@ def build_ensemble(search, views, shares, k, lambda_):
         n_classes=t.n_classes,
         n_scores=t.family.n_scores,
         k=int(k),
-        power=1.0 - s.a,
+        power=1.0 - s.alpha,
         balanced=s.balanced,
         scale=np.array(INITIAL_SCALE),
         seed=s.seed,
@@ -263,7 +254,7 @@ def build_ensemble(search, views, shares, k, lambda_):
         centres=np.zeros((0, views.shape[1])),
         centre_view=np.zeros(0, np.int64),
         lambda_=float(lambda_),
-        serve=RATIO,
+        method=ASSIGNMENT,
         axis_of=np.arange(t.X.shape[1]),
         mismatch=np.zeros(len(features)),
     )

@@ -92,7 +92,7 @@ def explain(fit, row, k):
         response="" if fit.design.response is None else fit.design.response.name,
         label=label,
         view=None if j < 0 else fit.view_names[j],
-        prediction=None if j < 0 and e.serve != VOTE else fit.predict(row, kind).iloc[0],
+        prediction=None if j < 0 and e.method != VOTE else fit.predict(row, kind).iloc[0],
         probabilities=fit.predict(row, "prob").iloc[0] if e.task == CLASSES else None,
         views=_view_frame(fit, answers, X),
         neighbours=_neighbour_frame(fit, X, j, k, label) if j >= 0 else pd.DataFrame(),
@@ -125,7 +125,7 @@ def _view_frame(fit, answers, X):
         views = [np.array([j if np.isfinite(loss[j]) else -1]) for j in range(len(e))]
         where = [assign_clusters(e, X, replace(answers, view=view))[0][0] for view in views]
         value = [cluster_names(e)[q] if q >= 0 else None for q in where]
-    weighed = e.task == NUMBERS or e.serve == VOTE
+    weighed = e.task == NUMBERS or e.method == VOTE
     name, number = ("weight", 1.0 - loss) if weighed else ("loss", loss)
     frame = pd.DataFrame(
         {"view": fit.view_names, name: np.where(np.isfinite(loss), number, np.nan)}
@@ -187,8 +187,8 @@ def _neighbours(x):
 
 def _notes(x):
     """Notes below the tables."""
-    power = "to the power dim (1 - a)"
-    if x._fit.estimates.serve == VOTE:
+    power = "to the power dim (1 - alpha)"
+    if x._fit.estimates.method == VOTE:
         first = (
             "Weight: share of the view in what all of them together say for the answer, beside the "
             "mean of all training rows; the largest is marked (*)."

@@ -49,7 +49,7 @@ class RiprFit(Fit):
     the fit reports are of rows without themselves, in views that were chosen with them; those of
     new rows are what `lodim.cv` estimates, or evaluate() on rows that were kept out.
 
-    Where ratios serve, evaluate() leaves out rows that have all features of no view, and counts the
+    With assignment, evaluate() leaves out rows that have all features of no view, and counts the
     others in n.
 
     Examples
@@ -130,7 +130,7 @@ class RiprFit(Fit):
         type : str
             "response" (the default): mean of the response, for two classes the probability of the
             second level, for more a column a class. "link": scores. "class": the most probable
-            class (where ratios serve in the view of the smallest, Eq. 2.11); where several are,
+            class (with assignment in the view of the smallest, Eq. 2.11); where several are,
             that of more training rows, and of as many that of smaller values. "prob": a column for
             the probability of each class. "view": the view that serves the row; where views vote,
             that which says most for the answer. Without a response "cluster" (the default), such as
@@ -227,7 +227,7 @@ class RiprFit(Fit):
         """B: the shares of the views in each training row, which sum to one (Algorithm 2.1.1).
 
         Where views vote, their shares in what speaks for the answer, each row without itself.
-        Zeros in rows that have all features of no view; where ratios serve, also in rows of weight
+        Zeros in rows that have all features of no view; with assignment, also in rows of weight
         zero, and in those without a numeric response.
 
         See Also

@@ -71,7 +71,7 @@ def _factors(fit):
 
 def voting(fit):
     """Whether the views of a fit vote together."""
-    return fit.estimates.serve == VOTE
+    return fit.estimates.method == VOTE
 
 
 def sampled(fit):
@@ -98,20 +98,20 @@ def _header(fit):
         ("Features used", _used(fit)),
         ("Dimensions", _dimensions(fit)),
         ("Views", str(len(fit.estimates))),
-        ("Order a", significant(s.a)),
+        ("Order alpha", significant(s.alpha)),
         ("Views compared", compared(fit)),
         (f"{ERROR[fit.estimates.task][0]} ({_judged_rows(fit)})", significant(r.overall)),
         ("Dev. ratio", significant(fit.dev_ratio)),
         ("Converged", "yes" if fit.converged else "NO"),
     ]
-    without = {"Order a"} if fit.estimates.task == NUMBERS else set()
-    without |= {"Order a", penalty_label({fit.estimates.task})} if voting(fit) else set()
+    without = {"Order alpha"} if fit.estimates.task == NUMBERS else set()
+    without |= {"Order alpha", penalty_label({fit.estimates.task})} if voting(fit) else set()
     return tuple(row for row in rows if row[0] not in without)
 
 
 def penalty_label(tasks):
     """What lambda is measured in, for responses of some tasks."""
-    unit = "unit" if len(tasks) > 1 else "var(L)" if tasks == {NUMBERS} else "(1 - a)^2"
+    unit = "unit" if len(tasks) > 1 else "var(L)" if tasks == {NUMBERS} else "(1 - alpha)^2"
     return f"Lambda / {unit}"
 
 

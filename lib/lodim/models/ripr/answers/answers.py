@@ -68,7 +68,7 @@ def query(e, X=None, threads=1):
     if X is not None and not len(X):
         empty, none = np.zeros((0, len(e))), np.zeros(0, np.int64)
         return Answers(none, empty, empty, np.zeros((0, e.n_scores)), none)
-    if e.serve == VOTE:
+    if e.method == VOTE:
         return _query_votes(e, X, threads)
     by_task = {CLASSES: _query_classes, CLUSTERS: _query_clusters}
     answers = by_task.get(e.task, _query_numbers)(e, X, threads)
@@ -85,7 +85,7 @@ def nearest(e, j, X=None, k=None):
     """
     refs, itself = e.references, X is None
     k = min(k or e.k, max(1, len(refs)))
-    if e.serve == VOTE:
+    if e.method == VOTE:
         return vote.nearest(e, j, X, k)
     X, y = e.X if itself else X, e.y[refs]
     distance, position = knn.neighbours(X, e.X[refs], e.views[j], k, like=y)

@@ -8,7 +8,7 @@ from lodim import forms
 from lodim.engine import tiles
 from lodim.models.ripr import ties
 from lodim.models.ripr.losses import LEAST_VOLUME, N_SAMPLES
-from lodim.models.ripr.settings import MOST_DIM, RATIO, VOTE
+from lodim.models.ripr.settings import ASSIGNMENT, MOST_DIM, VOTE
 from lodim.models.ripr.views import by_content
 from lodim.models.ripr.vote.axes import places
 
@@ -21,8 +21,7 @@ class Ensemble:
     """A few views, and what k-NN needs in them.
 
     task : CLASSES, NUMBERS or CLUSTERS
-    features : (a,) int64, the axes that some view uses; where ratios serve, all axes are features
-        of the design
+    features : (a,) int64, the axes that some view uses; with assignment, features of the design
     views : (r, D) int64, positions among `features`, padded with -1; those with most mass first
     X : (n, a) float64, places of the training rows on the axes, NaN where missing: features as
         the design gives them, or codes of levels
@@ -34,7 +33,7 @@ class Ensemble:
     n_classes : int, zero without classes
     n_scores : int, link scores of a row, as the family has them
     k : neighbours
-    power : 1 - a, of the losses
+    power : 1 - alpha, of the losses
     balanced : whether shares of the classes are taken out of ratios
     scale : (2,) float64, factors of ratios and votes that make probabilities; where views vote,
         the factor of their sum, and zero
@@ -45,9 +44,9 @@ class Ensemble:
     centres : (q, D) float64, places of clusters in their views, padded with NaN; of local
         learners the means of their clusters; empty otherwise
     centre_view : (q,) int64, the view of each
-    lambda_ : penalty that was used, in units of (1 - a)^2 (numbers: of the mean variance of a row's
-        losses); NaN where forward selection found the views
-    serve : RATIO or VOTE
+    lambda_ : penalty that was used, in units of (1 - alpha)^2 (numbers: of the mean variance of a
+        row's losses); NaN where forward selection found the views
+    method : ASSIGNMENT or VOTE
     axis_of : (p,) int64, the axis of each feature of the design
     mismatch : (a,) float64, squared distance of two levels, zero for numbers
     local_learners : estimators that answer instead of neighbours, one a view; empty without
@@ -73,7 +72,7 @@ class Ensemble:
     centres: np.ndarray
     centre_view: np.ndarray
     lambda_: float
-    serve: str
+    method: str
     axis_of: np.ndarray
     mismatch: np.ndarray
     local_learners: tuple = ()
@@ -115,7 +114,7 @@ class Ensemble:
         Where views vote, also a feature: what a row without any is like, all others say.
         """
         known = self.weight > 0
-        if self.serve == VOTE:
+        if self.method == VOTE:
             known = known & ~np.isnan(self.X).all(axis=1)
         return np.flatnonzero(known if self.task == CLUSTERS else known & np.isfinite(self.y))
 
@@ -165,7 +164,7 @@ class Ensemble:
             "centres": real("q", "D", nan=True),
             "centre_view": forms.ascending(whole("q", most=r - 1)),
             "lambda_": real(least=0, nan=True),
-            "serve": choice(RATIO, *([VOTE] if task != CLUSTERS else [])),
+            "method": choice(ASSIGNMENT, *([VOTE] if task != CLUSTERS else [])),
             "axis_of": forms.ascending(whole(p, most=p - 1)),
             "mismatch": real("a", least=0),
         }

@@ -46,7 +46,7 @@ def information_gains(e, X):
 
     Rows without a view have no gain (NaN), and no entropy.
     """
-    if e.serve == VOTE:
+    if e.method == VOTE:
         return vote.information_gains(e, X)
     near = _neighbour_distances(e, X)
     now = (near.own[0], near.other[0], near.there, near.vote)

@@ -100,7 +100,7 @@ class ViewSearch:
     def control(self):
         """Rare settings of the search."""
         s = self.settings
-        return Control(s.a, s.share, s.balanced, s.tolerance, s.n_views)
+        return Control(s.alpha, s.share, s.balanced, s.tolerance, s.n_views)
 
     @property
     def dims(self):
