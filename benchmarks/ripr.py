@@ -25,7 +25,7 @@ import lodim as ld
 from lodim.datasets.synthetic import informative_views, informative_views_r
 from lodim.models.ripr import losses
 from lodim.models.ripr.answers import clusters
-from lodim.models.ripr.answers.kmeans import kmeans
+from lodim.models.ripr.answers.clusters import kmeans
 from lodim.models.ripr.answers.knn import class_ratios, neighbours, number_answers
 from lodim.models.ripr.assignment import constrained
 from lodim.models.ripr.assignment.lambda_path import class_errors

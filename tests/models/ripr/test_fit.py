@@ -15,10 +15,10 @@ import lodim as ld
 from lodim.cli import main
 from lodim.engine import tiles
 from lodim.models.ripr.answers import clusters
-from lodim.models.ripr.answers.answers import calibrate, evidence, query, smoothed_targets
-from lodim.models.ripr.answers.ensemble import Ensemble
+from lodim.models.ripr.answers.assigned_views import ClassViews, calibrate, smoothed_targets
+from lodim.models.ripr.answers.clusters import kmeans
 from lodim.models.ripr.answers.information_gain import information_gains
-from lodim.models.ripr.answers.kmeans import kmeans
+from lodim.models.ripr.vote.voting_views import VotingViews
 
 TWO = ld.informative_views(2, 120, seed=3)
 NUMBERS = ld.informative_views_r(400, 2, seed=1, M=6)
@@ -105,18 +105,20 @@ def test_left_out_rows_are_answered_as_if_they_were_new():
     """The record of a row is the answer of an ensemble that has never seen it."""
     for name in ("two", "three", "numbers"):
         e = fit_of(name).estimates
-        own = query(e)
+        own = e.query()
         for i in (0, 17, 151):
             rest = np.arange(e.n) != i
-            without = replace(e, X=e.X[rest], y=e.y[rest], weight=e.weight[rest], B=e.B[rest])
-            one = query(without, e.X[[i]])
+            without = replace(
+                e, X=e.X[rest], y=e.y[rest], weight=e.weight[rest], assignment=e.assignment[rest]
+            )
+            one = without.query(e.X[[i]])
             assert one.view[0] == own.view[i], (name, i)
             np.testing.assert_allclose(one.score[0], own.score[i], rtol=1e-4, atol=1e-5)
 
 
 def test_errors_and_shares_of_the_views():
     fit = fit_of("two")
-    own = query(fit.estimates)
+    own = fit.estimates.query()
     wrong = (own.score[:, 0] > 0) != fit.estimates.y
     tidy = fit.tidy()
     for j in range(len(tidy)):
@@ -134,7 +136,7 @@ def test_errors_and_shares_of_the_views():
 
 def test_errors_of_numbers_and_clusters():
     fit = fit_of("numbers")
-    own = query(fit.estimates)
+    own = fit.estimates.query()
     gap = (own.score[:, 0] - fit.estimates.y) ** 2
     of = own.view == 0
     assert fit.tidy()["error"][0] == pytest.approx(gap[of].mean())
@@ -145,7 +147,7 @@ def test_errors_of_numbers_and_clusters():
 def test_factors_minimize_the_deviance_of_left_out_rows():
     fit = fit_of("three")
     e = fit.estimates
-    known = evidence(e)
+    known = e.evidence()
     view = known.least.argmin(axis=1)
     at = np.isfinite(known.least).any(axis=1)
     rows, y = np.flatnonzero(at), e.codes[at]
@@ -462,7 +464,7 @@ def test_a_learner_is_fitted_to_the_rows_that_its_view_serves():
     X = ((new[list(d.names)] - d.mean) / d.scale).to_numpy()[:, e.features]
     view = fit.predict(new, "view")
     for j, name in enumerate(fit.view_names):
-        of = e.served == j
+        of = e.assigned_view == j
         own = ensemble.RandomForestClassifier(20, random_state=0)
         own.fit(e.X[of][:, e.columns(j)], e.y[of].astype(int))
         mine = (view == name).to_numpy()
@@ -649,14 +651,14 @@ def test_gain_is_the_fall_of_entropy_once_the_label_is_known(name, k):
     X = tiles.unpack(batch.X, batch.n)[:, e.features]
 
     def entropies(e):
-        z = query(e, X).score
+        z = e.query(X).score
         z = np.column_stack([np.zeros(len(z)), z]) if z.shape[1] == 1 else z
         return np.nan_to_num(stats.entropy(softmax(z, axis=1), axis=1)), softmax(z, axis=1)
 
     now, p = entropies(e)
     for i, gain in enumerate(information_gains(e, X)):
         if np.isnan(gain):
-            assert query(e, X).view[i] < 0
+            assert e.query(X).view[i] < 0
             continue
         assert i != 4
         after = 0.0
@@ -666,7 +668,7 @@ def test_gain_is_the_fall_of_entropy_once_the_label_is_known(name, k):
                 X=np.vstack([e.X, X[i]]),
                 y=np.append(e.y, c),
                 weight=np.append(e.weight, 1.0),
-                B=np.vstack([e.B, e.B[0]]),
+                assignment=np.vstack([e.assignment, e.assignment[0]]),
             )
             then = entropies(taught)[0]
             after += p[i, c] * (then.sum() - then[i])
@@ -694,27 +696,26 @@ def test_files(name, tmp_path):
     [
         ({"views": np.full((2, 2), 9)}, "views"),
         ({"X": np.zeros((3, 4))}, "has shape"),
-        ({"B": np.full((240, 2), np.nan)}, "B"),
+        ({"assignment": np.full((240, 2), np.nan)}, "assignment"),
         ({"y": np.full(240, 7.0)}, "y"),
-        ({"served": np.full(240, 5)}, "served"),
-        ({"mismatch": np.array([0.0, 2.0, 0.0, 0.0])}, "no factor"),
+        ({"assigned_view": np.full(240, 5)}, "assigned_view"),
     ],
 )
 def test_forged_states_are_refused(change, words):
     state = fit_of("two")._to_state()
-    Ensemble(**state["ensemble"]).check(10, "class", 2)
+    ClassViews(**state["ensemble"]).check(10, 2, 1)
     with pytest.raises(ValueError, match=words):
-        Ensemble(**state["ensemble"] | change).check(10, "class", 2)
+        ClassViews(**state["ensemble"] | change).check(10, 2, 1)
 
 
 def test_levels_in_a_file_are_codes():
     df = pd.DataFrame({"g": list("aabbcc") * 5, "y": list("ppppqq") * 5})
     state = ld.ripr("y ~ g", df)._to_state()["ensemble"]
     p = len(state["axis_of"])
-    Ensemble(**state).check(p, "class", 2)
+    VotingViews(**state).check(p, 2, 1)
     for wrong in (0.5, -2.0, 9.0):
         with pytest.raises(ValueError, match="no factor"):
-            Ensemble(**state | {"X": np.full_like(state["X"], wrong)}).check(p, "class", 2)
+            VotingViews(**state | {"X": np.full_like(state["X"], wrong)}).check(p, 2, 1)
 
 
 @pytest.mark.long

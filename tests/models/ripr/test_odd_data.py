@@ -7,7 +7,6 @@ import pytest
 import lodim as ld
 from lodim.models.ripr import losses, views
 from lodim.models.ripr.answers import knn
-from lodim.models.ripr.answers.answers import query
 from lodim.models.ripr.assignment.recover import RecoveryData, recover
 from lodim.models.ripr.assignment.solve import assign, assign_in_order
 from lodim.models.ripr.assignment.view_search import flat_features
@@ -183,7 +182,7 @@ def test_a_lone_row_is_wrong_in_the_record():
     df = pd.DataFrame(np.random.default_rng(0).normal(size=(9, 2)), columns=list("ab"))
     df["y"] = list("uuuuvvvvw")
     e = ld.ripr("y ~ .", df, k=2, threads=1).estimates
-    assert query(e).value[8, 0] != 2
+    assert e.query().value[8, 0] != 2
     with pytest.raises(ld.DataError, match="no rows to compare with"):
         ld.ripr("y ~ .", df.iloc[[0, 4, 8]], threads=1, method="assignment")
 

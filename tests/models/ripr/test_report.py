@@ -6,7 +6,6 @@ import pytest
 
 import lodim as ld
 from lodim.fitting.spec import prepare
-from lodim.models.ripr.answers.answers import query
 from lodim.models.ripr.assignment.constrained import Constraints
 
 TWO = ld.informative_views(2, 60, seed=3, M=6)
@@ -158,7 +157,7 @@ def test_rows_without_a_view_count_where_the_print_says():
     X = df.columns.drop("y")
     df[X] = df[X].mask(np.random.default_rng(0).random((len(df), len(X))) < 0.4)
     fit = ld.ripr("y ~ .", df, lambda_=1.0, n_views=2, threads=1)
-    own = query(fit.estimates)
+    own = fit.estimates.query()
     blind = int((own.view < 0).sum())
     assert blind > 20
     shares = np.array([(own.view == j).mean() for j in range(len(fit.estimates))])
@@ -307,7 +306,7 @@ def test_the_error_of_a_learner_is_that_of_its_predicted_classes():
     e = fit.estimates
     said = np.zeros(e.n)
     for j in range(len(e)):
-        of = e.served == j
+        of = e.assigned_view == j
         said[of] = e.X[of][:, e.columns(j)[0]] > 0
     assert fit.glance()["error"][0] == pytest.approx((said != e.y).mean())
     assert 0 < said.mean() < 1

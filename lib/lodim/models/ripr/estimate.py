@@ -7,27 +7,28 @@ import numpy as np
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import ARRAY
 from lodim.formula.formula import parse
-from lodim.models.ripr.answers.answers import (
+from lodim.models.ripr.answers.assigned_views import (
     INITIAL_SCALE,
+    ClassViews,
+    ClusterViews,
+    NumberViews,
     calibrate,
     drop_unused_views,
-    evidence,
-    query,
 )
 from lodim.models.ripr.answers.clusters import fit_clusters
-from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS, Ensemble
 from lodim.models.ripr.answers.local_learners import check_kind, fit_local_learners
 from lodim.models.ripr.assignment.constrained import Constraints
 from lodim.models.ripr.assignment.lambda_path import assignment_path, select_lambda
 from lodim.models.ripr.assignment.recover import keep_largest
 from lodim.models.ripr.assignment.solve import assign
 from lodim.models.ripr.assignment.view_search import ViewSearch, most_neighbours, task_of
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.losses import ALPHA, N_SAMPLES, reference_volumes
 from lodim.models.ripr.settings import ASSIGNMENT, MOST_DIM, VOTE, Settings
-from lodim.models.ripr.vote.answers import calibrated
-from lodim.models.ripr.vote.axes import Axes, places
-from lodim.models.ripr.vote.neighbours import Voters
+from lodim.models.ripr.views import Axes, places
 from lodim.models.ripr.vote.search import choose_views
+from lodim.models.ripr.vote.voters import Voters
+from lodim.models.ripr.vote.voting_views import VotingViews, calibrated
 from lodim.selection.path import lambda_grid
 
 MOST_LAMBDA = 2.0**20  # beyond which nothing changes
@@ -161,7 +162,7 @@ def combine(parts):
 
 def held_out_scores(e, search, eval_batch):
     """Link scores (m, K) of rows held out; of rows without a complete view, the null model's."""
-    score, family = query(e, e.rows(eval_batch), search.threads).score, search.family
+    score, family = e.query(e.rows(eval_batch), search.threads).score, search.family
     known = np.flatnonzero(np.isfinite(search.y) & (search.weight > 0))
     weight = search.weight[known] / search.weight[known].sum()
     null = family.null_score(search.y[known], weight, np.zeros((len(known), family.n_scores)))
@@ -184,37 +185,27 @@ def vote_ensemble(search):
     s, y, weight, threads = search.settings, search.y, search.weight, search.threads
     A = places(search.X, s.axes.of)
     refs = np.flatnonzero(np.isfinite(y) & (weight > 0) & ~np.isnan(A).all(axis=1))
-    mismatch = s.axes.mismatch(A[weight > 0], weight[weight > 0])
-    rows = A[refs], mismatch, y[refs], weight[refs]
+    apart = s.axes.category_distance(A[weight > 0], weight[weight > 0])
+    rows = A[refs], apart, y[refs], weight[refs]
     known = (search.n_classes,) if search.n_classes else ()
     voters = (Voters.of_classes if known else Voters.of_numbers)(*rows, *known)
     bounds = {"min_dim": s.min_dim or 1, "max_dim": s.max_dim or MOST_DIM, "max_views": s.max_views}
     chosen = choose_views(voters, s.seed, k=s.k, n_views=s.n_views, threads=threads, **bounds)
     axes = np.unique(chosen.views[chosen.views >= 0])
-    e = Ensemble(
-        task=search.task,
+    e = VotingViews(
         features=axes,
         views=np.where(chosen.views >= 0, np.searchsorted(axes, chosen.views), -1),
         X=A[:, axes],
         y=y,
         weight=weight,
-        B=np.zeros((len(y), len(chosen.views))),
-        served=np.full(len(y), -1),
+        assignment=np.zeros((len(y), len(chosen.views))),
+        assigned_view=np.full(len(y), -1),
         n_classes=search.n_classes,
         n_scores=search.family.n_scores,
         k=chosen.k,
-        power=1.0 - s.alpha,
-        balanced=s.balanced,
-        scale=np.array([1.0, 0.0]),
-        seed=s.seed,
-        n_samples=N_SAMPLES,
-        volumes=np.ones(len(chosen.views)),
-        centres=np.zeros((0, chosen.views.shape[1])),
-        centre_view=np.zeros(0, np.int64),
-        lambda_=float("nan"),
-        method=VOTE,
         axis_of=s.axes.of,
-        mismatch=mismatch[axes],
+        factor=1.0,
+        category_distance=apart[axes],
     )
     log = {"objective": chosen.losses, "converged": True, "compared": chosen.compared}
     log |= {"possible": chosen.possible, "sampled": chosen.sampled}
@@ -230,47 +221,65 @@ def build_ensemble(search, views, shares, k, lambda_):
     t, s = search, search.settings
     B = np.zeros((len(t.y), len(views)))
     B[t.used] = shares
-    features, volumes = np.unique(views[views >= 0]), np.ones(len(views))
-    if t.task == CLUSTERS:
-        volumes = reference_volumes(t.X[t.weight > 0], views)
-    e = Ensemble(
-        task=t.task,
-        features=features,
-        views=np.where(views >= 0, np.searchsorted(features, views), -1),
-        X=t.X[:, features],
-        y=t.y,
-        weight=t.weight,
-        B=B,
-        served=np.full(len(t.y), -1),
-        n_classes=t.n_classes,
-        n_scores=t.family.n_scores,
-        k=int(k),
-        power=1.0 - s.alpha,
-        balanced=s.balanced,
-        scale=np.array(INITIAL_SCALE),
-        seed=s.seed,
-        n_samples=N_SAMPLES,
-        volumes=volumes,
-        centres=np.zeros((0, views.shape[1])),
-        centre_view=np.zeros(0, np.int64),
-        lambda_=float(lambda_),
-        method=ASSIGNMENT,
-        axis_of=np.arange(t.X.shape[1]),
-        mismatch=np.zeros(len(features)),
-    )
-    return _with_answers(replace(e, served=query(e, threads=t.threads).view), t, s)
+    features = np.unique(views[views >= 0])
+    common = {
+        "features": features,
+        "views": np.where(views >= 0, np.searchsorted(features, views), -1),
+        "X": t.X[:, features],
+        "y": t.y,
+        "weight": t.weight,
+        "assignment": B,
+        "assigned_view": np.full(len(t.y), -1),
+        "n_classes": t.n_classes,
+        "n_scores": t.family.n_scores,
+        "k": int(k),
+        "axis_of": np.arange(t.X.shape[1]),
+        "lambda_": float(lambda_),
+    }
+    return _ENSEMBLES[t.task](common, t, s)
 
 
-def _with_answers(e, t, s):
-    """The ensemble, with what answers in its views beside neighbours, and its calibration."""
-    e = drop_unused_views(e, t.threads) if t.task == CLUSTERS else e
+def _assigned(e, t):
+    """The ensemble with the view that serves each row."""
+    return replace(e, assigned_view=e.query(threads=t.threads).view)
+
+
+def _class_views(common, t, s):
+    """The ensemble of views of classes, calibrated."""
+    own = {"power": 1.0 - s.alpha, "balanced": s.balanced, "scale": np.array(INITIAL_SCALE)}
+    e = _assigned(ClassViews(**common, **own), t)
     if s.learner is not None:
         return fit_local_learners(e, s.learner)
-    if t.task == CLUSTERS:
-        return fit_clusters(e, s.n_clusters, s.seed)
-    if t.task == NUMBERS:
-        return e
-    return replace(e, scale=calibrate(evidence(e, threads=t.threads), t.y, t.weight))
+    return replace(e, scale=calibrate(e.evidence(threads=t.threads), t.y, t.weight))
+
+
+def _number_views(common, t, s):
+    """The ensemble of views of numbers."""
+    e = _assigned(NumberViews(**common), t)
+    return e if s.learner is None else fit_local_learners(e, s.learner)
+
+
+def _cluster_views(common, t, s):
+    """The ensemble of views without a response, with clusters in them."""
+    views = common["views"]
+    e = ClusterViews(
+        **common,
+        power=1.0 - s.alpha,
+        seed=s.seed,
+        n_samples=N_SAMPLES,
+        volumes=reference_volumes(common["X"][t.weight > 0], views),
+        centres=np.zeros((0, views.shape[1])),
+        centre_view=np.zeros(0, np.int64),
+    )
+    e = drop_unused_views(_assigned(e, t), t.threads)
+    return (
+        fit_clusters(e, s.n_clusters, s.seed)
+        if s.learner is None
+        else fit_local_learners(e, s.learner)
+    )
+
+
+_ENSEMBLES = {CLASSES: _class_views, NUMBERS: _number_views, CLUSTERS: _cluster_views}
 
 
 # Several responses (Fiterau 2014, Sect. 4.1) -----------------------------------------------------

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.answers.local_learners import describe
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.settings import VOTE
 from lodim.report import phrases
 from lodim.report.numbers import blank_if_missing
@@ -49,7 +49,7 @@ def listing(fit):
 
 def summary(fit, full):
     """Header, views, clusters, and how the search ended."""
-    clusters = (_clusters(fit),) if len(fit.estimates.centres) else ()
+    clusters = (_clusters(fit),) if _has_clusters(fit) else ()
     return Report(
         title="Informative Projection Results",
         header=_header(fit),
@@ -78,6 +78,11 @@ def sampled(fit):
     """Of how many rows views were chosen on some, in words; no text where all were looked at."""
     n = int(fit.estimates.references.size)
     return f"{fit.log['sampled']} of {n}" if voting(fit) and fit.log["sampled"] < n else ""
+
+
+def _has_clusters(fit):
+    """Whether views have clusters."""
+    return fit.estimates.task == CLUSTERS and len(fit.estimates.centres)
 
 
 def _header(fit):
@@ -233,7 +238,7 @@ def _voting_notes(fit):
     what = "log-loss" if fit.estimates.task == CLASSES else "squared error, in variances,"
     rows = f", on {sampled(fit)} rows drawn at random" if sampled(fit) else ""
     notes = [
-        f"Answers: the prior and {significant(fit.estimates.scale[0])} times what all views say "
+        f"Answers: the prior and {significant(fit.estimates.factor)} times what all views say "
         "beside it, the votes of the k nearest rows in each.",
         f"Views by forward selection{rows}: the {what} of rows left out falls from {loss}; k about "
         "the root of the number of rows, half or twice that where it is surely better.",

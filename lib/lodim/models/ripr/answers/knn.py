@@ -10,6 +10,7 @@ from lodim.models.ripr.losses import ReferenceGroups, default_k, log_ratios, uni
 from lodim.models.ripr.views import features, rows_by_content
 
 SLACK = 1e-6  # distances that differ by this share are equal
+ABSENT = 30.0  # log ratio of a class that has no row with all features of a view
 
 
 def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups):

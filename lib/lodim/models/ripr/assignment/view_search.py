@@ -10,7 +10,6 @@ from lodim.engine import tiles
 from lodim.engine.blocks import available_threads
 from lodim.errors import DataError
 from lodim.models.ripr import ties
-from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.assignment import constrained
 from lodim.models.ripr.assignment.recover import (
     UNIT_LAMBDA,
@@ -21,6 +20,7 @@ from lodim.models.ripr.assignment.recover import (
     recover,
 )
 from lodim.models.ripr.assignment.solve import assign_in_order, with_log
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.views import by_content, count, most_views, redundant, screened_views
 
 MAX_DIM = 2  # features of a view at most, where nothing is said

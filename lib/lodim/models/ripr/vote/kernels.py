@@ -19,23 +19,23 @@ from lodim.models.ripr.kernels import (
 
 WIDER = 1.1  # of the squared distance to the k-th neighbour: where the weight of a row is zero
 MARGIN = np.float32(1.01)  # of the radius of a window, so that it holds all rows tied at the k-th
-EQUAL = 1.0 + 1e-9  # share by which equal sums of mismatches may differ
+EQUAL = 1.0 + 1e-9  # share by which equal sums of distances may differ
 MOST_FACTOR, STEPS, SMALL = 10.0, 20, 1e-9  # of Newton's method for the factor
 
 SUMS = {"reassoc", "contract", "nsz", "nnan"}
 
 
 @njit(cache=True, fastmath=SUMS)
-def mixed_distances(refs, lo, hi, mismatch, x, out):
+def mixed_distances(refs, lo, hi, apart, x, out):
     """Put squared distances from x (D,) to references [lo, hi) in out; levels differ or do not.
 
-    mismatch (D,) is the squared distance of two levels, zero for a number.
+    apart (D,) is the squared distance of two levels, zero for a number.
     """
     m = hi - lo
     for j in range(m):
         out[j] = np.float32(0)
     for f in range(x.size):
-        a, xa, most = refs[f, lo:hi], x[f], mismatch[f]
+        a, xa, most = refs[f, lo:hi], x[f], apart[f]
         if most > 0:
             for j in range(m):
                 out[j] += most if a[j] != xa else np.float32(0)
@@ -46,7 +46,7 @@ def mixed_distances(refs, lo, hi, mismatch, x, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def vote_sums(lo, hi, out, rows, refs, mismatch, own, k, values):
+def vote_sums(lo, hi, out, rows, refs, apart, own, k, values):
     """Weighted sums over the k nearest references of rows [lo, hi): out (m, C).
 
     rows (D, m) and refs (D, n) are places in the view, refs without missing ones, sorted by the
@@ -66,19 +66,19 @@ def vote_sums(lo, hi, out, rows, refs, mismatch, own, k, values):
         for f in range(dim):
             x[f] = rows[f, i]
             complete = complete and not math.isnan(x[f])
-            if mismatch[f] == 0:
+            if apart[f] == 0:
                 numbers[f] = x[f]
         if not complete or wanted < 1:
             continue
         reach, base, slack = max(reach, LEAST), refs[0], rounding(numbers, dim)
         while True:
             start, stop = np.int64(0), n
-            if mismatch[0] == 0:
+            if apart[0] == 0:
                 r = MARGIN * np.float32(math.sqrt(reach)) + slack
                 start = first_at_least(base, start, n, x[0] - r)
                 stop = first_at_least(base, start, n, x[0] + r)
             m = stop - start
-            mixed_distances(refs, start, stop, mismatch, x, d)
+            mixed_distances(refs, start, stop, apart, x, d)
             c = count_below(d, m, reach)
             if c >= wanted + member:
                 break
@@ -105,7 +105,7 @@ def vote_sums(lo, hi, out, rows, refs, mismatch, own, k, values):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def cell_sums(lo, hi, out, cell, places, count, mismatch, own, k, values, total):
+def cell_sums(lo, hi, out, cell, places, count, apart, own, k, values, total):
     """As `vote_sums`, in a view of levels alone, where the references are in a few cells.
 
     cell (m,) is that of each row, -1 where it misses a feature; places (cells, D) codes; count
@@ -124,7 +124,7 @@ def cell_sums(lo, hi, out, cell, places, count, mismatch, own, k, values, total)
             d[j] = 0.0
             for f in range(dim):
                 if places[j, f] != places[mine, f]:
-                    d[j] += mismatch[f]
+                    d[j] += apart[f]
         nearer, within, nu = 0, count[mine] - member, 0.0
         while within < wanted:
             nearer, after = within, np.inf

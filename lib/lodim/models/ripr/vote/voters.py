@@ -6,8 +6,7 @@ import numpy as np
 
 from lodim.engine.blocks import for_blocks
 from lodim.models.ripr import kernels, losses
-from lodim.models.ripr.views import features
-from lodim.models.ripr.vote.axes import spread_codes
+from lodim.models.ripr.views import features, spread_codes
 from lodim.models.ripr.vote.kernels import cell_sums, vote_sums
 from lodim.progress import steps
 
@@ -18,7 +17,8 @@ PRIOR_ROWS = 2.0  # of the shares of all rows (or of their mean), which join tho
 class Voters:
     """The rows that vote.
 
-    A : (n, q) places on axes, NaN where missing; mismatch : (q,), see `Axes.mismatch`
+    A : (n, q) places on axes, NaN where missing
+    category_distance : (q,), see `Axes.category_distance`
     target : (n, C) indicators of the classes, or the response less its mean in units of its spread
     weight : (n,) in units of their mean
     prior : (C,) mean of the target
@@ -26,7 +26,7 @@ class Voters:
     """
 
     A: np.ndarray
-    mismatch: np.ndarray
+    category_distance: np.ndarray
     target: np.ndarray
     weight: np.ndarray
     prior: np.ndarray
@@ -34,21 +34,21 @@ class Voters:
     spread: float = 1.0
 
     @classmethod
-    def of_classes(cls, A, mismatch, y, weight, n_classes):
+    def of_classes(cls, A, category_distance, y, weight, n_classes):
         """Voters of classes y (n,), codes."""
         weight = weight / weight.mean()
         target = (y[:, None] == np.arange(n_classes)).astype(np.float64)
         prior = np.maximum(np.einsum("i,ic->c", weight, target) / weight.sum(), 1e-12)
-        return cls(A, mismatch, target, weight, prior)
+        return cls(A, category_distance, target, weight, prior)
 
     @classmethod
-    def of_numbers(cls, A, mismatch, y, weight):
+    def of_numbers(cls, A, category_distance, y, weight):
         """Voters of numbers y (n,), in units of their standard deviation from their mean."""
         weight = weight / weight.mean()
         mean = weight @ y / weight.sum()
         spread = np.sqrt(weight @ (y - mean) ** 2 / weight.sum()) or 1.0
         target = ((y - mean) / spread)[:, None]
-        return cls(A, mismatch, target, weight, np.zeros(1), float(mean), float(spread))
+        return cls(A, category_distance, target, weight, np.zeros(1), float(mean), float(spread))
 
     def at(self, rows):
         """These rows alone, with the prior of all."""
@@ -74,29 +74,33 @@ class Voters:
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
         Q, own = (self.A, np.arange(len(self.A))) if Q is None else (Q, np.full(len(Q), -1))
         out = np.empty((len(views), len(Q), values.shape[1]))
-        levels = np.array([(self.mismatch[features(view)] > 0.0).all() for view in views], bool)
+        levels = np.array(
+            [(self.category_distance[features(view)] > 0.0).all() for view in views], bool
+        )
         rest = np.flatnonzero(~levels)
         if len(rest):
             self._near_places(out, rest, views, k, Q, own, values, threads)
         for j in np.flatnonzero(levels):
             at = features(views[j])
             cells = _cells(Q[:, at], self.A[:, at], values)
-            more = (cells[0], *cells[1:3], self.mismatch[at], own, k, values, cells[3])
+            more = (cells[0], *cells[1:3], self.category_distance[at], own, k, values, cells[3])
             for_blocks(cell_sums, len(Q), out[j], *more, threads=threads)
         return out
 
     def _near_places(self, out, some, views, k, Q, itself, values, threads):
         """Fill sums of the views `some`, in which places are near each other."""
-        mismatch = self.mismatch
-        refs = spread_codes(self.A, mismatch)
-        rows = spread_codes(Q, mismatch)
-        caps = _scaled(mismatch, refs)
+        category_distance = self.category_distance
+        refs = spread_codes(self.A, category_distance)
+        rows = spread_codes(Q, category_distance)
+        caps = _scaled(category_distance, refs)
         rows, refs = (
             np.where(Z == kernels.MISSING, np.float32(np.nan), Z)
             for Z in losses.single_precision(rows, refs)
         )
         order = [np.argsort(x, kind="stable") for x in refs]
-        distinct = [len(np.unique(x)) * (most == 0) for x, most in zip(refs, mismatch, strict=True)]
+        distinct = [
+            len(np.unique(x)) * (most == 0) for x, most in zip(refs, category_distance, strict=True)
+        ]
         for j in steps(some, len(some), "neighbours in views"):
             at = sorted(features(views[j]), key=lambda f: (-distinct[f], f))
             by = order[at[0]]
@@ -148,6 +152,6 @@ def _cells(Q, A, values):
     return np.where(known[:m], cell[:m], -1), codes[first] - 1, count, total
 
 
-def _scaled(mismatch, refs):
-    """Mismatches in the unit of single precision, (q,)."""
-    return np.ldexp(mismatch, -2 * losses.unit_digits(refs)).astype(np.float32)
+def _scaled(category_distance, refs):
+    """Distances of levels in the unit of single precision, (q,)."""
+    return np.ldexp(category_distance, -2 * losses.unit_digits(refs)).astype(np.float32)
