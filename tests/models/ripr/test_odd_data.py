@@ -10,6 +10,7 @@ from lodim.models.ripr.answers import knn
 from lodim.models.ripr.assignment.recover import RecoveryData, recover
 from lodim.models.ripr.assignment.solve import assign, assign_in_order
 from lodim.models.ripr.assignment.view_search import flat_features
+from lodim.models.ripr.neighbours import nearest
 
 PAIRS = views.enumerate_views(5, 2, 2)
 
@@ -147,10 +148,9 @@ def test_those_at_the_kth_distance_represent_all_that_are_there():
     view, order = np.array([0, 1]), rng.permutation(300)
     for k in (5, 40, 90):
         for leave_out in (False, True):
-            d, at = knn.neighbours(X, X, view, k, like=y, leave_out=leave_out)
-            two, other = knn.neighbours(
-                X[order], X[order], view, k, like=y[order], leave_out=leave_out
-            )
+            Q, other_Q = (None, None) if leave_out else (X, X[order])
+            d, at = nearest(Q, X, view, k, like=y)
+            two, other = nearest(other_Q, X[order], view, k, like=y[order])
             np.testing.assert_array_equal(d[order], two)
             np.testing.assert_array_equal(y[at[order]].sum(axis=1), y[order][other].sum(axis=1))
             for i in (0, 17, 123):

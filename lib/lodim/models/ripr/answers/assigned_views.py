@@ -10,6 +10,7 @@ from lodim.models.ripr import ties
 from lodim.models.ripr.answers import clusters, information_gain, knn, local_learners
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, Answers, Ensemble
 from lodim.models.ripr.losses import LEAST_VOLUME, N_SAMPLES
+from lodim.models.ripr.neighbours import Neighbours, nearest
 from lodim.models.ripr.settings import ASSIGNMENT
 from lodim.models.ripr.vote.voters import smoothed_targets
 
@@ -69,13 +70,13 @@ class AssignedViews(Ensemble):
         refs, itself = self.references, X is None
         k = min(k or self.k, max(1, len(refs)))
         X, y = self.X if itself else X, self.y[refs]
-        distance, position = knn.neighbours(X, self.X[refs], self.views[j], k, like=y)
-        if itself:
-            left_out = knn.neighbours(
-                self.X[refs], self.X[refs], self.views[j], k, like=y, leave_out=True
-            )
-            distance[refs], position[refs] = left_out
-        return distance, np.where(position >= 0, refs[position], -1)
+        if not itself:
+            distance, position = nearest(X, self.X[refs], self.views[j], k, like=y)
+            return distance, np.where(position >= 0, refs[position], -1)
+        distance, position = self.nearest(j, X, k)
+        own, at = nearest(None, self.X[refs], self.views[j], k, like=y)
+        distance[refs], position[refs] = own, np.where(at >= 0, refs[at], -1)
+        return distance, position
 
     def _forms(self):
         return {"lambda_": forms.real(least=0, nan=True)}
@@ -125,10 +126,10 @@ class ClassViews(AssignedViews):
         k, refs, view = k or self.k, self.references, self.views[j]
         weight = self.weight[refs] / max(self.weight[refs].mean(), 1e-300)
         values = weight[:, None] * (self.codes[refs][:, None] == np.arange(self.n_classes))
-        if X is not None:
-            return knn.votes(X, self.X[refs], view, k, values)
-        out = knn.votes(self.X, self.X[refs], view, k, values)
-        out[refs] = knn.votes(self.X[refs], self.X[refs], view, k, values, leave_out=True)
+        near = Neighbours.among(self.X if X is None else X, self.X[refs])
+        out = near.sums(view[None], k, values)[0]
+        if X is None:
+            out[refs] = Neighbours.among(None, self.X[refs]).sums(view[None], k, values)[0]
         return out
 
     def _query(self, X, threads):

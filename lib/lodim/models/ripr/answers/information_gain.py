@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from math import log
 
 import numpy as np
-from scipy.spatial import cKDTree
 from scipy.special import log_softmax
 
 from lodim.models.ripr.answers import knn
 from lodim.models.ripr.kernels import FLOOR, HALF
+from lodim.models.ripr.neighbours import nearest
 from lodim.models.ripr.views import features
 
 
@@ -81,12 +81,10 @@ def _neighbour_distances(e, X):
 
 def _rows_at_place(X, references, f):
     """How many of some rows are at the place of each row in the features f, (m,)."""
-    queries, known = (np.flatnonzero(~np.isnan(Z[:, f]).any(axis=1)) for Z in (X, references))
-    out = np.zeros(len(X))
-    if len(known):
-        tree = cKDTree(references[np.ix_(known, f)])
-        out[queries] = tree.query_ball_point(X[np.ix_(queries, f)], 0.0, return_length=True)
-    return out
+    rows = np.concatenate([references, X])[:, f]
+    _, place = np.unique(rows, axis=0, return_inverse=True)  # a missing value equals none
+    count = np.bincount(place[: len(references)], minlength=place.max() + 1)
+    return count[place[len(references) :]].astype(float)
 
 
 def _last_two(X, references, view, k):
@@ -94,7 +92,7 @@ def _last_two(X, references, view, k):
 
     Of fewer than k the farthest counts as the k-th, and the other is minus infinity.
     """
-    d, _ = knn.neighbours(X, references, view, max(k, 2))
+    d, _ = nearest(X, references, view, max(k, 2))
     count = np.isfinite(d).sum(axis=1)
     rows = np.arange(len(X))
     last = np.where(count > 0, d[rows, np.maximum(np.minimum(count, k) - 1, 0)], np.inf)

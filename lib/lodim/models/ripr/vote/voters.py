@@ -4,11 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lodim.engine.blocks import for_blocks
-from lodim.models.ripr import kernels, losses
-from lodim.models.ripr.views import features, spread_codes
-from lodim.models.ripr.vote.kernels import cell_sums, vote_sums
-from lodim.progress import steps
+from lodim.models.ripr.neighbours import Neighbours
 
 PRIOR_ROWS = 2.0  # of the shares of all rows (or of their mean), which join those of a vote
 
@@ -72,44 +68,8 @@ class Voters:
         Of rows Q (m, q), or of the voters, each without itself.
         """
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
-        Q, own = (self.A, np.arange(len(self.A))) if Q is None else (Q, np.full(len(Q), -1))
-        out = np.empty((len(views), len(Q), values.shape[1]))
-        levels = np.array(
-            [(self.category_distance[features(view)] > 0.0).all() for view in views], bool
-        )
-        rest = np.flatnonzero(~levels)
-        if len(rest):
-            self._near_places(out, rest, views, k, Q, own, values, threads)
-        for j in np.flatnonzero(levels):
-            at = features(views[j])
-            cells = _cells(Q[:, at], self.A[:, at], values)
-            more = (cells[0], *cells[1:3], self.category_distance[at], own, k, values, cells[3])
-            for_blocks(cell_sums, len(Q), out[j], *more, threads=threads)
-        return out
-
-    def _near_places(self, out, some, views, k, Q, itself, values, threads):
-        """Fill sums of the views `some`, in which places are near each other."""
-        category_distance = self.category_distance
-        refs = spread_codes(self.A, category_distance)
-        rows = spread_codes(Q, category_distance)
-        caps = _scaled(category_distance, refs)
-        rows, refs = (
-            np.where(Z == kernels.MISSING, np.float32(np.nan), Z)
-            for Z in losses.single_precision(rows, refs)
-        )
-        order = [np.argsort(x, kind="stable") for x in refs]
-        distinct = [
-            len(np.unique(x)) * (most == 0) for x, most in zip(refs, category_distance, strict=True)
-        ]
-        for j in steps(some, len(some), "neighbours in views"):
-            at = sorted(features(views[j]), key=lambda f: (-distinct[f], f))
-            by = order[at[0]]
-            by = by[~np.isnan(refs[np.ix_(at, by)]).any(axis=0)]
-            place = np.full(len(refs[0]) + 1, -1)
-            place[by] = np.arange(len(by))
-            columns = np.ascontiguousarray(refs[np.ix_(at, by)])
-            more = (rows[at], columns, caps[at], place[itself], k, values[by])
-            for_blocks(vote_sums, len(Q), out[j], *more, threads=threads)
+        near = Neighbours.among(Q, self.A, self.category_distance)
+        return near.sums(views, k, values, falling=True, threads=threads)
 
     def evidence(self, sums):
         """What sums (..., C + 1) say beside the prior, (..., C): log ratios of classes, or numbers.
@@ -128,30 +88,3 @@ def smoothed_targets(code, n_classes):
     out = np.repeat((doubt / max(1, n_classes - 1))[:, None], n_classes, axis=1)
     out[np.arange(len(code)), code] = 1.0 - doubt
     return out
-
-
-def _cells(Q, A, values):
-    """Cells of levels that rows Q (m, D) and A (n, D) are in.
-
-    Returns
-    -------
-    cell : array (m,), -1 of a row that misses a level
-    places : array (cells, D)
-    count, total : arrays (cells,) and (cells, C), of rows A and of their values (n, C)
-    """
-    both = np.concatenate([Q, A])
-    known = ~np.isnan(both).any(axis=1)
-    codes = np.where(known[:, None], both, 0.0).astype(np.int64) + 1
-    _, first, cell = np.unique(
-        np.ravel_multi_index(codes.T, codes.max(axis=0) + 1), return_index=True, return_inverse=True
-    )
-    m, refs = len(Q), cell[len(Q) :][known[len(Q) :]]
-    count = np.bincount(refs, minlength=len(first))
-    value = values[known[m:]]
-    total = np.column_stack([np.bincount(refs, v, len(first)) for v in value.T])
-    return np.where(known[:m], cell[:m], -1), codes[first] - 1, count, total
-
-
-def _scaled(category_distance, refs):
-    """Distances of levels in the unit of single precision, (q,)."""
-    return np.ldexp(category_distance, -2 * losses.unit_digits(refs)).astype(np.float32)

@@ -8,8 +8,9 @@ from scipy.special import log_softmax
 from lodim import forms
 from lodim.models.ripr import ties
 from lodim.models.ripr.ensemble import CLASSES, NUMBERS, Answers, Ensemble
+from lodim.models.ripr.kernels import WIDER
+from lodim.models.ripr.neighbours import distances, nearest
 from lodim.models.ripr.settings import VOTE
-from lodim.models.ripr.vote.kernels import WIDER
 from lodim.models.ripr.vote.search import factors
 from lodim.models.ripr.vote.voters import Voters
 
@@ -60,12 +61,8 @@ class VotingViews(Ensemble):
         -1.
         """
         refs, k = self.references, min(k, len(self.references))
-        distance, position = np.empty((len(X), k)), np.empty((len(X), k), np.int64)
-        for i, x in enumerate(X):
-            gap = distances(self, j, x, self.X[refs])
-            position[i] = np.argsort(gap, kind="stable")[:k]
-            distance[i] = gap[position[i]]
-        return distance, np.where(np.isfinite(distance), refs[position], -1)
+        distance, at = nearest(X, self.X[refs], self.views[j], k, self.category_distance)
+        return distance, np.where(at >= 0, refs[at], -1)
 
     def information_gains(self, X):
         """Expected fall of the entropy of all rows X (m, a) once the class of each is known, (m,).
@@ -80,7 +77,7 @@ class VotingViews(Ensemble):
         entropy, p = _entropies(self, voters, sums)
         out = np.full(len(X), np.nan)
         for i in np.flatnonzero(known.any(axis=1)):
-            weight = np.array([_weight(distances(self, j, X[i], X), reach[j]) for j in range(r)])
+            weight = np.array([_weight(self._gap(j, X[i], X), reach[j]) for j in range(r)])
             weight[:, i] = 0.0
             after = 0.0
             for c in range(self.n_classes):
@@ -91,6 +88,11 @@ class VotingViews(Ensemble):
                 after += p[i, c] * (changed.sum() - changed[i])
             out[i] = entropy.sum() - after
         return out
+
+    def _gap(self, j, x, X):
+        """Distances (m,) from one row x to rows X (m, a) in view j; infinite if one is missing."""
+        to = distances(x[None], X, np.arange(len(X))[None], self.views[j], self.category_distance)
+        return np.where(np.isnan(to[0]), np.inf, to[0])
 
     def _forms(self):
         return {"factor": forms.real(least=0), "category_distance": forms.real("a", least=0)}
@@ -183,14 +185,6 @@ def says(e, voters, evidence, known):
         each = [voters.mean + voters.spread * own[:, 0] for own in evidence]
     value = np.array(each, np.float64).reshape(len(e), len(known)).T
     return np.where(known, value, np.nan)
-
-
-def distances(e, j, x, X):
-    """Distances (m,) of rows X (m, a) to one x (a,) in view j; infinite where one is missing."""
-    at = e.columns(j)
-    gap, apart = X[:, at] - x[at], e.category_distance[at]
-    square = np.where(apart > 0.0, apart * (gap != 0.0), gap**2)
-    return np.sqrt(np.where(np.isnan(gap), np.inf, square).sum(axis=1))
 
 
 def _reach(e, j, X):
