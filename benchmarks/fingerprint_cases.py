@@ -146,7 +146,7 @@ def short_views(B, views):
 
 
 def budget(df):
-    """Return limits by prices of features and by groups of rows."""
+    """Return constraints by prices of features and by groups of rows."""
     return {"prices": {"x1": 1.0}, "budget": 0.6, "groups": df["day"].to_numpy()}
 
 
@@ -155,9 +155,9 @@ case("ripr numbers", "mpg ~ .", "autompg", show=True, max_dim=3)
 case("ripr clusters", "~ sepal_length + petal_length", "iris", show=True, n_clusters=3)
 case("ripr several", "mpg + horsepower ~ weight + displacement", "autompg")
 case("ripr several kinds", "y + kind ~ x1 + x2 + x3", "few", lambda_=1.0)
-case("ripr ratio", "y ~ x1 + x2 + x3 + x4", "views", show=True, serve="ratio")
-case("ripr ratio numbers", NUMBERS, "mixed", show=True, serve="ratio", weights="w")
-case("ripr penalty", KINDS, "mixed", lambda_=0.5, balanced=True, a=0.9, n_views=2)
+case("ripr ratio", "y ~ x1 + x2 + x3 + x4", "views", show=True, method="assignment")
+case("ripr ratio numbers", NUMBERS, "mixed", show=True, method="assignment", weights="w")
+case("ripr penalty", KINDS, "mixed", lambda_=0.5, balanced=True, alpha=0.9, n_views=2)
 case("ripr gaps", KINDS, "gaps")
 case("ripr ratio gaps", CLASSES, "gaps", lambda_=0.5)
 case("ripr indicator", CLASSES, "gaps", missing="indicator", weights="balanced")
@@ -167,14 +167,14 @@ case("ripr order", VIEWS, "views", order="time")
 case("ripr order, numbers", NUMBERS, "mixed", order="age", lambda_=0.5)
 case("ripr learner", NUMBERS, "mixed", learner=TREE)
 case("ripr learner, classes", CLASSES, "mixed", learner=LogisticRegression(), lambda_=0.5)
-case("ripr limits", VIEWS, "views", lambda_=1.0, limits=budget)
+case("ripr constraints", VIEWS, "views", lambda_=1.0, constraints=budget)
 case(
-    "ripr hard limits",
+    "ripr hard constraints",
     "y ~ x1 + x2 + x3",
     "few",
     max_dim=1,
     lambda_=1.0,
-    limits=lambda df: {"hard": True, "further": short_views},
+    constraints=lambda df: {"hard": True, "further": short_views},
 )
 case("ripr thousands", "sick ~ x1 + x2 + arm", "thousands", max_dim=2)
 case("ripr wide", WIDE, "wide", max_dim=2, max_views=300)

@@ -25,12 +25,13 @@ import lodim as ld
 from lodim.datasets.synthetic import informative_views, informative_views_r
 from lodim.models.ripr import losses
 from lodim.models.ripr.answers import clusters
-from lodim.models.ripr.answers.kmeans import kmeans
-from lodim.models.ripr.answers.knn import class_ratios, neighbours, number_answers
+from lodim.models.ripr.answers.clusters import kmeans
+from lodim.models.ripr.answers.knn import class_ratios, number_answers
 from lodim.models.ripr.assignment import constrained
 from lodim.models.ripr.assignment.lambda_path import class_errors
 from lodim.models.ripr.assignment.recover import Control, RecoveryData, recover
 from lodim.models.ripr.assignment.solve import solve_rows
+from lodim.models.ripr.neighbours import nearest
 from lodim.models.ripr.views import count, enumerate_views, features, most_views, screened_views
 
 SETS = ("breast_cancer_wdbc", "breast_tissue", "seeds", "ionosphere", "sonar", "concrete")
@@ -194,7 +195,7 @@ def run_table73(args):
 
 
 def number_predictions(found, Q, X, y, k):
-    near = [neighbours(Q, X, view, k, like=y) for view in found.views]
+    near = [nearest(Q, X, view, k, like=y) for view in found.views]
     return number_answers(near, y, found.assignment.matrix()).value
 
 

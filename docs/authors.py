@@ -105,7 +105,7 @@ pd.DataFrame(
 # ## ripr
 #
 # Recovery of informative views on the thesis' synthetic data (Fiterau 2014, section 2.5;
-# `benchmarks/ripr.py`), by `serve="ratio"`, the thesis' method: precision and recall of the views,
+# `benchmarks/ripr.py`), by `method="assignment"`, the thesis' method: precision and recall of the views,
 # accuracy, that with the true views known, and of k-NN on all features. In the thesis' Table 7.4
 # precision and recall are interchanged.
 

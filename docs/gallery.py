@@ -120,7 +120,7 @@ ax = views.plot("view")
 ax = views.plot("shares")
 
 # %%
-ratio = ld.ripr("cultivar ~ .", data=wine, serve="ratio", lambda_=0.01)
+ratio = ld.ripr("cultivar ~ .", data=wine, method="assignment", lambda_=0.01)
 ax = ratio.plot("objective")
 
 # %% [markdown]

@@ -121,7 +121,7 @@ print(flat)
 # %% [markdown]
 # ## One view for each row
 #
-# The thesis has another way (`serve="ratio"`): each row is served by one view alone. Three steps
+# The thesis has another way (`method="assignment"`): each row is served by one view alone. Three steps
 # make it.
 #
 # 1. **Losses.** Every row is judged in every view by the other rows there. For classes (Eq. 2.5),
@@ -140,9 +140,9 @@ print(flat)
 #    (Eq. 2.11).
 
 # %%
-alone = ld.ripr("diagnosis ~ .", data=train, serve="ratio")
+alone = ld.ripr("diagnosis ~ .", data=train, method="assignment")
 print(alone)
-pd.concat({"vote": fit.evaluate(test), "ratio": alone.evaluate(test)}).droplevel(1)
+pd.concat({"vote": fit.evaluate(test), "assignment": alone.evaluate(test)}).droplevel(1)
 
 # %% [markdown]
 # Where populations are mixed, each told by features of its own, this finds which rows belong to
@@ -201,13 +201,13 @@ print(holed_test[features].notna().all(axis=1).sum())
 partial.evaluate(holed_test)
 
 # %% [markdown]
-# A missing *response* is of use where ratios serve (semi-supervised): an unlabelled row has the
+# A missing *response* is of use with assignment (semi-supervised): an unlabelled row has the
 # smallest loss over all the classes it might have, so that views in which it stands clearly on one
 # side count. Where views vote, it has no vote.
 
 # %%
 hidden = train.assign(diagnosis=train["diagnosis"].where(np.arange(len(train)) % 2 == 0))
-half = ld.ripr("diagnosis ~ .", data=hidden, serve="ratio")
+half = ld.ripr("diagnosis ~ .", data=hidden, method="assignment")
 print(half)
 half.evaluate(test)
 
@@ -235,8 +235,8 @@ print(strength.explain(new.iloc[[4]]))
 # Views that vote together, and one view for each row:
 
 # %%
-single = ld.ripr(formula, data=mixtures, serve="ratio")
-fits = {"vote": strength, "ratio": single}
+single = ld.ripr(formula, data=mixtures, method="assignment")
+fits = {"vote": strength, "assignment": single}
 pd.concat({name: each.evaluate(new) for name, each in fits.items()}).droplevel(1)
 
 # %% [markdown]
@@ -267,7 +267,7 @@ pd.crosstab(wheat.predict(seeds), seeds["variety"])
 # %% [markdown]
 # ## Other learners within the views
 #
-# Where ratios serve, the views are found by neighbours, but need not answer by them: any estimator with `fit` and
+# With assignment, the views are found by neighbours, but need not answer by them: any estimator with `fit` and
 # `predict`, such as scikit-learn's, can be fitted in each view to the rows that it serves.
 
 # %%
@@ -314,5 +314,5 @@ served[changes].rename("view from this row on").to_frame()
 # - `Error` is leave-one-out in views that were chosen with the row: new rows may do worse. Use
 #   `evaluate` on rows that were kept out, or `ld.cv`.
 # - Probabilities come from the votes of the neighbours, with one factor fitted to rows left out
-#   (where ratios serve, from ratios and votes in one view, with two). They are as good as a few
+#   (with assignment, from ratios and votes in one view, with two). They are as good as a few
 #   dozen neighbours can make them.

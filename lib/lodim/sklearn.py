@@ -59,7 +59,7 @@ __all__ = [
 # What fit() is given of each row, what scikit-learn has its own way for, and the family, which is
 # that of the class.
 OF_ROWS = {
-    *("weights", "offset", "groups", "order", "clusters", "limits", "progress", "family"),
+    *("weights", "offset", "groups", "order", "clusters", "constraints", "progress", "family"),
     *("sample", "client"),
 }
 OWN = {"formula": None, "new_levels": "error"}  # parameters of all, and their defaults
@@ -505,7 +505,7 @@ class RiprRegressor(
     _Regressor,
     _Estimator,
     model="ripr",
-    without=["n_clusters", "balanced", "a"],
+    without=["n_clusters", "balanced", "alpha"],
     chooses="lambda_, or the model's own choice of views,",
 ):
     """A handful of views of a few features, for a number; see `lodim.ripr`."""
@@ -521,7 +521,7 @@ class RiprClassifier(
     """A handful of views of a few features, for classes; see `lodim.ripr`."""
 
 
-class RiprClusterer(ClusterMixin, _Estimator, model="ripr", without=["serve", "balanced"]):
+class RiprClusterer(ClusterMixin, _Estimator, model="ripr", without=["method", "balanced"]):
     """Clusters in a handful of views of a few features; see `lodim.ripr`.
 
     `labels_`, of the training rows, are positions in `fit_.clusters()`, -1 of rows that no view

@@ -198,7 +198,7 @@ def test_rows_that_are_labelled_are_no_pool(missing):
 def test_diverse_rows_are_the_committees_and_far_apart():
     """Drawn from those on which views disagree, of which `top` would take any."""
     df = views()
-    one = ld.active(ld.ripr, "y ~ .", df[:60], df[60:], threads=1, serve="ratio")
+    one = ld.active(ld.ripr, "y ~ .", df[:60], df[60:], threads=1, method="assignment")
     assert len(one.fit.estimates) > 1
     votes = pd.Series(scores.vote_entropy(one.fit.votes(df[60:]).to_numpy()), df.index[60:])
     asked, plain = one.query(15), one.query(15, "committee")

@@ -58,7 +58,7 @@ VARIANTS = {
               "covariance": ("pooled", "shrunk", "empirical", "ledoit-wolf"),
               "divergence": ("sum", "mean")},
     ld.ripr: {"max_dim": (1, 2, 3), "k": (None, 3), "n_views": (None, 2), "order": (None, "o"),
-              "balanced": (False, True), "lambda_": (0.1, 1.0), "serve": ("vote", "ratio")},
+              "balanced": (False, True), "lambda_": (0.1, 1.0), "method": ("vote", "assignment")},
     ld.glm: {"covariance": ("HC0", "HC1", "HC2", "HC3", "cluster"),
              "family": ("poisson", "gamma")},
 }  # fmt: skip

@@ -72,7 +72,7 @@ HUGE = 2**62
 FORGERIES = [
     ("ripr", ("ensemble", "views"), lambda v: v * 0 - 1, "no features"),
     ("ripr", ("ensemble", "k"), 10**9, "k is 1000000000"),
-    ("ripr", ("ensemble", "served"), lambda v: v + HUGE, "served"),
+    ("ripr", ("ensemble", "assigned_view"), lambda v: v + HUGE, "assigned_view"),
     ("ripr", ("ensemble", "weight"), lambda v: v * 0, "no row can be a neighbour"),
     ("ripr", ("ensemble", "y"), lambda y: y + 0.5, r"y is 1\.5"),
     ("ripr", ("log", "objective"), lambda v: v[:0], "no round"),

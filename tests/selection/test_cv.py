@@ -530,11 +530,11 @@ def test_what_is_no_number_is_chosen_and_told(model, formula, grid, given, tmp_p
 
 
 @pytest.mark.long
-def test_limits_in_a_grid():
+def test_constraints_in_a_grid():
     prices = {"a": 1, "b": 1, "c": 1}
-    grid = {"limits": [{"prices": prices, "budget": 3}, {"hard": True}]}
+    grid = {"constraints": [{"prices": prices, "budget": 3}, {"hard": True}]}
     cv = ld.cv(ld.ripr, "k ~ a + b + c", TWO, grid=grid, lambda_=0.5, folds=2)
-    assert np.isfinite(cv.frame["mean"]).all() and "limits" in repr(cv)
+    assert np.isfinite(cv.frame["mean"]).all() and "constraints" in repr(cv)
     with pytest.raises(ld.ArgumentError, match="pass it again"):
         cv.best.update(TWO)
 

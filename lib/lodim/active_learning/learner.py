@@ -137,7 +137,7 @@ def active(
     ripr with both .030 (p = .12; .751), "diverse" .010, "committee" -.004. A fit takes tenths of
     seconds to seconds, and a committee of costnet ten times that.
 
-    Measured with ripr as the thesis has it, serve="ratio" (`benchmarks/active.py`,
+    Measured with ripr as the thesis has it, method="assignment" (`benchmarks/active.py`,
     results/active_*.txt there), 20 repetitions, mean accuracy over the learning curve beside random
     choice: where rows that cannot be learnt form a heap, "diverse" gains .027 (p = 1e-5), nearly
     what an oracle does that knows them. Elsewhere no score clearly wins: "diverse" -.006 to .005,

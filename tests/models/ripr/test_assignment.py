@@ -161,7 +161,7 @@ def test_a_path_of_penalties_reaches_to_where_they_bite(size):
 # Limits of one's own ------------------------------------------------------------------------------
 
 
-def test_convex_alternation_and_limits():
+def test_convex_alternation_and_constraints():
     pytest.importorskip("cvxpy")
     from lodim.models.ripr.assignment import constrained
 
@@ -171,17 +171,19 @@ def test_convex_alternation_and_limits():
     assert (np.diff(free.objective) <= 1e-9).all()
     cost, groups = np.arange(6.0), np.arange(40) // 2
     bound = constrained.assign(
-        L, LAMBDA, constrained.Constraints(cost=cost, budget=2.5, groups=groups)
+        L, LAMBDA, constrained.ViewConstraints(cost=cost, budget=2.5, groups=groups)
     )
     assert (bound.B @ cost <= 2.5 + 1e-6).all() and (free.B @ cost > 2.6).any()
     np.testing.assert_allclose(bound.B[::2], bound.B[1::2], atol=1e-6)
     assert bound.objective[-1] > free.objective[-1]
-    further = constrained.Constraints(extra=lambda B: [B[:, 0] == 0])
+    further = constrained.ViewConstraints(extra=lambda B: [B[:, 0] == 0])
     assert constrained.assign(L, LAMBDA, further).mass[0] == pytest.approx(0, abs=1e-7)
-    with pytest.raises(ArgumentError, match="limits"):
-        constrained.solve(L, np.ones(6), LAMBDA, constrained.Constraints(cost=cost + 1, budget=0.5))
+    with pytest.raises(ArgumentError, match="constraints"):
+        constrained.solve(
+            L, np.ones(6), LAMBDA, constrained.ViewConstraints(cost=cost + 1, budget=0.5)
+        )
     with pytest.raises(ArgumentError, match="budget"):
-        constrained.solve(L, np.ones(6), LAMBDA, constrained.Constraints(cost=cost))
+        constrained.solve(L, np.ones(6), LAMBDA, constrained.ViewConstraints(cost=cost))
 
 
 @pytest.mark.long
@@ -192,8 +194,8 @@ def test_time_order_is_the_integer_optimum(switch):
 
     L, delta = matrix(30, 5)
     chain = cheapest_chain((L - L.min(1)[:, None]) ** 2 + LAMBDA * delta, switch)
-    limits = constrained.Constraints(hard=True, switch=switch)
-    B, value = constrained.solve(L, delta, LAMBDA, limits)
+    constraints = constrained.ViewConstraints(hard=True, switch=switch)
+    B, value = constrained.solve(L, delta, LAMBDA, constraints)
     own = step_value(L, delta, np.eye(5)[chain], LAMBDA) + switch * (np.diff(chain) != 0).sum()
     assert own == pytest.approx(value, rel=1e-7) and own == pytest.approx(
         step_value(L, delta, B, LAMBDA) + switch * np.abs(np.diff(B, axis=0)).sum() / 2, rel=1e-7

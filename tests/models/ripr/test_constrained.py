@@ -1,4 +1,4 @@
-"""ripr within limits, as a user sets them."""
+"""ripr under constraints, as a user sets them."""
 
 import numpy as np
 import pytest
@@ -10,11 +10,11 @@ pytestmark = pytest.mark.long
 TWO = ld.informative_views(2, 60, seed=3, M=6)
 
 
-def fit(limits=None, **more):
-    return ld.ripr("y ~ .", TWO, lambda_=1.0, limits=limits, threads=1, **more)
+def fit(constraints=None, **more):
+    return ld.ripr("y ~ .", TWO, lambda_=1.0, constraints=constraints, threads=1, **more)
 
 
-def test_without_limits_cvxpy_agrees_with_the_exact_solver():
+def test_without_constraints_cvxpy_agrees_with_the_exact_solver():
     ours, theirs = fit(), fit({})
     assert ours.view_names == theirs.view_names and len(ours.estimates) > 1
     np.testing.assert_allclose(ours.assignment(), theirs.assignment(), atol=1e-3)
@@ -37,6 +37,11 @@ def test_rows_keep_to_their_budgets():
     assert not set(sum(none.view_features, ())) & set(dear)
 
 
+def test_solvers_print_nothing(capfd):
+    assert len(ld.ripr("y ~ .", TWO[:40], constraints={"hard": True}, max_dim=1).estimates)
+    assert capfd.readouterr().out == ""
+
+
 def test_rows_of_a_group_share_one_view():
     groups = [f"g{i // 4}" if i < 60 else None for i in range(len(TWO))]
     B = fit({"groups": groups, "hard": True}).assignment().to_numpy()
@@ -50,7 +55,7 @@ def test_groups_of_rows_that_are_left_out_or_have_no_view():
     data = TWO.copy()
     data.loc[1, data.columns != "y"] = np.nan
     groups = np.arange(len(TWO)) // 4
-    found = ld.ripr("y ~ .", data, lambda_=1.0, limits={"groups": groups}, threads=1)
+    found = ld.ripr("y ~ .", data, lambda_=1.0, constraints={"groups": groups}, threads=1)
     B = found.assignment().to_numpy()
     assert (B[1] == 0).all()
     np.testing.assert_allclose(B[[2, 3]], B[[0, 0]], atol=1e-5)
@@ -64,7 +69,7 @@ def test_constraints_of_ones_own_and_files(tmp_path):
 
     found = fit({"further": further})
     assert taboo not in sum(found.view_features, ())
-    assert "limits=..." in found.call and "within limits" in str(found.summary())
+    assert "constraints=..." in found.call and "under constraints" in str(found.summary())
     found.save(tmp_path / "fit")
     assert ld.load(tmp_path / "fit").predict(TWO).equals(found.predict(TWO))
     with pytest.raises(ld.ArgumentError, match="pass it again"):
@@ -72,7 +77,7 @@ def test_constraints_of_ones_own_and_files(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("limits", "words"),
+    ("constraints", "words"),
     [
         (3, "must be a dict"),
         ({"price": {}}, "no entry 'price'; it may have: prices"),
@@ -87,13 +92,13 @@ def test_constraints_of_ones_own_and_files(tmp_path):
         ({"prices": {f"x{j}": 1.0 for j in range(1, 7)}, "budget": 0.5}, "no assignment keeps"),
     ],
 )
-def test_refused(limits, words):
+def test_refused(constraints, words):
     with pytest.raises(ld.ArgumentError, match=words):
-        fit(limits)
+        fit(constraints)
 
 
 def test_limits_are_for_one_response_without_an_order():
     with pytest.raises(ld.ArgumentError, match="exclude each other"):
         fit({}, order=np.arange(len(TWO)))
     with pytest.raises(ld.ArgumentError, match="for one response"):
-        ld.ripr("y + x1 ~ .", TWO, limits={})
+        ld.ripr("y + x1 ~ .", TWO, constraints={})

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.models.ripr.estimate import views_vote
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +17,7 @@ def df():
 def test_the_held_out_loss_is_of_votes(df):
     fold = np.arange(80) % 2
     cv = ld.cv(ld.ripr, "y ~ .", df, folds=fold, grid={"k": [5, 10]})
-    assert cv.best.estimates.serve == "vote"
+    assert cv.best.estimates.method == "vote"
     for k in (5, 10):
         losses = [
             ld.ripr("y ~ .", df[fold != f], k=k).evaluate(df[fold == f])["deviance"][0]
@@ -27,14 +26,14 @@ def test_the_held_out_loss_is_of_votes(df):
         np.testing.assert_allclose(cv.frame.set_index("k")["mean"][k], np.mean(losses), rtol=1e-6)
 
 
-def test_a_grid_of_ways_to_serve(df):
-    cv = ld.cv(ld.ripr, "y ~ .", df, folds=2, grid={"serve": ["vote", "ratio"]})
+def test_a_grid_of_methods(df):
+    cv = ld.cv(ld.ripr, "y ~ .", df, folds=2, grid={"method": ["vote", "assignment"]})
     assert cv.frame["mean"].nunique() == 2
-    assert ld.cv(ld.ripr, "y ~ .", df, folds=2, serve="vote").best.estimates.serve == "vote"
-    with pytest.raises(ld.ArgumentError, match="a is for serve='ratio'"):
-        ld.cv(ld.ripr, "y ~ .", df, folds=2, serve="vote", grid={"a": [0.2]})
-    settings = ld.ripr("y ~ .", df).settings
-    assert not views_vote(settings, 0.1)
+    assert ld.cv(ld.ripr, "y ~ .", df, folds=2, method="vote").best.estimates.method == "vote"
+    with pytest.raises(ld.ArgumentError, match="method='vote' excludes alpha"):
+        ld.cv(ld.ripr, "y ~ .", df, folds=2, method="vote", grid={"alpha": [0.2]})
+    with pytest.raises(ld.ArgumentError, match="method='vote' excludes lambda_"):
+        ld.cv(ld.ripr, "y ~ .", df, folds=2, method="vote", grid={"lambda_": [0.1]})
 
 
 @pytest.mark.long

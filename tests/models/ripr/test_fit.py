@@ -15,10 +15,10 @@ import lodim as ld
 from lodim.cli import main
 from lodim.engine import tiles
 from lodim.models.ripr.answers import clusters
-from lodim.models.ripr.answers.answers import calibrate, evidence, query, smoothed_targets
-from lodim.models.ripr.answers.ensemble import Ensemble
+from lodim.models.ripr.answers.assigned_views import ClassViews, calibrate, smoothed_targets
+from lodim.models.ripr.answers.clusters import kmeans
 from lodim.models.ripr.answers.information_gain import information_gains
-from lodim.models.ripr.answers.kmeans import kmeans
+from lodim.models.ripr.vote.voting_views import VotingViews
 
 TWO = ld.informative_views(2, 120, seed=3)
 NUMBERS = ld.informative_views_r(400, 2, seed=1, M=6)
@@ -29,9 +29,9 @@ def fit_of(name):
     """Fits that several tests look at."""
     if name not in _fits:
         _fits[name] = {
-            "two": lambda: ld.ripr("y ~ .", TWO, threads=1, serve="ratio"),
-            "numbers": lambda: ld.ripr("y ~ .", NUMBERS, threads=1, serve="ratio"),
-            "three": lambda: ld.ripr("y ~ .", three(), threads=1, serve="ratio"),
+            "two": lambda: ld.ripr("y ~ .", TWO, threads=1, method="assignment"),
+            "numbers": lambda: ld.ripr("y ~ .", NUMBERS, threads=1, method="assignment"),
+            "three": lambda: ld.ripr("y ~ .", three(), threads=1, method="assignment"),
             "clusters": lambda: ld.ripr("~ .", blobs(), n_clusters=3, threads=1),
         }[name]()
     return _fits[name]
@@ -105,18 +105,20 @@ def test_left_out_rows_are_answered_as_if_they_were_new():
     """The record of a row is the answer of an ensemble that has never seen it."""
     for name in ("two", "three", "numbers"):
         e = fit_of(name).estimates
-        own = query(e)
+        own = e.query()
         for i in (0, 17, 151):
             rest = np.arange(e.n) != i
-            without = replace(e, X=e.X[rest], y=e.y[rest], weight=e.weight[rest], B=e.B[rest])
-            one = query(without, e.X[[i]])
+            without = replace(
+                e, X=e.X[rest], y=e.y[rest], weight=e.weight[rest], assignment=e.assignment[rest]
+            )
+            one = without.query(e.X[[i]])
             assert one.view[0] == own.view[i], (name, i)
             np.testing.assert_allclose(one.score[0], own.score[i], rtol=1e-4, atol=1e-5)
 
 
 def test_errors_and_shares_of_the_views():
     fit = fit_of("two")
-    own = query(fit.estimates)
+    own = fit.estimates.query()
     wrong = (own.score[:, 0] > 0) != fit.estimates.y
     tidy = fit.tidy()
     for j in range(len(tidy)):
@@ -134,7 +136,7 @@ def test_errors_and_shares_of_the_views():
 
 def test_errors_of_numbers_and_clusters():
     fit = fit_of("numbers")
-    own = query(fit.estimates)
+    own = fit.estimates.query()
     gap = (own.score[:, 0] - fit.estimates.y) ** 2
     of = own.view == 0
     assert fit.tidy()["error"][0] == pytest.approx(gap[of].mean())
@@ -145,7 +147,7 @@ def test_errors_of_numbers_and_clusters():
 def test_factors_minimize_the_deviance_of_left_out_rows():
     fit = fit_of("three")
     e = fit.estimates
-    known = evidence(e)
+    known = e.evidence()
     view = known.least.argmin(axis=1)
     at = np.isfinite(known.least).any(axis=1)
     rows, y = np.flatnonzero(at), e.codes[at]
@@ -214,7 +216,7 @@ def test_rows_that_miss_something_are_still_learnt_from():
     X = df.columns.drop("y")
     df[X] = df[X].mask(rng.random((len(df), len(X))) < 0.15)
     df.loc[:3, X] = np.nan
-    fit = ld.ripr("y ~ .", df, threads=1, serve="ratio")
+    fit = ld.ripr("y ~ .", df, threads=1, method="assignment")
     assert has_the_views(fit)
     r = len(fit.estimates)
     blind = df[[n for v in fit.view_features for n in v]].isna().to_numpy().reshape(-1, r, 2)
@@ -230,14 +232,16 @@ def test_rows_that_miss_something_are_still_learnt_from():
 def test_unlabelled_rows_are_used_and_not_compared_with():
     df = TWO.assign(y=TWO["y"].astype(float))
     df.loc[::3, "y"] = np.nan
-    fit = ld.ripr("y ~ .", df, threads=1, serve="ratio")
+    fit = ld.ripr("y ~ .", df, threads=1, method="assignment")
     assert has_the_views(fit)
     assert "80 of them unlabelled" in str(fit) and fit.glance()["n_unlabelled"][0] == 80
     hidden = TWO[df["y"].isna()]
     assert fit.evaluate(hidden)["accuracy"][0] > 0.85
     # Of numbers, rows without one say nothing at all.
     holes = NUMBERS.assign(y=NUMBERS["y"].where(NUMBERS.index % 4 > 0))
-    one, two = (ld.ripr("y ~ .", d, threads=1, serve="ratio") for d in (holes, holes.dropna()))
+    one, two = (
+        ld.ripr("y ~ .", d, threads=1, method="assignment") for d in (holes, holes.dropna())
+    )
     np.testing.assert_allclose(one.estimates.lambda_, two.estimates.lambda_)
     assert one.view_names == two.view_names and one.glance()["n_unlabelled"][0] == 100
 
@@ -255,8 +259,10 @@ def test_held_out_rows_without_a_view_get_the_null_model():
 
 @pytest.mark.long
 def test_lambda_and_its_unit():
-    """In units of (1 - a)^2, so that another order of the divergence needs no other penalty."""
-    one, two = (ld.ripr("y ~ .", TWO, lambda_=1.0, a=a, threads=1) for a in (0.99, 0.999))
+    """In units of (1 - alpha)^2, so that another order of the divergence needs no other penalty."""
+    one, two = (
+        ld.ripr("y ~ .", TWO, lambda_=1.0, alpha=alpha, threads=1) for alpha in (0.99, 0.999)
+    )
     assert one.view_names == two.view_names
     np.testing.assert_allclose(one.tidy()["mass"], two.tidy()["mass"], atol=0.01)
     path = ld.path(ld.ripr, "y ~ .", TWO, n_lambda=5, threads=1)
@@ -304,16 +310,16 @@ def test_weights_stand_for_rows():
 def test_the_scale_of_weights_chooses_no_views():
     flowers = ld.data("iris").iloc[np.random.default_rng(0).permutation(150)[:90]]
     weights = np.random.default_rng(1).integers(1, 4, 90)
-    one = ld.ripr("species ~ .", flowers, weights=weights, threads=1, serve="ratio")
-    two = ld.ripr("species ~ .", flowers, weights=1e-20 * weights, threads=1, serve="ratio")
+    one = ld.ripr("species ~ .", flowers, weights=weights, threads=1, method="assignment")
+    two = ld.ripr("species ~ .", flowers, weights=1e-20 * weights, threads=1, method="assignment")
     assert one.view_names == two.view_names and one.estimates.k == two.estimates.k
     np.testing.assert_allclose(two.predict(flowers), one.predict(flowers), atol=1e-6)
 
 
 def test_numbers_of_rows_without_weight_say_nothing():
     weights = np.where(np.arange(len(NUMBERS)) % 3 == 0, 0.0, 1.0)
-    all_rows = ld.ripr("y ~ .", NUMBERS, weights=weights, threads=1, serve="ratio")
-    some = ld.ripr("y ~ .", NUMBERS[weights > 0], threads=1, serve="ratio")
+    all_rows = ld.ripr("y ~ .", NUMBERS, weights=weights, threads=1, method="assignment")
+    some = ld.ripr("y ~ .", NUMBERS[weights > 0], threads=1, method="assignment")
     assert all_rows.view_names == some.view_names
     np.testing.assert_allclose(all_rows.predict(NUMBERS), some.predict(NUMBERS), atol=1e-6)
     assert all_rows.settings.lambda_ == some.settings.lambda_
@@ -322,7 +328,7 @@ def test_numbers_of_rows_without_weight_say_nothing():
 
 def test_columns_and_rows_in_another_order():
     fit = fit_of("two")
-    other = ld.ripr("y ~ .", TWO.iloc[::-1, ::-1], threads=1, serve="ratio")
+    other = ld.ripr("y ~ .", TWO.iloc[::-1, ::-1], threads=1, method="assignment")
     assert {frozenset(v) for v in other.view_features} == {frozenset(v) for v in fit.view_features}
     np.testing.assert_allclose(other.predict(TWO), fit.predict(TWO), atol=1e-5)
 
@@ -458,7 +464,7 @@ def test_a_learner_is_fitted_to_the_rows_that_its_view_serves():
     X = ((new[list(d.names)] - d.mean) / d.scale).to_numpy()[:, e.features]
     view = fit.predict(new, "view")
     for j, name in enumerate(fit.view_names):
-        of = e.served == j
+        of = e.assigned_view == j
         own = ensemble.RandomForestClassifier(20, random_state=0)
         own.fit(e.X[of][:, e.columns(j)], e.y[of].astype(int))
         mine = (view == name).to_numpy()
@@ -637,7 +643,7 @@ def test_explanation_without_a_view():
 def test_gain_is_the_fall_of_entropy_once_the_label_is_known(name, k):
     """Against ensembles to which each row has been added with each label."""
     data = TWO if name == "two" else three()
-    fit = ld.ripr("y ~ .", data.iloc[::3], k=k, threads=1, serve="ratio")
+    fit = ld.ripr("y ~ .", data.iloc[::3], k=k, threads=1, method="assignment")
     pool = ld.informative_views(2, 7, seed=4, R=3).drop(columns="y")
     pool.loc[3, "x1"] = np.nan
     pool.loc[4] = np.nan
@@ -645,14 +651,14 @@ def test_gain_is_the_fall_of_entropy_once_the_label_is_known(name, k):
     X = tiles.unpack(batch.X, batch.n)[:, e.features]
 
     def entropies(e):
-        z = query(e, X).score
+        z = e.query(X).score
         z = np.column_stack([np.zeros(len(z)), z]) if z.shape[1] == 1 else z
         return np.nan_to_num(stats.entropy(softmax(z, axis=1), axis=1)), softmax(z, axis=1)
 
     now, p = entropies(e)
     for i, gain in enumerate(information_gains(e, X)):
         if np.isnan(gain):
-            assert query(e, X).view[i] < 0
+            assert e.query(X).view[i] < 0
             continue
         assert i != 4
         after = 0.0
@@ -662,7 +668,7 @@ def test_gain_is_the_fall_of_entropy_once_the_label_is_known(name, k):
                 X=np.vstack([e.X, X[i]]),
                 y=np.append(e.y, c),
                 weight=np.append(e.weight, 1.0),
-                B=np.vstack([e.B, e.B[0]]),
+                assignment=np.vstack([e.assignment, e.assignment[0]]),
             )
             then = entropies(taught)[0]
             after += p[i, c] * (then.sum() - then[i])
@@ -690,27 +696,26 @@ def test_files(name, tmp_path):
     [
         ({"views": np.full((2, 2), 9)}, "views"),
         ({"X": np.zeros((3, 4))}, "has shape"),
-        ({"B": np.full((240, 2), np.nan)}, "B"),
+        ({"assignment": np.full((240, 2), np.nan)}, "assignment"),
         ({"y": np.full(240, 7.0)}, "y"),
-        ({"served": np.full(240, 5)}, "served"),
-        ({"mismatch": np.array([0.0, 2.0, 0.0, 0.0])}, "no factor"),
+        ({"assigned_view": np.full(240, 5)}, "assigned_view"),
     ],
 )
 def test_forged_states_are_refused(change, words):
     state = fit_of("two")._to_state()
-    Ensemble(**state["ensemble"]).check(10, "class", 2)
+    ClassViews(**state["ensemble"]).check(10, 2, 1)
     with pytest.raises(ValueError, match=words):
-        Ensemble(**state["ensemble"] | change).check(10, "class", 2)
+        ClassViews(**state["ensemble"] | change).check(10, 2, 1)
 
 
 def test_levels_in_a_file_are_codes():
     df = pd.DataFrame({"g": list("aabbcc") * 5, "y": list("ppppqq") * 5})
     state = ld.ripr("y ~ g", df)._to_state()["ensemble"]
     p = len(state["axis_of"])
-    Ensemble(**state).check(p, "class", 2)
+    VotingViews(**state).check(p, 2, 1)
     for wrong in (0.5, -2.0, 9.0):
         with pytest.raises(ValueError, match="no factor"):
-            Ensemble(**state | {"X": np.full_like(state["X"], wrong)}).check(p, "class", 2)
+            VotingViews(**state | {"X": np.full_like(state["X"], wrong)}).check(p, 2, 1)
 
 
 @pytest.mark.long
@@ -718,10 +723,10 @@ def test_levels_in_a_file_are_codes():
     n=st.integers(2, 30), p=st.integers(1, 4), seed=st.integers(0, 10_000),
     kind=st.sampled_from(["none", "classes", "numbers"]), holes=st.sampled_from([0.0, 0.2, 0.7]),
     k=st.sampled_from([None, 1, 3, 100]), grain=st.sampled_from([0, 1]),
-    serve=st.sampled_from([None, "ratio"]),
+    method=st.sampled_from([None, "assignment"]),
 )  # fmt: skip
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
-def test_any_data(n, p, seed, kind, holes, k, grain, serve):
+def test_any_data(n, p, seed, kind, holes, k, grain, method):
     """Ties, holes, tiny classes, more neighbours than rows: an answer or an error in words."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p)).round(grain)
@@ -733,13 +738,13 @@ def test_any_data(n, p, seed, kind, holes, k, grain, serve):
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ld.ConvergenceWarning)
         try:
-            fit = ld.ripr(formula, df, k=k, threads=1, serve=serve)
+            fit = ld.ripr(formula, df, k=k, threads=1, method=method)
         except ld.LodimError:
             return
         out = fit.predict(df, fit.types[0])
         known = fit.predict(df, "view").notna()
         lost = out.isna() if isinstance(out, pd.Series) else out.isna().any(axis=1)
-        voting = serve is None and kind != "none"  # rows without a view get the mean of all
+        voting = method is None and kind != "none"  # rows without a view get the mean of all
         assert not lost.any() if voting else (lost == ~known).all()
         sums = fit.assignment().sum(axis=1).to_numpy()
         assert (np.isclose(sums, 1.0) | (sums == 0)).all()

@@ -7,10 +7,10 @@ import pytest
 import lodim as ld
 from lodim.models.ripr import losses, views
 from lodim.models.ripr.answers import knn
-from lodim.models.ripr.answers.answers import query
 from lodim.models.ripr.assignment.recover import RecoveryData, recover
 from lodim.models.ripr.assignment.solve import assign, assign_in_order
 from lodim.models.ripr.assignment.view_search import flat_features
+from lodim.models.ripr.neighbours import nearest
 
 PAIRS = views.enumerate_views(5, 2, 2)
 
@@ -148,10 +148,9 @@ def test_those_at_the_kth_distance_represent_all_that_are_there():
     view, order = np.array([0, 1]), rng.permutation(300)
     for k in (5, 40, 90):
         for leave_out in (False, True):
-            d, at = knn.neighbours(X, X, view, k, like=y, leave_out=leave_out)
-            two, other = knn.neighbours(
-                X[order], X[order], view, k, like=y[order], leave_out=leave_out
-            )
+            Q, other_Q = (None, None) if leave_out else (X, X[order])
+            d, at = nearest(Q, X, view, k, like=y)
+            two, other = nearest(other_Q, X[order], view, k, like=y[order])
             np.testing.assert_array_equal(d[order], two)
             np.testing.assert_array_equal(y[at[order]].sum(axis=1), y[order][other].sum(axis=1))
             for i in (0, 17, 123):
@@ -183,9 +182,9 @@ def test_a_lone_row_is_wrong_in_the_record():
     df = pd.DataFrame(np.random.default_rng(0).normal(size=(9, 2)), columns=list("ab"))
     df["y"] = list("uuuuvvvvw")
     e = ld.ripr("y ~ .", df, k=2, threads=1).estimates
-    assert query(e).value[8, 0] != 2
+    assert e.query().value[8, 0] != 2
     with pytest.raises(ld.DataError, match="no rows to compare with"):
-        ld.ripr("y ~ .", df.iloc[[0, 4, 8]], threads=1, serve="ratio")
+        ld.ripr("y ~ .", df.iloc[[0, 4, 8]], threads=1, method="assignment")
 
 
 # Scales -------------------------------------------------------------------------------------------
@@ -254,8 +253,8 @@ def test_a_row_of_twice_the_weight_switches_no_more():
     np.testing.assert_allclose(1000 * one.objective, two.objective)
     constrained = pytest.importorskip("lodim.models.ripr.assignment.constrained")
     pytest.importorskip("cvxpy")
-    limits = constrained.Constraints(hard=True, switch=3e-4)
-    parts = [constrained.solve(L[:30], np.ones(5), 1e-4, limits, weight=c * weight[:30])
+    constraints = constrained.ViewConstraints(hard=True, switch=3e-4)
+    parts = [constrained.solve(L[:30], np.ones(5), 1e-4, constraints, weight=c * weight[:30])
              for c in (1, 1000)]  # fmt: skip
     np.testing.assert_array_equal(parts[0][0], parts[1][0])
     assert 1000 * parts[0][1] == pytest.approx(parts[1][1], rel=1e-6)
@@ -274,9 +273,9 @@ def test_a_recovery_tells_of_its_search():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("more", [{}, {"limits": {}}, {"order": np.arange(60)}])
+@pytest.mark.parametrize("more", [{}, {"constraints": {}}, {"order": np.arange(60)}])
 def test_a_search_that_does_not_converge_warns(monkeypatch, more):
-    if "limits" in more:
+    if "constraints" in more:
         pytest.importorskip("cvxpy")
     from lodim.models.ripr.assignment import constrained
 
@@ -320,7 +319,7 @@ def test_neighbours_that_agree_are_repeated_exactly():
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
     df["z"] = np.where(df["a"] > 0, 7, 2)
-    fit = ld.ripr("z ~ .", df, k=5, threads=1, serve="ratio")
+    fit = ld.ripr("z ~ .", df, k=5, threads=1, method="assignment")
     said = fit.predict(df[df["a"].abs() > 1.5])
     assert set(said) == {2.0, 7.0}
 

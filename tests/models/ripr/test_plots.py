@@ -40,7 +40,7 @@ def test_rows_that_a_view_serves_are_solid_and_the_others_faint(name):
     fit, df = fit_of(name), DATA[name]
     axes = fit.plot()
     assert len(axes) == min(6, len(fit.estimates))
-    view = fit.estimates.served
+    view = fit.estimates.assigned_view
     for j, ax in enumerate(axes):
         two = list(fit.view_features[j])
         assert [ax.get_xlabel(), ax.get_ylabel()] == two
@@ -103,7 +103,7 @@ def test_views_of_one_and_of_three_features():
     assert [t.get_text() for t in axes[0].get_yticklabels()] == ["0", "1"]
     X = TWO[one.view_features[0][0]].to_numpy()
     assert np.allclose(
-        np.sort(points(axes[0], 0.5, 0.9)[:, 0]), np.sort(X[one.estimates.served == 0])
+        np.sort(points(axes[0], 0.5, 0.9)[:, 0]), np.sort(X[one.estimates.assigned_view == 0])
     )
     number = ld.ripr("y ~ x1 + x2", NUMBERS, min_dim=1, max_dim=1, lambda_=0.01, threads=1)
     ax = number.plot(row=NUMBERS.iloc[[4]])[0]

@@ -6,8 +6,7 @@ import pytest
 
 import lodim as ld
 from lodim.fitting.fit_model import model_of, prepare
-from lodim.models.ripr.answers.answers import query
-from lodim.models.ripr.assignment.constrained import Limits
+from lodim.models.ripr.assignment.constrained import Constraints
 
 TWO = ld.informative_views(2, 60, seed=3, M=6)
 NUMBERS = ld.informative_views_r(150, 2, seed=1, M=5)
@@ -18,9 +17,9 @@ def fit_of(name):
     """Fits that several tests look at."""
     if name not in _fits:
         _fits[name] = {
-            "forward": lambda: ld.ripr("diagnosis ~ .", cells(), threads=1, serve="ratio"),
+            "forward": lambda: ld.ripr("diagnosis ~ .", cells(), threads=1, method="assignment"),
             "given": lambda: ld.ripr("y ~ .", TWO, lambda_=1.0, threads=1),
-            "numbers": lambda: ld.ripr("y ~ .", NUMBERS, threads=1, serve="ratio"),
+            "numbers": lambda: ld.ripr("y ~ .", NUMBERS, threads=1, method="assignment"),
             "clusters": lambda: ld.ripr("~ .", blobs(), threads=1),
         }[name]()
     return _fits[name]
@@ -54,7 +53,7 @@ def test_forward_selection_is_named_and_no_lambda_is_claimed(tmp_path):
     assert fit.settings.lambda_ is None and np.isnan(fit.glance()["lambda_"][0])
     assert "by forward selection on leave-one-out errors" in words(fit)
     assert "lambda" not in words(fit).lower()
-    assert "Lambda / (1 - a)^2: none: forward sel." in words(fit.summary())
+    assert "Lambda / (1 - alpha)^2: none: forward sel." in words(fit.summary())
     assert "Views by forward selection; their assignment:" in words(fit.summary())
     fit.save(tmp_path / "fit")
     assert str(ld.load(tmp_path / "fit").summary()) == str(fit.summary())
@@ -65,7 +64,7 @@ def test_forward_selection_is_named_and_no_lambda_is_claimed(tmp_path):
 def test_a_penalty_that_is_printed_gives_the_fit_again():
     """k and lambda of any print that names them, put into the call, make the same views."""
     for data, formula in ((NUMBERS, "y ~ ."), (TWO, "y ~ .")):
-        fit = ld.ripr(formula, data, threads=1, serve="ratio")
+        fit = ld.ripr(formula, data, threads=1, method="assignment")
         if fit.settings.lambda_ is None:
             assert "forward selection" in str(fit)
             continue
@@ -87,7 +86,7 @@ def test_forward_selection_gives_way_to_an_order():
 @pytest.mark.long
 def test_cv_compares_what_the_method_does_by_itself():
     fold = np.arange(569) % 3
-    how = {"threads": 1, "serve": "ratio"}
+    how = {"threads": 1, "method": "assignment"}
     cv = ld.cv(ld.ripr, "diagnosis ~ .", cells(), folds=fold, n_lambda=2, **how)
     assert len(cv.frame) == 3 and cv.frame["lambda_"].isna().tolist() == [False, False, True]
     by_hand = np.average(
@@ -158,7 +157,7 @@ def test_rows_without_a_view_count_where_the_print_says():
     X = df.columns.drop("y")
     df[X] = df[X].mask(np.random.default_rng(0).random((len(df), len(X))) < 0.4)
     fit = ld.ripr("y ~ .", df, lambda_=1.0, n_views=2, threads=1)
-    own = query(fit.estimates)
+    own = fit.estimates.query()
     blind = int((own.view < 0).sum())
     assert blind > 20
     shares = np.array([(own.view == j).mean() for j in range(len(fit.estimates))])
@@ -204,12 +203,12 @@ def test_screening_by_the_default_bound_is_said(monkeypatch):
 
 def test_the_unit_of_lambda_is_that_of_the_losses():
     text = words(fit_of("numbers").summary())
-    assert "Lambda / var(L)" in text and "(1 - a)^2" not in text and "Order a" not in text
-    assert "Lambda / (1 - a)^2" in words(fit_of("given").summary())
-    assert "Order a: 0.99" in words(fit_of("given").summary())
+    assert "Lambda / var(L)" in text and "(1 - alpha)^2" not in text and "Order alpha" not in text
+    assert "Lambda / (1 - alpha)^2" in words(fit_of("given").summary())
+    assert "Order alpha: 0.99" in words(fit_of("given").summary())
     both = ld.ripr("y + x1 ~ .", TWO, lambda_=1.0, threads=1)
     text = words(both.summary())
-    assert "Lambda / unit: 1" in text and "units of (1 - a)^2 for the losses of classes" in text
+    assert "Lambda / unit: 1" in text and "units of (1 - alpha)^2 for the losses of classes" in text
     numbers = ld.ripr("y + x1 ~ .", NUMBERS, lambda_=1.0, threads=1)
     assert "Lambda / var(L): 1" in words(numbers.summary())
 
@@ -220,9 +219,9 @@ def test_the_unit_of_lambda_is_that_of_the_losses():
 @pytest.mark.parametrize(
     ("formula", "arguments", "match"),
     [
-        ("y ~ .", {"a": 0.9}, "a is for classes and clusters; this response is numeric"),
+        ("y ~ .", {"alpha": 0.9}, "alpha is for classes and clusters; this response is numeric"),
         ("y ~ .", {"balanced": True}, "balanced is for a response with classes"),
-        ("y + x1 ~ .", {"a": 0.9}, "a is for classes"),
+        ("y + x1 ~ .", {"alpha": 0.9}, "alpha is for classes"),
         ("~ . - y", {"balanced": True}, "balanced is for a response with classes"),
         ("y ~ .", {"control": {"smooth": 3.0}}, "smooth is for rows in an order: give order="),
         ("y ~ .", {"max_views": 4}, "max_views must be at least the number of features, 5"),
@@ -237,10 +236,12 @@ def test_arguments_that_change_nothing_are_refused(formula, arguments, match):
 def test_arguments_that_change_something_are_not():
     with pytest.raises(ld.ArgumentError, match="n_clusters is of k-means"):
         ld.ripr("~ .", blobs(), n_clusters=3, learner=Grid(), threads=1)
-    assert len(ld.ripr("y + x1 ~ .", TWO, a=0.9, balanced=True, lambda_=1.0, threads=1).fits) == 2
-    assert ld.ripr("y ~ .", TWO, a=0, lambda_=0.1, threads=1).settings.a == 0
+    assert (
+        len(ld.ripr("y + x1 ~ .", TWO, alpha=0.9, balanced=True, lambda_=1.0, threads=1).fits) == 2
+    )
+    assert ld.ripr("y ~ .", TWO, alpha=0, lambda_=0.1, threads=1).settings.alpha == 0
     with pytest.raises(ld.ArgumentError, match="a must be at least 0 and below 1, not 1"):
-        ld.ripr("y ~ .", TWO, a=1)
+        ld.ripr("y ~ .", TWO, alpha=1)
 
 
 class Grid:
@@ -305,7 +306,7 @@ def test_the_error_of_a_learner_is_that_of_its_predicted_classes():
     e = fit.estimates
     said = np.zeros(e.n)
     for j in range(len(e)):
-        of = e.served == j
+        of = e.assigned_view == j
         said[of] = e.X[of][:, e.columns(j)[0]] > 0
     assert fit.glance()["error"][0] == pytest.approx((said != e.y).mean())
     assert 0 < said.mean() < 1
@@ -346,7 +347,7 @@ def test_kmeans_of_a_learner_does_as_kmeans():
     assert fit.glance()["error"][0] == pytest.approx(own.glance()["error"][0], rel=1e-6)
 
 
-# Limits ----------------------------------------------------------------------------------------
+# Constraints -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -361,7 +362,7 @@ def test_kmeans_of_a_learner_does_as_kmeans():
 )
 def test_constraints_of_ones_own_are_checked(further, match):
     with pytest.raises(ld.ArgumentError, match=match):
-        ld.ripr("y ~ .", TWO.iloc[::3], lambda_=1.0, limits={"further": further}, threads=1)
+        ld.ripr("y ~ .", TWO.iloc[::3], lambda_=1.0, constraints={"further": further}, threads=1)
 
 
 def test_a_category_is_paid_once_by_the_name_of_its_column():
@@ -369,22 +370,22 @@ def test_a_category_is_paid_once_by_the_name_of_its_column():
     df = TWO.iloc[::2].assign(g=rng.choice(list("uvw"), 60))
     formula = "y ~ x1 + np.log(1 + x2) + g"
 
-    def limits(prices):
+    def constraints(prices):
         design = prepare(model_of(ld.ripr), formula, df, {}).design
-        request = Limits.from_dict({"prices": prices, "budget": 5.0}, design, 60)
+        request = Constraints.from_dict({"prices": prices, "budget": 5.0}, design, 60)
         at = {name: k for k, name in enumerate(design.names)}
         views = np.array([
             [at["g[u]"], at["g[v]"]], [at["x1"], at["g[w]"]], [at["np.log(1 + x2)"], -1],
             [at["x1"], -1],
         ])  # fmt: skip
-        return request.constraints(views, np.arange(60)).cost.tolist()
+        return request.on_views(views, np.arange(60)).cost.tolist()
 
-    assert limits({"g": 2.0, "x2": 3.0, "x1": 0.5}) == [2.0, 2.5, 3.0, 0.5]
-    assert limits({"g[u]": 2.0, "g[v]": 4.0}) == [6.0, 0.0, 0.0, 0.0]
+    assert constraints({"g": 2.0, "x2": 3.0, "x1": 0.5}) == [2.0, 2.5, 3.0, 0.5]
+    assert constraints({"g[u]": 2.0, "g[v]": 4.0}) == [6.0, 0.0, 0.0, 0.0]
     with pytest.raises(ld.ArgumentError, match=r"'h'.*it may have: x1, .*g\[u\].*, x2"):
-        limits({"h": 1.0})
+        constraints({"h": 1.0})
     priced = {"prices": {"g": 1.0}, "budget": 0.0}
-    fit = ld.ripr("y ~ x1 + x2 + g", df, lambda_=1.0, limits=priced, threads=1)
+    fit = ld.ripr("y ~ x1 + x2 + g", df, lambda_=1.0, constraints=priced, threads=1)
     assert fit.view_names == ["x1, x2"]
 
 
@@ -439,7 +440,7 @@ def test_more_neighbours_than_rows_are_refused():
     known = int(few["y"].notna().to_numpy()[10:].sum())
     with pytest.raises(ld.ArgumentError, match=f"k must be at most {known - 1}, .* not {known}"):
         ld.ripr("y ~ .", few, weights=weights, k=known, threads=1)
-    fit = ld.ripr("y ~ .", few, weights=weights, k=known - 1, serve="ratio", threads=1)
+    fit = ld.ripr("y ~ .", few, weights=weights, k=known - 1, method="assignment", threads=1)
     assert fit.settings.k == known - 1
     most = [len(TWO) - 2, len(TWO) - 1]
     cv = ld.cv(ld.ripr, "y ~ .", TWO, grid={"k": most}, folds=3, threads=1)

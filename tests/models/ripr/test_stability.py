@@ -10,6 +10,7 @@ import lodim as ld
 from lodim.family import hits
 from lodim.models.ripr import losses, ties
 from lodim.models.ripr.answers import knn
+from lodim.models.ripr.neighbours import Neighbours
 from lodim.models.ripr.views import enumerate_views, redundant
 
 pytestmark = pytest.mark.long
@@ -153,7 +154,7 @@ def test_a_tied_class_is_that_of_more_rows(more):
     """At one place there are as many rows of both classes, farther away more of one."""
     df = pd.DataFrame({"x": [0.0] * 8 + [5.0, 6.0, 7.0], "z": [1.0] * 8 + [9.0, 8.0, 6.0]})
     df["y"] = ["a", "b"] * 4 + [more] * 3
-    fit = ld.ripr("y ~ x + z", df, k=4, threads=1, serve="ratio")
+    fit = ld.ripr("y ~ x + z", df, k=4, threads=1, method="assignment")
     at = df.iloc[[0]]
     assert fit.predict(at)[0] == 0.5 and fit.predict(at, "class")[0] == more
     assert fit.evaluate(df.iloc[:8])["accuracy"][0] == 0.5
@@ -165,7 +166,8 @@ def test_neighbours_at_the_kth_distance_share_their_vote():
     X[7, 0] = np.nan
     for k in (1, 6, 40):
         for leave_out in (False, True):
-            found = knn.votes(X, X, np.array([0, 1]), k, values, leave_out=leave_out)
+            near = Neighbours.among(None if leave_out else X, X)
+            found = near.sums(np.array([[0, 1]]), k, values)[0]
             for i in (0, 30, 149):
                 d = np.linalg.norm(X - X[i], axis=1)
                 d[i] += 9 * leave_out
@@ -205,10 +207,10 @@ def test_values_that_differ_by_rounding_are_one():
     [
         ("y", {}),
         ("k", {}),
-        ("y", {"serve": "ratio", "lambda_": 0.1}),
-        ("k", {"serve": "ratio"}),
+        ("y", {"method": "assignment", "lambda_": 0.1}),
+        ("k", {"method": "assignment"}),
         ("k", {"lambda_": 0.3, "order": "t"}),
-        ("k", {"lambda_": 0.3, "limits": {"hard": True}, "max_dim": 1}),
+        ("k", {"lambda_": 0.3, "constraints": {"hard": True}, "max_dim": 1}),
         ("k + y", {"lambda_": 0.3}),
         ("", {"n_clusters": 3}),
     ],

@@ -8,11 +8,9 @@ from scipy.spatial import cKDTree
 from scipy.special import log_softmax, softmax
 
 import lodim as ld
-from lodim.models.ripr.answers.answers import query
-from lodim.models.ripr.answers.ensemble import Ensemble
-from lodim.models.ripr.vote.answers import evidence_of, voters_of
-from lodim.models.ripr.vote.neighbours import Voters, smoothed_targets
 from lodim.models.ripr.vote.search import forward_selection
+from lodim.models.ripr.vote.voters import Voters, smoothed_targets
+from lodim.models.ripr.vote.voting_views import VotingViews, evidence_of, voters_of
 
 MISMATCH = np.array([2.7, 3.1, 0.0, 0.0])
 VIEWS = np.array([[0, -1, -1], [0, 1, -1], [2, 3, -1], [0, 2, -1], [0, 1, 3], [1, 2, 3]])
@@ -87,8 +85,8 @@ def test_sums_of_votes_are_those_of_the_definition(k):
 def test_answers_are_the_prior_and_what_all_views_say(name):
     fit, df, _ = fit_of(name)
     e = fit.estimates
-    voters, own = voters_of(e), query(e)
-    total = e.scale[0] * evidence_of(e, voters).sum(axis=0)
+    voters, own = voters_of(e), e.query()
+    total = e.factor * evidence_of(e, voters).sum(axis=0)
     if name == "cars":
         mean = np.average(e.y, weights=e.weight)
         np.testing.assert_allclose(own.score[:, 0], mean + e.y.std() * total[:, 0])
@@ -118,7 +116,7 @@ def test_the_factor_minimizes_the_loss_of_rows_left_out(name):
         return -(goal * log_softmax(np.log(voters.prior) + t * total, axis=1)).sum(axis=1).mean()
 
     best = minimize_scalar(loss, bounds=(0, 10), method="bounded", options={"xatol": 1e-8})
-    assert e.scale[0] == pytest.approx(best.x, abs=1e-4)
+    assert e.factor == pytest.approx(best.x, abs=1e-4)
 
 
 def test_views_are_those_of_a_greedy_search():
@@ -184,7 +182,7 @@ def test_a_factor_is_one_axis():
     assert df["kind"][3] in str(x)
     with pytest.raises(ld.DataError, match="kind"):
         fit.predict(df.iloc[[0]].assign(kind="k99"))
-    old = ld.ripr("y ~ .", df, serve="ratio", n_views=1, threads=1)
+    old = ld.ripr("y ~ .", df, method="assignment", n_views=1, threads=1)
     assert old.log["possible"] > 40  # the thesis' views are of levels
 
 
@@ -192,9 +190,9 @@ def test_two_levels_are_as_far_apart_as_two_rows_of_a_number():
     """In the mean of squares, whatever the shares of the levels."""
     df = animals()
     e = fit_of("animals")[0].estimates
-    at = np.flatnonzero(e.mismatch)
+    at = np.flatnonzero(e.category_distance)
     share = df["kind"].value_counts(normalize=True)
-    np.testing.assert_allclose(e.mismatch[at], 2.0 / (1.0 - (share**2).sum()))
+    np.testing.assert_allclose(e.category_distance[at], 2.0 / (1.0 - (share**2).sum()))
 
 
 def test_rows_without_a_view_get_the_answer_of_the_null_model():
@@ -222,10 +220,10 @@ def test_files(name, tmp_path):
     for kind in fit.types:
         assert back.predict(df, kind).equals(fit.predict(df, kind))
     state = fit._to_state()["ensemble"]
-    p, task = len(fit.design.names), fit.estimates.task
-    for change in ({"serve": "both"}, {"mismatch": -state["mismatch"] - 1.0}, {"axis_of": [0]}):
+    p, apart = len(fit.design.names), state["category_distance"]
+    for change in ({"category_distance": -apart - 1.0}, {"axis_of": [0]}):
         with pytest.raises(ValueError, match=next(iter(change))):
-            Ensemble(**state | change).check(p, task, len(fit.levels or ()))
+            VotingViews(**state | change).check(p, len(fit.levels or ()), state["n_scores"])
 
 
 def test_gains_are_those_of_a_row_that_joins_the_votes():
@@ -241,11 +239,11 @@ def test_gains_are_those_of_a_row_that_joins_the_votes():
 @pytest.mark.parametrize(
     ("formula", "arguments", "match"),
     [
-        ("species ~ .", {"serve": "most"}, "serve must be"),
-        ("~ . - species", {"serve": "vote"}, "needs a response"),
-        ("species ~ .", {"serve": "vote", "lambda_": 1.0}, "lambda_ is for serve='ratio'"),
-        ("species ~ .", {"serve": "vote", "a": 0.9}, "a is for serve='ratio'"),
-        ("species + petal_width ~ .", {"serve": "vote"}, "one response"),
+        ("species ~ .", {"method": "most"}, "method must be"),
+        ("~ . - species", {"method": "vote"}, "needs a response"),
+        ("species ~ .", {"method": "vote", "lambda_": 1.0}, "method='vote' excludes lambda_"),
+        ("species ~ .", {"method": "vote", "alpha": 0.9}, "method='vote' excludes alpha"),
+        ("species + petal_width ~ .", {"method": "vote"}, "one response"),
     ],
 )
 def test_refused(formula, arguments, match):
@@ -268,7 +266,22 @@ def test_views_are_chosen_on_some_of_many_rows_and_all_of_them_vote(monkeypatch)
 def test_what_is_offered_where_ratios_serve_alone():
     """Arguments that only the thesis' method has lead to it."""
     df = ld.data("iris")
-    for arguments in ({"lambda_": 1.0}, {"a": 0.9}, {"balanced": True}, {"serve": "ratio"}):
+    for arguments in (
+        {"lambda_": 1.0},
+        {"alpha": 0.9},
+        {"balanced": True},
+        {"method": "assignment"},
+    ):
         fit = ld.ripr("species ~ .", df, threads=1, **arguments)
-        assert fit.estimates.serve == "ratio"
-    assert ld.ripr("species ~ .", df, threads=1).estimates.serve == "vote"
+        assert fit.estimates.method == "assignment"
+    assert ld.ripr("species ~ .", df, threads=1).estimates.method == "vote"
+
+
+@pytest.mark.parametrize("method", ["vote", "assignment"])
+def test_two_classes_of_a_multinomial_are_those_of_a_binomial(method):
+    df = ld.informative_views(2, 60, seed=3, M=6)
+    two, one = (
+        ld.ripr("y ~ .", df, family=family, method=method, threads=1).predict(df, "prob")
+        for family in ("multinomial", "binomial")
+    )
+    np.testing.assert_allclose(two, one, atol=1e-9)

@@ -8,11 +8,14 @@ from lodim import forms
 from lodim.errors import warn_not_converged
 from lodim.fitting.saved import read_shared_state
 from lodim.fitting.storage import plain_label
-from lodim.models.ripr.answers.answers import Record, record
-from lodim.models.ripr.answers.ensemble import Ensemble
+from lodim.models.ripr.answers.assigned_views import ClassViews, ClusterViews, NumberViews
 from lodim.models.ripr.assignment.view_search import flat_features, task_of
+from lodim.models.ripr.ensemble import Record, record
 from lodim.models.ripr.fit import RiprFit
-from lodim.models.ripr.settings import Settings
+from lodim.models.ripr.settings import VOTE, Settings
+from lodim.models.ripr.vote.voting_views import VotingViews
+
+ASSIGNED = {kind.task: kind for kind in (ClassViews, NumberViews, ClusterViews)}
 
 
 def assemble(problem, ensemble, log, selection, for_path):
@@ -20,9 +23,10 @@ def assemble(problem, ensemble, log, selection, for_path):
     if not log["converged"]:
         warn_not_converged("the search for views did not converge; another lambda_ may")
     batch, lambda_ = problem.batch, problem.settings.lambda_
-    if lambda_ is None and not np.isnan(ensemble.lambda_):  # NaN: no penalty found the views
-        lambda_ = ensemble.lambda_
-    settings = replace(problem.settings, lambda_=lambda_, k=ensemble.k, limits=None, axes=None)
+    if lambda_ is None and ensemble.method != VOTE and not np.isnan(ensemble.lambda_):
+        lambda_ = ensemble.lambda_  # NaN: no penalty found the views
+    chosen = {"lambda_": lambda_, "k": ensemble.k, "method": ensemble.method}
+    settings = replace(problem.settings, **chosen, constraints=None, axes=None)
     return RiprFit(
         **replace(problem, settings=settings).common(selection),
         estimates=ensemble,
@@ -37,11 +41,13 @@ def from_state(state):
     common = read_shared_state(state, "ripr")
     design = common["design"]
     p = len(design.names)
-    ensemble = forms.make(Ensemble, state["ensemble"], "ensemble", local_learners=())
+    if state["settings"]["method"] == VOTE:
+        ensemble = forms.make(VotingViews, state["ensemble"], "ensemble")
+    else:
+        kind = ASSIGNED[task_of(common["family"])]
+        ensemble = forms.make(kind, state["ensemble"], "ensemble", local_learners=())
     results = Record(**state["record"])
-    ensemble.check(p, task_of(common["family"]), len(design.levels or ()))
-    if ensemble.n_scores != common["family"].n_scores:
-        raise ValueError(f"n_scores is {ensemble.n_scores}, not {common['family'].n_scores}")
+    ensemble.check(p, len(design.levels or ()), common["family"].n_scores)
     results.check(ensemble.n, len(ensemble))
     log = {
         "objective": forms.real("rounds"),

@@ -8,33 +8,34 @@ from lodim.errors import ArgumentError
 from lodim.fitting.fit import ARRAY
 from lodim.fitting.model import lambda_grid
 from lodim.formula.formula import parse
-from lodim.models.ripr.answers.answers import (
+from lodim.models.ripr.answers.assigned_views import (
     INITIAL_SCALE,
+    ClassViews,
+    ClusterViews,
+    NumberViews,
     calibrate,
     drop_unused_views,
-    evidence,
-    query,
 )
 from lodim.models.ripr.answers.clusters import fit_clusters
-from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS, Ensemble
 from lodim.models.ripr.answers.local_learners import check_kind, fit_local_learners
-from lodim.models.ripr.assignment.constrained import Limits
+from lodim.models.ripr.assignment.constrained import Constraints
 from lodim.models.ripr.assignment.lambda_path import assignment_path, select_lambda
 from lodim.models.ripr.assignment.recover import keep_largest
 from lodim.models.ripr.assignment.solve import assign
 from lodim.models.ripr.assignment.view_search import ViewSearch, most_neighbours, task_of
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.losses import ALPHA, N_SAMPLES, reference_volumes
-from lodim.models.ripr.settings import MOST_DIM, RATIO, VOTE, Settings
-from lodim.models.ripr.vote.answers import calibrated
-from lodim.models.ripr.vote.axes import Axes, places
-from lodim.models.ripr.vote.neighbours import Voters
+from lodim.models.ripr.settings import ASSIGNMENT, MOST_DIM, VOTE, Settings
+from lodim.models.ripr.views import Axes, places
 from lodim.models.ripr.vote.search import choose_views
+from lodim.models.ripr.vote.voters import Voters
+from lodim.models.ripr.vote.voting_views import VotingViews, calibrated
 
 MOST_LAMBDA = 2.0**20  # beyond which nothing changes
 
 
 def checked(problem):
-    """The problem, if ripr can be asked for it; limits by the names of features."""
+    """The problem, if ripr can be asked for it; constraints by the names of features."""
     s = problem.settings
     if len(parse(problem.design.formula).responses) < 2:
         refuse_unused_arguments([problem])
@@ -45,69 +46,53 @@ def checked(problem):
             f"k must be at most {most_neighbours(problem.batch)}, the other rows that count and "
             f"have a response, not {s.k}"
         )
-    problem = _with_serve(problem)
-    if s.limits is None:
+    problem = _with_method(problem)
+    s = problem.settings
+    if s.constraints is None:
         return problem
     if problem.batch.order is not None:
-        raise ArgumentError("limits and order exclude each other")
-    limits = s.limits
-    if not isinstance(limits, Limits):
-        limits = Limits.from_dict(limits, problem.design, len(problem.batch.index))
-    arguments = problem.arguments | {"limits": ARRAY}  # a fit keeps no arrays and no functions
-    return replace(problem, settings=replace(s, limits=limits), arguments=arguments)
+        raise ArgumentError("constraints and order exclude each other")
+    constraints = s.constraints
+    if not isinstance(constraints, Constraints):
+        constraints = Constraints.from_dict(constraints, problem.design, len(problem.batch.index))
+    arguments = problem.arguments | {"constraints": ARRAY}  # a fit keeps no arrays and no functions
+    return replace(problem, settings=replace(s, constraints=constraints), arguments=arguments)
 
 
-RATIO_DEFAULTS = {  # arguments of serve="ratio", and their values where nothing is said
-    "lambda_": None, "a": ALPHA, "balanced": False, "learner": None, "limits": None,
+ASSIGNMENT_DEFAULTS = {  # arguments of method="assignment", and their values if omitted
+    "lambda_": None, "alpha": ALPHA, "balanced": False, "learner": None, "constraints": None,
     "share": Settings.share, "tolerance": Settings.tolerance, "smooth": Settings.smooth,
 }  # fmt: skip
 
 
-def _with_serve(problem):
-    """The problem with the axes of its views, where they may vote."""
-    s, order = problem.settings, problem.batch.order is not None
-    if s.serve == VOTE and task_of(problem.family) == CLUSTERS:
-        raise ArgumentError("serve='vote' needs a response; without one ratios serve")
-    if s.serve == VOTE and len(parse(problem.design.formula).responses) > 1:
-        raise ArgumentError("serve='vote' is for one response; several share views by ratios")
-    if s.serve == VOTE:
-        _refuse_ratios([*_ratio_settings(s), *(["order"] if order else [])])
-    if order or task_of(problem.family) == CLUSTERS:
-        return problem
-    return replace(
-        problem, settings=replace(s, axes=Axes.from_design(problem.design, problem.standardize))
-    )
-
-
-def _ratio_settings(settings):
-    """Names of the settings that only ratios have and that say something."""
-    return [name for name, usual in RATIO_DEFAULTS.items() if getattr(settings, name) != usual]
-
-
-def _refuse_ratios(names):
-    """Raise where some settings say what only ratios have, and views are to vote."""
-    if names:
-        raise ArgumentError(f"{names[0]} is for serve='ratio', and serve is 'vote'")
-
-
-def views_vote(settings, lambda_):
-    """Whether views vote at a penalty: where nothing was asked for that only ratios have."""
-    of_ratios = _ratio_settings(replace(settings, lambda_=lambda_))
-    if settings.serve == VOTE:
-        _refuse_ratios(of_ratios)
-    return settings.axes is not None and settings.serve != RATIO and not of_ratios
+def _with_method(problem):
+    """The problem with the method of its views; None if it depends on the penalty."""
+    s, axes = problem.settings, None
+    reasons = [
+        ("needs a response; use 'assignment'", task_of(problem.family) == CLUSTERS),
+        ("is for one response; use 'assignment'", len(parse(problem.design.formula).responses) > 1),
+        ("excludes order", problem.batch.order is not None),
+    ]
+    given = [f"excludes {k}" for k, v in ASSIGNMENT_DEFAULTS.items() if getattr(s, k) != v]
+    given += [words for words, applies in reasons if applies]
+    if s.method == VOTE and given:
+        raise ArgumentError(f"method='vote' {given[0]}")
+    method = ASSIGNMENT if given else s.method
+    if method != ASSIGNMENT:
+        axes = Axes.from_design(problem.design, problem.standardize)
+    return replace(problem, settings=replace(s, method=method, axes=axes))
 
 
 def refuse_unused_arguments(problems):
     """Raise an ArgumentError for arguments that change nothing in any problem of one call."""
     s, tasks = problems[0].settings, {task_of(p.family) for p in problems}
-    usual = {"n_clusters": None, "a": ALPHA, "balanced": False, "smooth": Settings.smooth}
+    usual = {"n_clusters": None, "alpha": ALPHA, "balanced": False, "smooth": Settings.smooth}
     without_order = problems[0].batch.order is None
     k_means = "is of k-means, and a learner answers instead: leave one of them out"
     for unused, name, words in (
         (tasks != {CLUSTERS}, "n_clusters", "is for a formula without a response, such as '~ .'"),
         (s.learner is not None, "n_clusters", k_means),
-        (tasks == {NUMBERS}, "a", "is for classes and clusters; this response is numeric"),
+        (tasks == {NUMBERS}, "alpha", "is for classes and clusters; this response is numeric"),
         (CLASSES not in tasks, "balanced", "is for a response with classes"),
         (without_order, "smooth", "is for rows in an order: give order="),
     ):
@@ -128,7 +113,7 @@ def largest_lambda(batch, family, settings):
 def cv_grid(problem, n):
     """The grid of cv(): penalties, and the method's own choice where none is given; and None."""
     lambda_ = problem.arguments["lambda_"]
-    if lambda_ is not None or problem.settings.serve == VOTE:
+    if lambda_ is not None or problem.settings.method == VOTE:
         return {"lambda_": [lambda_]}, None
     return {"lambda_": [*lambda_grid(problem, "lambda_", n).tolist(), None]}, None
 
@@ -147,16 +132,23 @@ def fit_stages(batch, family, settings, eval_batch=None):
     penalties = settings.lambda_ if several else (settings.lambda_,)
     L = search.losses() if several and any(v is not None for v in penalties) else None
     for lambda_ in penalties:
-        if views_vote(settings, lambda_):
+        if _views_vote(settings, lambda_):
             e, log = vote_ensemble(search)
         else:
-            e, log = _ratio_ensemble(search, lambda_, L)
+            e, log = assignment_ensemble(search, lambda_, L)
         scores = None if eval_batch is None else held_out_scores(e, search, eval_batch)
         yield e, log, scores
 
 
-def _ratio_ensemble(search, lambda_, L):
-    """The Ensemble of views that ratios serve, at a penalty with losses L or of its own choice."""
+def _views_vote(settings, lambda_):
+    """Whether views vote; if the method is open, they do without a penalty."""
+    if settings.method == VOTE and lambda_ is not None:
+        raise ArgumentError("method='vote' excludes lambda_")
+    return settings.method != ASSIGNMENT and lambda_ is None
+
+
+def assignment_ensemble(search, lambda_, L):
+    """The Ensemble of assigned views, for a penalty with losses L or one that is chosen here."""
     recovery = search.recover(lambda_, None if lambda_ is None else L)
     used = float("nan") if recovery.forward else recovery.lambda_
     e = build_ensemble(search, recovery.views, recovery.assignment.matrix(), recovery.k, used)
@@ -165,7 +157,7 @@ def _ratio_ensemble(search, lambda_, L):
 
 def held_out_scores(e, search, eval_batch):
     """Link scores (m, K) of rows held out; of rows without a complete view, the null model's."""
-    score, family = query(e, e.rows(eval_batch), search.threads).score, search.family
+    score, family = e.query(e.rows(eval_batch), search.threads).score, search.family
     known = np.flatnonzero(np.isfinite(search.y) & (search.weight > 0))
     weight = search.weight[known] / search.weight[known].sum()
     null = family.null_score(search.y[known], weight, np.zeros((len(known), family.n_scores)))
@@ -188,37 +180,27 @@ def vote_ensemble(search):
     s, y, weight, threads = search.settings, search.y, search.weight, search.threads
     A = places(search.X, s.axes.of)
     refs = np.flatnonzero(np.isfinite(y) & (weight > 0) & ~np.isnan(A).all(axis=1))
-    mismatch = s.axes.mismatch(A[weight > 0], weight[weight > 0])
-    rows = A[refs], mismatch, y[refs], weight[refs]
+    apart = s.axes.category_distance(A[weight > 0], weight[weight > 0])
+    rows = A[refs], apart, y[refs], weight[refs]
     known = (search.n_classes,) if search.n_classes else ()
     voters = (Voters.of_classes if known else Voters.of_numbers)(*rows, *known)
     bounds = {"min_dim": s.min_dim or 1, "max_dim": s.max_dim or MOST_DIM, "max_views": s.max_views}
     chosen = choose_views(voters, s.seed, k=s.k, n_views=s.n_views, threads=threads, **bounds)
     axes = np.unique(chosen.views[chosen.views >= 0])
-    e = Ensemble(
-        task=search.task,
+    e = VotingViews(
         features=axes,
         views=np.where(chosen.views >= 0, np.searchsorted(axes, chosen.views), -1),
         X=A[:, axes],
         y=y,
         weight=weight,
-        B=np.zeros((len(y), len(chosen.views))),
-        served=np.full(len(y), -1),
+        assignment=np.zeros((len(y), len(chosen.views))),
+        assigned_view=np.full(len(y), -1),
         n_classes=search.n_classes,
         n_scores=search.family.n_scores,
         k=chosen.k,
-        power=1.0 - s.a,
-        balanced=s.balanced,
-        scale=np.array([1.0, 0.0]),
-        seed=s.seed,
-        n_samples=N_SAMPLES,
-        volumes=np.ones(len(chosen.views)),
-        centres=np.zeros((0, chosen.views.shape[1])),
-        centre_view=np.zeros(0, np.int64),
-        lambda_=float("nan"),
-        serve=VOTE,
         axis_of=s.axes.of,
-        mismatch=mismatch[axes],
+        factor=1.0,
+        category_distance=apart[axes],
     )
     log = {"objective": chosen.losses, "converged": True, "compared": chosen.compared}
     log |= {"possible": chosen.possible, "sampled": chosen.sampled}
@@ -234,47 +216,65 @@ def build_ensemble(search, views, shares, k, lambda_):
     t, s = search, search.settings
     B = np.zeros((len(t.y), len(views)))
     B[t.used] = shares
-    features, volumes = np.unique(views[views >= 0]), np.ones(len(views))
-    if t.task == CLUSTERS:
-        volumes = reference_volumes(t.X[t.weight > 0], views)
-    e = Ensemble(
-        task=t.task,
-        features=features,
-        views=np.where(views >= 0, np.searchsorted(features, views), -1),
-        X=t.X[:, features],
-        y=t.y,
-        weight=t.weight,
-        B=B,
-        served=np.full(len(t.y), -1),
-        n_classes=t.n_classes,
-        n_scores=t.family.n_scores,
-        k=int(k),
-        power=1.0 - s.a,
-        balanced=s.balanced,
-        scale=np.array(INITIAL_SCALE),
-        seed=s.seed,
-        n_samples=N_SAMPLES,
-        volumes=volumes,
-        centres=np.zeros((0, views.shape[1])),
-        centre_view=np.zeros(0, np.int64),
-        lambda_=float(lambda_),
-        serve=RATIO,
-        axis_of=np.arange(t.X.shape[1]),
-        mismatch=np.zeros(len(features)),
-    )
-    return _with_answers(replace(e, served=query(e, threads=t.threads).view), t, s)
+    features = np.unique(views[views >= 0])
+    common = {
+        "features": features,
+        "views": np.where(views >= 0, np.searchsorted(features, views), -1),
+        "X": t.X[:, features],
+        "y": t.y,
+        "weight": t.weight,
+        "assignment": B,
+        "assigned_view": np.full(len(t.y), -1),
+        "n_classes": t.n_classes,
+        "n_scores": t.family.n_scores,
+        "k": int(k),
+        "axis_of": np.arange(t.X.shape[1]),
+        "lambda_": float(lambda_),
+    }
+    return _ENSEMBLES[t.task](common, t, s)
 
 
-def _with_answers(e, t, s):
-    """The ensemble, with what answers in its views beside neighbours, and its calibration."""
-    e = drop_unused_views(e, t.threads) if t.task == CLUSTERS else e
+def _assigned(e, t):
+    """The ensemble with the view that serves each row."""
+    return replace(e, assigned_view=e.query(threads=t.threads).view)
+
+
+def _class_views(common, t, s):
+    """The ensemble of views of classes, calibrated."""
+    own = {"power": 1.0 - s.alpha, "balanced": s.balanced, "scale": np.array(INITIAL_SCALE)}
+    e = _assigned(ClassViews(**common, **own), t)
     if s.learner is not None:
         return fit_local_learners(e, s.learner)
-    if t.task == CLUSTERS:
-        return fit_clusters(e, s.n_clusters, s.seed)
-    if t.task == NUMBERS:
-        return e
-    return replace(e, scale=calibrate(evidence(e, threads=t.threads), t.y, t.weight))
+    return replace(e, scale=calibrate(e.evidence(threads=t.threads), t.y, t.weight))
+
+
+def _number_views(common, t, s):
+    """The ensemble of views of numbers."""
+    e = _assigned(NumberViews(**common), t)
+    return e if s.learner is None else fit_local_learners(e, s.learner)
+
+
+def _cluster_views(common, t, s):
+    """The ensemble of views without a response, with clusters in them."""
+    views = common["views"]
+    e = ClusterViews(
+        **common,
+        power=1.0 - s.alpha,
+        seed=s.seed,
+        n_samples=N_SAMPLES,
+        volumes=reference_volumes(common["X"][t.weight > 0], views),
+        centres=np.zeros((0, views.shape[1])),
+        centre_view=np.zeros(0, np.int64),
+    )
+    e = drop_unused_views(_assigned(e, t), t.threads)
+    return (
+        fit_clusters(e, s.n_clusters, s.seed)
+        if s.learner is None
+        else fit_local_learners(e, s.learner)
+    )
+
+
+_ENSEMBLES = {CLASSES: _class_views, NUMBERS: _number_views, CLUSTERS: _cluster_views}
 
 
 # Several responses (Fiterau 2014, Sect. 4.1) -----------------------------------------------------

@@ -9,10 +9,7 @@ import pandas as pd
 
 from lodim.checks import MOST_ROWS, whole
 from lodim.errors import ArgumentError, DataError
-from lodim.models.ripr.answers.answers import nearest
-from lodim.models.ripr.answers.clusters import assign_clusters, cluster_names
-from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
-from lodim.models.ripr.original_units import view_values
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.report import view_features
 from lodim.models.ripr.settings import VOTE
 from lodim.report.numbers import blank_if_missing
@@ -92,7 +89,7 @@ def explain(fit, row, k):
         response="" if fit.design.response is None else fit.design.response.name,
         label=label,
         view=None if j < 0 else fit.view_names[j],
-        prediction=None if j < 0 and e.serve != VOTE else fit.predict(row, kind).iloc[0],
+        prediction=None if j < 0 and e.method != VOTE else fit.predict(row, kind).iloc[0],
         probabilities=fit.predict(row, "prob").iloc[0] if e.task == CLASSES else None,
         views=_view_frame(fit, answers, X),
         neighbours=_neighbour_frame(fit, X, j, k, label) if j >= 0 else pd.DataFrame(),
@@ -123,9 +120,9 @@ def _view_frame(fit, answers, X):
         value = [None if np.isnan(c) else fit.levels[int(c)] for c in value]
     if e.task == CLUSTERS:
         views = [np.array([j if np.isfinite(loss[j]) else -1]) for j in range(len(e))]
-        where = [assign_clusters(e, X, replace(answers, view=view))[0][0] for view in views]
-        value = [cluster_names(e)[q] if q >= 0 else None for q in where]
-    weighed = e.task == NUMBERS or e.serve == VOTE
+        where = [e.assign(X, replace(answers, view=view))[0][0] for view in views]
+        value = [e.cluster_names[q] if q >= 0 else None for q in where]
+    weighed = e.task == NUMBERS or e.method == VOTE
     name, number = ("weight", 1.0 - loss) if weighed else ("loss", loss)
     frame = pd.DataFrame(
         {"view": fit.view_names, name: np.where(np.isfinite(loss), number, np.nan)}
@@ -136,7 +133,7 @@ def _view_frame(fit, answers, X):
 def _neighbour_frame(fit, X, j, k, label):
     """The row X (1, a) and its nearest training rows in view j, a row each."""
     e, d = fit.estimates, fit.design
-    distance, where = (z[0] for z in nearest(e, j, X, k))
+    distance, where = (z[0] for z in e.nearest(j, X, k))
     distance, where = distance[where >= 0], where[where >= 0]
     raw = view_values(fit, np.vstack([X, e.X[where]]), j)
     y = e.y[where]
@@ -150,6 +147,27 @@ def _neighbour_frame(fit, X, j, k, label):
     for name, values in zip(fit.view_features[j], raw, strict=True):
         frame[name] = values
     return frame
+
+
+def view_values(fit, X, j):
+    """Places X (m, a) in view j in original units, a list of (m,): numbers, or levels."""
+    e, d = fit.estimates, fit.design
+    out = []
+    for a in e.columns(j):
+        x = X[:, a]
+        if e.is_factor(a):
+            names = np.array(level_names(fit, e.features[a]), object)
+            out.append(np.append(names, None)[np.where(np.isnan(x), -1, x).astype(int)])
+        else:
+            feature = int(np.flatnonzero(e.axis_of == e.features[a])[0])
+            out.append(x * d.scale[feature] + d.mean[feature])
+    return out
+
+
+def level_names(fit, axis):
+    """Names of the levels that the codes 0, 1, ... of a factor's axis stand for."""
+    d, own = fit.design, np.flatnonzero(fit.estimates.axis_of == axis)
+    return list(d.terms[d.term_of[own[0]]][0].labels)
 
 
 # What it prints ----------------------------------------------------------------------------------
@@ -187,8 +205,8 @@ def _neighbours(x):
 
 def _notes(x):
     """Notes below the tables."""
-    power = "to the power dim (1 - a)"
-    if x._fit.estimates.serve == VOTE:
+    power = "to the power dim (1 - alpha)"
+    if x._fit.estimates.method == VOTE:
         first = (
             "Weight: share of the view in what all of them together say for the answer, beside the "
             "mean of all training rows; the largest is marked (*)."

@@ -10,12 +10,8 @@ from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError, StoreError
 from lodim.fitting.fit import Fit
 from lodim.models.ripr import page, report
-from lodim.models.ripr.answers.answers import query
-from lodim.models.ripr.answers.clusters import assign_clusters, cluster_names
-from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS
-from lodim.models.ripr.answers.information_gain import information_gains
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS
 from lodim.models.ripr.explanation import Explanation, explain
-from lodim.models.ripr.original_units import cluster_centres
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
 PlotKind: TypeAlias = Literal["view", "shares", "objective", "calibration"]
@@ -50,7 +46,7 @@ class RiprFit(Fit):
     the fit reports are of rows without themselves, in views that were chosen with them; those of
     new rows are what `lodim.cv` estimates, or evaluate() on rows that were kept out.
 
-    Where ratios serve, evaluate() leaves out rows that have all features of no view, and counts the
+    With assignment, evaluate() leaves out rows that have all features of no view, and counts the
     others in n.
 
     Examples
@@ -91,7 +87,7 @@ class RiprFit(Fit):
 
     def _answers(self, batch):
         """Answers of the views to the rows of a batch."""
-        return query(self.estimates, self.estimates.rows(batch), self._threads)
+        return self.estimates.query(self.estimates.rows(batch), self._threads)
 
     def _score(self, batch):
         return self._answers(batch).score
@@ -131,7 +127,7 @@ class RiprFit(Fit):
         type : str
             "response" (the default): mean of the response, for two classes the probability of the
             second level, for more a column a class. "link": scores. "class": the most probable
-            class (where ratios serve in the view of the smallest, Eq. 2.11); where several are,
+            class (with assignment in the view of the smallest, Eq. 2.11); where several are,
             that of more training rows, and of as many that of smaller values. "prob": a column for
             the probability of each class. "view": the view that serves the row; where views vote,
             that which says most for the answer. Without a response "cluster" (the default), such as
@@ -176,8 +172,8 @@ class RiprFit(Fit):
             return _by_code(self.view_names, answers.view), "view"
         if type == "cluster":
             e = self.estimates
-            where = assign_clusters(e, e.rows(batch), answers)[0]
-            return _by_code(cluster_names(e), where), "cluster"
+            where = e.assign(e.rows(batch), answers)[0]
+            return _by_code(e.cluster_names, where), "cluster"
         if type == "class":
             return _by_code(self.levels, answers.code), self.design.response.name
         return super()._predict(batch, type)
@@ -228,7 +224,7 @@ class RiprFit(Fit):
         """B: the shares of the views in each training row, which sum to one (Algorithm 2.1.1).
 
         Where views vote, their shares in what speaks for the answer, each row without itself.
-        Zeros in rows that have all features of no view; where ratios serve, also in rows of weight
+        Zeros in rows that have all features of no view; with assignment, also in rows of weight
         zero, and in those without a numeric response.
 
         See Also
@@ -244,7 +240,7 @@ class RiprFit(Fit):
         2
         """
         index = pd.Index(self.labels)
-        return pd.DataFrame(self.estimates.B, index=index, columns=self.view_names)
+        return pd.DataFrame(self.estimates.assignment, index=index, columns=self.view_names)
 
     def votes(self, data: Data) -> pd.DataFrame:
         """What each view says of each row.
@@ -323,7 +319,7 @@ class RiprFit(Fit):
             raise ArgumentError("information gain is of classes")
         batch = self.design.apply(data)
         e = self.estimates
-        return self._in_all_rows(batch, information_gains(e, e.rows(batch)), "gain")
+        return self._in_all_rows(batch, e.information_gains(e.rows(batch)), "gain")
 
     def tidy(self) -> pd.DataFrame:
         """A row a view: the share of the training rows that it serves, error, mass, dimension.
@@ -497,15 +493,16 @@ class RiprFit(Fit):
         e = self.estimates
         if e.task != CLUSTERS:
             raise ArgumentError("clusters are there without a response: '~ .'")
-        where, squared = assign_clusters(e, e.X, query(e))
+        where, squared = e.assign(e.X, e.query())
         rows = [(where == q) & (e.weight > 0) for q in range(len(e.centres))]
-        frame = pd.DataFrame({"cluster": cluster_names(e)})
+        frame = pd.DataFrame({"cluster": e.cluster_names})
         frame["view"] = [self.view_names[j] for j in e.centre_view]
         frame["n"] = [int(of.sum()) for of in rows]
         frame["share"] = frame["n"] / max(1, frame["n"].sum())
         frame["distortion"] = [squared[of].mean() if of.any() else np.nan for of in rows]
         for f in e.features:
-            frame[self.design.names[f]] = cluster_centres(self, f)
+            centre = e.centres_in(f) * self.design.scale[f]
+            frame[self.design.names[f]] = centre + self.design.mean[f]
         return frame
 
     def explain(self, row: Any, k: int = 5) -> Explanation:

@@ -22,15 +22,24 @@ ROUNDING = np.float32(5e-7)  # and those that differ by this share of the size o
 LEAST = np.float32(1e-12)  # squared radius of a window
 SLACK = np.float32(1.6)  # squared radius of the first window beside the last view's result
 MULTIPLE = 64  # references: windows are multiples, so that loops have no remainders
+WIDER = 1.1  # of the squared distance to the k-th neighbour: where a falling weight is zero
 GUESSES = 10  # interpolations, after which the search steps from value to value
 
 SUMS = {"reassoc", "contract", "nsz", "nnan"}
 
 
 @njit(cache=True, fastmath=SUMS, forceinline=True)
-def squared_distances(refs, lo, hi, view, dim, x, out):
-    """Put squared distances in a view from x (D,) to references [lo, hi) in out."""
-    m, a, xa = hi - lo, refs[view[0], lo:hi], x[0]
+def squared_distances(refs, lo, hi, view, dim, apart, x, out):
+    """Put squared distances in a view from x (D,) to references [lo, hi) in out.
+
+    apart (p,) is the squared distance of two levels of a factor, zero for a number.
+    """
+    m, a, xa, levels = hi - lo, refs[view[0], lo:hi], x[0], np.float32(0)
+    for f in range(dim):
+        levels += apart[view[f]]
+    if levels > 0 or dim > 3:
+        mixed_distances(refs, lo, hi, view, dim, apart, x, out)
+        return
     if dim == 1:
         for j in range(m):
             u = a[j] - xa
@@ -46,11 +55,23 @@ def squared_distances(refs, lo, hi, view, dim, x, out):
     for j in range(m):
         u, v, w = a[j] - xa, b[j] - xb, c[j] - xc
         out[j] = u * u + v * v + w * w
-    for f in range(3, dim):
-        e, xe = refs[view[f], lo:hi], x[f]
-        for j in range(m):
-            u = e[j] - xe
-            out[j] += u * u
+
+
+@njit(cache=True, fastmath=SUMS)
+def mixed_distances(refs, lo, hi, view, dim, apart, x, out):
+    """`squared_distances` in a view with factors, whose levels are equal or differ."""
+    m, zero, beyond = hi - lo, np.float32(0), np.float32(4.0) * FAR
+    for j in range(m):
+        out[j] = zero
+    for f in range(dim):
+        a, xa, most = refs[view[f], lo:hi], x[f], apart[view[f]]
+        if most > 0:
+            for j in range(m):
+                out[j] += zero if a[j] == xa else (beyond if a[j] == MISSING else most)
+        else:
+            for j in range(m):
+                u = a[j] - xa
+                out[j] += u * u
 
 
 @njit(cache=True, fastmath=SUMS)
@@ -132,8 +153,13 @@ def first_at_least(v, lo, hi, x):
 
 
 @njit(cache=True, forceinline=True)
-def window(refs, start, stop, view, x, reach):
-    """Start and length of a window of references that holds all within a squared distance of x."""
+def window(refs, start, stop, view, apart, x, reach):
+    """Start and length of a window of references that holds all within a squared distance of x.
+
+    All of them where the first feature of the view is a factor.
+    """
+    if apart[view[0]] > 0:
+        return start, stop - start
     base, r = refs[view[0]], np.float32(math.sqrt(reach)) * np.float32(1.000001)
     lo = first_at_least(base, start, stop, x[0] - r)
     hi = first_at_least(base, lo, stop, x[0] + r)
@@ -143,7 +169,7 @@ def window(refs, start, stop, view, x, reach):
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def kth_squared(refs, start, stop, view, dim, x, k, member, guess, d, bits):
+def kth_squared(refs, start, stop, view, dim, apart, x, k, member, guess, d, bits):
     """Squared distance from x to its k-th neighbour among references [start, stop) but itself.
 
     member is 1 where x itself is a reference, nearer than all that count, else 0. References are
@@ -154,8 +180,8 @@ def kth_squared(refs, start, stop, view, dim, x, k, member, guess, d, bits):
     k = k + member
     reach = max(guess, LEAST)
     while True:
-        lo, m = window(refs, start, stop, view, x, reach)
-        squared_distances(refs, lo, lo + m, view, dim, x, d)
+        lo, m = window(refs, start, stop, view, apart, x, reach)
+        squared_distances(refs, lo, lo + m, view, dim, apart, x, d)
         c = count_below(d, m, reach)
         if c >= k:
             return order_statistic(d, bits, m, k, reach, c), lo, m
@@ -183,11 +209,11 @@ def load_row(X, i, view, dim, x):
 
 
 @njit(cache=True)
-def rows_at(refs, start, stop, view, dim, x, member, d):
+def rows_at(refs, start, stop, view, dim, apart, x, member, d):
     """How many references [start, stop) are at x, without x itself; d is overwritten."""
     least = np.float32(1e-6) * x[0]  # rounding must not lose x itself
-    lo, m = window(refs, start, stop, view, x, max(least * least, LEAST))
-    squared_distances(refs, lo, lo + m, view, dim, x, d)
+    lo, m = window(refs, start, stop, view, apart, x, max(least * least, LEAST))
+    squared_distances(refs, lo, lo + m, view, dim, apart, x, d)
     return count_below(d, m, np.float32(0)) - member
 
 
@@ -218,13 +244,13 @@ def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
     there are counted, and the ratio is that of the numbers. member (G,) is 1 where the row itself
     is a reference, nearer than all that count; guess (G,) is renewed.
     """
-    refs, starts = groups
+    refs, starts, apart = groups
     a, b, prior = pairs[0][g], pairs[1][g], pairs[2][g]
     lo, hi = starts[a], starts[a + 1]
-    nu_a, _, m = kth_squared(refs, lo, hi, view, dim, x, k, member[a], guess[a], d, bits)
+    nu_a, _, m = kth_squared(refs, lo, hi, view, dim, apart, x, k, member[a], guess[a], d, bits)
     at_a = count_below(d, m, np.float32(0)) - member[a] if nu_a == 0 else -1
     lo_b, hi_b = starts[b], starts[b + 1]
-    nu_b, _, m = kth_squared(refs, lo_b, hi_b, view, dim, x, k, member[b], guess[b], d, bits)
+    nu_b, _, m = kth_squared(refs, lo_b, hi_b, view, dim, apart, x, k, member[b], guess[b], d, bits)
     guess[a], guess[b] = SLACK * nu_a, SLACK * nu_b
     if nu_a == FAR or nu_b == FAR:
         return np.inf
@@ -232,7 +258,7 @@ def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
         return log_ratio(nu_a, nu_b, dim, prior, x)
     at_b = count_below(d, m, np.float32(0)) - member[b]
     if at_a < 0:
-        at_a = rows_at(refs, lo, hi, view, dim, x, member[a], d)
+        at_a = rows_at(refs, lo, hi, view, dim, apart, x, member[a], d)
     return math.log((at_b + HALF) / (at_a + HALF)) + prior
 
 
@@ -241,7 +267,7 @@ def ratio_losses(lo, hi, out, views, dims, X, member, groups, pairs, k, pair, po
     """Losses (2.5) of rows in views [lo, hi): out (d*, n), infinite where a feature is missing.
 
     X (p, n) are the rows. Row i takes pair g = pair[i], or where pair[i] is -1 the pair with the
-    smallest ratio. groups is (refs, starts): refs (p, M) holds group g at [starts[g],
+    smallest ratio. groups is (refs, starts, apart): refs (p, M) holds group g at [starts[g],
     starts[g + 1]), sorted by the views' first feature. pairs is (own, other, prior): the groups
     own[g] and other[g] that are compared, and what is added to log ratios. member (n, G) is 1 where
     a row is itself a reference of a group.
@@ -293,16 +319,16 @@ def tie_bounds(nu, x, dim):
 
 
 @njit(cache=True, forceinline=True)
-def tie_share(d, m, bounds, k):
+def tie_share(d, m, bounds, k, member):
     """How much of each row at the k-th distance counts: they share the places that are left.
 
-    bounds is the `tie_bounds`. One row of the window is x itself.
+    bounds is the `tie_bounds`. member is 1 where one row of the window is x itself, else 0.
     """
     low, high = bounds
-    within = count_below(d, m, high) - 1
+    within = count_below(d, m, high) - member
     if within <= k:
         return 1.0
-    nearer = count_below(d, m, low) - 1 if low > 0 else 0
+    nearer = count_below(d, m, low) - member if low > 0 else 0
     return (k - nearer) / (within - nearer)
 
 
@@ -339,25 +365,27 @@ def neighbour_mean(d, m, own, bounds, shared, weight, value):
 
 
 @njit(cache=True, forceinline=True)
-def widened_window(refs, n, view, dim, x, bounds, start, m, d):
+def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
     """Start and length of a window with all rows tied at the k-th; d gets its squared distances."""
     # Rounding must not lose rows at the ends of the window, nor x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
     r, base, stop = np.float32(1.001) * np.float32(math.sqrt(reach)), refs[view[0]], start + m
-    if m and (start == 0 or base[start] < x[0] - r) and (stop == n or base[stop - 1] > x[0] + r):
+    if m == n or (
+        m and (start == 0 or base[start] < x[0] - r) and (stop == n or base[stop - 1] > x[0] + r)
+    ):
         return start, m
-    lo, wide = window(refs, np.int64(0), n, view, x, reach)
-    squared_distances(refs, lo, lo + wide, view, dim, x, d)
+    lo, wide = window(refs, np.int64(0), n, view, apart, x, reach)
+    squared_distances(refs, lo, lo + wide, view, dim, apart, x, d)
     return lo, wide
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def regression_losses(lo, hi, out, views, dims, X, y, weight, order, refs, k):
+def regression_losses(lo, hi, out, views, dims, X, y, weight, order, refs, apart, k):
     """Smoothed squared errors of inverse-distance k-NN in views [lo, hi): out (d*, n).
 
     X (p, n) are the rows, y and weight (n,); order (n,) sorts them by the views' first feature,
-    and refs is X in this order. Rows at the k-th distance share the places that are left. A row's
-    loss is the mean error of itself and its neighbours.
+    and refs is X in this order; apart (p,) is zero. Rows at the k-th distance share the places that
+    are left. A row's loss is the mean error of itself and its neighbours.
     """
     n, zero, one = X.shape[1], np.int64(0), np.int64(1)  # literals would be types of their own
     d, x = np.empty(n + 1, np.float32), np.empty(views.shape[1], np.float32)
@@ -370,13 +398,15 @@ def regression_losses(lo, hi, out, views, dims, X, y, weight, order, refs, k):
             error[s], reach[s] = np.inf, FAR
             if not load_row(refs, s, view, dim, x):
                 continue
-            nu, start, m = kth_squared(refs, zero, n, view, dim, x, k, one, guess[s], d, bits)
+            nu, start, m = kth_squared(
+                refs, zero, n, view, dim, apart, x, k, one, guess[s], d, bits
+            )
             if nu == FAR:
                 continue
             guess[s], reach[s] = SLACK * nu, nu
             bounds = tie_bounds(nu, x, dim)
-            start, m = widened_window(refs, n, view, dim, x, bounds, start, m, d)
-            shared[s] = tie_share(d, m, bounds, k)
+            start, m = widened_window(refs, n, view, dim, apart, x, bounds, start, m, d)
+            shared[s] = tie_share(d, m, bounds, k, one)
             w, z = heavy[start : start + m], value[start : start + m]
             own, share = s - start, shared[s]
             total, mean = inverse_distance_sums(d, m, own, nu, bounds, share, w, z)
@@ -388,57 +418,93 @@ def regression_losses(lo, hi, out, views, dims, X, y, weight, order, refs, k):
                 continue
             load_row(refs, s, view, dim, x)
             bounds = tie_bounds(reach[s], x, dim)
-            start, m = widened_window(refs, n, view, dim, x, bounds, zero, zero, d)
+            start, m = widened_window(refs, n, view, dim, apart, x, bounds, zero, zero, d)
             w, z, own = heavy[start : start + m], error[start : start + m], s - start
             out[v, order[s]] = neighbour_mean(d, m, own, bounds, shared[s], w, z)
 
 
-# Rows tied at the k-th distance -------------------------------------------------------------------
+# The nearest rows ---------------------------------------------------------------------------------
 
 
-@njit(cache=True)
-def rows_at_distance(q, X, order, own, reach, slack, tied):
-    """How many rows of X (n, f) are at a distance from q (f,), but for the share `slack` of it.
+@njit(cache=True, nogil=True, error_model="numpy")
+def find_nearest(i, X, refs, view, dim, apart, own, k, reach, x, d, bits):
+    """The k nearest references of row i of X (p, m): nu, `tie_bounds`, and the window with them.
 
-    Their positions are put in tied, in the order of `order`; own is that of the query itself.
+    refs (p, n) are sorted by the view's first feature, unless it is a factor; own is the position
+    of the row itself among them, -1 where it is none. nu is FAR where the row misses a feature, or
+    has no neighbour. d holds the squared distances in the window.
     """
-    low, high, count = reach * (1.0 - slack), reach * (1.0 + slack), 0
-    for j in order:
-        square = 0.0
-        for f in range(X.shape[1]):
-            square += (q[f] - X[j, f]) ** 2
-        if j != own and low <= math.sqrt(square) <= high:
-            tied[count] = j
-            count += 1
-    return count
+    n, zero, member = refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
+    if not load_row(X, i, view, dim, x):
+        return FAR, (FAR, FAR), zero, zero
+    nu, start, m = kth_squared(refs, zero, n, view, dim, apart, x, k, member, reach, d, bits)
+    if nu == FAR:
+        return FAR, (FAR, FAR), zero, zero
+    numbers = np.zeros(dim, np.float32)  # levels are equal or differ: nothing is rounded
+    for f in range(dim):
+        numbers[f] = x[f] if apart[view[f]] == 0 else np.float32(0)
+    bounds = tie_bounds(nu, numbers, dim)
+    start, m = widened_window(refs, n, view, dim, apart, x, bounds, start, m, d)
+    return nu, bounds, start, m
 
 
-@njit(cache=True, nogil=True)
-def fill_ties(rows, near, Q, X, order, own, reach, slack, position):
-    """Fill the places of some queries in `position` (q, k), from near[i] on, with rows at reach.
+@njit(cache=True, nogil=True, error_model="numpy")
+def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, falling):
+    """Weighted sums of values (n, C) over the k nearest references of rows [lo, hi): out (m, C).
 
-    As many as there is room for are taken, evenly in an order of positions (m,).
+    Arguments as of `find_nearest`. Rows that are tied at the k-th distance share the places that
+    are left. With `falling` weights fall with the squared distance d as 1 - d / (WIDER nu), nu that
+    of the k-th. Rows that miss a feature have zeros.
     """
-    tied = np.empty(len(order), np.int64)
-    for i in rows:
-        count = rows_at_distance(Q[i], X, order, own[i], reach[i], slack, tied)
-        places = position.shape[1] - near[i]
-        for t in range(places):
-            position[i, near[i] + t] = tied[(2 * t + 1) * count // (2 * places)]
+    d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
+    bits, reach = d.view(np.int32), np.float32(0.01)
+    for i in range(lo, hi):
+        out[i] = 0.0
+        nu, bounds, start, m = find_nearest(
+            i, X, refs, view, dim, apart, own[i], k, reach, x, d, bits
+        )
+        if nu == FAR:
+            continue
+        low, high = bounds
+        shared = tie_share(d, m, bounds, k, 1 if own[i] >= 0 else 0)
+        most = WIDER * nu if falling and low > 0 else np.inf
+        for j in range(m):
+            if d[j] <= high and start + j != own[i]:
+                weight = 1.0 - min(d[j], nu) / most
+                if d[j] > low:
+                    weight *= shared
+                for c in range(values.shape[1]):
+                    out[i, c] += weight * values[start + j, c]
+        reach = SLACK * nu
 
 
-@njit(cache=True, nogil=True)
-def share_ties(rows, near, Q, X, order, own, reach, slack, values, position, total):
-    """Sums of values (n, m) over the neighbours of some queries, in total (q, m).
+@njit(cache=True, nogil=True, error_model="numpy")
+def nearest_rows(lo, hi, out, X, refs, view, dim, apart, own, k, rank):
+    """Positions of the k nearest references of rows [lo, hi), nearest first: out (m, k), or -1.
 
-    The first near[i] are in `position` (q, k); the other places have the mean of all at reach.
+    Arguments as of `find_nearest`. Of rows tied at the k-th distance as many as there is room for
+    are taken, evenly in the order of rank (n,).
     """
-    tied = np.empty(len(order), np.int64)
-    for i in rows:
-        count = rows_at_distance(Q[i], X, order, own[i], reach[i], slack, tied)
-        total[i] = 0.0
-        for t in range(count):
-            total[i] += values[tied[t]]
-        total[i] *= (position.shape[1] - near[i]) / count
-        for t in range(near[i]):
-            total[i] += values[position[i, t]]
+    d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
+    bits, reach = d.view(np.int32), np.float32(0.01)
+    for i in range(lo, hi):
+        out[i] = -1
+        nu, bounds, start, m = find_nearest(
+            i, X, refs, view, dim, apart, own[i], k, reach, x, d, bits
+        )
+        if nu == FAR:
+            continue
+        low, high = bounds
+        within = d[:m] <= high
+        if own[i] >= 0:
+            within[own[i] - start] = False
+        nearer = np.flatnonzero(within & (d[:m] < low))
+        tied = np.flatnonzero(within & (d[:m] >= low))
+        nearer = nearer[np.argsort(d[nearer])]
+        tied = tied[np.argsort(rank[start + tied])]
+        room = min(k - nearer.size, tied.size)
+        for t in range(nearer.size):
+            out[i, t] = start + nearer[t]
+        for t in range(room):
+            out[i, nearer.size + t] = start + tied[(2 * t + 1) * tied.size // (2 * room)]
+        reach = SLACK * nu

@@ -155,7 +155,8 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
 
     def fill(out, some, sizes, base):
         order = np.argsort(refs[base], kind="stable")
-        args = (out, some, sizes, rows, z, weight, order, np.ascontiguousarray(refs[:, order]), k)
+        args = (out, some, sizes, rows, z, weight, order, np.ascontiguousarray(refs[:, order]))
+        args = (*args, np.zeros(len(refs), np.float32), k)
         for_blocks(kernels.regression_losses, len(some), *args, threads=threads)
 
     return by_base(fill, (len(X),), views, refs).T
@@ -189,7 +190,8 @@ def _over_groups(kernel, X, references, groups, member, views, k, more, shape, t
 
     def fill(out, some, sizes, base):
         order = [m[np.argsort(refs[base, m], kind="stable")] for m in members]
-        sides = (np.ascontiguousarray(refs[:, np.concatenate(order)]), starts)
+        sorted_refs = np.ascontiguousarray(refs[:, np.concatenate(order)])
+        sides = (sorted_refs, starts, np.zeros(len(refs), np.float32))
         args = (out, some, sizes, rows, member, sides, pairs, k, *more)
         for_blocks(kernel, len(some), *args, threads=threads)
 

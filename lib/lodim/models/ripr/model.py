@@ -48,7 +48,7 @@ class Ripr(Model):
         Option("--max-dim", "max_dim", int, "features of a view, at most 3; default: 3"),
         Option("--min-dim", "min_dim", int, "features of a view, at least; default: 1"),
         Option("--k", "k", int, "neighbours; default: about the root of the rows"),
-        Option("--serve", "serve", str, "vote, or ratio as in the thesis; default: vote"),
+        Option("--method", "method", str, "vote, or assignment as in the thesis; default: vote"),
         Option("--views", "n_views", int, "views, at most"),
         Option("--clusters", "n_clusters", int, "clusters in each view, without a response"),
     )
@@ -63,7 +63,7 @@ class Ripr(Model):
 
     def fit_together(self, problems):
         """Return the fits of several responses, which share their views."""
-        for name in ("family", "order", "limits"):
+        for name in ("family", "order", "constraints"):
             if problems[0].arguments[name] is not None:
                 raise ArgumentError(f"{name} is for one response; leave it out")
         refuse_unused_arguments(problems)
@@ -88,9 +88,9 @@ def ripr(
     max_dim: int | None = None,
     min_dim: int | None = None,
     k: int | None = None,
-    serve: Literal["vote", "ratio"] | None = None,
+    method: Literal["vote", "assignment"] | None = None,
     lambda_: float | None = None,
-    a: float = 0.99,
+    alpha: float = 0.99,
     balanced: bool = False,
     learner: Any = None,
     n_clusters: int | None = None,
@@ -99,7 +99,7 @@ def ripr(
     weights: RowValues | None = None,
     order: RowValues | None = None,
     missing: Missing | Literal["keep"] = "keep",
-    limits: dict[str, Any] | None = None,
+    constraints: dict[str, Any] | None = None,
     standardize: bool = True,
     seed: int = 0,
     threads: int | None = None,
@@ -110,13 +110,14 @@ def ripr(
 ) -> RiprFit | RiprFits:
     """Informative projection recovery (Fiterau 2014): a few views, each for its part of the data.
 
-    A view is a set of one to three features. By default (`serve="vote"`) the views answer together:
-    in each the nearest rows vote, and a row's score is prior + t sum_j s_j, s_j what view j says
-    beside the prior: log(p_jc / prior_c) of class c, or the difference of a mean from that of all
-    rows. Views are taken one after the other by the log-loss (squared error) of rows left out. How
-    it was chosen: see Notes. Without a response, for several, and wherever an argument is given
-    that only it has (`lambda_`, `a`, `balanced`, `learner`, `order`, `limits` and control's), the
-    thesis' method is used (`serve="ratio"`), where one view serves each row:
+    A view is a set of one to three features. By default (`method="vote"`) all views answer
+    together. In each view the nearest rows vote, and a row's score is prior + t sum_j s_j. Here s_j
+    is what view j adds to the prior: log(p_jc / prior_c) for class c, or a difference from the
+    mean. Views are taken one after the other by the held-out log-loss (squared error); see Notes.
+
+    With `method="assignment"`, the method of the thesis, one view answers each row. It is used
+    without a response, for several responses, and if an argument is given that only it has
+    (`lambda_`, `alpha`, `balanced`, `learner`, `order`, `constraints`, and control's).
 
     Every row is judged in every view by its neighbours there: a loss matrix L (n, d*),
     L*_i = min_j L_ij. Shares B_ij >= 0 of the views in a row, which
@@ -127,14 +128,14 @@ def ripr(
 
     The response says what the losses are:
 
-    - classes (Eq. 2.5): (nu_k(own class) / nu_k(other classes))^(dim (1 - a)), nu_k the distance to
-      the k-th nearest neighbour. A query gets the view of the smallest ratio (2.11)
+    - classes (Eq. 2.5): (nu_k(own class) / nu_k(other classes))^(dim (1 - alpha)), nu_k the
+      distance to the k-th nearest neighbour. A query gets the view of the smallest ratio (2.11)
       and the class that is most probable there.
       Rows whose class is missing are used too: their loss is the smallest over the classes.
     - numbers: squared error of the mean of the neighbours, weighted by inverse distance. A query
       gets the view that serves most of its neighbours.
-    - none ("~ ."): ((nu_k(rows) / nu_k(uniform sample))^dim / volume)^(1 - a), small where rows are
-      dense; then k-means in each view, of the rows that it serves. See Notes.
+    - none ("~ ."): ((nu_k(rows) / nu_k(uniform sample))^dim / volume)^(1 - alpha), small where rows
+      are dense; then k-means in each view, of the rows that it serves. See Notes.
 
     Parameters
     ----------
@@ -148,27 +149,26 @@ def ripr(
         Or what is read part by part: Parquet, CSV or Arrow files (a path, a pattern, a folder), a
         pyarrow Dataset, a polars LazyFrame, a Dask DataFrame.
         Rows with missing features are used in the views whose features they have. Rows with a
-        missing response are used as said above where ratios serve, and have no vote where views
-        vote.
+        missing response have no vote; with assignment they are used as said above.
     family : {"gaussian", "binomial", "multinomial"}, optional
         By the response, where it is not given; for one response.
     max_dim, min_dim : int, optional
         Features of a view, at most and at least. Where views vote from 1 to 3 by default: each has
-        as many as the rows left out ask for. Where ratios serve 2 (1 where there is but one
+        as many as the rows left out ask for. With assignment 2 (1 where there is but one
         feature): one-feature views lower the precision of recovery.
     k : int, optional
         Neighbours, at most all other rows that count and have a response (in the folds of cv() as
         many as there are); by default the root of the number of rows. Where views vote, half or
-        twice that are tried too, and taken where the loss of rows left out is 10 % less; where
-        ratios serve, a fourth of it: see Notes.
-    serve : {"vote", "ratio"}, optional
-        How views answer: all together by the votes of the neighbours in each, or one view for each
-        row by the ratio of Eq. 2.11, which the thesis has. By default "vote", but as said above.
+        twice that are tried too, and taken where the loss of rows left out is 10 % less; with
+        assignment a fourth of it: see Notes.
+    method : {"vote", "assignment"}, optional
+        "vote": all views answer together, by the votes of the neighbours in each. "assignment": one
+        view answers each row, by the ratio of Eq. 2.11 of the thesis. By default as said above.
     lambda_ : float, optional
-        Penalty, in units of (1 - a)^2 (of the variance of losses, for numbers): larger ones keep
-        fewer views. By default the method finds the number of views itself: see Notes.
-    a : float in [0, 1)
-        Order of the divergence (alpha of the thesis), near 1; not for a numeric response.
+        Penalty, in units of (1 - alpha)^2 (of the variance of losses, for numbers): larger ones
+        keep fewer views. By default the method finds the number of views itself: see Notes.
+    alpha : float in [0, 1), default=0.99
+        Order of the divergence, near 1; not for a numeric response.
     balanced : bool
         Take the shares of the classes out of the losses (Eq. 2.3 has them, 2.5 does not); for
         classes.
@@ -180,12 +180,12 @@ def ripr(
     n_clusters : int, optional
         Clusters of k-means in each view; by default from 1 to 8, by prediction strength: see Notes.
     n_views : int, optional
-        Views of the model, at most: 8 by default where views vote; where ratios serve, those that
+        Views of the model, at most: 8 by default where views vote; with assignment, those that
         serve most rows are kept of more.
     max_views : int, optional
         Views that are compared, at most: where there are more, those of d features are made from
         the best ones of d - 1, and the print says so. At least the number of features that vary. By
-        default 2,000 of each number of features where views vote; where ratios serve as many as
+        default 2,000 of each number of features where views vote; with assignment as many as
         take 1 GiB, 8 bytes a row and view (a fit takes about 0.1 GiB beside them).
     weights : column name, array (n,) or "balanced", optional
         Weights of the rows in the objective and in leave-one-out errors; rows of weight zero are
@@ -196,8 +196,8 @@ def ripr(
         Time or another order of the rows: each row then has one view, and switching views between
         rows that follow each other has a price (Sect. 4.2; control's `smooth`). Queries are
         answered as without.
-    limits : dict, optional
-        What the assignment of the training rows must keep to: see Notes.
+    constraints : dict, optional
+        Constraints on the assignment of the training rows: see Notes.
     missing : {"keep", "drop", "indicator"}
         What becomes of rows that miss a feature. "keep": they are used in the views whose features
         they have. "drop": they are left out, and answered by NaN. "indicator": a missing number is
@@ -257,7 +257,7 @@ def ripr(
     ionosphere, liver, diabetes of two kinds, vowels, breast tissue, cars, concrete), where halves
     predict the others: mean accuracy or R2 .753, of 10-NN on all features .669.
 
-    Choice of views where ratios serve. With a lambda_, Algorithm 2.1.1 finds them. Without, of a
+    Choice of views with assignment. With a lambda_, Algorithm 2.1.1 finds them. Without, of a
     path of penalties (.03 to 30 units, and on until one view is left, or a smaller penalty selects
     the same views) the largest is taken at which the error of rows left out is within `tolerance`
     standard errors of the least. For classes it has a rival, forward selection: of the 60 views
@@ -298,9 +298,9 @@ def ripr(
     three informative views and copies of features came nearest to the groups. Clusters of rows that
     a view serves need not be groups that are known otherwise.
 
-    Limits. The assignment is then found by CVXPY, over all views at first and then among those that
-    are kept: seconds a round at 500 rows and 435 views, so that `max_views` may be wanted. Queries
-    are answered as without. Entries, all of them linear in B:
+    Constraints. CVXPY finds the assignment, first over all views and then among those that are
+    kept. A round takes seconds for 500 rows and 435 views, so `max_views` may help. Queries are
+    answered as without constraints. Entries, all of them linear in B:
 
     - "prices", a dict by column of the data, and "budget", a number or (N,) for the rows of the
       data: a view pays each column once that its features are made of (columns that are not named:
@@ -313,7 +313,7 @@ def ripr(
       those that are kept: find columns by their names, not by their numbers. The rows are those of
       the data that count; of a numeric response, those that also have one.
 
-    An empty dict sets no limit: the reference for the exact solver that is used without.
+    An empty dict sets no constraint: the reference for the exact solver that is used without.
 
     A saved fit holds all training rows: row labels, responses, weights, and the values of the
     features that the views use. No setting keeps none.

@@ -463,7 +463,7 @@ class RiprFits:
         ]
         if len(self._tasks) > 1:
             notes.append(
-                "Lambda is in units of (1 - a)^2 for the losses of classes, and of their "
+                "Lambda is in units of (1 - alpha)^2 for the losses of classes, and of their "
                 "mean variance in a row for those of numbers."
             )
         return tuple(notes)

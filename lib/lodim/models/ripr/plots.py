@@ -5,11 +5,8 @@ import numpy as np
 from lodim.checks import whole
 from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError
-from lodim.models.ripr.answers.answers import nearest, query
-from lodim.models.ripr.answers.clusters import assign_clusters, cluster_names
-from lodim.models.ripr.answers.ensemble import CLUSTERS
-from lodim.models.ripr.explanation import one_row
-from lodim.models.ripr.original_units import level_names, view_values
+from lodim.models.ripr.ensemble import CLUSTERS
+from lodim.models.ripr.explanation import level_names, one_row, view_values
 from lodim.models.ripr.report import ERROR
 from lodim.plot import axes, bars, lines, panels
 from lodim.plot.calibration import calibration
@@ -66,8 +63,8 @@ def _rows(fit, data):
     """Features (n, a) of the rows to draw, what colours them, and the views that serve them."""
     e = fit.estimates
     if data is None:
-        X, served, y = e.X, e.served, e.y
-        answers = query(e) if e.task == CLUSTERS else None
+        X, served, y = e.X, e.assigned_view, e.y
+        answers = e.query() if e.task == CLUSTERS else None
     else:
         known = fit.design.has_response(data)
         batch = fit.design.apply(data, response=known)
@@ -76,7 +73,7 @@ def _rows(fit, data):
         served = answers.view
         y = batch.y if known else np.full(batch.n, np.nan)
     if e.task == CLUSTERS:
-        where = assign_clusters(e, X, answers)[0]
+        where = e.assign(X, answers)[0]
         y = np.where(where < 0, np.nan, where)
     return X, y, served
 
@@ -95,11 +92,9 @@ def _view(fit, j, X, served, star, training):
     if star is not None:
         chosen, place = star[1] == j, _drawn(fit, j, star[0][None])[0]
     if chosen and training and e.task != CLUSTERS and len(at) > 1:
-        near = nearest(e, j, star[0][None], min(e.k, MOST_RINGS))[1][0]
+        near = e.nearest(j, star[0][None], min(e.k, MOST_RINGS))[1][0]
         near = near[near >= 0]
-    levels = tuple(
-        tuple(level_names(fit, e.features[a])) if e.mismatch[a] > 0.0 else () for a in at
-    )
+    levels = tuple(tuple(level_names(fit, e.features[a])) if e.is_factor(a) else () for a in at)
     x, names, title = _drawn(fit, j, X), fit.view_features[j], _title(fit, j)
     return View(x, names, served == j, title, star=place, chosen=chosen, near=near, levels=levels)
 
@@ -108,7 +103,7 @@ def _drawn(fit, j, X):
     """Places of rows X (m, a) in view j, (m, d): numbers in original units, and codes of levels."""
     e = fit.estimates
     each = zip(e.columns(j), view_values(fit, X, j), strict=True)
-    return np.column_stack([X[:, a] if e.mismatch[a] > 0.0 else x for a, x in each]).astype(float)
+    return np.column_stack([X[:, a] if e.is_factor(a) else x for a, x in each]).astype(float)
 
 
 def _title(fit, j):
@@ -128,5 +123,5 @@ def _error(fit, error):
 def _key(fit, value):
     """How the rows are coloured."""
     if fit.estimates.task == CLUSTERS:
-        return Key("cluster", tuple(cluster_names(fit.estimates)), 0.0, 1.0)
+        return Key("cluster", tuple(fit.estimates.cluster_names), 0.0, 1.0)
     return Key.from_response(fit.design.response.name, fit.levels, value)

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 
 from lodim.design.frame import in_pandas
-from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.answers.local_learners import describe
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.settings import VOTE
 from lodim.report import phrases
 from lodim.report.numbers import blank_if_missing
@@ -50,7 +50,7 @@ def listing(fit):
 
 def summary(fit, full):
     """Header, views, clusters, and how the search ended."""
-    clusters = (_clusters(fit),) if len(fit.estimates.centres) else ()
+    clusters = (_clusters(fit),) if _has_clusters(fit) else ()
     return Report(
         title="Informative Projection Results",
         header=_header(fit),
@@ -72,13 +72,18 @@ def _factors(fit):
 
 def voting(fit):
     """Whether the views of a fit vote together."""
-    return fit.estimates.serve == VOTE
+    return fit.estimates.method == VOTE
 
 
 def sampled(fit):
     """Of how many rows views were chosen on some, in words; no text where all were looked at."""
     n = int(fit.estimates.references.size)
     return f"{fit.log['sampled']} of {n}" if voting(fit) and fit.log["sampled"] < n else ""
+
+
+def _has_clusters(fit):
+    """Whether views have clusters."""
+    return fit.estimates.task == CLUSTERS and len(fit.estimates.centres)
 
 
 def _header(fit):
@@ -99,20 +104,20 @@ def _header(fit):
         ("Features used", _used(fit)),
         ("Dimensions", _dimensions(fit)),
         ("Views", str(len(fit.estimates))),
-        ("Order a", significant(s.a)),
+        ("Order alpha", significant(s.alpha)),
         ("Views compared", compared(fit)),
         (f"{ERROR[fit.estimates.task][0]} ({_judged_rows(fit)})", significant(r.overall)),
         ("Dev. ratio", significant(fit.dev_ratio)),
         ("Converged", "yes" if fit.converged else "NO"),
     ]
-    without = {"Order a"} if fit.estimates.task == NUMBERS else set()
-    without |= {"Order a", penalty_label({fit.estimates.task})} if voting(fit) else set()
+    without = {"Order alpha"} if fit.estimates.task == NUMBERS else set()
+    without |= {"Order alpha", penalty_label({fit.estimates.task})} if voting(fit) else set()
     return tuple(row for row in rows if row[0] not in without)
 
 
 def penalty_label(tasks):
     """What lambda is measured in, for responses of some tasks."""
-    unit = "unit" if len(tasks) > 1 else "var(L)" if tasks == {NUMBERS} else "(1 - a)^2"
+    unit = "unit" if len(tasks) > 1 else "var(L)" if tasks == {NUMBERS} else "(1 - alpha)^2"
     return f"Lambda / {unit}"
 
 
@@ -218,8 +223,8 @@ def _notes(fit):
     notes += _screening_notes(fit)
     if fit.record.blind:
         notes.append(_blind_note(fit))
-    if fit.arguments["limits"] is not None:
-        notes.append("Training rows are assigned within limits, by CVXPY.")
+    if fit.arguments["constraints"] is not None:
+        notes.append("Training rows are assigned under constraints, by CVXPY.")
     if fit.estimates.task == CLUSTERS and not fit.estimates.local_learners:
         notes.append(f"Number of clusters in each view: {_number_from(fit)}.")
     if fit.estimates.local_learners:
@@ -234,7 +239,7 @@ def _voting_notes(fit):
     what = "log-loss" if fit.estimates.task == CLASSES else "squared error, in variances,"
     rows = f", on {sampled(fit)} rows drawn at random" if sampled(fit) else ""
     notes = [
-        f"Answers: the prior and {significant(fit.estimates.scale[0])} times what all views say "
+        f"Answers: the prior and {significant(fit.estimates.factor)} times what all views say "
         "beside it, the votes of the k nearest rows in each.",
         f"Views by forward selection{rows}: the {what} of rows left out falls from {loss}; k about "
         "the root of the number of rows, half or twice that where it is surely better.",

@@ -7,7 +7,7 @@ from lodim.checks import check, check_count, check_seed, check_size, check_threa
 from lodim.errors import ArgumentError
 
 MOST_DIM = 3  # features of a view that can be drawn
-RATIO, VOTE = "ratio", "vote"  # how views serve: one each row by its ratio, or all by their votes
+ASSIGNMENT, VOTE = "assignment", "vote"  # one view for each row, or all by their votes
 
 
 @dataclass(frozen=True)
@@ -15,15 +15,15 @@ class Settings:
     """What a fit of ripr is asked for; `ripr` says what each means.
 
     lambda_ is open where it is None; cross-validation tries a tuple of penalties in one run.
-    limits is a `constrained.Limits` once the features are known, and axes the `axes.Axes` where
-    views may vote.
+    constraints is a `constrained.Constraints` once the features are known, and axes the `axes.Axes`
+    where views may vote.
     """
 
     max_dim: int | None
     min_dim: int | None
     k: int | None
     lambda_: Any
-    a: float
+    alpha: float
     balanced: bool
     learner: Any
     n_clusters: int | None
@@ -31,8 +31,8 @@ class Settings:
     max_views: int | None
     seed: int
     threads: int | None
-    limits: Any = None
-    serve: str | None = None
+    constraints: Any = None
+    method: str | None = None
     axes: Any = None
     smooth: float = 1.0
     share: float = 0.05
@@ -50,13 +50,13 @@ class Settings:
         most = self.max_dim or MOST_DIM
         if self.min_dim is not None and self.min_dim > most:
             raise ArgumentError(f"min_dim must be at most max_dim={most}, not {self.min_dim}")
-        if self.serve is not None:
-            one_of("serve", self.serve, (VOTE, RATIO))
+        if self.method is not None:
+            one_of("method", self.method, (VOTE, ASSIGNMENT))
         if self.lambda_ is not None and not isinstance(self.lambda_, tuple):
             check_size(self, "lambda_")
         for name in ("smooth", "tolerance"):
             check_size(self, name)
-        check(self, "a", (int, float), lambda v: 0 <= v < 1, "at least 0 and below 1")
+        check(self, "alpha", (int, float), lambda v: 0 <= v < 1, "at least 0 and below 1")
         check(self, "balanced", bool, lambda v: True, "True or False")
         check(self, "share", (int, float), lambda v: 0 <= v < 1, "at least 0 and below 1")
         if self.learner is not None:

@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from math import log
 
 import numpy as np
-from scipy.spatial import cKDTree
 from scipy.special import log_softmax
 
 from lodim.models.ripr.answers import knn
-from lodim.models.ripr.answers.answers import ABSENT, nearest, votes
 from lodim.models.ripr.kernels import FLOOR, HALF
-from lodim.models.ripr.settings import VOTE
+from lodim.models.ripr.neighbours import nearest
 from lodim.models.ripr.views import features
-from lodim.models.ripr.vote import gains as vote
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +43,6 @@ def information_gains(e, X):
 
     Rows without a view have no gain (NaN), and no entropy.
     """
-    if e.serve == VOTE:
-        return vote.information_gains(e, X)
     near = _neighbour_distances(e, X)
     now = (near.own[0], near.other[0], near.there, near.vote)
     entropy, p, view = _entropy(e, *now, near.prior)
@@ -76,9 +71,9 @@ def _neighbour_distances(e, X):
             own[:, :, j, c] = _last_two(X, same, e.views[j], e.k)
             other[:, :, j, c] = _last_two(X, others, e.views[j], e.k)
             there[:, j, c] = _rows_at_place(X, same, features(e.views[j]))
-        vote[:, j] = votes(e, j, X)
-        leaving[:, j] = vote[:, j] - (votes(e, j, X, e.k - 1) if e.k > 1 else 0.0)
-        last[:, j] = nearest(e, j, X)[0][:, -1]
+        vote[:, j] = e.votes(j, X)
+        leaving[:, j] = vote[:, j] - (e.votes(j, X, e.k - 1) if e.k > 1 else 0.0)
+        last[:, j] = e.nearest(j, X)[0][:, -1]
     known = np.bincount(e.codes[refs], minlength=K)
     prior = np.log(np.maximum(known - 1, 1) / np.maximum(known.sum() - known, 1)) * e.balanced
     return NeighbourDistances(own, other, there, last, 1.0 + vote, leaving, prior)
@@ -86,12 +81,10 @@ def _neighbour_distances(e, X):
 
 def _rows_at_place(X, references, f):
     """How many of some rows are at the place of each row in the features f, (m,)."""
-    queries, known = (np.flatnonzero(~np.isnan(Z[:, f]).any(axis=1)) for Z in (X, references))
-    out = np.zeros(len(X))
-    if len(known):
-        tree = cKDTree(references[np.ix_(known, f)])
-        out[queries] = tree.query_ball_point(X[np.ix_(queries, f)], 0.0, return_length=True)
-    return out
+    rows = np.concatenate([references, X])[:, f]
+    _, place = np.unique(rows, axis=0, return_inverse=True)  # a missing value equals none
+    count = np.bincount(place[: len(references)], minlength=place.max() + 1)
+    return count[place[len(references) :]].astype(float)
 
 
 def _last_two(X, references, view, k):
@@ -99,7 +92,7 @@ def _last_two(X, references, view, k):
 
     Of fewer than k the farthest counts as the k-th, and the other is minus infinity.
     """
-    d, _ = knn.neighbours(X, references, view, max(k, 2))
+    d, _ = nearest(X, references, view, max(k, 2))
     count = np.isfinite(d).sum(axis=1)
     rows = np.arange(len(X))
     last = np.where(count > 0, d[rows, np.maximum(np.minimum(count, k) - 1, 0)], np.inf)
@@ -140,7 +133,9 @@ def _entropy(e, own, other, there, vote, prior):
     view = knn.nearest_view(ratio)
     rows = np.arange(len(view))
     share = np.log(vote[rows, view] / vote[rows, view].sum(axis=1, keepdims=True))
-    z = log_softmax(e.scale[1] * share - e.scale[0] * np.minimum(ratio[rows, view], ABSENT), axis=1)
+    z = log_softmax(
+        e.scale[1] * share - e.scale[0] * np.minimum(ratio[rows, view], knn.ABSENT), axis=1
+    )
     p = np.exp(z)
     entropy = np.where(view >= 0, -(p * np.where(p > 0, z, 0.0)).sum(axis=1), 0.0)
     return entropy, p, view

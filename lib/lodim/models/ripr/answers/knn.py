@@ -3,13 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from lodim.models.ripr import kernels, ties
 from lodim.models.ripr.losses import ReferenceGroups, default_k, log_ratios, uniform_references
-from lodim.models.ripr.views import features, rows_by_content
 
-SLACK = 1e-6  # distances that differ by this share are equal
+ABSENT = 30.0  # log ratio of a class that has no row with all features of a view
 
 
 def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups):
@@ -62,105 +60,6 @@ def nearest_view(ratios):
     return np.where(np.isfinite(smallest).any(axis=1), ties.argmin(smallest), -1)
 
 
-def neighbours(Q, X, view, k, *, like=None, leave_out=False):
-    """The k nearest rows in a view: distances and positions, (q, k) each.
-
-    Rows without all features of the view are nobody's neighbours; queries without them, and places
-    beyond the number of neighbours, have infinite distances and position -1. With `leave_out` Q is
-    X, and no row is its own neighbour. Of rows tied at the k-th distance, as many as there is room
-    for are taken evenly in the order of `like` (n,), such as their responses: they are represented
-    as all of them would be, and the order of the rows in X has no say.
-    """
-    s = _Nearest.of_queries(Q, X, view, k, leave_out)
-    distance, position = np.full((len(Q), k), np.inf), np.full((len(Q), k), -1)
-    if len(s.tied):
-        order = s.known[rows_by_content(X[s.known], None if like is None else like[s.known])]
-        kernels.fill_ties(*s.ties(order, k), s.position[:, :k])
-    width = min(k, s.distance.shape[1])
-    distance[s.queries, :width] = s.distance[:, :width]
-    position[s.queries, :width] = s.position[:, :width]
-    return distance, position
-
-
-def votes(Q, X, view, k, values, *, leave_out=False):
-    """Sums of values (n, m) over the k nearest rows in a view, (q, m); zeros where there are none.
-
-    Rows tied at the k-th distance share the places that are left. Arguments as for `neighbours`.
-    """
-    s = _Nearest.of_queries(Q, X, view, k, leave_out)
-    out, total = np.zeros((len(Q), values.shape[1])), np.zeros((len(s.queries), values.shape[1]))
-    for place in s.position[:, :k].T:
-        total += values[place]
-    if len(s.tied):
-        kernels.share_ties(*s.ties(s.known, k), values, s.position[:, :k], total)
-    out[s.queries] = total
-    return out
-
-
-@dataclass(frozen=True, eq=False)
-class _Nearest:
-    """The nearest known rows of the queries that have all features of a view, q of them.
-
-    queries, known : positions of these queries, and of the rows that have all features
-    places, columns : (q, f) and (n, f) features of the queries and of all rows
-    own : (q,) position of the query itself among the rows, -1 where it is none
-    distance, position : (q, k + 1), or as many as there are
-    tied : which queries have further rows at the k-th distance
-    nearer : (q,) number of rows nearer than that
-    """
-
-    queries: np.ndarray
-    known: np.ndarray
-    places: np.ndarray
-    columns: np.ndarray
-    own: np.ndarray
-    distance: np.ndarray
-    position: np.ndarray
-    tied: np.ndarray
-    nearer: np.ndarray
-
-    @classmethod
-    def of_queries(cls, Q, X, view, k, leave_out):
-        """The nearest rows of X (n, p) for queries Q."""
-        f = features(view)
-        queries, known = (np.flatnonzero(~np.isnan(Z[:, f]).any(axis=1)) for Z in (Q, X))
-        own = queries if leave_out else np.full(len(queries), -1)
-        places, columns = Q[np.ix_(queries, f)], X.take(f, axis=1)
-        d, at = _sorted(places, columns, known, k + 1, own if leave_out else None)
-        return cls(queries, known, places, columns, own, d, at, *_ties(d, k))
-
-    def ties(self, order, k):
-        """The first arguments of the kernels that treat ties, which take rows in an order."""
-        rows = (self.tied, self.nearer, self.places, self.columns, order, self.own)
-        return (*rows, self.distance[:, k - 1], SLACK)
-
-
-def _sorted(places, columns, known, wanted, own):
-    """Distances and positions of the nearest `known` rows, (q, wanted) or as many as there are.
-
-    own (q,) are positions of the queries themselves, which are left out; None where they are none.
-    """
-    wanted = min(wanted + (own is not None), len(known))
-    if not len(places) or not wanted:
-        return np.empty((len(places), 0)), np.empty((len(places), 0), np.int64)
-    d, at = cKDTree(columns[known]).query(places, np.arange(1, wanted + 1))
-    at = known[at]
-    if own is not None:
-        itself = at == own[:, None]
-        itself[~itself.any(axis=1), -1] = True  # where ties have pushed it out, the last goes
-        d, at = (z[~itself].reshape(len(places), wanted - 1) for z in (d, at))
-    return d, at
-
-
-def _ties(d, k):
-    """Which queries have further rows at the k-th distance, and of all how many rows are nearer."""
-    if d.shape[1] <= k:
-        return np.empty(0, np.int64), np.zeros(len(d), np.int64)
-    reach = d[:, k - 1 : k]
-    tied = np.flatnonzero(d[:, k:] <= reach * (1.0 + SLACK))
-    return tied, (d < reach * (1.0 - SLACK)).sum(axis=1)
-
-
 @dataclass(frozen=True)
 class NumberAnswers:
     """What some views say of numbers.
@@ -185,7 +84,7 @@ def number_answers(near, y, B, *, weight=None):
     Parameters
     ----------
     near : list of (distances, positions), each (q, k)
-        `neighbours` in each view.
+        `neighbours.nearest` in each view.
     y : array (n,)
         Finite.
     B : array (n, views)

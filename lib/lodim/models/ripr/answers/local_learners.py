@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lodim.errors import ArgumentError, DataError
-from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 
 RAREST = 1e-6  # probability that an estimator may give to a class
 KINDS = {  # as scikit-learn calls estimators, by task
@@ -79,7 +79,7 @@ def _with_centres(e):
 
 def _rows(e, j):
     """Positions of the rows that count and that view j serves, of responses those with one."""
-    of = (e.served == j) & (e.weight > 0)
+    of = (e.assigned_view == j) & (e.weight > 0)
     return np.flatnonzero(of if e.task == CLUSTERS else of & np.isfinite(e.y))
 
 

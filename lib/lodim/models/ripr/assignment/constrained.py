@@ -26,7 +26,7 @@ ENTRIES = ("prices", "budget", "groups", "hard", "further")
 
 
 @dataclass(frozen=True)
-class Constraints:
+class ViewConstraints:
     """What an assignment to d* views must keep to, all linear.
 
     cost : (d*,) price of each view; with budget, a number or (n,): sum_j cost_j B_ij <= budget_i
@@ -64,7 +64,7 @@ class Mixture:
 
 
 def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
-    """One step: B (n, d*) and its value, by Clarabel (hard: HiGHS).
+    """One step: B (n, d*) and its value, by Clarabel (hard: HiGHS of SciPy).
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
     delta : array (d*,)
         Penalties of the views.
     lambda_ : float
-    constraints : Constraints, optional
+    constraints : ViewConstraints, optional
     weight : array (n,), optional
         Weights of the rows; ones.
     **solver
@@ -86,7 +86,7 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
     """
     import cvxpy as cp  # a second and a half to import
 
-    c = constraints or Constraints()
+    c = constraints or ViewConstraints()
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, float)
     finite = np.isfinite(L)
     served = finite.any(axis=1)
@@ -99,9 +99,12 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
     if not finite.all():
         rules.append(cp.multiply((~finite).astype(float), B) == 0)
     problem = cp.Problem(cp.Minimize(objective), rules)
-    problem.solve(**({"solver": cp.HIGHS if c.hard else cp.CLARABEL} | solver))
+    # HiGHS by way of SciPy: called directly it writes its licence to the standard output
+    problem.solve(**({"solver": cp.SCIPY if c.hard else cp.CLARABEL} | solver))
     if B.value is None:
-        raise ArgumentError(f"no assignment keeps to the limits: the problem is {problem.status}")
+        raise ArgumentError(
+            f"no assignment keeps to the constraints: the problem is {problem.status}"
+        )
     solution = np.where(finite, np.clip(B.value, 0.0, 1.0), 0.0)
     return np.rint(solution) if c.hard else solution, float(problem.value)
 
@@ -120,7 +123,7 @@ def _objective(cp, B, L, cost, weight, hard):
 
 
 def _cvxpy_constraints(B, constraints, served):
-    """The Constraints on B as a list of CVXPY's; groups are of the rows that a view can serve."""
+    """Return the constraints on B for CVXPY; groups are of the rows that a view can serve."""
     c, rules = constraints, []
     if (c.cost is None) != (c.budget is None):
         raise ArgumentError("cost and budget go together: the price of each view, the most of each")
@@ -165,8 +168,8 @@ def assign(L, lambda_, constraints=None, *, weight=None, max_iter=50, tol=1e-6):
 
 
 @dataclass(frozen=True, eq=False)
-class Limits:
-    """The limits of a call, checked: by names of features, and for the rows of the data.
+class Constraints:
+    """Constraints of a call, checked: by names of features, and for the rows of the data.
 
     names : (p,) of the features
     prices : (q,) of what is paid for, or None
@@ -189,15 +192,15 @@ class Limits:
     def from_dict(cls, entries, design, n):
         """From the dict that a user gives, for n rows of data."""
         if not isinstance(entries, dict):
-            raise ArgumentError(f"limits must be a dict, not {entries!r}")
+            raise ArgumentError(f"constraints must be a dict, not {entries!r}")
         unknown = [name for name in entries if name not in ENTRIES]
         if unknown:
             raise ArgumentError(
-                f"limits has no entry {unknown[0]!r}; it may have: {', '.join(ENTRIES)}"
+                f"constraints has no entry {unknown[0]!r}; it may have: {', '.join(ENTRIES)}"
             )
         prices, budget = entries.get("prices"), entries.get("budget")
         if (prices is None) != (budget is None):
-            raise ArgumentError("prices and budget go together: give both to limits, or none")
+            raise ArgumentError("prices and budget go together: give both to constraints, or none")
         hard, further = entries.get("hard", False), entries.get("further")
         if not isinstance(hard, bool):
             raise ArgumentError(f"hard must be True or False, not {hard!r}")
@@ -206,8 +209,8 @@ class Limits:
         budget, groups = _budget(budget, n), _groups(entries.get("groups"), n)
         return cls(design.names, prices, parts, budget, groups, hard, further)
 
-    def constraints(self, views, rows):
-        """The Constraints of some views (d*, D) and rows (m,), positions in the data."""
+    def on_views(self, views, rows):
+        """The ViewConstraints of some views (d*, D) and rows (m,), positions in the data."""
         cost, extra, budget = None, None, self.budget
         if self.prices is not None:
             has = np.append(self.parts, np.zeros((len(self.parts), 1), bool), axis=1)
@@ -217,7 +220,7 @@ class Limits:
             extra = lambda B: _checked_constraints(self.further(B, named))  # noqa: E731
         budget = budget[rows] if np.ndim(budget) else budget
         groups = None if self.groups is None else self.groups[rows]
-        return Constraints(cost, budget, groups, hard=self.hard, extra=extra)
+        return ViewConstraints(cost, budget, groups, hard=self.hard, extra=extra)
 
 
 def _check_further(further):

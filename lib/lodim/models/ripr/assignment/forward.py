@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import softmax
 
 from lodim.models.ripr import ties
-from lodim.models.ripr.answers.answers import ABSENT
+from lodim.models.ripr.answers.knn import ABSENT
 from lodim.models.ripr.views import row_blocks
 
 MOST_VIEWS = 6  # where no number is given

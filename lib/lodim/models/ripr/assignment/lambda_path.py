@@ -141,7 +141,7 @@ def class_errors(ratios, y, columns):
 def number_errors(near, y, L, weight=None):
     """A function (assignment, columns) -> squared errors (n,), in units of the variance of y.
 
-    near holds the neighbours of each row, left out, by column: see `knn.neighbours`.
+    near holds the neighbours of each row, left out, by column: see `neighbours.nearest`.
     """
 
     def errors_of(assignment, J):

@@ -15,6 +15,7 @@ from lodim.models.ripr.assignment.solve import (
     reassign,
     with_log,
 )
+from lodim.models.ripr.neighbours import nearest
 
 TASKS = ("class", "number", "cluster")
 MARGIN = 0.5  # standard errors that as many views of forward selection must be better by
@@ -92,7 +93,7 @@ class RecoveryData:
         X, y = self.X, self.y
         if self.task == "class":
             return lambda_path.class_errors(self.log_ratios(k, columns), y, columns)
-        near = {j: knn.neighbours(X, X, self.views[j], k, like=y, leave_out=True) for j in columns}
+        near = {j: nearest(None, X, self.views[j], k, like=y) for j in columns}
         return lambda_path.number_errors(near, y, L, self.weight)
 
 

@@ -10,7 +10,6 @@ from lodim.engine import tiles
 from lodim.engine.blocks import available_threads
 from lodim.errors import DataError
 from lodim.models.ripr import ties
-from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.assignment import constrained
 from lodim.models.ripr.assignment.recover import (
     UNIT_LAMBDA,
@@ -21,6 +20,7 @@ from lodim.models.ripr.assignment.recover import (
     recover,
 )
 from lodim.models.ripr.assignment.solve import assign_in_order, with_log
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.views import by_content, count, most_views, redundant, screened_views
 
 MAX_DIM = 2  # features of a view at most, where nothing is said
@@ -100,7 +100,7 @@ class ViewSearch:
     def control(self):
         """Rare settings of the search."""
         s = self.settings
-        return Control(s.a, s.share, s.balanced, s.tolerance, s.n_views)
+        return Control(s.alpha, s.share, s.balanced, s.tolerance, s.n_views)
 
     @property
     def dims(self):
@@ -156,23 +156,23 @@ class ViewSearch:
     def recover(self, lambda_, L=None):
         """The Recovery of views by a penalty in units, None to have it chosen."""
         recovery = recover(self.data, k=self.settings.k, lambda_=lambda_, L=L)
-        if self.settings.limits is None and self.order is None:
+        if self.settings.constraints is None and self.order is None:
             return recovery
         L = self.losses(recovery.k) if L is None else L
-        within = self._in_order if self.settings.limits is None else self._within_limits
+        within = self._in_order if self.settings.constraints is None else self._constrained
         columns, own = within(L, recovery)
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
-    def _within_limits(self, L, recovery):
-        """Columns and Mixture within limits: a search over all views, then over those kept."""
+    def _constrained(self, L, recovery):
+        """Columns and Mixture within constraints: a search over all views, then over those kept."""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
-        limits, weight = self.settings.limits, self.weights
-        every = limits.constraints(self.views, rows)
+        constraints, weight = self.settings.constraints, self.weights
+        every = constraints.on_views(self.views, rows)
         search = constrained.assign(L, lambda_, every, weight=weight)
         J = largest(search.mass, self.control)
         if self.task == CLASSES:
             lambda_ = min(lambda_, UNIT_LAMBDA * recovery.unit)
-        kept = limits.constraints(self.views[J], rows)
+        kept = constraints.on_views(self.views[J], rows)
         own = constrained.assign(L[:, J], lambda_, kept, weight=weight)
         order = ties.descending(own.mass)
         own = replace(with_log(own, search), B=own.B[:, order], mass=own.mass[order])

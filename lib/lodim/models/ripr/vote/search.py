@@ -7,17 +7,17 @@ among a few values in the same way.
 """
 
 from dataclasses import dataclass
-from math import comb
+from math import comb, exp, log
 
 import numpy as np
 
 from lodim.engine import row_keys
 from lodim.engine.blocks import for_blocks
+from lodim.engine.compiled import njit
 from lodim.errors import ArgumentError
 from lodim.models.ripr import ties
 from lodim.models.ripr.losses import default_k
 from lodim.models.ripr.views import by_content, dims, enumerate_views, extensions, pad, redundant
-from lodim.models.ripr.vote.kernels import class_factors
 
 MOST_VIEWS = 8  # where no number is given
 GAIN = 0.01  # share of the loss that a further view takes off it at least
@@ -29,6 +29,7 @@ SAMPLE = 2000  # rows that views are chosen on, at most
 SCREENED = 1000  # of these, rows that views are compared on by themselves
 TIMES = (1.0, 0.5, 2.0)  # of the root of the number of rows: k that are tried
 BETTER = 0.1  # share of the loss that another k than the root takes off it at least
+MOST_FACTOR, STEPS, SMALL = 10.0, 20, 1e-9  # of Newton's method for the factor
 BLOCK = 2**22  # numbers of the evidence that is at hand at a time
 
 
@@ -185,3 +186,46 @@ def forward_selection(voters, views, k, most, threads=1):
             break
         chosen, losses, total = [*chosen, j], [*losses, new[j]], total + evidence[j]
     return np.array(chosen), np.array(losses)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def class_factors(lo, hi, factor, losses, base, total, new, goal, weight):
+    """The factor t >= 0 of least log-loss of softmax(base + t (total + new[j])), for j in [lo, hi).
+
+    base (K,), total (n, K), new (V, n, K), goal (n, K) probabilities, weight (n,) that sum to one.
+    The losses are convex in t: Newton's method, kept within what is known of the minimum.
+    """
+    n, K = total.shape
+    z = np.empty(K)
+    for j in range(lo, hi):
+        t, low, high = min(factor[j], MOST_FACTOR), 0.0, MOST_FACTOR
+        for _ in range(STEPS):
+            loss, slope, curve = 0.0, 0.0, 0.0
+            for i in range(n):
+                top = -np.inf
+                for c in range(K):
+                    z[c] = base[c] + t * (total[i, c] + new[j, i, c])
+                    top = max(top, z[c])
+                mass, mean, square, own, right = 0.0, 0.0, 0.0, 0.0, 0.0
+                for c in range(K):
+                    s, e = total[i, c] + new[j, i, c], exp(z[c] - top)
+                    mass += e
+                    mean += e * s
+                    square += e * s * s
+                    own += goal[i, c] * s
+                    right += goal[i, c] * z[c]
+                mean /= mass
+                loss += weight[i] * (top + log(mass) - right)
+                slope += weight[i] * (mean - own)
+                curve += weight[i] * (square / mass - mean * mean)
+            losses[j], factor[j] = loss, t
+            if slope > 0.0:
+                high = t
+            else:
+                low = t
+            step = t - slope / curve if curve > 0.0 else low
+            if not low <= step <= high:
+                step = 0.5 * (low + high)
+            if abs(step - t) < SMALL:
+                break
+            t = step

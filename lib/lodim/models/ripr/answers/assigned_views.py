@@ -1,0 +1,330 @@
+"""Views of which one answers each row: that with the smallest ratio of distances, Eq. 2.11."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import softmax
+
+from lodim import forms
+from lodim.models.ripr import ties
+from lodim.models.ripr.answers import clusters, information_gain, knn, local_learners
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, Answers, Ensemble
+from lodim.models.ripr.losses import LEAST_VOLUME, N_SAMPLES
+from lodim.models.ripr.neighbours import Neighbours, nearest
+from lodim.models.ripr.settings import ASSIGNMENT
+from lodim.models.ripr.vote.voters import smoothed_targets
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Evidence for the classes by row and view, (m, r, K).
+
+    ratio : dim log(nu_k(own class) / nu_k(other classes)), infinite where a view is not complete or
+        has nothing to compare with
+    vote : log of the share that the class has among the k nearest rows, one of each class added
+    """
+
+    ratio: np.ndarray
+    vote: np.ndarray
+
+    @property
+    def least(self):
+        """(m, r) smallest ratio of the classes."""
+        return self.ratio.min(axis=2, initial=np.inf)
+
+    def scores(self, scale):
+        """(m, r, K) log probabilities but for their sum."""
+        return scale[1] * self.vote - scale[0] * np.minimum(self.ratio, knn.ABSENT)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AssignedViews(Ensemble):
+    """An Ensemble of which one view answers each row; its features are those of the design.
+
+    lambda_ : penalty that was used, in units of (1 - alpha)^2 (numbers: of the mean variance of a
+        row's losses); NaN where forward selection found the views
+    local_learners : estimators that answer instead of neighbours, one a view; empty without
+    """
+
+    lambda_: float
+    local_learners: tuple = ()
+
+    method = ASSIGNMENT
+
+    def query(self, X=None, threads=1):
+        """Return Answers for rows X (m, a); without X for its own rows, each without itself."""
+        if X is not None and not len(X):
+            empty, none = np.zeros((0, len(self))), np.zeros(0, np.int64)
+            return Answers(none, empty, empty, np.zeros((0, self.n_scores)), none)
+        answers = self._query(X, threads)
+        if not self.local_learners:
+            return answers
+        return local_learners.learner_answers(self, answers, self.X if X is None else X)
+
+    def nearest(self, j, X=None, k=None):
+        """Distances and positions (m, k) of the k nearest known training rows in view j.
+
+        Of the ensemble's own rows without X, each without itself. Rows that miss a feature of the
+        view, and places beyond the last neighbour, have infinite distances and positions -1.
+        """
+        refs, itself = self.references, X is None
+        k = min(k or self.k, max(1, len(refs)))
+        X, y = self.X if itself else X, self.y[refs]
+        if not itself:
+            distance, position = nearest(X, self.X[refs], self.views[j], k, like=y)
+            return distance, np.where(position >= 0, refs[position], -1)
+        distance, position = self.nearest(j, X, k)
+        own, at = nearest(None, self.X[refs], self.views[j], k, like=y)
+        distance[refs], position[refs] = own, np.where(at >= 0, refs[at], -1)
+        return distance, position
+
+    def _forms(self):
+        return {"lambda_": forms.real(least=0, nan=True)}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClassViews(AssignedViews):
+    """Assigned views of classes.
+
+    power : 1 - alpha, of the losses
+    balanced : whether shares of the classes are taken out of ratios
+    scale : (2,) float64, factors of ratios and votes that make probabilities
+    """
+
+    power: float
+    balanced: bool
+    scale: np.ndarray
+
+    task = CLASSES
+
+    def information_gains(self, X):
+        """Expected fall of the entropy of all rows X (m, a) once the class of each is known, (m,).
+
+        Rows without a view have no gain (NaN), and no entropy.
+        """
+        return information_gain.information_gains(self, X)
+
+    def evidence(self, X=None, threads=1):
+        """The Evidence of rows X (m, a), or of the ensemble's own, each without itself."""
+        how = {"n_classes": self.n_classes, "balanced": self.balanced, "counts": self.weight > 0}
+        how |= {"leave_out": X is None, "threads": threads}
+        ratio = knn.class_ratios(
+            self.X if X is None else X, self.X, self.codes, self.views, self.k, **how
+        )
+        vote = np.empty(ratio.shape)
+        for j in range(len(self)):
+            weights = 1.0 + self.votes(j, X)
+            vote[:, j] = np.log(weights / weights.sum(axis=1, keepdims=True))
+        return Evidence(ratio, vote)
+
+    def votes(self, j, X=None, k=None):
+        """Weights of the classes among the k nearest rows in view j, in units of the mean, (m, K).
+
+        Of the ensemble's own rows without X, each without itself. Rows that are tied at the k-th
+        distance share the places that are left.
+        """
+        k, refs, view = k or self.k, self.references, self.views[j]
+        weight = self.weight[refs] / max(self.weight[refs].mean(), 1e-300)
+        values = weight[:, None] * (self.codes[refs][:, None] == np.arange(self.n_classes))
+        near = Neighbours.among(self.X if X is None else X, self.X[refs])
+        out = near.sums(view[None], k, values)[0]
+        if X is None:
+            out[refs] = Neighbours.among(None, self.X[refs]).sums(view[None], k, values)[0]
+        return out
+
+    def _query(self, X, threads):
+        known = self.evidence(X, threads)
+        least, scores = known.least, known.scores(self.scale)
+        top = scores.max(axis=2, keepdims=True)
+        scores = np.where(scores >= top - ties.EQUAL, top, scores)
+        view = knn.nearest_view(known.ratio)
+        value = np.full(least.shape, np.nan)
+        at = np.isfinite(least)
+        value[at] = self.preferred[ties.argmin(-scores[at][:, self.preferred])]
+        z = np.full((len(scores), self.n_classes), np.nan)
+        z[view >= 0] = scores[view >= 0, view[view >= 0]]
+        score = z[:, 1:] - z[:, :1] if self.n_scores == 1 else z
+        code = _at_view(value, view)
+        code = np.where(np.isnan(code), -1, code).astype(np.int64)
+        return Answers(view, value, np.exp(self.power * least), score, code)
+
+    def _forms(self):
+        own = {"power": forms.real(least=0, most=1), "balanced": forms.flags()}
+        return super()._forms() | own | {"scale": forms.real(2)}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NumberViews(AssignedViews):
+    """Assigned views of numbers: the view answers that serves most of a row's neighbours."""
+
+    task = NUMBERS
+
+    def _query(self, X, threads):
+        near = [self.nearest(j, X) for j in range(len(self))]
+        y = np.where(np.isfinite(self.y), self.y, 0.0)  # of rows that are nobody's neighbours
+        best = knn.number_answers(near, y, self.assignment, weight=self.weight)
+        alone = [
+            knn.number_answers([pair], y, self.assignment[:, [j]], weight=self.weight).value
+            for j, pair in enumerate(near)
+        ]
+        loss = np.where(np.isnan(best.share), np.inf, 1.0 - best.share)
+        return Answers(best.view, np.column_stack(alone), loss, best.value[:, None])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClusterViews(AssignedViews):
+    """Assigned views without a response: where a row has many rows near, beside a uniform sample.
+
+    power : 1 - alpha, of the losses
+    seed : of the uniform samples
+    n_samples : of them
+    volumes : (r,) float64, of the box that a sample stands for, see `losses.reference_volumes`
+    centres : (q, D) float64, places of clusters in their views, padded with NaN; of local
+        learners the means of their clusters
+    centre_view : (q,) int64, the view of each
+    """
+
+    power: float
+    seed: int
+    n_samples: int
+    volumes: np.ndarray
+    centres: np.ndarray
+    centre_view: np.ndarray
+
+    task = CLUSTERS
+
+    def assign(self, X, answers):
+        """Clusters (m,) of rows X (m, a), and squared distances to their centres, (m,)."""
+        return clusters.assign_clusters(self, X, answers)
+
+    @property
+    def cluster_names(self):
+        """Names of the clusters, such as "2.1" for the first of the second view."""
+        return clusters.cluster_names(self)
+
+    def centres_in(self, feature):
+        """Places of the clusters in a feature of the design, (q,); NaN if their view lacks it."""
+        own = self.views[self.centre_view]
+        at = (own >= 0) & (self.features[own] == feature)
+        return np.where(at, self.centres, 0.0).sum(axis=1) + np.where(at.any(axis=1), 0.0, np.nan)
+
+    def _query(self, X, threads):
+        how = {"seed": self.seed, "n_samples": self.n_samples, "counts": self.weight > 0}
+        how |= {"leave_out": X is None, "threads": threads}
+        ratios = knn.cluster_ratios(
+            self.X if X is None else X, self.X, self.views, self.volumes, self.k, **how
+        )
+        view = knn.nearest_view(ratios)
+        value = np.full(ratios.shape[:2], np.nan)
+        return Answers(view, value, np.exp(self.power * ratios[:, :, 0]), np.zeros((len(view), 0)))
+
+    def _forms(self):
+        return super()._forms() | {
+            "power": forms.real(least=0, most=1),
+            "seed": forms.whole(most=forms.LARGEST),
+            "n_samples": forms.whole(least=1, most=N_SAMPLES),
+            "volumes": forms.real("r", least=LEAST_VOLUME, most=1),
+            "centres": forms.real("q", "D", nan=True),
+            "centre_view": forms.ascending(forms.whole("q", most=len(self) - 1)),
+        }
+
+    def check(self, p, n_classes, n_scores):
+        """As of Ensemble; clusters must have a place in their views, and views a cluster."""
+        super().check(p, n_classes, n_scores)
+        if (np.isnan(self.centres) & (self.views >= 0)[self.centre_view]).any():
+            raise ValueError("a cluster has no place in its view")
+        if set(self.centre_view) != set(range(len(self))):
+            raise ValueError("a view has no cluster")
+
+
+def _at_view(value, view):
+    """Values (m,) of value (m, r) in the view that serves each row, NaN without one."""
+    if not value.shape[1]:
+        return np.full(len(view), np.nan)
+    own = np.take_along_axis(value, np.maximum(view, 0)[:, None], axis=1)[:, 0]
+    return np.where(view >= 0, own, np.nan)
+
+
+# Unused views ------------------------------------------------------------------------------------
+
+
+def drop_unused_views(e, threads=1):
+    """The ensemble of the views that serve a row; there are no clusters in the others.
+
+    Without a view its features may go, by which rows are told apart that have repeated values (see
+    `losses.uniform_references`), and so the remaining views are queried again.
+    """
+    while True:
+        on = np.unique(e.assigned_view[(e.assigned_view >= 0) & (e.weight > 0)])
+        if len(on) in (0, len(e)):
+            return e
+        e = _subset(e, on)
+        e = replace(e, assigned_view=e.query(threads=threads).view)
+
+
+def _subset(e, on):
+    """The ensemble of some of its views."""
+    used = np.unique(e.views[on][e.views[on] >= 0])
+    views = np.where(e.views[on] >= 0, np.searchsorted(used, e.views[on]), -1)
+    B, total = e.assignment[:, on], e.assignment[:, on].sum(axis=1, keepdims=True)
+    by_query = (e.assigned_view[:, None] == on) & (e.assignment.sum(axis=1, keepdims=True) > 0)
+    B = np.where(total > 0, B / np.where(total > 0, total, 1.0), by_query)
+    return replace(
+        e,
+        views=views,
+        features=e.features[used],
+        X=e.X[:, used],
+        assignment=B,
+        volumes=e.volumes[on],
+    )
+
+
+# From evidence to probabilities ------------------------------------------------------------------
+
+
+INITIAL_SCALE = (0.5, 0.5)
+MOST_SCALE = 10.0  # of a factor, where every row is right
+SWEEPS, HALVINGS = 30, 40
+
+
+def calibrate(evidence, y, weight):
+    """Factors t (2,) >= 0 of least deviance of p = softmax(-t_0 ratio + t_1 vote), in chosen views.
+
+    Of n rows of a class, one in n + 2 is taken to be of another, as Platt (1999) does: else rows
+    that are all answered rightly would make every answer certain. The deviance is convex in t; the
+    factors are found in turn by bisection. INITIAL_SCALE where no row has an answer.
+    """
+    parts, weight, code = _evidence_in_chosen_view(evidence, y, weight)
+    target = smoothed_targets(code, parts.shape[2])
+    t = np.array(INITIAL_SCALE)
+    for _ in range(SWEEPS if len(code) else 0):
+        before = t.copy()
+        for a in (0, 1):
+            t[a] = _minimum(parts, weight, target, t, a)
+        if np.abs(t - before).max() < 1e-4:
+            break
+    return t
+
+
+def _minimum(parts, weight, target, t, a):
+    """The factor a at which the slope of the deviance is zero, from 0 to MOST_SCALE."""
+    observed = (target * parts[a]).sum(axis=1)
+
+    def slope(value):
+        z = value * parts[a] + t[1 - a] * parts[1 - a]
+        return weight @ ((softmax(z, axis=1) * parts[a]).sum(axis=1) - observed)
+
+    low, high = 0.0, MOST_SCALE
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if slope(middle) > 0 else (middle, high)
+    return 0.5 * (low + high)
+
+
+def _evidence_in_chosen_view(evidence, y, weight):
+    """Evidence (2, m, K) of rows that have a view and a class, with their weights and classes."""
+    least = evidence.least
+    known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
+    view = ties.argmin(least[known]) if least.shape[1] else known
+    parts = [-np.minimum(evidence.ratio[known, view], knn.ABSENT), evidence.vote[known, view]]
+    return np.array(parts), weight[known], y[known].astype(int)

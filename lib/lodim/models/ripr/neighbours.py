@@ -1,0 +1,133 @@
+"""The nearest rows in a view: sums over them, and their positions.
+
+Rows that miss a feature of the view are nobody's neighbours and have none. Rows tied at the k-th
+distance share the places that are left, so that the order of the rows has no say.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lodim.engine.blocks import for_blocks
+from lodim.models.ripr import kernels
+from lodim.models.ripr.losses import single_precision, unit_digits
+from lodim.models.ripr.views import features, rows_by_content, spread_codes
+from lodim.progress import steps
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Rows Q (m, p) and the rows X (n, p) among which neighbours are sought.
+
+    rows, refs : (p, m) and (p, n), in single precision
+    apart : (p,) squared distance of two levels of a factor, zero for a number
+    distinct : (p,) number of values, zero for a factor
+    order : (p, n), by which each feature is sorted
+    leave_out : whether Q is X, and no row is its own neighbour
+    """
+
+    rows: np.ndarray
+    refs: np.ndarray
+    apart: np.ndarray
+    distinct: np.ndarray
+    order: np.ndarray
+    leave_out: bool
+
+    @classmethod
+    def among(cls, Q, X, category_distance=None):
+        """Neighbours of rows Q among rows X; of the rows X themselves if Q is None."""
+        far = np.zeros(X.shape[1]) if category_distance is None else category_distance
+        refs = spread_codes(X, far)
+        rows = refs if Q is None else spread_codes(Q, far)
+        apart = np.ldexp(far, -2 * unit_digits(refs)).astype(np.float32)
+        rows, refs = single_precision(rows, refs)
+        distinct = np.array([len(np.unique(x)) for x in refs]) * (far == 0.0)
+        order = np.argsort(refs, axis=1, kind="stable")
+        return cls(rows, refs, apart, distinct, order, Q is None)
+
+    def sums(self, views, k, values, *, falling=False, threads=1):
+        """Sums (views, m, C) of values (n, C) over the k nearest rows in each view.
+
+        With `falling` weights fall with the distance, see `kernels.neighbour_sums`.
+        """
+        out = np.empty((len(views), self.rows.shape[1], values.shape[1]))
+        for j in steps(range(len(views)), len(views), "neighbours in views"):
+            if (self.apart[features(views[j])] > 0.0).all():
+                out[j] = self._sums_of_levels(views[j], k, values, falling, threads)
+                continue
+            args, order = self._sorted(views[j], k)
+            args = (*args, values[order], falling)
+            for_blocks(kernels.neighbour_sums, len(out[j]), out[j], *args, threads=threads)
+        return out
+
+    def _sums_of_levels(self, view, k, values, falling, threads):
+        """The sums in a view of factors alone: one search for all rows at the same place.
+
+        A row that is left out is one of k + 1 neighbours, the first or among those that are tied.
+        """
+        at, most = features(view), k + self.leave_out
+        _, first, place = np.unique(self.rows[at], axis=1, return_index=True, return_inverse=True)
+        each = replace(self, rows=self.rows[:, first], leave_out=False)
+        args, order = each._sorted(view, most)
+        sums = np.empty((len(first), values.shape[1]))
+        args = (*args, values[order], falling)
+        for_blocks(kernels.neighbour_sums, len(sums), sums, *args, threads=threads)
+        if not self.leave_out:
+            return sums[place]
+        count = np.bincount(place)[place][:, None]
+        tied = count > most
+        out = sums[place] * np.where(tied, count / most, 1.0) - values
+        out *= np.where(tied, k / np.maximum(count - 1, 1), 1.0)
+        return np.where((self.rows[at] == kernels.MISSING).any(axis=0)[:, None], 0.0, out)
+
+    def positions(self, view, k, *, like=None, threads=1):
+        """Positions (m, k) of the k nearest rows in a view, the nearest first, -1 beyond the last.
+
+        Of rows tied at the k-th distance as many as there is room for are taken evenly in the order
+        of `like` (n,), such as their responses: they are represented as all of them would be.
+        """
+        args, order = self._sorted(view, k)
+        rank = np.empty(len(order), np.int64)
+        rank[rows_by_content(self.refs.T, like)] = np.arange(len(order))
+        out = np.empty((self.rows.shape[1], k), np.int64)
+        args = (*args, rank[order])
+        for_blocks(kernels.nearest_rows, len(out), out, *args, threads=threads)
+        return np.where(out >= 0, order[out], -1)
+
+    def _sorted(self, view, k):
+        """Arguments of the kernels for a view, and the order of the references in them.
+
+        The feature with most values comes first: the better it sorts, the fewer rows remain.
+        """
+        at = np.array(sorted(features(view), key=lambda f: (-self.distinct[f], f)), np.int64)
+        order, own = self.order[at[0]], np.full(self.rows.shape[1], -1)
+        if self.leave_out:
+            own[order] = np.arange(len(order))
+        args = (self.rows, np.ascontiguousarray(self.refs[:, order]), at, len(at), self.apart)
+        return (*args, own, k), order
+
+
+def nearest(Q, X, view, k, category_distance=None, *, like=None, threads=1):
+    """The k nearest rows of X in a view: distances and positions, (m, k) each, the nearest first.
+
+    Of the rows X themselves, each without itself, if Q is None. Rows that miss a feature of the
+    view, and places beyond the last neighbour, have infinite distances and position -1.
+    """
+    among = Neighbours.among(Q, X, category_distance)
+    at = among.positions(view, k, like=like, threads=threads)
+    distance = distances(X if Q is None else Q, X, at, view, category_distance)
+    order = np.argsort(distance, axis=1, kind="stable")
+    return np.take_along_axis(distance, order, axis=1), np.take_along_axis(at, order, axis=1)
+
+
+def distances(Q, X, position, view, category_distance=None):
+    """Distances (m, k) in a view from rows Q (m, p) to rows X at positions (m, k).
+
+    Infinite at -1.
+    """
+    total = np.zeros(position.shape)
+    for f in features(view):
+        gap = X[position, f] - Q[:, f, None]
+        apart = 0.0 if category_distance is None else category_distance[f]
+        total += apart * (gap != 0.0) if apart > 0.0 else gap**2
+    return np.where(position >= 0, np.sqrt(total), np.inf)

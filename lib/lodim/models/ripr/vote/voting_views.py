@@ -1,0 +1,207 @@
+"""Views that vote: all answer together, by the sum of what they say."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import log_softmax
+
+from lodim import forms
+from lodim.models.ripr import ties
+from lodim.models.ripr.ensemble import CLASSES, NUMBERS, Answers, Ensemble
+from lodim.models.ripr.kernels import WIDER
+from lodim.models.ripr.neighbours import distances, nearest
+from lodim.models.ripr.settings import VOTE
+from lodim.models.ripr.vote.search import factors
+from lodim.models.ripr.vote.voters import Voters
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class VotingViews(Ensemble):
+    """An Ensemble whose views answer together.
+
+    factor : of the sum of what the views say
+    category_distance : (a,) float64, squared distance of two levels; zero for numbers
+    """
+
+    factor: float
+    category_distance: np.ndarray
+
+    method = VOTE
+
+    @property
+    def task(self):
+        """CLASSES or NUMBERS."""
+        return CLASSES if self.n_classes else NUMBERS
+
+    @property
+    def references(self):
+        """Positions of the rows that vote: those with a weight, a response and a feature."""
+        refs = super().references
+        return refs[~np.isnan(self.X[refs]).all(axis=1)]
+
+    def query(self, X=None, threads=1):
+        """Return Answers for rows X (m, a); without X for its own rows, each without itself.
+
+        The view that says most for the answer serves.
+        """
+        voters = voters_of(self)
+        evidence = evidence_of(self, voters, X, threads)
+        known = self.complete(self.X if X is None else X)
+        share = shares(self, voters, evidence, known)
+        view = np.where(known.any(axis=1), ties.argmin(-share), -1)
+        loss = np.where(known, 1.0 - share, np.inf)
+        code = codes(self, voters, evidence) if voters.classes else None
+        says_each = says(self, voters, evidence, known)
+        return Answers(view, says_each, loss, scores(self, voters, evidence), code)
+
+    def nearest(self, j, X, k):
+        """Distances and positions (m, k) of the k voters nearest to rows X (m, a) in view j.
+
+        Places without a row, and rows that miss a feature, have infinite distances and positions
+        -1.
+        """
+        refs, k = self.references, min(k, len(self.references))
+        distance, at = nearest(X, self.X[refs], self.views[j], k, self.category_distance)
+        return distance, np.where(at >= 0, refs[at], -1)
+
+    def information_gains(self, X):
+        """Expected fall of the entropy of all rows X (m, a) once the class of each is known, (m,).
+
+        The reach of the neighbours, and what all rows say beside the views, stay as they are. Rows
+        without a view have no gain (NaN).
+        """
+        voters, r = voters_of(self), len(self)
+        sums = voters.sums(self.views, self.k, X)  # (r, m, K + 1)
+        reach = np.array([_reach(self, j, X) for j in range(r)])
+        known = self.complete(X)
+        entropy, p = _entropies(self, voters, sums)
+        out = np.full(len(X), np.nan)
+        for i in np.flatnonzero(known.any(axis=1)):
+            weight = np.array([_weight(self._gap(j, X[i], X), reach[j]) for j in range(r)])
+            weight[:, i] = 0.0
+            after = 0.0
+            for c in range(self.n_classes):
+                more = sums.copy()
+                more[:, :, c] += weight
+                more[:, :, -1] += weight
+                changed, _ = _entropies(self, voters, more)
+                after += p[i, c] * (changed.sum() - changed[i])
+            out[i] = entropy.sum() - after
+        return out
+
+    def _gap(self, j, x, X):
+        """Distances (m,) from one row x to rows X (m, a) in view j; infinite if one is missing."""
+        to = distances(x[None], X, np.arange(len(X))[None], self.views[j], self.category_distance)
+        return np.where(np.isnan(to[0]), np.inf, to[0])
+
+    def _forms(self):
+        return {"factor": forms.real(least=0), "category_distance": forms.real("a", least=0)}
+
+    def check(self, p, n_classes, n_scores):
+        """As of Ensemble; what has a distance of levels must be a factor, with codes of them."""
+        super().check(p, n_classes, n_scores)
+        levels = np.bincount(self.axis_of)[self.features]
+        for a in np.flatnonzero(self.category_distance > 0.0):
+            codes = self.X[:, a][~np.isnan(self.X[:, a])]
+            if levels[a] < 2 or not np.isin(codes, np.arange(-1, levels[a])).all():
+                raise ValueError(f"feature {a} has a category distance, and is no factor")
+
+
+def voters_of(e):
+    """The Voters of an ensemble: its rows that count and have a response."""
+    refs = e.references
+    A, y, weight = e.X[refs], e.y[refs], e.weight[refs]
+    if e.n_classes:
+        return Voters.of_classes(A, e.category_distance, y.astype(np.int64), weight, e.n_classes)
+    return Voters.of_numbers(A, e.category_distance, y, weight)
+
+
+def evidence_of(e, voters, X=None, threads=1):
+    """What each view says of rows X (m, a) beside the prior, (r, m, C).
+
+    Of the ensemble's own rows without X, each without itself.
+    """
+    if X is not None:
+        return voters.evidence(voters.sums(e.views, e.k, X, threads))
+    refs = e.references
+    out = np.zeros((len(e), e.n, voters.target.shape[1]))
+    out[:, refs] = voters.evidence(voters.sums(e.views, e.k, threads=threads))
+    rest = np.setdiff1d(np.arange(e.n), refs)
+    if len(rest):
+        out[:, rest] = voters.evidence(voters.sums(e.views, e.k, e.X[rest], threads))
+    return out
+
+
+def calibrated(e, threads=1):
+    """The ensemble with the factor of rows left out, and the shares of views in their answers."""
+    voters = voters_of(e)
+    evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
+    total = evidence[:, e.references].sum(axis=0)
+    t, _ = factors(voters, np.zeros_like(total), total[None], threads)
+    e = replace(e, factor=float(t[0]))
+    share = shares(e, voters, evidence, known)
+    served = np.where(known.any(axis=1), ties.argmin(-share), -1)
+    return replace(e, assignment=share, assigned_view=served)
+
+
+def scores(e, voters, evidence):
+    """Link scores (m, K) of the sum of all views; rows without a view have those of the prior."""
+    total = e.factor * evidence.sum(axis=0)
+    if not voters.classes:
+        return voters.mean + voters.spread * total
+    z = np.log(voters.prior) + total
+    return z[:, 1:] - z[:, :1] if e.n_scores == 1 else z
+
+
+def shares(e, voters, evidence, known):
+    """Share (m, r) that each view has in what speaks for the answer; zeros without a view."""
+    if voters.classes:
+        code = codes(e, voters, evidence)
+        own = np.take_along_axis(evidence, code[None, :, None], axis=2)[:, :, 0]
+        for_it = (own - evidence.mean(axis=2)).T
+    else:
+        for_it = (evidence[:, :, 0] * np.sign(evidence[:, :, 0].sum(axis=0))).T
+    for_it = np.where(known, np.maximum(for_it, 0.0), 0.0)
+    for_it = np.where((for_it.max(axis=1, initial=0.0) > ties.EQUAL)[:, None], for_it, known)
+    total = for_it.sum(axis=1, keepdims=True)
+    return for_it / np.where(total > 0.0, total, 1.0)
+
+
+def codes(e, voters, evidence):
+    """The most probable class of each row, (m,)."""
+    return best_class(e, np.log(voters.prior) + e.factor * evidence.sum(axis=0))
+
+
+def best_class(e, z):
+    """The class of the largest score (m,) of z (m, K); of equal ones that of more rows."""
+    return e.preferred[ties.argmin(-z[:, e.preferred])]
+
+
+def says(e, voters, evidence, known):
+    """What each view says by itself, (m, r): the most probable class, or a number; else NaN."""
+    if voters.classes:
+        each = [best_class(e, np.log(voters.prior) + own) for own in evidence]
+    else:
+        each = [voters.mean + voters.spread * own[:, 0] for own in evidence]
+    value = np.array(each, np.float64).reshape(len(e), len(known)).T
+    return np.where(known, value, np.nan)
+
+
+def _reach(e, j, X):
+    """Distance of rows X (m, a) to the last neighbour in view j, (m,); infinite without one."""
+    distance, _ = e.nearest(j, X, e.k)
+    return np.where(np.isfinite(distance), distance, -np.inf).max(axis=1, initial=-np.inf)
+
+
+def _weight(distance, reach):
+    """Weights (m,) of a row at some distances in votes of some reach, as `vote_sums` has them."""
+    within = (distance <= reach) & (reach >= 0.0)
+    most = WIDER * np.where(reach > 0.0, reach, 1.0) ** 2
+    return np.where(within, 1.0 - np.where(within, distance, 0.0) ** 2 / most, 0.0)
+
+
+def _entropies(e, voters, sums):
+    """Entropies (m,) and probabilities (m, K) from sums of votes (r, m, K + 1)."""
+    z = log_softmax(np.log(voters.prior) + e.factor * voters.evidence(sums).sum(axis=0), axis=1)
+    p = np.exp(z)
+    return -(p * z).sum(axis=1), p
