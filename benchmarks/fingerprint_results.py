@@ -182,7 +182,7 @@ def of_costnet(fit, df):
         fit.coef,
         lambda: fit.staged(df),
         lambda: fit.at(budget=fit.cost / 2.0).predict(df),
-        lambda: fit.bought(fit.cost / 2.0),
+        lambda: fit.at(fit.cost / 2.0).bought(),
         lambda: fit.at(fit.cost).evaluate(df),
         lambda: fit.at(lambda_=0.01).coef(),
         lambda: fit.at(lambda_=0.01).augment(df),

@@ -33,6 +33,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from sklearn.neighbors import KNeighborsClassifier
 
 import lodim as ld
 
@@ -228,12 +229,11 @@ ax = blind.plot()
 # ## Classifiers, and files
 #
 # Any estimator with `fit` and `predict_proba` can classify in the view, such as those of
-# scikit-learn: `classifier=LogisticRegression()`. Two are built in: `"kde"`, the densities, with
-# calibrated probabilities, and `"knn"`, the nearest training rows.
+# scikit-learn. By default the densities classify, with calibrated probabilities.
 
 # %%
-voted = fit.update(train, classifier="knn", gamma=fit.settings.gamma)
-pd.concat({"kde": fit.evaluate(test), "knn": voted.evaluate(test)}).droplevel(1)
+voted = fit.update(train, classifier=KNeighborsClassifier(5), gamma=fit.settings.gamma)
+pd.concat({"densities": fit.evaluate(test), "neighbours": voted.evaluate(test)}).droplevel(1)
 
 # %% [markdown]
 # A fit is saved in one file, without pickle (not with an estimator of another library). It holds

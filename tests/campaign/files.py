@@ -90,7 +90,6 @@ def fits(df):
         "proset gaps": ld.proset("k3 ~ a + g + t", holes(df), lambda_v=0.03, **one),
         "melm binomial": ld.melm("k ~ a + b + c", df, **one),
         "melm multinomial": ld.melm("k3 ~ a + b + c + d", df, k=3, gamma=1.0, **one),
-        "melm knn": ld.melm("k3 ~ a + b + g", df, k=1, gamma=1.0, classifier="knn", **one),
         "melm none": ld.melm("~ a + b + c", df, **one),
         "ripr binomial": ld.ripr("k ~ a + b + c + d", df, **one),
         "ripr multinomial": ld.ripr("k3 ~ a + b + c", df, lambda_=0.2, **one),

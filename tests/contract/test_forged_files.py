@@ -25,7 +25,7 @@ def df():
 
 
 STATES = [
-    "gbmap", "spline", "moments", "chosen", "glm", "proset", "melm", "knn", "ripr", "clusters",
+    "gbmap", "spline", "moments", "chosen", "glm", "proset", "melm", "ripr", "clusters",
     "costnet",
 ]  # fmt: skip
 
@@ -42,7 +42,6 @@ def states(df, tmp_path_factory):
         "glm": ld.glm("k ~ a + b + g", df),
         "proset": ld.proset("y ~ a + b", df, threads=1),
         "melm": ld.melm("k ~ a + b + c", df, gamma=1.0, n_starts=1, threads=1),
-        "knn": ld.melm("k ~ a + b", df, gamma=1.0, n_starts=1, classifier="knn", threads=1),
         "ripr": ld.ripr("k ~ a + b + c", df, threads=1),
         "clusters": ld.ripr("~ a + b + c", df, n_clusters=2, lambda_=0.2, threads=1),
         "costnet": ld.costnet("y ~ a + b", df, costs={"a": 1, "b": 2}, threads=1),
@@ -119,8 +118,7 @@ FORGERIES = [
     ("melm", ("view", "rule", "rows", "code"), lambda v: v * 0, "none of some class"),
     ("melm", ("view", "V"), lambda v: v.T, "V has shape|shape"),
     ("melm", ("measures",), {}, "measures has"),
-    ("knn", ("view", "rule", "other"), None, "another classifier"),
-    ("knn", ("view", "rule", "other", "known", "code"), lambda v: v + 9, "neighbours.code"),
+    ("melm", ("view", "rule", "other"), {}, "another classifier"),
     ("costnet", ("frontier", "coef"), lambda v: v[:-1], "frontier.coef has shape"),
     ("costnet", ("selection", "mean"), lambda v: ["x"] * len(v), "selection.mean"),
     ("costnet", ("chosen",), {"budget": [1.0], "a": []}, "as many numbers|lacks"),
@@ -149,7 +147,7 @@ def arrays(value, at=()):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "name", ["gbmap", "spline", "moments", "proset", "melm", "knn", "ripr", "clusters", "costnet"]
+    "name", ["gbmap", "spline", "moments", "proset", "melm", "ripr", "clusters", "costnet"]
 )
 @pytest.mark.parametrize(
     "change",

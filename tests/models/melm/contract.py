@@ -35,7 +35,7 @@ REFUSED = {
     "entropy of classes": (bad(entropy="min"), ld.ArgumentError, "without a response"),
     "penalty": (bad(penalty=1), ld.ArgumentError, "penalty must be True or False"),
     "n_starts": (bad(n_starts=0), ld.ArgumentError, "n_starts"),
-    "classifier": (bad(classifier="svm"), ld.ArgumentError, "kde, knn, or an estimator"),
+    "classifier": (bad(classifier="svm"), ld.ArgumentError, "must be 'kde' or an estimator"),
     "no estimator": (bad(classifier=7), ld.ArgumentError, "estimator with fit"),
     "class of estimators": (bad(classifier=Vote), ld.ArgumentError, r"give an instance.*Vote\(\)"),
     "no probabilities": (bad(classifier=Dumb()), ld.ArgumentError, "Dumb has no predict_proba"),
@@ -46,7 +46,6 @@ REFUSED = {
     "prior of an estimator": (
         bad(classifier=Vote(), control={"prior": "equal"}), ld.ArgumentError, "prior='equal' is",
     ),
-    "n_neighbours": (bad(control={"n_neighbours": 3}), ld.ArgumentError, "classifier='knn'"),
     "offset": (bad(offset="o"), ld.ArgumentError, "takes no offset"),
     "tiny class": (
         bad(lambda d: d.assign(answer=["a", "a"] + ["b"] * (N - 2))), ld.DataError,

@@ -327,30 +327,6 @@ def test_equal_priors_serve_the_rare_class():
     assert equal["held_balanced_accuracy"][0] > shares["held_balanced_accuracy"][0] + 0.1
 
 
-def test_a_row_of_weight_two_is_two_neighbours(two):
-    weight = np.random.default_rng(1).integers(0, 4, len(two))
-    for prior in ("shares", "equal"):
-        how = PLAIN | {"classifier": "knn"}
-        how["control"] = {"calibrate": False, "n_neighbours": 9, "prior": prior}
-        weighted = ld.melm("cultivar ~ .", two, weights=weight, **how)
-        repeated = ld.melm("cultivar ~ .", two.loc[two.index.repeat(weight)], **how)
-        np.testing.assert_allclose(weighted.predict(two), repeated.predict(two), atol=1e-9)
-    light = ld.melm("cultivar ~ .", two, weights=0.01 * weight, **how)
-    assert light.predict(two).between(0.0, 1.0, inclusive="neither").all()
-
-
-def test_neighbours(two, tmp_path):
-    control = {"n_neighbours": 7, "calibrate": False}
-    fit = ld.melm("cultivar ~ .", two, classifier="knn", **QUICK, control=control)
-    Z, code = fit.predict(two, "projection").to_numpy(), two["cultivar"].to_numpy() == fit.levels[1]
-    near = np.argsort(((Z[:, None] - Z) ** 2).sum(axis=2), axis=1)[:, :7]
-    p = (code[near].sum(axis=1) + code.mean()) / 8.0
-    np.testing.assert_allclose(fit.predict(two), p, atol=1e-9)
-    fit.save(tmp_path / "fit")
-    pd.testing.assert_series_equal(ld.load(tmp_path / "fit").predict(two), fit.predict(two))
-    assert "7 nearest rows" in str(fit.summary())
-
-
 def test_an_estimator_that_cannot_be_fitted_is_named(two):
     linear = pytest.importorskip("sklearn.linear_model").LogisticRegression()
     piped = pytest.importorskip("sklearn.pipeline").make_pipeline(linear)
@@ -423,9 +399,8 @@ def test_cv_and_path(two, axes):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("classifier", ["kde", "knn"])
-def test_two_classes_as_multinomial(two, fit, classifier, tmp_path):
-    how = QUICK | EMPIRICAL | {"classifier": classifier}
+def test_two_classes_as_multinomial(two, fit, tmp_path):
+    how = QUICK | EMPIRICAL
     binary, other = (ld.melm("cultivar ~ .", two, family=f, **how) for f in (None, "multinomial"))
     assert other.predict(two, "link").shape == (len(two), 2)
     assert other.predict(two, "class").equals(binary.predict(two, "class"))
@@ -484,9 +459,9 @@ def test_rows_that_are_kept_are_limited(tmp_path):
     df = pd.DataFrame(rng.normal(size=(n, 4)), columns=list("abcd"))
     df["y"] = np.where(df["a"] + rng.normal(size=n) > 1.0, "yes", "no")
     control = {"reference_rows": 200, "calibrate": False}
-    few = ld.melm("y ~ .", df, gamma=1.0, n_starts=3, classifier="knn", control=control)
+    few = ld.melm("y ~ .", df, gamma=1.0, n_starts=3, control=control)
     rows = few.estimates.rule.rows
-    assert len(rows.Z) == 200 and len(few.estimates.rule.other.known.U) == 200
+    assert len(rows.Z) == 200
     share = (df["y"] == "yes").mean()
     assert abs(rows.code.mean() - share) <= 1.0 / 200
     few.save(tmp_path / "fit")
@@ -501,11 +476,10 @@ def many(n=4000, rare=3):
     return df
 
 
-@pytest.mark.parametrize("classifier", ["kde", "knn"])
-def test_a_rare_class_stays_among_the_rows_that_are_kept(classifier, axes):
+def test_a_rare_class_stays_among_the_rows_that_are_kept(axes):
     df = many()
     call = QUICK | {"n_starts": 1, "control": {"calibrate": False, "reference_rows": 200}}
-    fit = ld.melm("y ~ .", df, classifier=classifier, **call)
+    fit = ld.melm("y ~ .", df, **call)
     rows = fit.estimates.rule.rows
     assert np.bincount(rows.code).tolist() == [100, 3, 100]
     np.testing.assert_allclose(np.bincount(rows.code, rows.share), rows.size)
@@ -642,9 +616,8 @@ def test_a_class_of_too_few_rows_is_named():
         ld.melm("quality ~ .", few, gamma=1.0)
 
 
-@pytest.mark.parametrize("classifier", ["kde", "knn"])
-def test_a_row_far_away_has_probabilities(two, classifier):
-    fit = ld.melm("cultivar ~ .", two, classifier=classifier, **PLAIN)
+def test_a_row_far_away_has_probabilities(two):
+    fit = ld.melm("cultivar ~ .", two, **PLAIN)
     p = fit.predict(two.head(2).assign(hue=1e90), "prob")
     assert np.isfinite(p).all(axis=None)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
@@ -782,7 +755,7 @@ def test_shrinkage_is_of_shrunk_covariances():
         with pytest.raises(ld.ArgumentError, match=word):
             ld.melm("y ~ .", df, gamma=4.0, **more)
     for name, value in (
-        ("shrinkage", 2.0), ("n_neighbours", 5), ("prior", "equal"), ("calibrate", False),
+        ("shrinkage", 2.0), ("prior", "equal"), ("calibrate", False),
         ("max_iter", 3), ("tol", 0.1),
     ):  # fmt: skip
         with pytest.raises(ld.ArgumentError, match=f"{name} is for classes"):

@@ -8,9 +8,8 @@ import pytest
 from scipy.special import log_softmax, logsumexp, softmax
 from scipy.stats import multivariate_normal
 
-from lodim.models.melm.classify import density, neighbours
+from lodim.models.melm.classify import density
 from lodim.models.melm.classify.density import DensityOptions
-from lodim.models.melm.classify.neighbours import Neighbours
 from lodim.models.melm.classify.rule import Background, Rows
 from lodim.models.melm.search import fourier, search
 from lodim.models.melm.search.divergence import Divergence, shares
@@ -502,34 +501,6 @@ def test_cells_are_nearly_their_rows(monkeypatch):
     assert len(cells.U) < 0.6 * len(exact.U)
     p, q = (posterior(d, Z) for d in (exact, cells))
     assert np.abs(p - q).max() < 0.02
-
-
-def test_neighbours_vote():
-    """Shares of the classes among the nearest in the metric of the spread within classes."""
-    Z, code, weight = plane(200)
-    known = Neighbours.from_rows(Rows(Z, code, weight, np.bincount(code, weight)))
-    rest = Z - np.stack([np.average(Z[code == c], 0, weight[code == c]) for c in range(3)])[code]
-    cov = (rest.T * weight) @ rest / weight.sum()
-    at = np.random.default_rng(1).normal(size=(20, 2)) * 4
-    votes, count = known.votes(known.nearest(at, 7), 7)
-    np.testing.assert_allclose(count, 7.0)
-    for z, p in zip(at, votes, strict=True):
-        d = np.einsum("ij,ij->i", (Z - z) @ np.linalg.inv(cov), Z - z)
-        near = np.repeat(np.argsort(d), weight[np.argsort(d)].astype(int))[:7]
-        np.testing.assert_allclose(p, np.bincount(code[near], minlength=3))
-
-
-def test_number_of_neighbours():
-    rng = np.random.default_rng(0)
-    Z = rng.normal(size=(300, 2))
-    clear = (Z[:, 0] > 0).astype(int)
-    noisy = np.where(rng.random(300) < 0.35, 1 - clear, clear)
-    rows = Rows(Z, noisy, np.ones(300), np.bincount(noisy))
-    assert neighbours.select_count(rows) > neighbours.COUNTS[2]
-    twins = np.repeat(Z, 2, axis=0)
-    label = np.tile([0, 1], 300)
-    # A twin of the other class is always nearest: with one neighbour nothing would be right.
-    assert neighbours.select_count(Rows(twins, label, np.ones(600), np.bincount(label))) > 1
 
 
 def few_rows(n=40, p=60, seed=0):

@@ -277,10 +277,8 @@ def test_principal_components(wine):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("classifier", ["knn", "estimator"])
-def test_other_classifiers_have_a_boundary_in_their_own_dimensions(wine, classifier):
-    if classifier == "estimator":
-        classifier = pytest.importorskip("sklearn.linear_model").LogisticRegression()
+def test_other_classifiers_have_a_boundary_in_their_own_dimensions(wine):
+    classifier = pytest.importorskip("sklearn.linear_model").LogisticRegression()
     fit = ld.melm("cultivar ~ .", wine, classifier=classifier, **QUICK)
     assert "decision boundary" in legend(fit.plot())
     assert fit.plot(dimensions=(2, 1)).get_xlabel() == "x2"

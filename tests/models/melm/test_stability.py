@@ -7,7 +7,6 @@ import pytest
 import lodim as ld
 from lodim.engine import row_keys as keys
 from lodim.models.melm.classify import density
-from lodim.models.melm.classify.neighbours import select_count
 from lodim.models.melm.classify.rule import (
     SHARPNESS,
     Rows,
@@ -178,13 +177,3 @@ def test_of_equal_widths_and_factors_the_smoothest_is_chosen(monkeypatch):
         lambda rows, _, width, *rest: score * (1.0 + 1e-13 * np.sin(1e3 * width)),
     )
     assert density.select_width(rows, None, density.DensityOptions(), 1) == density.WIDTHS[0]
-
-
-@pytest.mark.parametrize("seed", [0, 1, 55, 207, 325])
-def test_the_number_of_neighbours_is_not_chosen_by_order_or_names(seed):
-    rng = np.random.default_rng(seed)
-    Z, code = rng.normal(size=(30, 2)), rng.permutation(np.arange(30) % 3)
-    order = rng.permutation(30)
-    ways = [(Z, code), (Z, 2 - code), (Z[order], code[order])]
-    made = [Rows(z, c, np.ones(30), np.bincount(c).astype(float)) for z, c in ways]
-    assert len({select_count(rows) for rows in made}) == 1

@@ -13,7 +13,7 @@ from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
 from lodim.models.costnet import equation, page, price_list, report, state
 from lodim.models.costnet.settings import UNUSED, usual
-from lodim.typing import Data, Offset, Prediction
+from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
 PlotKind: TypeAlias = Literal["cost", "path", "graph", "calibration"]
 
@@ -22,7 +22,7 @@ class CostnetFit(Fit):
     """The best model for each price, and the one of them that `predict` uses.
 
     `at` returns the fit with another of these models: all that it prints and predicts is then of
-    that one. `predict(type="cost")` returns what must be paid for each row.
+    that one.
 
     Attributes
     ----------
@@ -109,6 +109,50 @@ class CostnetFit(Fit):
 
     def _expressions(self, features, offset):
         return equation.scores(self.step, self._restricted[1], features, offset), ()
+
+    def predict(
+        self,
+        data: Data,
+        type: Prediction | Literal["cost"] = "response",
+        *,
+        offset: Offset | None = None,
+        new_levels: NewLevels = "error",
+        threshold: float | None = None,
+        output: FilePath | None = None,
+    ) -> pd.Series | pd.DataFrame:
+        """Return one prediction per row of `data`, in its order and with its index.
+
+        Parameters
+        ----------
+        data : frame
+            New data, with the columns of the terms that the model uses: see `inputs`.
+        type : str
+            "cost": what must be paid for the row; others as of `Fit.predict`.
+        offset, new_levels, threshold
+            As of `Fit.predict`.
+
+        Returns
+        -------
+        Series or DataFrame
+            NaN (None for classes) in rows where an input is missing.
+
+        See Also
+        --------
+        at, evaluate, staged
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> cars = ld.data("autompg")
+        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
+        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> fit.at(budget=2).predict(cars[:2]).round(2).tolist()
+        [15.41, 14.15]
+        >>> fit.predict(cars[:2], "cost").tolist()
+        [2.0, 2.0]
+        """
+        how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
+        return super().predict(data, type, **how)
 
     def _predict(self, batch, type):
         if type == "cost":

@@ -6,7 +6,6 @@ from lodim import forms
 from lodim.errors import warn_not_converged
 from lodim.fitting.saved import read_shared_state
 from lodim.models.melm.classify.density import Densities
-from lodim.models.melm.classify.neighbours import Nearest, Neighbours
 from lodim.models.melm.classify.rule import Background, Rows, Rule
 from lodim.models.melm.estimate import calibrate, training_measures
 from lodim.models.melm.fit import MelmFit
@@ -51,9 +50,6 @@ def _rule(state):
     """The Rule that `MelmFit._to_state` has written."""
     kinds = {"rows": Rows, "densities": Densities, "background": Background}
     parts = {name: record(**state[name]) for name, record in kinds.items()}
-    if state["other"] is not None:
-        known = Neighbours(**state["other"]["known"])
-        parts["other"] = Nearest(**state["other"] | {"known": known})
     return Rule(**state | parts)
 
 
@@ -75,5 +71,5 @@ def _check_rest(view, state, levels):
     settings = state["settings"]
     if levels is not None:
         forms.check(settings, {"gamma": forms.real(least=forms.TINY)}, "settings")
-        if (settings["classifier"] == "knn") != (view.rule.other is not None):
+        if view.rule.other is not None:
             raise ValueError("the rule is of another classifier")

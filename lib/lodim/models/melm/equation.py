@@ -18,11 +18,11 @@ def scores(rule, Z):
     Raises
     ------
     ArgumentError
-        Neighbours or an estimator of the user's classify: they are no formula.
+        An estimator of the user's classifies: it is no formula.
     """
     if rule.other is not None:
         raise ArgumentError(
-            "a view whose rows are classified by neighbours or by an estimator of your own cannot "
+            "a view whose rows are classified by an estimator of your own cannot "
             "be written out: fit it with classifier='kde', the default"
         )
     found = [_log_density(rule, c, Z) for c in range(len(rule.present))]

@@ -7,7 +7,6 @@ import numpy as np
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError
 from lodim.models.melm.classify.density import evaluation_weights, leave_one_out_scores
-from lodim.models.melm.classify.neighbours import Nearest
 from lodim.models.melm.classify.rule import (
     JUDGED,
     Rows,
@@ -260,8 +259,7 @@ def for_folds(problem):
 def training_measures(problem, view):
     """Deviance and balanced accuracy of training rows, of 10,000 at most.
 
-    Each is left out of the densities, or of the neighbours, that it is judged by; not of an
-    estimator of the user's.
+    Each is left out of the densities that it is judged by; not of an estimator of the user's.
     """
     rows, score = _leave_one_out(problem, view)
     y = view.rule.present[rows.code].astype(float)
@@ -275,8 +273,6 @@ def training_measures(problem, view):
 def _leave_one_out(problem, view):
     """Rows, and their link scores (m, K)."""
     settings, rule, batch = problem.settings, view.rule, problem.batch
-    if isinstance(rule.other, Nearest):
-        return rule.rows, rule.link(rule.other.leave_one_out_scores(rule.rows.Z))
     code, weight, i = _rows(batch)
     Z = project(view.V, batch.X, batch.n)[i]
     rows = Rows.draw(Z, np.searchsorted(rule.present, code), weight, JUDGED, settings.seed)

@@ -51,7 +51,6 @@ class Melm(Model):
         Option("--k", "k", int, "dimensions of the view; default: 2 at most"),
         Option("--gamma", "gamma", float, "width of the kernels; default: by cross-validation"),
         Option("--starts", "n_starts", int, "starts of the search; default: 17"),
-        Option("--classifier", "classifier", str, "kde (default) or knn"),
     )
     plots = ("view", "loadings", "starts")
     fit_stages = staticmethod(estimate.fit_stages)
@@ -176,10 +175,9 @@ def melm(
     n_starts : int
         Starts of the search: principal components, the directions of class means, those of class
         covariances, then random sums of rows; the best end is kept. `fit.starts()` has all.
-    classifier : {"kde", "knn"} or estimator
-        In the view: the densities, with probabilities calibrated; the nearest training rows; or an
-        estimator with `fit` and `predict_proba` as scikit-learn's, of which a copy is fitted to the
-        coordinates.
+    classifier : "kde" or estimator
+        In the view: the densities, with probabilities calibrated; or an estimator with `fit` and
+        `predict_proba` as scikit-learn's, of which a copy is fitted to the coordinates.
     weights : column name, array (n,) or "balanced", optional
         Row weights: a row of weight 2 counts as two rows. Weights that sum to less than the number
         of rows that have one, such as shares, are scaled to that sum.
@@ -223,11 +221,10 @@ def melm(
         prior ("shares", which serves accuracy and log-loss, or "equal": the classifier gives all
         classes the same prior probability, which serves balanced accuracy), calibrate (True; False
         leaves the densities and the scores as they are, and spares a search in each fold),
-        n_neighbours (of "knn": how many rows vote, where one of weight 2 is two; default: chosen by
-        leaving rows out), shrinkage (of covariance="shrunk": how many times the odds s / (1 - s) of
+        shrinkage (of covariance="shrunk": how many times the odds s / (1 - s) of
         the intensity s that the rule of Ledoit and Wolf gives; 1 is the rule, 0 is "pooled";
         default: by cross-validation where neither gamma nor covariance is given, else 1),
-        reference_rows (10,000, training rows that are kept to be drawn and to be neighbours, and of
+        reference_rows (10,000, training rows that are kept to be drawn, and of
         rare classes up to 30 besides), max_iter (500) and tol (1e-6) of the search: it has
         converged where the largest gradient is at most tol, or two steps in a row raise the
         divergence by at most 1e-9 of it,
@@ -293,7 +290,7 @@ def melm(
     loss is equal but for rounding (1e-6) the widest. A last search without each of the rows, or
     groups, up to 250 of them, 4,000 rows and five classes, from the view of the fit; of more in
     each of five folds, drawn as often as those for gamma (beyond 4,000 rows in one), with the gamma
-    of the fit, calibrates the probabilities of "kde" and "knn" by one factor of their scores, and
+    of the fit, calibrates the probabilities of "kde" by one factor of their scores, and
     gives the held-out balanced accuracy and log-loss of print and summary: of rows that had no part
     in the search of the view that classifies them, nor in the factor that their probabilities are
     judged with. Where gamma was chosen, it was on the same rows, though in other folds: new rows

@@ -155,7 +155,7 @@ def _rule_of_dimensions(fit, which):
     rule = fit.estimates.rule
     if which.tolist() == list(range(fit.estimates.k)):
         return rule
-    rows, plain = rule.rows, replace(fit.settings, classifier="kde", n_neighbours=None)
+    rows, plain = rule.rows, replace(fit.settings, classifier="kde")
     Z, classes = np.ascontiguousarray(rows.Z[:, which]), (rule.n_classes, rule.n_scores)
     return fit_rule(plain, Z, rows.code, rows.share, rule.present, *classes)
 

@@ -281,8 +281,6 @@ def _classifier(fit):
     classifier = fit.settings.classifier
     if classifier == "kde":
         return "kernel densities"
-    if classifier == "knn":
-        return f"{fit.estimates.rule.other.count} nearest rows"
     return type(classifier).__name__
 
 

@@ -19,7 +19,6 @@ from lodim.engine.blocks import ENGINES, available_threads
 from lodim.errors import ArgumentError, DataError
 from lodim.models.melm.search.whitening import COVARIANCES, SHRUNK
 
-CLASSIFIERS = ("kde", "knn")
 CHOICES = {
     "covariance": COVARIANCES,
     "divergence": ("sum", "mean"),
@@ -30,7 +29,7 @@ CHOICES = {
 GAMMA = 1e-3, 1e3  # beyond, kernels see each row alone, or no row at all
 STRONGEST = 1e6  # times the odds of the rule's intensity: beyond, nothing of a covariance is left
 FOR_CLASSES = ("gamma", "covariance", "divergence", "penalty", "n_starts", "classifier")
-CONTROL_FOR_CLASSES = ("prior", "n_neighbours", "calibrate", "shrinkage", "max_iter", "tol")
+CONTROL_FOR_CLASSES = ("prior", "calibrate", "shrinkage", "max_iter", "tol")
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,6 @@ class Settings:
     threads: int | None
     engine: str = "cpu"
     prior: str = "shares"
-    n_neighbours: int | None = None
     calibrate: bool = True
     max_iter: int = 500
     tol: float = 1e-6
@@ -64,9 +62,8 @@ class Settings:
     def __post_init__(self):
         check_count(self, "n_starts")
         check_count(self, "max_iter", most=MOST_ROWS)
-        for name in ("k", "n_neighbours"):
-            if getattr(self, name) is not None:
-                check_count(self, name)
+        if self.k is not None:
+            check_count(self, "k")
         check_count(self, "reference_rows", 10, MOST_ROWS)
         check_seed(self)
         check_threads(self)
@@ -93,8 +90,8 @@ class Settings:
 
     @property
     def has_builtin_classifier(self):
-        """Whether the classifier is one of lodim's, which a file can hold."""
-        return isinstance(self.classifier, str)
+        """Whether the densities classify, which a file can hold."""
+        return self.classifier == "kde"
 
     @property
     def n_threads(self):
@@ -103,13 +100,7 @@ class Settings:
 
 
 def _check_classifier(classifier):
-    if isinstance(classifier, str):
-        if classifier not in CLASSIFIERS:
-            known = ", ".join(CLASSIFIERS)
-            raise ArgumentError(
-                f"classifier must be one of {known}, or an estimator with fit and predict_proba "
-                f"as scikit-learn's, not {classifier!r}"
-            )
+    if isinstance(classifier, str) and classifier == "kde":
         return
     if isinstance(classifier, type):
         raise ArgumentError(
@@ -117,8 +108,8 @@ def _check_classifier(classifier):
         )
     if not callable(getattr(classifier, "fit", None)):
         raise ArgumentError(
-            "classifier must be 'kde', 'knn' or an estimator with fit and predict_proba as "
-            f"scikit-learn's, not {classifier!r}"
+            "classifier must be 'kde' or an estimator with fit and predict_proba, as of "
+            f"scikit-learn, not {classifier!r}"
         )
     if not callable(getattr(classifier, "predict_proba", None)):
         raise ArgumentError(
@@ -158,14 +149,12 @@ def _check_without_classes(problem):
 def _check_with_classes(settings):
     if settings.entropy != "max":
         raise ArgumentError("entropy='min' is for a formula without a response: '~ .'")
-    if settings.n_neighbours is not None and settings.classifier != "knn":
-        raise ArgumentError("n_neighbours is for classifier='knn'")
     if settings.shrinkage is not None and settings.covariance != SHRUNK:
         raise ArgumentError(
             f"shrinkage is for covariance='shrunk', and covariance={settings.covariance!r} is given"
         )
     if settings.prior != "shares" and not settings.has_builtin_classifier:
-        raise ArgumentError("prior='equal' is for the classifiers 'kde' and 'knn'")
+        raise ArgumentError("prior='equal' is for classifier='kde'")
 
 
 def _check_class_sizes(problem):

@@ -18,7 +18,6 @@ from lodim.models.melm.classify.density import (
     lowest_between,
     select_width,
 )
-from lodim.models.melm.classify.neighbours import Nearest, select_count
 from lodim.models.melm.search.whitening import center_by_class
 
 SHARPNESS = np.geomspace(0.0002, 2.0, 47)  # tried, where probabilities are calibrated
@@ -159,7 +158,7 @@ class Rule:
     rows : training rows that are kept to be drawn, about control's `reference_rows`
     densities, background : of the classes
     width : of the densities' kernels, in that of the search
-    other : Nearest or Estimator that classifies instead; None: the densities do
+    other : Estimator that classifies instead; None: the densities do
     sharpness : factor of link scores by which probabilities are calibrated
     present : (C,) codes of the classes that have training rows, of n_classes
     n_scores : of the family; one of two classes
@@ -169,7 +168,7 @@ class Rule:
     densities: Densities
     width: float
     background: Background
-    other: Nearest | Estimator | None
+    other: Estimator | None
     sharpness: float
     present: np.ndarray
     n_classes: int
@@ -186,9 +185,8 @@ class Rule:
             "width": forms.real(least=forms.TINY),
         }
         forms.check(self, known, "rule")
-        for part in (self.rows, self.background, self.densities, self.other):
-            if part is not None:
-                part.check(k, n_classes)
+        for part in (self.rows, self.background, self.densities):
+            part.check(k, n_classes)
 
     def log_density(self, Z, threads=1):
         """Logarithms of the classes' densities (n, n_classes) at coordinates (n, k)."""
@@ -218,7 +216,7 @@ class Rule:
 
         An estimator of the user's stays as it is.
         """
-        if isinstance(self.other, Estimator):
+        if self.other is not None:
             return self
         return replace(self, sharpness=select_sharpness(loss))
 
@@ -240,7 +238,9 @@ def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
         judged = Rows.draw(Z, code, weight, JUDGED, settings.seed)
         width = select_width(judged, background, options, settings.n_threads)
     densities = fit_densities(Z, code, weight, options.widened(width))[0]
-    other = _other_classifier(settings, rows, Z, code, weight)
+    other = None
+    if settings.classifier != "kde":
+        other = Estimator.from_rows(settings.classifier, Z, code, weight, int(code.max()) + 1)
     classes = present, n_classes, n_scores
     return Rule(rows, densities, width, background, other, 1.0, *classes)
 
@@ -248,16 +248,6 @@ def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
 def density_options(settings):
     """The DensityOptions of settings."""
     return DensityOptions(settings.gamma or 1.0, settings.covariance, settings.prior == "equal")
-
-
-def _other_classifier(settings, rows, Z, code, weight):
-    """The Nearest or the Estimator that classifies instead of the densities, or None."""
-    if settings.classifier == "knn":
-        equal = settings.prior == "equal"
-        return Nearest.from_rows(rows, settings.n_neighbours or select_count(rows, equal), equal)
-    if settings.has_builtin_classifier:
-        return None
-    return Estimator.from_rows(settings.classifier, Z, code, weight, int(code.max()) + 1)
 
 
 def sharpness_losses(family, y, weight, score):
