@@ -176,7 +176,7 @@ def frame(n=60):
 @pytest.fixture
 def one_solver(monkeypatch):
     """L-BFGS on the CPU too, not Newton's method: steps can then be compared before the end."""
-    monkeypatch.setattr("lodim.models.gbmap.training.BoostState.few", False)
+    monkeypatch.setattr("lodim.models.gbmap.training.BoostState.small_data", False)
 
 
 def both(formula, data, most, **arguments):

@@ -13,9 +13,9 @@ pytestmark = pytest.mark.long
 KERNELS = {
     "lodim.design.column_kernels": {"moments", "pack", "scan"},
     "lodim.models.gbmap.kernels.cpu": {"forward"},
-    "lodim.models.gbmap.kernels.few_rows": {"take_margin"},
+    "lodim.models.gbmap.kernels.small_data": {"take_margin"},
     "lodim.models.gbmap.kernels.newton": {"newton"},
-    "lodim.models.gbmap.kernels.starts": {"find_directions", "place_hinges"},
+    "lodim.models.gbmap.kernels.hinges": {"find_directions", "place_hinges"},
 }
 PROGRAM = """
 import json, sys

@@ -8,7 +8,7 @@ from lodim.design.design import Design
 from lodim.engine import tiles
 from lodim.models.gbmap import boost
 from lodim.models.gbmap import objective as objectives
-from lodim.models.gbmap.kernels import few_rows
+from lodim.models.gbmap.kernels import small_data
 from lodim.models.gbmap.kernels.cpu import LOGISTIC, SOFTPLUS, SQUARED
 from lodim.models.gbmap.objective import BoostObjective
 from lodim.solve.lbfgs import Minimum, lbfgs
@@ -42,7 +42,7 @@ def by_newton(objective, starts, max_iter, tol, ftol=0.0):
     theta, (beta, _, loss) = starts.copy(), objective._shape
     y, score, weight = objective._columns
     rest = beta, loss, objective._ridge, objective.precision, max_iter, tol
-    follow = few_rows.follower(objective._X, weight, *rest)
+    follow = small_data.follower(objective._X, weight, *rest)
     ends = np.array(follow(y, score, theta, objective._sign, ftol, False))
     value, grad_norm, n_iter, passes, converged = ends.T
     return Minimum(theta, value, grad_norm, n_iter, converged == 1.0, passes.max())

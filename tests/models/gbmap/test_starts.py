@@ -5,8 +5,9 @@ import pytest
 from numba import njit
 
 import lodim as ld
-from lodim.models.gbmap.kernels import starts as kernels
-from lodim.models.gbmap.starts import derivatives, draw_starts, place_hinges
+from lodim.models.gbmap.kernels import hinges as kernels
+from lodim.models.gbmap.objective import derivatives
+from lodim.models.gbmap.starts import draw_starts, place_hinges
 
 
 def rows(n=150, p=4, squared=True, seed=0):

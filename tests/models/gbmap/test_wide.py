@@ -8,10 +8,9 @@ import pytest
 
 import lodim as ld
 from lodim.fitting.fit_model import model_of, prepare
-from lodim.models.gbmap.leads import lead_in_span, rounded
 from lodim.models.gbmap.objective import penalize, stage_objective
 from lodim.models.gbmap.settings import Settings
-from lodim.models.gbmap.starts import krylov
+from lodim.models.gbmap.starts import krylov, rounded, start_in_span
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs
 
@@ -37,14 +36,14 @@ def test_rough_fits_choose_and_an_exact_one_answers(wide):
 
 def test_what_is_given_holds_in_rough_fits_too():
     one = Settings(None, None, 10.0, 0.0, "softplus", 2, 0, None)
-    for few in one.rough(500, 63), one.rough(40, 5000):
+    for few in one.for_comparison(500, 63), one.for_comparison(40, 5000):
         assert few == replace(one, n_starts=1)
     lines = replace(one, activation="identity")
-    assert lines.rough(500, 64) is lines
-    rough = one.rough(100, 64)
+    assert lines.for_comparison(500, 64) is lines
+    rough = one.for_comparison(100, 64)
     assert (rough.tol, rough.ftol, rough.n_starts) == (1e-5, 1e-6, 1)
     given = Settings(None, None, 10.0, 0.0, "softplus", 2, 0, None, tol=1e-3, ftol=1e-9)
-    assert (given.rough(100, 64).tol, given.rough(100, 64).ftol) == (1e-3, 1e-9)
+    assert (given.for_comparison(100, 64).tol, given.for_comparison(100, 64).ftol) == (1e-3, 1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -234,11 +233,11 @@ def test_a_boost_may_begin_with_what_the_other_sign_came_to(many, tall):
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(0), penalty)
     none = np.zeros((0, 2 + P)), np.zeros(0)
-    lead = lead_in_span(objective, penalty, state, 0, *none, None)
+    lead = start_in_span(objective, penalty, state, 0, *none, None)
     stop = {"max_iter": 100, "tol": 1e-6, "ftol": 1e-9}
     end = lbfgs(objective(lead.sign), lead.theta, **stop)
     for q, sign in enumerate(lead.sign):
         loser = end.theta[[q]], lead.sign[[q]]
-        again = lead_in_span(objective, penalty, state, 0, *none, loser)
+        again = start_in_span(objective, penalty, state, 0, *none, loser)
         assert again.value[again.sign == sign] <= end.value[q] + 1e-9 < lead.value[q] - 1e-4
         assert again.value[again.sign != sign] == pytest.approx(lead.value[1 - q], abs=1e-3)

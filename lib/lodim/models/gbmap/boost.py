@@ -21,10 +21,15 @@ from lodim.engine.blocks import (
 from lodim.engine.row_keys import draw_waves
 from lodim.engine.tiles import TILES_PER_BLOCK
 from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SOFTPLUS, SQUARED, forward
-from lodim.models.gbmap.kernels.few_rows import LEAST_GAIN, TIED, fit_learner, follower, take_margin
+from lodim.models.gbmap.kernels.hinges import MIXTURES, Room, draw_starts
 from lodim.models.gbmap.kernels.newton import LOG
-from lodim.models.gbmap.kernels.starts import MIXTURES, Room, draw_starts
-from lodim.models.gbmap.leads import lead_by_sample, lead_in_span, minimize, rounded
+from lodim.models.gbmap.kernels.small_data import (
+    LEAST_GAIN,
+    TIED,
+    fit_learner,
+    follower,
+    take_margin,
+)
 from lodim.models.gbmap.learners import WeakLearners
 from lodim.models.gbmap.objective import (
     OneLearner,
@@ -34,6 +39,7 @@ from lodim.models.gbmap.objective import (
     stage_objective,
 )
 from lodim.models.gbmap.settings import BLOCK, WIDE
+from lodim.models.gbmap.starts import minimize, rounded, start_by_sample, start_in_span
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs
 from lodim.solve.newton import polish
@@ -61,13 +67,13 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
     state, threads = BoostState.from_batch(batch, family, settings), settings.n_threads
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
     rng = np.random.default_rng(0)  # not of `seed`: starts belong to the data
-    few = _FewRows(state) if state.few else None
-    losers = [None] * family.n_scores
+    small_data = _SmallData(state) if state.small_data else None
+    other_signs = [None] * family.n_scores
     for stage in count(1):
-        if few is not None:
-            learners, log = _fit_few(state, few, stage, rng, warm_start)
+        if small_data is not None:
+            learners, log = _fit_small_data(state, small_data, stage, rng, warm_start)
         else:
-            learners, log = _fit_in_turn(state, stage, rng, warm_start, losers, batch.X)
+            learners, log = _fit_in_turn(state, stage, rng, warm_start, other_signs, batch.X)
         if stage == 1:  # the training score has the null model already
             learners.theta[:, 0] += state.intercept
         if eval_batch is None:
@@ -106,12 +112,12 @@ def combine(parts):
     return every.select(keep), log
 
 
-class _FewRows:
+class _SmallData:
     """What the boosts of few rows share: their problem, as kernels take it, and room to work in."""
 
     def __init__(self, state):
         settings, stop = state.settings, _stop(state)
-        y, self.score, weight, start_at, start_X, self.key = state.few_rows
+        y, self.score, weight, start_at, start_X, self.key = state.small_data_rows
         self.ridge = penalize(settings, state.X.shape[1], state.p).ridge
         self.beta, self.ftol = float(settings.beta), float(stop["ftol"])
         loss = SQUARED if state.family.name == "gaussian" else LOGISTIC
@@ -133,7 +139,7 @@ class _FewRows:
         return *draw_starts(*self.start_rows, *waves, *shape), null_value
 
 
-def _fit_few(state, few, stage, rng, warm_start):
+def _fit_small_data(state, small_data, stage, rng, warm_start):
     """The learners of a boost of few rows and columns, by Newton's method, and a log of them.
 
     Newton's way from a start depends on its last bits no more than the start does; L-BFGS makes of
@@ -141,51 +147,57 @@ def _fit_few(state, few, stage, rng, warm_start):
     """
     order, n_starts = state.class_order, state.settings.n_starts
     waves = [draw_waves(MIXTURES, rng) for _ in order]
-    theta, sign = np.zeros((len(order), few.ridge.size)), np.empty(len(order))
-    theta[:, 0] = -math.log(2.0) / few.beta
+    theta, sign = np.zeros((len(order), small_data.ridge.size)), np.empty(len(order))
+    theta[:, 0] = -math.log(2.0) / small_data.beta
     logs = []
     for i, k in enumerate(order.tolist()):
         near = () if warm_start is None else _neighbours(warm_start, stage, k, state)
         is_new = not near or len(near[0]) == 0
-        *found, null_value = few.starts(k, waves[i], n_starts if is_new else 1)
+        *found, null_value = small_data.starts(k, waves[i], n_starts if is_new else 1)
         if not is_new:
             found = [np.concatenate(pair) for pair in zip(found, near, strict=True)]
         compare = n_starts > 1 if is_new else True
-        rest = compare, null_value, few.ftol, theta[i]
-        sign[i], log = fit_learner(few.follow, *few.margin, *found, *rest)
-        learner = theta[i : i + 1], sign[i : i + 1], few.beta, SOFTPLUS, False
-        forward(0, 1, state.X, *learner, few.target[k : k + 1], few.score)
+        rest = compare, null_value, small_data.ftol, theta[i]
+        sign[i], log = fit_learner(small_data.follow, *small_data.margin, *found, *rest)
+        learner = theta[i : i + 1], sign[i : i + 1], small_data.beta, SOFTPLUS, False
+        forward(0, 1, state.X, *learner, small_data.target[k : k + 1], small_data.score)
         logs.append(log)
     if state.rotation is not None:
         theta = state.rotation.expand(theta)
-    columns = zip(*[logs[i] for i in few.turn], strict=True)
+    columns = zip(*[logs[i] for i in small_data.turn], strict=True)
     log = {name: np.array(v, KINDS[name]) for name, v in zip(LOG, columns, strict=True)}
     log["newton"] = np.ones(len(order), bool)
-    return _learners(state, theta[few.turn], sign[few.turn], few.target, stage), log
+    return _learners(
+        state, theta[small_data.turn], sign[small_data.turn], small_data.target, stage
+    ), log
 
 
-def _fit_in_turn(state, stage, rng, warm_start, losers, X):
+def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
     """The learners of a boost, one score after the other, and a log of them."""
     learners, logs = [None] * state.family.n_scores, [{}] * state.family.n_scores
     for k in state.class_order:
-        learners[k], logs[k], losers[k] = _fit_learner(state, stage, k, rng, warm_start, losers[k])
+        learners[k], logs[k], other_signs[k] = _fit_learner(
+            state, stage, k, rng, warm_start, other_signs[k]
+        )
         state.add(learners[k], X)
     log = {name: np.array([entry[name] for entry in logs]) for name in logs[0]}
     return WeakLearners.concatenate(learners), log
 
 
-def _fit_learner(state, stage, k, rng, warm_start, loser):
+def _fit_learner(state, stage, k, rng, warm_start, other_sign):
     """The learner of score k in a stage, how its fit ended, and what the other sign came to."""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
     near = _neighbours(warm_start, stage, k, state)
     stop = _stop(state)
-    lead = lead_in_span(objective, penalty, state, k, *near, loser) if state.spanned else None
-    lead = lead or lead_by_sample(objective, penalty, state, k, rng, stop, *near)
-    theta, sign, entry, loser = _minimize(objective, penalty, state, k, lead, stop)
+    start = (
+        start_in_span(objective, penalty, state, k, *near, other_sign) if state.spanned else None
+    )
+    start = start or start_by_sample(objective, penalty, state, k, rng, stop, *near)
+    theta, sign, entry, other_sign = _minimize(objective, penalty, state, k, start, stop)
     if state.rotation is not None:
         theta = state.rotation.expand(theta)
-    return _learners(state, theta, np.array([sign]), np.array([k]), stage), entry, loser
+    return _learners(state, theta, np.array([sign]), np.array([k]), stage), entry, other_sign
 
 
 def _learners(state, theta, sign, target, stage):
@@ -215,11 +227,11 @@ def _stop(state):
 def _preconditioned(state):
     """Whether the sample's curvature is worth its cost: up to more parameters for an exact end."""
     settings = state.settings
-    most = WIDE if settings.is_rough else MAX_PRECONDITIONED
+    most = WIDE if settings.low_precision else MAX_PRECONDITIONED
     return settings.l1_ratio == 0.0 and 2 + state.X.shape[1] <= most
 
 
-def _minimize(objective, penalty, state, k, lead, stop):
+def _minimize(objective, penalty, state, k, start, stop):
     """Follow what a sample, or a span, led to over all rows: theta (1, d), b, and how it ended.
 
     Beside them what the other sign came to, theta (1, d) and b (1,): its gain is hardly less where
@@ -227,13 +239,13 @@ def _minimize(objective, penalty, state, k, lead, stop):
     Where no end lowers the loss, as under a penalty beside which the starts were far out, the
     learner that adds nothing takes their place.
     """
-    settings, sign = state.settings, lead.sign
-    stop |= _enough(state, k, lead, stop)
+    settings, sign = state.settings, start.sign
+    stop |= _enough(state, k, start, stop)
     end = _refine(
-        objective(sign), _curved(objective, penalty, state, k, sign), lead.theta, stop, state
+        objective(sign), _curved(objective, penalty, state, k, sign), start.theta, stop, state
     )
-    null = null_learners(sign, lead.theta.shape[1], settings)
-    null_value = lead.null_value
+    null = null_learners(sign, start.theta.shape[1], settings)
+    null_value = start.null_value
     if null_value is None:
         null_value = objective(sign).null_value(null)
     if end.value.min() > null_value:
@@ -242,7 +254,7 @@ def _minimize(objective, penalty, state, k, lead, stop):
     tied = end.value <= lowest + TIED * abs(lowest)
     best = int(np.argmax(tied & (end.converged | ~end.converged[tied].any())))  # b = 1 if both do
     gains = null_value - lowest > max(stop["ftol"], LEAST_GAIN * settings.softplus) * null_value
-    loser = np.delete(end.theta, best, axis=0), np.delete(sign, best)
+    other_sign = np.delete(end.theta, best, axis=0), np.delete(sign, best)
     fields = ("theta", "value", "grad_norm", "n_iter", "converged")
     end = replace(end, **{name: getattr(end, name)[[best]] for name in fields})
     end = _settled(end, _curved(objective, penalty, state, k, sign[[best]]), state)
@@ -251,19 +263,19 @@ def _minimize(objective, penalty, state, k, lead, stop):
         "grad_norm": end.grad_norm[0],
         "n_iter": end.n_iter[0],
         "converged": end.converged[0] or not gains,
-        "n_eval": lead.n_eval + end.n_eval + (lead.null_value is None),
+        "n_eval": start.n_eval + end.n_eval + (start.null_value is None),
         "newton": False,
     } | {name: stop[name] for name in ("resolution",) if name in stop}
-    return end.theta if gains else null[[best]], sign[best], entry, loser
+    return end.theta if gains else null[[best]], sign[best], entry, other_sign
 
 
-def _enough(state, k, lead, stop):
+def _enough(state, k, start, stop):
     """What of `stop` follows from the loss: a share of it, or of its standard error."""
-    value, best = lead.value.min(), lead.value.argmin()
-    if not state.settings.resolves(state.exact):
+    value, best = start.value.min(), start.value.argmin()
+    if not state.settings.stop_at_noise(state.exact):
         # Of a loss near zero no share counts, but of one: that of a standardized response.
         return {"ftol": stop["ftol"] / min(max(value, 1e-6), 1.0)}
-    learner = _learners(state, lead.theta[[best]], lead.sign[[best]], np.array([k]), 1)
+    learner = _learners(state, start.theta[[best]], start.sign[[best]], np.array([k]), 1)
     error = state.standard_error(k, learner)
     resolution = max(RESOLVED * error, LEAST_RESOLVED * max(1.0, value))
     return {"tol": 0.0, "ftol": 0.0, "resolution": resolution}
@@ -314,7 +326,7 @@ def _settled(end, curved, state):
     settings = state.settings
     if not (state.exact and settings.softplus):
         return end
-    if settings.is_rough:
+    if settings.low_precision:
         return replace(end, theta=rounded(end.theta, state.unit))
     given = settings.tol is not None or settings.ftol is not None
     return end if given or curved is None else polish(OneLearner(curved), end)

@@ -37,7 +37,7 @@ def fit_folds(problem, refit):
 
 def _fit_fold(problem, refit, train, test):
     family = problem.family
-    settings = problem.settings.rough(train.n, train.X.shape[1])
+    settings = problem.settings.for_comparison(train.n, train.X.shape[1])
     settings = replace(settings, threads=1)
     stages = boost.fit_stages(train, family, settings)
     boosted, log = boost.combine([stage[:2] for stage in islice(stages, settings.m)])

@@ -80,8 +80,8 @@ def _choose(problem, is_open):
     if is_open:
         # The first quarter (in log) of a path is too near the null model to be chosen.
         grid["lambda_"] = lambda_grid(problem, "lambda_", QUICK_LAMBDAS + 3)[3:]
-    draws, tried = 1 if is_wide(n, p) else None, replace(problem, settings=exact.rough(n, p))
-    how = {"most_draws": draws, "runs": {}}
+    tried = replace(problem, settings=exact.for_comparison(n, p))
+    how = {"most_draws": 1 if is_wide(n, p) else None, "runs": {}}
     chosen, selection = choose(tried, grid, **how)
     if is_open and selection["weight"].idxmax() == len(selection) - 1:
         values = grid["lambda_"]

@@ -8,6 +8,7 @@ from lodim.engine.blocks import count_blocks, for_blocks, on_host, sum_blocks
 from lodim.engine.tiles import TILE
 from lodim.models.gbmap.kernels.cpu import LOGISTIC, SQUARED, hessian, loss_gradient
 from lodim.models.gbmap.kernels.descent import descend
+from lodim.models.gbmap.kernels.small_data import FLAT
 from lodim.solve.objective import ElasticNet, add_ridge
 
 NO_FACTOR = np.empty((0, 0, 0))  # of coordinates that are not scaled
@@ -143,3 +144,11 @@ def null_learners(sign, d, settings):
     if settings.softplus:
         theta[:, 0] = -sign * np.log(2.0) / settings.beta
     return theta
+
+
+def derivatives(y, score, weight, squared):
+    """Slope and curvature of each row's weighted loss in its score, (n,) each."""
+    if squared:
+        return 2.0 * weight * (score - y), 2.0 * weight
+    p = 1.0 / (1.0 + np.exp(-np.clip(score, -500.0, 500.0)))
+    return weight * (p - y), weight * np.maximum(p * (1.0 - p), FLAT)

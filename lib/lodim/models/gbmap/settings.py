@@ -101,7 +101,7 @@ class Settings:
         return self.softplus and self.l1_ratio == 0.0
 
     @property
-    def is_rough(self):
+    def low_precision(self):
         """Whether boosts end where three digits of their learners are told."""
         return self.ftol is not None and self.ftol >= 1e-6
 
@@ -110,8 +110,8 @@ class Settings:
         """beta and the code of the activation, as kernels take them."""
         return float(self.beta), ACTIVATIONS[self.activation]
 
-    def rough(self, n, p):
-        """The settings of fits that are but compared, of n rows and p columns.
+    def for_comparison(self, n, p):
+        """Return the settings of fits that are only compared, of n rows and p columns.
 
         Another start helps one boost and hardly what held-out rows say of all; nor do exact boosts
         of many columns tell them more, for what they cost.
@@ -123,7 +123,7 @@ class Settings:
         tol, ftol = (v if v is not None else w for v, w in ((self.tol, 1e-5), (self.ftol, 1e-6)))
         return replace(self, tol=tol, ftol=ftol, n_starts=1)
 
-    def resolves(self, exact):
+    def stop_at_noise(self, exact):
         """Whether a boost ends where the rows no longer tell what is left to gain.
 
         So do those of many rows, unless tolerances are given: digits beyond are of no use but where

@@ -9,8 +9,8 @@ import numpy as np
 from lodim.engine import row_keys, tiles
 from lodim.engine.blocks import dot, on_host, place, row_spans, sum_rows
 from lodim.family import beyond_null
+from lodim.models.gbmap.objective import derivatives
 from lodim.models.gbmap.settings import WIDE, Settings
-from lodim.models.gbmap.starts import derivatives
 from lodim.models.gbmap.worker_rows import WorkerRows, margin_score
 
 START_ROWS = 2048  # rows that starts are drawn from, at most
@@ -137,14 +137,14 @@ class BoostState:
         return self.sample is None or len(self.sample) == len(self.y)
 
     @property
-    def few(self):
+    def small_data(self):
         """Whether learners are fitted in compiled calls, by Newton's method."""
         s, p = self.settings, self.X.shape[1]
         smooth, one_block = s.softplus and s.l1_ratio == 0.0, len(self.X) <= tiles.TILES_PER_BLOCK
         return smooth and p < WIDE and one_block and self.sample is None and on_host(self.X)
 
     @cached_property
-    def few_rows(self):
+    def small_data_rows(self):
         """Tiles of response, score and weight, and what starts are drawn from, of few rows."""
         y, weight = (tiles.pad(v, len(self.X)) for v in (self.y, self.weight))
         columns = np.ascontiguousarray(self._start_X.T)

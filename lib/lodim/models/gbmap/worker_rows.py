@@ -11,7 +11,7 @@ from lodim.engine.blocks import dot
 from lodim.family import beyond_null
 from lodim.models.gbmap.kernels.cpu import forward
 from lodim.models.gbmap.learners import divided, row_weights
-from lodim.models.gbmap.starts import derivatives
+from lodim.models.gbmap.objective import derivatives
 
 
 @dataclass

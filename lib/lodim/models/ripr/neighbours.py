@@ -66,7 +66,9 @@ class Neighbours:
         A row that is left out is one of k + 1 neighbours, the first or among those that are tied.
         """
         at, most = features(view), k + self.leave_out
-        _, first, place = np.unique(self.rows[at], axis=1, return_index=True, return_inverse=True)
+        codes = [np.unique(x, return_inverse=True)[1] for x in self.rows[at]]
+        cell = np.ravel_multi_index(codes, [c.max(initial=0) + 1 for c in codes])
+        _, first, place = np.unique(cell, return_index=True, return_inverse=True)
         each = replace(self, rows=self.rows[:, first], leave_out=False)
         args, order = each._sorted(view, most)
         sums = np.empty((len(first), values.shape[1]))
