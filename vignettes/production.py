@@ -99,7 +99,7 @@ gap_onnx
 #
 # ## What cannot be written out
 #
-# A fit of `ripr`, and a view of `melm` with `classifier="knn"`, answer by neighbours among the
-# training rows, which is no formula: `save()` keeps them. What is written of `proset` holds the
+# A fit of `ripr` answers by neighbours among the training rows, which is no formula: `save()` keeps
+# them. A `melm` with an estimator of scikit-learn answers by that. What is written of `proset` holds the
 # prototypes, of `melm` the coordinates of all training rows: as much as the file that `save()`
 # writes says of single rows. An offset needs the name of a column.

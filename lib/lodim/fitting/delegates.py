@@ -181,8 +181,8 @@ class Delegates(ABC):
         Raises
         ------
         ArgumentError
-            The model cannot be written as a formula: `ripr`; `melm` with classifier="knn" or an
-            estimator; an offset without a column's name.
+            The model cannot be written as a formula: `ripr`; `melm` with an estimator; an
+            offset without a column's name.
 
         See Also
         --------
