@@ -135,5 +135,5 @@ def _master(space, budget, cuts):
         constraints += [cp.sum(u) <= 1, s[needing] <= chosen]
     levels, slopes = np.array([c for c, _ in cuts]), np.array([h for _, h in cuts])
     constraints.append(eta >= levels - slopes @ s)
-    cp.Problem(cp.Minimize(eta), constraints).solve(solver=cp.HIGHS)
+    cp.Problem(cp.Minimize(eta), constraints).solve(solver=cp.SCIPY)  # which prints no banner
     return float(eta.value), np.asarray(s.value) > 0.5
