@@ -477,7 +477,6 @@ TWO = TWO.assign(u=TWO["a"] + TWO["b"], k=np.where(TWO["a"] > 0, "p", "q"))
         (ld.ripr, "u ~ a + b", {"balanced": [True]}, "for a response with classes"),
         (ld.ripr, "u ~ a + b", {"n_clusters": [2]}, "without a response"),
         (ld.melm, "k ~ a + b", {"k": [1, 9]}, "k=9 dimensions"),
-        (ld.melm, "k ~ a + b", {"n_neighbours": [3]}, "is for classifier='knn'"),
         (ld.glm, "u ~ a + b", {"covariance": ["cluster"]}, "needs clusters"),
     ],
 )
@@ -675,7 +674,7 @@ def test_nothing_is_said_where_nothing_is_beyond():
     assert cv.index_min == 0 and cv.grid_ends == ()
     ratio = ld.cv(ld.gbmap, "y ~ .", data, grid={"m": [1, 2, 3]}, **call)
     assert ratio.frame["m"][ratio.index_min] == 1 and ratio.grid_ends == ()
-    frame = pd.DataFrame({"k": [1, 2, 3], "classifier": ["kde", "knn", "kde"]})
+    frame = pd.DataFrame({"k": [1, 2, 3], "classifier": ["kde", "other", "kde"]})
     problem = prepare(
         model_of(ld.melm), "z ~ a + b + x", data.assign(z=data["y"] > 0), {"gamma": 1.0}
     )

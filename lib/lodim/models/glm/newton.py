@@ -61,8 +61,9 @@ def _solve(H, gradient):
     """H^-1 times a gradient, of a matrix whose diagonal is made one first."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = 1.0 / np.sqrt(np.diag(H))
+        scaled = H * np.outer(scale, scale)
     try:
-        factor = cho_factor(H * np.outer(scale, scale))
+        factor = cho_factor(scaled)
         return scale * cho_solve(factor, scale * gradient)
     except (LinAlgError, ValueError):
         return np.linalg.lstsq(H, gradient, rcond=None)[0]

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.checks import MOST_ROWS, whole
+from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError, DataError
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.report import view_features
@@ -89,8 +90,10 @@ def explain(fit, row, k):
         response="" if fit.design.response is None else fit.design.response.name,
         label=label,
         view=None if j < 0 else fit.view_names[j],
-        prediction=None if j < 0 and e.method != VOTE else fit.predict(row, kind).iloc[0],
-        probabilities=fit.predict(row, "prob").iloc[0] if e.task == CLASSES else None,
+        prediction=None
+        if j < 0 and e.method != VOTE
+        else in_pandas(fit.predict)(row, kind).iloc[0],
+        probabilities=in_pandas(fit.predict)(row, "prob").iloc[0] if e.task == CLASSES else None,
         views=_view_frame(fit, answers, X),
         neighbours=_neighbour_frame(fit, X, j, k, label) if j >= 0 else pd.DataFrame(),
         _fit=fit,
