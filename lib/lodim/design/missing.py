@@ -1,6 +1,6 @@
 """What stands where a column is missing: the training mean, or a level of its own."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from lodim.formula.formula import quote
 LARGEST = 1e160  # of a mean in a file: no larger number has a square
 
 
-@dataclass(frozen=True)
+@forms.record
 class Fill:
     """What stands for the missing values of a column.
 
@@ -23,15 +23,14 @@ class Fill:
     n_missing : number of training rows of positive weight where it is missing
     """
 
-    name: str
-    value: str | bool | int | float
-    n_missing: int
+    name: str = forms.text()
+    value: str | bool | int | float = forms.plain()
+    n_missing: int = forms.whole()
 
-    def check(self):
-        """Raise a ValueError unless the parts have their forms."""
-        forms.check(self, {"name": forms.text, "n_missing": forms.whole(), "value": forms.plain})
-        if isinstance(self.value, float):
-            forms.real(least=-LARGEST, most=LARGEST)(self.value, f"mean of {self.name}", {})
+    def _check_fields(self):
+        """Raise a ValueError unless a mean has a square."""
+        if isinstance(self.value, float) and not abs(self.value) <= LARGEST:
+            raise ValueError(f"mean of {self.name} is {self.value}")
 
 
 def learn_fills(facts):

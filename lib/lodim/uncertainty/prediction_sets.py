@@ -1,21 +1,20 @@
 """Intervals or sets of classes for new rows, by fits to parts of the data."""
 
-from dataclasses import dataclass
 from itertools import compress
 from typing import Any, Generic, Literal
 
 import numpy as np
 import pandas as pd
 
+from lodim import forms
 from lodim.checks import share
 from lodim.design.batch import subset
 from lodim.design.frames import as_given
 from lodim.diagnostics.of_features import moved_means, shifts_in_words
 from lodim.errors import DataError, DataWarning, warn
-from lodim.fitting import storage
+from lodim.fitting import saved, storage
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.typing import Data, FilePath, FitT_co, NewLevels, Offset, RowValues
-from lodim.uncertainty import conformal_state
 from lodim.uncertainty.coverage import groups_of, measured
 from lodim.uncertainty.guarantee import Guarantee
 from lodim.uncertainty.sayings import Sayings
@@ -34,7 +33,7 @@ LABELS = {  # of the columns of tidy() in the print
 MANY_KNOWN = 0.25  # share of rows recognized: more than repeated values explain
 
 
-@dataclass(frozen=True, repr=False)
+@forms.record
 class Conformal(Generic[FitT_co]):
     """Intervals or sets of classes for new rows, by fits to parts of the data.
 
@@ -42,6 +41,8 @@ class Conformal(Generic[FitT_co]):
     ----------
     fit : Fit
         To all rows (of method "split" to those that were not held out); its predictions are shown.
+    full : Fit or None
+        The same; None of method "split", whose one fit is among `fits`.
     fits : tuple of Fit
         Without the rows of each fold.
     held_out : HeldOut
@@ -67,14 +68,36 @@ class Conformal(Generic[FitT_co]):
     0.9
     """
 
-    fit: FitT_co
-    fits: tuple[FitT_co, ...]
-    held_out: HeldOut
-    says: Sayings
-    guarantee: Guarantee
-    table: pd.DataFrame
+    full: FitT_co | None = forms.optional(saved.ANY_FIT)
+    fits: tuple[FitT_co, ...] = forms.several("F", saved.ANY_FIT)
+    held_out: HeldOut = forms.part(HeldOut)
+    says: Sayings = forms.part(Sayings)
+    guarantee: Guarantee = forms.part(Guarantee)
+    table: pd.DataFrame = saved.FRAME
 
     name = "conformal"
+
+    def _check_fields(self):
+        """Raise a ValueError unless all is of one model and response."""
+        fit, classes, by = self.fit, self.held_out.of_class, self.guarantee.by
+        if {(type(one), one.levels) for one in self.fits} != {(type(fit), fit.levels)}:
+            raise ValueError("the fits are not of one model and response")
+        if self.says.of_classes != (fit.levels is not None):
+            raise ValueError(f"the score {self.says.score!r} is not one for the response")
+        if (by is None) != (classes is None) or (by and classes.max() >= len(fit.levels or ())):
+            raise ValueError("the rows held out are not of the classes of the response")
+        named = {"level", "score", *(("size", "empty") if fit.levels else ("width",))}
+        number = self.table[list(named)]
+        if {*self.table} - named != ({"class"} if by else set()):
+            raise ValueError(f"table has columns {list(self.table)}")
+        numeric = {column.kind for column in number.dtypes} <= {*"fiu"}
+        if not (len(number) and numeric and number.notna().all(axis=None)):
+            raise ValueError("table has values that are no numbers")
+
+    @property
+    def fit(self) -> FitT_co:
+        """The fit whose predictions are shown."""
+        return self.fits[0] if self.full is None else self.full
 
     @property
     def level(self) -> float:
@@ -372,7 +395,7 @@ class Conformal(Generic[FitT_co]):
         >>> back.predict(new).equals(intervals.predict(new))
         True
         """
-        storage.write(path, self.name, conformal_state.to_state(self))
+        storage.write(path, self.name, forms.write(self))
 
     def __repr__(self):
         lines = [self.guarantee.made(), f"Score: {self.says.score}"]

@@ -1,10 +1,10 @@
 """What a fit says of rows, in the terms of a score: a band of numbers, or a score of each class."""
 
-from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
 
+from lodim import forms
 from lodim.engine import tiles
 from lodim.uncertainty import scores
 
@@ -13,18 +13,17 @@ OF_CLASSES = ("lac", "aps")
 FROM_SPREAD = ("normalized", "quantile")  # that need what a fit of a path leaves out
 
 
-@dataclass(frozen=True)
+@forms.record
 class Sayings:
     """How fits are asked.
 
-    score : one of OF_NUMBERS or OF_CLASSES
     level : of the quantiles of "quantile"
     seed : of the numbers by which "aps" is randomized
     """
 
-    score: str
-    level: float
-    seed: int
+    score: str = forms.choice(*OF_NUMBERS, *OF_CLASSES)
+    level: float = forms.real(least=forms.TINY, most=1.0 - 2.0**-53)
+    seed: int = forms.whole()
 
     @property
     def of_classes(self):

@@ -4,10 +4,9 @@ A fit says of a row, of a numeric response, a band low - t step to high + t step
 the score of a response is the t at which the band reaches it. Of classes, the score of each class.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from lodim import forms
 from lodim.engine.row_keys import WAVES
 
 TIE = 1e-12  # of weights and of scores of classes: what is less is rounding
@@ -16,25 +15,30 @@ REPEATED = 0.01  # share of equal scores within folds, above which rows are not 
 CHUNK = 2**21  # numbers that are put in order at a time
 
 
-@dataclass(frozen=True)
+@forms.record
 class HeldOut:
     """Scores of the rows that were held out, with which those of new rows are compared.
 
-    fold : (n,) int64, the fit that a row was held out of
-    score : (n,) float64, infinite where that fit has no answer
-    weight : (n,) float64, above zero; a new row weighs one
-    of_class : (n,) int64, the class of each row if classes have quantiles of their own, else None
+    fold : the fit that a row was held out of
+    score : infinite where that fit has no answer
+    weight : above zero; a new row weighs one
+    of_class : the class of each row if classes have quantiles of their own, else None
     """
 
-    fold: np.ndarray
-    score: np.ndarray
-    weight: np.ndarray
-    of_class: np.ndarray | None = None
+    fold: np.ndarray = forms.whole("n", most="F - 1")
+    score: np.ndarray = forms.unlimited("n")
+    weight: np.ndarray = forms.real("n", least=forms.TINY)
+    of_class: np.ndarray | None = forms.optional(forms.whole("n"))
+
+    def _check_fields(self):
+        """Raise a ValueError unless some row was held out."""
+        if not len(self.fold):
+            raise ValueError("no row was held out")
 
     def of(self, code):
         """The rows of one class."""
         at = self.of_class == code
-        return HeldOut(self.fold[at], self.score[at], self.weight[at])
+        return HeldOut(self.fold[at], self.score[at], self.weight[at], None)
 
     @property
     def most(self):

@@ -8,6 +8,7 @@ from scipy.spatial import cKDTree
 from scipy.special import log_softmax, softmax
 
 import lodim as ld
+from lodim import forms
 from lodim.models.ripr.answers.answers import query
 from lodim.models.ripr.answers.ensemble import Ensemble
 from lodim.models.ripr.vote.answers import evidence_of, voters_of
@@ -221,11 +222,12 @@ def test_files(name, tmp_path):
     assert str(back.summary()) == str(fit.summary())
     for kind in fit.types:
         assert back.predict(df, kind).equals(fit.predict(df, kind))
-    state = fit._to_state()["ensemble"]
-    p, task = len(fit.design.names), fit.estimates.task
+    state = forms.write(fit.estimates)
+    C = len(fit.levels or ())
+    sizes = {"p": len(fit.design.names), "K": fit.family.n_scores, "C": C}
     for change in ({"serve": "both"}, {"mismatch": -state["mismatch"] - 1.0}, {"axis_of": [0]}):
         with pytest.raises(ValueError, match=next(iter(change))):
-            Ensemble(**state | change).check(p, task, len(fit.levels or ()))
+            forms.part(Ensemble).read(state | change, "", dict(sizes))
 
 
 def test_gains_are_those_of_a_row_that_joins_the_votes():

@@ -60,11 +60,12 @@ def at(self: Any, budget: float | None = None, lambda_: float | None = None) -> 
     if (budget is None) == (lambda_ is None):
         raise ArgumentError("give either a budget or lambda_")
     other = copy(self)
-    other.__dict__.pop("_restricted", None)
+    for name in ("step", "_restricted"):
+        other.__dict__.pop(name, None)
     if budget is not None:
-        other.step, name, value = _of_budget(self, budget), "budget", float(budget)
+        other.position, name, value = _of_budget(self, budget), "budget", float(budget)
     else:
-        other.step, name = _of_lambda(self, lambda_), "lambda_"
+        other.position, name = _of_lambda(self, lambda_), "lambda_"
         value = other.step.lambda_
     either = {"budget": None, "lambda_": None} | {name: value}
     other.settings = replace(self.settings, **either)
@@ -128,7 +129,7 @@ def need_list(self):
 
 
 def _of_budget(self, budget):
-    """The best ListedModel that costs at most a budget."""
+    """The position of the best model that costs at most a budget."""
     if not _is_number(budget) or not budget >= 0:
         raise ArgumentError(f"a budget is a number, 0 or more, not {budget!r}")
     need_list(self)
@@ -137,12 +138,11 @@ def _of_budget(self, budget):
             f"models were searched up to a price of {self.limit:g}: for {budget:g}, fit anew "
             "with this budget, or without one"
         )
-    frontier = self.estimates.frontier
-    return ListedModel.from_frontier(frontier, frontier.index_within(float(budget)))
+    return True, self.estimates.frontier.index_within(float(budget))
 
 
 def _of_lambda(self, lambda_):
-    """The penalized ListedModel nearest to a lambda_."""
+    """The position of the penalized model nearest to a lambda_."""
     if not _is_number(lambda_) or not 0 <= lambda_ < np.inf:
         raise ArgumentError(f"lambda_ must be a number, 0 or more, not {lambda_!r}")
     path = self.estimates.path
@@ -154,7 +154,7 @@ def _of_lambda(self, lambda_):
             f"the penalized model of lambda {step.lambda_:.4g} costs {step.cost:g}, more than "
             f"the budget of {self.limit:g}: give a larger lambda_, or fit without a budget"
         )
-    return step
+    return False, k
 
 
 def _is_number(value):

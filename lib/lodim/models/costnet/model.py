@@ -10,7 +10,7 @@ from lodim.engine.compile_ahead import compiling_ahead
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
 from lodim.models.costnet import ahead
-from lodim.models.costnet.assemble import assemble, from_state
+from lodim.models.costnet.assemble import assemble
 from lodim.models.costnet.estimate import combine, fit_stages
 from lodim.models.costnet.fit import CostnetFit
 from lodim.models.costnet.graph.build import make_network
@@ -20,8 +20,6 @@ from lodim.models.costnet.price_list import rounded
 from lodim.models.costnet.settings import Settings, check_used, needs
 from lodim.models.costnet.worker_rows import batch_beyond_null
 from lodim.typing import Data, DType, Family, HasColumns, Missing, Offset, RowValues, Values
-
-__all__ = ["costnet", "from_state"]
 
 MOST_BUDGETS = 60  # prices tried by cross-validation
 Rule: TypeAlias = Literal["group", "reweighted", "lasso", "greedy", "exact"]

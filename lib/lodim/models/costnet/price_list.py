@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from lodim import forms
 from lodim.models.costnet.graph.build import derived_names
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.problem import PenaltyPath
@@ -15,7 +16,7 @@ PENALIZED = "penalized"  # the rule of a model that is not refitted
 DIGITS = 12  # of a sum of prices: .1 + .2 is .3
 
 
-@dataclass(frozen=True, eq=False)
+@forms.record
 class Estimates:
     """What a fit has estimated, on standardized columns.
 
@@ -25,9 +26,9 @@ class Estimates:
         problems of several classes
     """
 
-    path: PenaltyPath
-    frontier: CostFrontier | None
-    lasso: CostFrontier | None
+    path: PenaltyPath = forms.part(PenaltyPath)
+    frontier: CostFrontier | None = forms.optional(forms.apart(forms.part(CostFrontier)))
+    lasso: CostFrontier | None = forms.optional(forms.apart(forms.part(CostFrontier)))
 
     def within(self, budget):
         """Without the models that cost more than a budget; the path stays whole."""
@@ -35,12 +36,12 @@ class Estimates:
         return Estimates(self.path, *lists)
 
 
-@dataclass(frozen=True, eq=False)
+@forms.record
 class Purchases:
-    """What the L penalized models need: bought (L, V) bool, and its price, cost (L,)."""
+    """What the L penalized models need, and its price."""
 
-    bought: np.ndarray
-    cost: np.ndarray
+    bought: np.ndarray = forms.flags("L", "V")
+    cost: np.ndarray = forms.real("L", least=0)
 
     @classmethod
     def from_path(cls, path, network, closure):
@@ -133,12 +134,6 @@ class ListedModel:
         if listed:
             return cls.from_frontier(estimates.frontier, k)
         return cls.from_path(estimates.path, k, paid)
-
-    def position(self, path):
-        """Where the model is: whether on the price list, and its index there or on the path."""
-        if self.number:
-            return [True, self.number - 1]
-        return [False, int(np.argmin(np.abs(path.lambdas - self.lambda_)))]
 
     @property
     def used(self):

@@ -9,15 +9,13 @@ from lodim.engine.compile_ahead import compiling_ahead
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import ModelSpec, Option, Penalty, prepare
 from lodim.models.gbmap import ahead, boost
-from lodim.models.gbmap.assemble import assemble, from_state
+from lodim.models.gbmap.assemble import assemble
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.refit import reweigh
 from lodim.models.gbmap.settings import Settings, is_wide, needs
 from lodim.selection.path import lambda_grid
 from lodim.selection.tuning import choose
 from lodim.typing import Data, DType, Engine, Family, Missing, Offset, RowValues
-
-__all__ = ["from_state", "gbmap"]
 
 QUICK_LAMBDAS = 9  # penalties tried where none is given
 SMALLER = 4  # and beyond them, where the least does best

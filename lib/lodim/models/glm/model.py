@@ -4,13 +4,11 @@ from typing import Any, Literal
 
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.spec import ModelSpec, Option, prepare
-from lodim.models.glm.assemble import assemble, from_state
+from lodim.models.glm.assemble import assemble
 from lodim.models.glm.estimate import combine, fit_stages
 from lodim.models.glm.fit import GlmFit
 from lodim.models.glm.settings import Settings, check_trials, needs
 from lodim.typing import Data, Family, Missing, Offset, RowValues
-
-__all__ = ["from_state", "glm"]
 
 
 @with_known_arguments

@@ -15,13 +15,13 @@ from lodim.models.ripr.answers.answers import (
     query,
 )
 from lodim.models.ripr.answers.clusters import fit_clusters
-from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS, Ensemble
+from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, NUMBERS, Ensemble, task_of
 from lodim.models.ripr.answers.local_learners import check_kind, fit_local_learners
 from lodim.models.ripr.assignment.constrained import Limits
 from lodim.models.ripr.assignment.lambda_path import assignment_path, select_lambda
 from lodim.models.ripr.assignment.recover import keep_largest
 from lodim.models.ripr.assignment.solve import assign
-from lodim.models.ripr.assignment.view_search import ViewSearch, most_neighbours, task_of
+from lodim.models.ripr.assignment.view_search import ViewSearch, most_neighbours
 from lodim.models.ripr.losses import ALPHA, N_SAMPLES, reference_volumes
 from lodim.models.ripr.settings import MOST_DIM, RATIO, VOTE, Settings
 from lodim.models.ripr.vote.answers import calibrated

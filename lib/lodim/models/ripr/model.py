@@ -21,8 +21,6 @@ from lodim.models.ripr.multi_fit import RiprFits
 from lodim.models.ripr.settings import Settings
 from lodim.typing import Data, Family, Missing, RowValues
 
-__all__ = ["from_state", "ripr"]
-
 
 @with_known_arguments
 def ripr(
@@ -296,20 +294,6 @@ def ripr(
     pairs = zip(problems, fit_shared(problems), strict=True)
     fits = [SPEC.run(problem, found=estimates) for problem, estimates in pairs]
     return RiprFits({fit.design.response.name: fit for fit in fits})
-
-
-def from_state(state):
-    """The fit or fits that `to_state` has written."""
-    if "fits" not in state:
-        return assemble.from_state(state)
-    fits = [assemble.from_state(each) for each in state["fits"]]
-    by_name = {fit.design.response.name: fit for fit in fits}
-    if not fits or len(by_name) < len(fits):
-        raise ValueError("the responses have no names of their own")
-    first = fits[0].design.names, fits[0].view_features
-    if any((fit.design.names, fit.view_features) != first for fit in fits):
-        raise ValueError("the responses are not of the same views")
-    return RiprFits(by_name)
 
 
 REFERENCE = """\

@@ -12,7 +12,7 @@ from lodim import forms
 from lodim.family import hits
 from lodim.models.ripr import ties
 from lodim.models.ripr.answers import clusters, knn, local_learners
-from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS
+from lodim.models.ripr.answers.ensemble import CLASSES, CLUSTERS, MOST_SHARE
 from lodim.models.ripr.settings import VOTE
 from lodim.models.ripr.vote import answers as vote
 from lodim.models.ripr.vote.neighbours import smoothed_targets
@@ -268,15 +268,15 @@ def _evidence_in_chosen_view(evidence, y, weight):
 # Results of the training rows --------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@forms.record
 class Record:
     """Results of the training rows, each judged without itself.
 
     But not by local learners, which were fitted to it, nor in clusters, whose centres it has moved.
 
-    share : (r,) of all rows, those that a view serves
-    mass : (r,) of the rows of the assignment, what the view has in it
-    error : (r,) of the rows that it serves: share wrong, mean squared error, or mean squared
+    share : of all rows, those that a view serves
+    mass : of the rows of the assignment, what the view has in it
+    error : of the rows that it serves: share wrong, mean squared error, or mean squared
         distance to the centre of the cluster; NaN where there are none
     n : rows of weight above zero; unlabelled : those without a response; blind : those without any
         complete view
@@ -285,24 +285,20 @@ class Record:
     overall : error over the rows that a view serves
     """
 
-    share: np.ndarray
-    mass: np.ndarray
-    error: np.ndarray
-    n: int
-    unlabelled: int
-    blind: int
-    deviance: float
-    null_deviance: float
-    overall: float
+    share: np.ndarray = forms.real("r", least=0, most=MOST_SHARE)
+    mass: np.ndarray = forms.real("r", least=0, most=MOST_SHARE)
+    error: np.ndarray = forms.squares("r", nan=True)
+    n: int = forms.whole(least=1, most="n")
+    unlabelled: int = forms.whole()
+    blind: int = forms.whole()
+    deviance: float = forms.squares(nan=True)
+    null_deviance: float = forms.squares(nan=True)
+    overall: float = forms.squares(nan=True)
 
-    def check(self, n, n_views):
-        """Raise ValueError unless the fields fit each other, n rows and the views."""
-        share = forms.real(n_views, least=0, most=1 + 1e-6)
-        count, rows = forms.whole(most=self.n), forms.whole(least=1, most=n)
-        known = {"share": share, "mass": share, "error": forms.squares(n_views, nan=True)}
-        known |= {"n": rows, "unlabelled": count, "blind": count}
-        known |= dict.fromkeys(("deviance", "null_deviance", "overall"), forms.squares(nan=True))
-        forms.check(self, known, "record")
+    def _check_fields(self):
+        """Raise a ValueError unless some rows are of all."""
+        if max(self.unlabelled, self.blind) > self.n:
+            raise ValueError(f"the record is of {self.n} rows, and more are without an answer")
 
 
 def record(e, family):

@@ -1,7 +1,5 @@
 """Ensemble: the selected views, and the training rows that answer in them."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from lodim import forms
@@ -13,69 +11,82 @@ from lodim.models.ripr.views import by_content
 from lodim.models.ripr.vote.axes import places
 
 CLASSES, NUMBERS, CLUSTERS = "class", "number", "cluster"  # tasks, as `recover` names them
+MOST_SHARE = 1 + 1e-6  # that rounding leaves of one
 MOST_K = 10_000  # neighbours in a file of fewer rows
 
 
-@dataclass(frozen=True, eq=False)
-class Ensemble:
-    """A few views, and what k-NN needs in them.
+TASKS = {"gaussian": NUMBERS, "none": CLUSTERS}  # of families; the others have classes
+LOG = {  # what was compared, and how the search ended
+    "objective": forms.real("rounds"),
+    "converged": forms.flags(),
+    "compared": forms.whole(),
+    "possible": forms.whole(most=forms.LARGEST),
+    "flat": forms.whole("flat", most="p - 1"),
+    "sampled": forms.whole(),
+}
 
-    task : CLASSES, NUMBERS or CLUSTERS
-    features : (a,) int64, the axes that some view uses; where ratios serve, all axes are features
-        of the design
-    views : (r, D) int64, positions among `features`, padded with -1; those with most mass first
-    X : (n, a) float64, places of the training rows on the axes, NaN where missing: features as
-        the design gives them, or codes of levels
-    y : (n,) float64, class codes or numbers, NaN where not known or without a response
-    weight : (n,) float64, weights of the rows, zero where they do not count
-    B : (n, r) float64, shares of the views in a row; zeros where no view is complete
-    served : (n,) int64, the view that a query for the row without itself gets; -1 where none is
-        complete
-    n_classes : int, zero without classes
-    n_scores : int, link scores of a row, as the family has them
+
+def task_of(family):
+    """The task that a family of responses sets."""
+    return TASKS.get(family.name, CLASSES)
+
+
+@forms.record
+class Ensemble:
+    """r views, and what k-NN needs in them: n training rows and the a axes that some view uses.
+
+    features : the axes; where ratios serve, all axes are features of the design
+    views : positions among `features`, padded with -1; those with most mass first
+    X : places of the training rows on the axes, NaN where missing: features as the design gives
+        them, or codes of levels
+    y : class codes or numbers, NaN where not known or without a response
+    weight : of the rows, zero where they do not count
+    B : shares of the views in a row; zeros where no view is complete
+    served : the view that a query for the row without itself gets; -1 where none is complete
+    n_classes : zero without classes
+    n_scores : link scores of a row, as the family has them
     k : neighbours
     power : 1 - a, of the losses
     balanced : whether shares of the classes are taken out of ratios
-    scale : (2,) float64, factors of ratios and votes that make probabilities; where views vote,
-        the factor of their sum, and zero
+    scale : factors of ratios and votes that make probabilities; where views vote, the factor of
+        their sum, and zero
     seed : of the uniform samples that clusters are compared with
     n_samples : of them
-    volumes : (r,) float64, of the box that a sample stands for, see `losses.reference_volumes`;
-        ones without clusters
-    centres : (q, D) float64, places of clusters in their views, padded with NaN; of local
-        learners the means of their clusters; empty otherwise
-    centre_view : (q,) int64, the view of each
+    volumes : of the box that a sample stands for, see `losses.reference_volumes`; ones without
+        clusters
+    centres : places of clusters in their views, padded with NaN; of local learners the means of
+        their clusters; empty otherwise
+    centre_view : the view of each
     lambda_ : penalty that was used, in units of (1 - a)^2 (numbers: of the mean variance of a row's
         losses); NaN where forward selection found the views
-    serve : RATIO or VOTE
-    axis_of : (p,) int64, the axis of each feature of the design
-    mismatch : (a,) float64, squared distance of two levels, zero for numbers
+    axis_of : the axis of each feature of the design
+    mismatch : squared distance of two levels, zero for numbers
     local_learners : estimators that answer instead of neighbours, one a view; empty without
     """
 
-    task: str
-    features: np.ndarray
-    views: np.ndarray
-    X: np.ndarray
-    y: np.ndarray
-    weight: np.ndarray
-    B: np.ndarray
-    served: np.ndarray
-    n_classes: int
-    n_scores: int
-    k: int
-    power: float
-    balanced: bool
-    scale: np.ndarray
-    seed: int
-    n_samples: int
-    volumes: np.ndarray
-    centres: np.ndarray
-    centre_view: np.ndarray
-    lambda_: float
-    serve: str
-    axis_of: np.ndarray
-    mismatch: np.ndarray
+    task: str = forms.choice(CLASSES, NUMBERS, CLUSTERS)
+    features: np.ndarray = forms.ascending(forms.whole("a", most="p - 1"), strictly=True)
+    views: np.ndarray = forms.whole("r", "D", least=-1, most="a - 1")
+    X: np.ndarray = forms.real("n", "a", nan=True)
+    y: np.ndarray = forms.responses("n", nan=True)
+    weight: np.ndarray = forms.real("n", least=0)
+    B: np.ndarray = forms.real("n", "r", least=0, most=MOST_SHARE)
+    served: np.ndarray = forms.whole("n", least=-1, most="r - 1")
+    n_classes: int = forms.size("C")
+    n_scores: int = forms.size("K")
+    k: int = forms.whole(least=1, most=f"max(n, {MOST_K})")
+    power: float = forms.real(least=0, most=1)
+    balanced: bool = forms.flags()
+    scale: np.ndarray = forms.real(2)
+    seed: int = forms.whole(most=forms.LARGEST)
+    n_samples: int = forms.whole(least=1, most=N_SAMPLES)
+    volumes: np.ndarray = forms.real("r", least=LEAST_VOLUME, most=1)
+    centres: np.ndarray = forms.real("q", "D", nan=True)
+    centre_view: np.ndarray = forms.ascending(forms.whole("q", most="r - 1"))
+    lambda_: float = forms.real(least=0, nan=True)
+    serve: str = forms.choice(RATIO, VOTE)
+    axis_of: np.ndarray = forms.ascending(forms.whole("p", most="p - 1"))
+    mismatch: np.ndarray = forms.real("a", least=0)
     local_learners: tuple = ()
 
     def __len__(self):
@@ -141,41 +152,17 @@ class Ensemble:
         """Positions among `features` of view j."""
         return self.views[j][self.views[j] >= 0]
 
-    def check(self, p, task, n_classes):
-        """Raise ValueError unless the fields fit each other, p features, the task and classes."""
-        a, r, n = len(self.features), len(self.views), len(self.X)
-        real, whole, choice = forms.real, forms.whole, forms.choice
-        known = {
-            "task": choice(task),
-            "features": forms.ascending(whole("a", most=p - 1), strictly=True),
-            "views": whole("r", "D", least=-1, most=a - 1),
-            "X": real("n", "a", nan=True),
-            "y": forms.codes("n", n_classes, nan=True) if n_classes else real("n", nan=True),
-            "weight": real("n", least=0),
-            "B": real("n", "r", least=0, most=1 + 1e-6),
-            "served": whole("n", least=-1, most=r - 1),
-            "n_classes": choice(n_classes),
-            "k": whole(least=1, most=max(n, MOST_K)),
-            "power": real(least=0, most=1),
-            "balanced": forms.flags(),
-            "scale": real(2),
-            "seed": whole(most=forms.LARGEST),
-            "n_samples": whole(least=1, most=N_SAMPLES),
-            "volumes": real("r", least=LEAST_VOLUME, most=1),
-            "centres": real("q", "D", nan=True),
-            "centre_view": forms.ascending(whole("q", most=r - 1)),
-            "lambda_": real(least=0, nan=True),
-            "serve": choice(RATIO, *([VOTE] if task != CLUSTERS else [])),
-            "axis_of": forms.ascending(whole(p, most=p - 1)),
-            "mismatch": real("a", least=0),
-        }
-        forms.check(self, known)
+    def _check_fields(self):
+        """Raise a ValueError unless the fields fit each other."""
         self._check_axes()
         self._check_views()
         if not len(self.references):
             raise ValueError("no row can be a neighbour")
-        if task == CLUSTERS and set(self.centre_view) != set(range(r)):
-            raise ValueError("a view has no cluster")
+        if self.task == CLUSTERS:
+            if set(self.centre_view) != set(range(len(self))):
+                raise ValueError("a view has no cluster")
+            if self.serve != RATIO:
+                raise ValueError("clusters are served by ratios")
 
     def _check_axes(self):
         """Raise ValueError unless what has a mismatch is a factor, with codes of its levels."""
