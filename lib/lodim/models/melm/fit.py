@@ -73,10 +73,10 @@ class MelmFit(Fit):
     _estimate_name = "loading"
     _biased_by = "the width of its kernels"
 
-    estimates: View = forms.part(View)
     settings = saved.settings(
         Settings, gamma=forms.optional(forms.real(least=forms.TINY)), classifier=CLASSIFIER
     )
+    estimates: View = forms.part(View)
     log: dict[str, Any] = forms.table("starts", LOG, gamma=forms.real("starts", least=forms.TINY))
     measures: dict[str, float] = forms.entries(forms.real())
     n: int = forms.whole(least=1)
