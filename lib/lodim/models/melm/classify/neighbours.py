@@ -1,7 +1,5 @@
 """Nearest neighbours in a view, which vote on the class."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from lodim import forms
@@ -14,19 +12,23 @@ DIGITS = 9  # of a share of rows: what is beyond is rounding
 STEP = 4096  # rows that ask for neighbours at a time
 
 
-@dataclass(frozen=True)
+@forms.record
 class Neighbours:
     """Projected rows in units of the spread within classes.
 
-    U (n, k); code (n,); weight (n,): as how many rows each counts; vote (C,) of such a row by its
-    class; into (k, k).
+    weight: as how many rows each counts; vote of such a row by its class.
     """
 
-    U: np.ndarray
-    code: np.ndarray
-    weight: np.ndarray
-    vote: np.ndarray
-    into: np.ndarray
+    U: np.ndarray = forms.real("n", "k")
+    code: np.ndarray = forms.whole("n", most="C - 1")
+    weight: np.ndarray = forms.real("n", least=forms.TINY)
+    vote: np.ndarray = forms.real("C", least=forms.TINY)
+    into: np.ndarray = forms.real("k", "k")
+
+    def _check_fields(self):
+        """Raise a ValueError unless there are rows."""
+        if not len(self.U):
+            raise ValueError("there are no neighbours")
 
     @classmethod
     def from_rows(cls, rows, equal=False):
@@ -94,16 +96,16 @@ def select_count(rows, equal=False):
     return max(zip(np.round(right, DIGITS), COUNTS, strict=True))[1]
 
 
-@dataclass(frozen=True)
+@forms.record
 class Nearest:
     """The classifier by votes of the nearest training rows.
 
-    known : Neighbours; count of rows that vote; prior (C,), which counts as one vote more
+    count of rows that vote; prior, which counts as one vote more
     """
 
-    known: Neighbours
-    count: int
-    prior: np.ndarray
+    known: Neighbours = forms.part(Neighbours)
+    count: int = forms.whole(least=1)
+    prior: np.ndarray = forms.real("C", least=0, most=1)
 
     @classmethod
     def from_rows(cls, rows, count, equal):
@@ -112,20 +114,6 @@ class Nearest:
         prior = np.full(len(size), 1.0 / len(size)) if equal else size / size.sum()
         count = int(min(count, max(1.0, rows.weight.sum())))
         return cls(Neighbours.from_rows(rows, equal), count, prior)
-
-    def check(self, k, n_classes):
-        """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
-        rows = {
-            "U": forms.real("m", k),
-            "code": forms.whole("m", most=n_classes - 1),
-            "weight": forms.real("m", least=forms.TINY),
-            "vote": forms.real(n_classes, least=forms.TINY),
-            "into": forms.real(k, k),
-        }
-        if not forms.check(self.known, rows, "neighbours")["m"]:
-            raise ValueError("there are no neighbours")
-        known = {"count": forms.whole(least=1), "prior": forms.real(n_classes, least=0, most=1)}
-        forms.check(self, known, "neighbours")
 
     def scores(self, Z):
         """Logarithms of the classes' probabilities (n, C) at coordinates (n, k)."""
