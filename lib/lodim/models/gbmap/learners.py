@@ -35,12 +35,12 @@ LOG = {  # by learner, how it was found
 
 REFIT_LOG = {  # how a joint refit ended
     "value": forms.squares(),
-    "deviance": forms.squares(),
     "grad_norm": forms.squares(),
-    "gain": forms.real(nan=True),
     "n_iter": forms.whole(),
-    "n_eval": forms.whole(),
     "converged": forms.flags(),
+    "n_eval": forms.whole(),
+    "deviance": forms.squares(),
+    "gain": forms.real(nan=True),
 }
 
 
