@@ -1,13 +1,17 @@
-"""Forms: the shape, kind and range of what a record holds, checked where a file is read.
+"""Forms: what the fields of a record may hold, and how a file holds them.
 
-Compiled code indexes by these numbers unchecked, and a file may say anything. A form is a callable
-(value, where, sizes) that raises a ValueError; sizes that are given by name are bound where they
-are first met, and must agree afterwards.
+Compiled code indexes by these numbers unchecked, and a file may say anything. So each field of a
+record that is saved states its shape, kind and range, and all of them are checked where a file is
+read. Sizes are numbers, or text: a symbol such as "M" is bound where it is first met and must agree
+afterwards; sums, products and max(), such as "2 + p", are of symbols that are bound already.
 """
 
+import ast
+import functools
+import operator
 from collections.abc import Callable
-from dataclasses import fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -17,199 +21,321 @@ TINY = 1e-170  # of a number above zero
 MOST = 2**53  # of a count
 PLAIN = str | bool | int | float
 
-Form = Callable[[Any, str, dict], None]
+T = TypeVar("T")
+Size = int | str
 
 
-def check(record: Any, forms: dict[str, Form], where: str = "", **sizes: int) -> dict[str, int]:
-    """Raise a ValueError unless the parts of a record, or the entries of a dict, have their forms.
+@dataclass(frozen=True)
+class Form:
+    """A kind of value.
 
-    Returns
-    -------
-    dict
-        The sizes, those given and those found.
+    read : callable(value, where, sizes) -> value; makes it from what a file holds, or raises a
+        ValueError that names the place `where`
+    write : callable(value) -> what a file holds
     """
-    values = record if isinstance(record, dict) else vars(record)
-    for name, form in forms.items():
-        form(values[name], f"{where}.{name}" if where else name, sizes)
-    return sizes
+
+    read: Callable[[Any, str, dict], Any]
+    write: Callable[[Any], Any] = lambda value: value
 
 
-def make(kind: type, values: Any, where: str, **others: Any) -> Any:
-    """Make a record of a dataclass from values that a file holds.
+def _checked(check):
+    """The Form of values that a file holds as they are; `check` raises a ValueError."""
 
-    Parameters
-    ----------
-    kind : type
-        The dataclass.
-    values : dict
-        One value per field. A field that is missing or unknown is an error, even if the dataclass
-        has a default for it.
-    where : str
-        Name of the values in error messages.
-    **others
-        Fields that no file holds.
+    def read(value, where, sizes):
+        check(value, where, sizes)
+        return value
 
-    Raises
-    ------
-    ValueError
-        A field is missing, or there is no such field.
-    """
-    if not isinstance(values, dict):
-        raise ValueError(f"{where} is a {type(values).__name__}, not a dict")
-    wrong = {field.name for field in fields(kind)} ^ {*values, *others}
-    if wrong:
-        raise ValueError(f"{where} has fields missing or unknown: {', '.join(sorted(wrong))}")
-    return kind(**values, **others)
+    return Form(read)
 
 
-def real(*shape: int | str, least=-LARGEST, most=LARGEST, nan=False) -> Form:
+# Numbers -----------------------------------------------------------------------------------------
+
+
+def real(
+    *shape: Size, least: float | str = -LARGEST, most: float | str = LARGEST, nan=False
+) -> Any:
     """float64 numbers of a shape, NaN among them where `nan`; without a shape one number."""
     return _numbers(np.float64, shape, least, most, nan)
 
 
-def squares(*shape: int | str, nan=False) -> Form:
+def squares(*shape: Size, nan=False) -> Any:
     """float64 numbers as large as squares are, as deviances may be."""
     return real(*shape, least=-SQUARE, most=SQUARE, nan=nan)
 
 
-def whole(*shape: int | str, least=0, most=MOST) -> Form:
+def unlimited(*shape: Size, nan=False) -> Any:
+    """float64 numbers of any size, infinite ones among them."""
+    return real(*shape, least=-np.inf, most=np.inf, nan=nan)
+
+
+def whole(*shape: Size, least: int | str = 0, most: float | str = MOST) -> Any:
     """int64 numbers of a shape; without a shape one number."""
     return _numbers(np.int64, shape, least, most, False)
 
 
-def flags(*shape: int | str) -> Form:
+def flags(*shape: Size) -> Any:
     """True or False, in a shape; without a shape one of them."""
     return _numbers(np.bool_, shape, False, True, False)
 
 
-def codes(size: int | str, n: int, nan=False) -> Form:
-    """float64 codes 0, ..., n - 1 of classes, NaN among them where `nan`."""
+def size(symbol: str) -> Any:
+    """The number that a symbol stands for."""
 
-    def form(value, where, sizes):
-        real(size, least=0, most=n - 1, nan=nan)(value, where, sizes)
-        if not np.isin(value[~np.isnan(value)], np.arange(n)).all():
-            raise ValueError(f"{where} is no code of {n} classes")
+    def check(value, where, sizes):
+        whole().read(value, where, sizes)
+        expected = _bound(symbol, value, sizes)
+        if value != expected:
+            raise ValueError(f"{where} is {value}, not {expected}")
 
-    return form
+    return _checked(check)
 
 
-def ascending(inner: Form, strictly=False) -> Form:
+def responses(rows: Size, nan=False) -> Any:
+    """float64 codes 0, ..., C - 1 of classes, or where C is 0 any numbers; NaN where `nan`."""
+
+    def check(value, where, sizes):
+        if not sizes["C"]:
+            return real(rows, nan=nan).read(value, where, sizes)
+        real(rows, least=0, most="C - 1", nan=nan).read(value, where, sizes)
+        if not np.isin(value[~np.isnan(value)], np.arange(sizes["C"])).all():
+            raise ValueError(f"{where} is no code of {sizes['C']} classes")
+
+    return _checked(check)
+
+
+def ascending(inner: Any, strictly=False) -> Any:
     """A row of numbers that do not fall; strictly: that rise."""
 
-    def form(value, where, sizes):
-        inner(value, where, sizes)
+    def check(value, where, sizes):
+        inner.read(value, where, sizes)
         step = np.diff(value)
         if not (step > 0 if strictly else step >= 0).all():
             raise ValueError(f"{where} does not ascend")
 
-    return form
+    return _checked(check)
 
 
-def choice(*allowed: Any) -> Form:
+# Plain values ------------------------------------------------------------------------------------
+
+
+def choice(*allowed: Any) -> Any:
     """One of some plain values, of the same type."""
 
-    def form(value, where, sizes):
+    def check(value, where, sizes):
         if not any(type(value) is type(one) and value == one for one in allowed):
             raise ValueError(f"{where} is {value!r:.40}, not {' or '.join(map(repr, allowed))}")
 
-    return form
+    return _checked(check)
 
 
-def optional(inner: Form) -> Form:
-    """None, or what has a form."""
-
-    def form(value, where, sizes):
-        if value is not None:
-            inner(value, where, sizes)
-
-    return form
-
-
-def part(forms: dict[str, Form]) -> Form:
-    """A dict of named parts, each of its form, and no others."""
-
-    def form(value, where, sizes):
-        if not isinstance(value, dict) or set(value) != set(forms):
-            has = sorted(value) if isinstance(value, dict) else f"a {type(value).__name__}"
-            raise ValueError(f"{where} has {has}, not {sorted(forms)}")
-        for name, inner in forms.items():
-            inner(value[name], f"{where}.{name}", sizes)
-
-    return form
-
-
-def table(size: int | str, **forms: Form) -> Form:
-    """A dict of arrays with a value each a row, those of `forms` and others of any numbers."""
-
-    def form(value, where, sizes):
-        if not isinstance(value, dict) or not set(value) >= set(forms):
-            has = sorted(value) if isinstance(value, dict) else f"a {type(value).__name__}"
-            raise ValueError(f"{where} has {has}, not {sorted(forms)}")
-        for name, column in value.items():
-            inner = forms.get(name, real(size, nan=True))
-            inner(column, f"{where}[{name!r}]", sizes)
-
-    return form
-
-
-def text(value: Any, where: str, sizes: dict) -> None:
+def text() -> Any:
     """Text."""
+    return _checked(_check_text)
+
+
+def _check_text(value, where, sizes):
     if not isinstance(value, str):
         raise ValueError(f"{where} is a {type(value).__name__}, not text")
     if any("\ud800" <= letter <= "\udfff" for letter in value):
         raise ValueError(f"{where} has halves of letters")
 
 
-def plain(value: Any, where: str, sizes: dict) -> None:
+def plain() -> Any:
     """Text, a number, True or False."""
-    if not isinstance(value, PLAIN):
-        raise ValueError(f"{where} is a {type(value).__name__}, not text or a number")
-    if isinstance(value, str):
-        text(value, where, sizes)
+
+    def check(value, where, sizes):
+        if not isinstance(value, PLAIN):
+            raise ValueError(f"{where} is a {type(value).__name__}, not text or a number")
+        if isinstance(value, str):
+            _check_text(value, where, sizes)
+
+    return _checked(check)
 
 
-def several(size: int | str | None, inner: Form = text) -> Form:
-    """A list of so many values of a form; of any number where size is None."""
-
-    def form(value, where, sizes):
-        if not isinstance(value, list | tuple):
-            raise ValueError(f"{where} is a {type(value).__name__}, not a list")
-        expected = _bound(size, len(value), sizes)
-        if size is not None and len(value) != expected:
-            raise ValueError(f"{where} has {len(value)} entries, not {expected}")
-        for k, one in enumerate(value):
-            inner(one, f"{where}[{k}]", sizes)
-
-    return form
-
-
-def modest(value: Any, where: str, sizes: dict | None = None) -> None:
+def modest() -> Any:
     """Plain values, and lists and dicts of them, with numbers of at most LARGEST in size."""
+    return _checked(_check_modest)
+
+
+def _check_modest(value, where, sizes):
     if isinstance(value, dict | list | tuple):
         for key, one in value.items() if isinstance(value, dict) else enumerate(value):
-            modest(one, f"{where}[{key!r}]")
+            _check_modest(one, f"{where}[{key!r}]", sizes)
     elif isinstance(value, int | float) and abs(value) > LARGEST and np.isfinite(float(value)):
         raise ValueError(f"{where} is {value:g}, which is too large")
     elif not (value is None or isinstance(value, PLAIN)):
         raise ValueError(f"{where} is a {type(value).__name__}, not text or a number")
 
 
+# Of several values -------------------------------------------------------------------------------
+
+
+def optional(inner: Any) -> Any:
+    """None, or what has a form."""
+    return Form(
+        lambda value, where, sizes: None if value is None else inner.read(value, where, sizes),
+        lambda value: None if value is None else inner.write(value),
+    )
+
+
+def apart(inner: Any) -> Any:
+    """What has a form, whose symbols mean nothing elsewhere."""
+    return Form(lambda value, where, sizes: inner.read(value, where, dict(sizes)), inner.write)
+
+
+def several(count: Size | None, inner: Any = text()) -> Any:  # noqa: B008
+    """A tuple of so many values of a form, each apart; of any number where count is None."""
+    one = apart(inner)
+
+    def read(value, where, sizes):
+        if not isinstance(value, list | tuple):
+            raise ValueError(f"{where} is a {type(value).__name__}, not a list")
+        expected = len(value) if count is None else _bound(count, len(value), sizes)
+        if len(value) != expected:
+            raise ValueError(f"{where} has {len(value)} entries, not {expected}")
+        return tuple(one.read(each, f"{where}[{k}]", sizes) for k, each in enumerate(value))
+
+    return Form(read, lambda value: [one.write(each) for each in value])
+
+
+def entries(inner: Any) -> Any:
+    """A dict of values of a form, each apart, by any names."""
+    one = apart(inner)
+
+    def read(value, where, sizes):
+        _check_dict(value, where)
+        return {k: one.read(each, f"{where}[{k!r}]", sizes) for k, each in value.items()}
+
+    return Form(read, lambda value: {k: one.write(each) for k, each in value.items()})
+
+
+def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
+    """A dict of columns by `forms`; maybe `others`, and further ones of any numbers."""
+    known, number = forms | others, real(rows, nan=True)
+
+    def check(value, where, sizes):
+        _check_dict(value, where)
+        _check_names(forms.keys() - value.keys(), where)
+        for name, column in value.items():
+            known.get(name, number).read(column, f"{where}[{name!r}]", sizes)
+
+    return _checked(check)
+
+
+def part(kind: Any) -> Any:
+    """A record of a class, or a dict with the forms of its entries."""
+    is_dict = isinstance(kind, dict)
+    forms = kind if is_dict else kind._forms
+
+    def read(value, where, sizes):
+        values = read_all(forms, value, where, sizes)
+        if is_dict:
+            return values
+        made = kind(**values)
+        if hasattr(made, "_check_fields"):
+            made._check_fields()
+        return made
+
+    return Form(read, lambda value: write_all(forms, value if is_dict else vars(value)))
+
+
+def one_of(*kinds: type) -> Any:
+    """A record of one of some classes, with its number among them."""
+    parts = [part(kind) for kind in kinds]
+
+    def read(value, where, sizes):
+        _check_dict(value, where)
+        values = {"kind": None} | value
+        number = whole(most=len(kinds) - 1).read(values.pop("kind"), f"{where}.kind", sizes)
+        return parts[number].read(values, where, sizes)
+
+    def write(value):
+        number = kinds.index(type(value))
+        return {"kind": number} | parts[number].write(value)
+
+    return Form(read, write)
+
+
+# Records -----------------------------------------------------------------------------------------
+
+
+@dataclass_transform(
+    frozen_default=True,
+    eq_default=False,
+    field_specifiers=(
+        real, squares, unlimited, whole, flags, size, responses, ascending, choice, text, plain,
+        modest, optional, apart, several, entries, table, part,
+    ),
+)  # fmt: skip
+def record(kind: type[T]) -> type[T]:
+    """Make a class a frozen record whose fields have forms, by which files hold it.
+
+    Its `_check_fields`, if it has one, raises a ValueError unless the fields fit each other. A
+    field that no file holds has a default in place of a form.
+    """
+    take_forms(kind)
+    return dataclass(frozen=True, eq=False)(kind)
+
+
+def take_forms(kind: Any) -> None:
+    """Move the forms among the attributes of a class into its `_forms`, behind inherited ones."""
+    own = {name: form for name, form in vars(kind).items() if isinstance(form, Form)}
+    for name in own:
+        delattr(kind, name)
+    kind._forms = getattr(kind, "_forms", {}) | own
+
+
+def read(kind: type[T], state: Any) -> T:
+    """Read the record of a class from what a file holds."""
+    return part(kind).read(state, "", {})
+
+
+def write(record: Any) -> dict[str, Any]:
+    """What a file holds for a record."""
+    return part(type(record)).write(record)
+
+
+def read_all(forms: dict[str, Any], values: Any, where: str, sizes: dict) -> dict[str, Any]:
+    """Read the entries of a dict, each by its form, and no others."""
+    _check_dict(values, where)
+    _check_names(forms.keys() ^ values.keys(), where)
+    lead = f"{where}." if where else ""
+    return {name: form.read(values[name], lead + name, sizes) for name, form in forms.items()}
+
+
+def write_all(forms: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """What a file holds for values, each by its form."""
+    return {name: form.write(values[name]) for name, form in forms.items()}
+
+
+def _check_dict(value, where):
+    if not isinstance(value, dict):
+        raise ValueError(f"{where or 'the state'} is a {type(value).__name__}, not a dict")
+
+
+def _check_names(wrong, where):
+    if wrong:
+        names = ", ".join(sorted(wrong))
+        raise ValueError(f"{where or 'the state'} has fields missing or unknown: {names}")
+
+
 def _numbers(dtype, shape, least, most, nan):
-    def form(value, where, sizes):
+    def check(value, where, sizes):
         if not shape:
             kinds = {np.float64: (float, int), np.int64: int, np.bool_: bool}[dtype]
             if not isinstance(value, kinds) or isinstance(value, bool) != (dtype is np.bool_):
                 raise ValueError(f"{where} is {value!r:.40}, not {_NAMES[dtype]}")
         else:
             _check_array(value, where, dtype, shape, sizes)
-        fits = (value >= least) & (value <= most)
+        low, high = _evaluated(least, sizes), _evaluated(most, sizes)
+        fits = (value >= low) & (value <= high)
         if nan:
             fits |= np.isnan(value)
         if not np.all(fits):
             odd = value if not shape else value[~fits][0]
-            raise ValueError(f"{where} is {odd}, not from {least} to {most}")
+            raise ValueError(f"{where} is {odd}, not from {low} to {high}")
 
-    return form
+    return _checked(check)
 
 
 _NAMES = {np.float64: "a number", np.int64: "a whole number", np.bool_: "True or False"}
@@ -227,5 +353,32 @@ def _check_array(value, where, dtype, shape, sizes):
 
 
 def _bound(size, found, sizes):
-    """What a size must be: a number, or what a name was bound to, now where it was not yet."""
-    return size if isinstance(size, int) else sizes.setdefault(size, found)
+    """What a size must be; a symbol that was not bound yet is what was found."""
+    if isinstance(size, str) and size.isidentifier():
+        return sizes.setdefault(size, found)
+    return _evaluated(size, sizes)
+
+
+def _evaluated(size, sizes):
+    """The number that a number, a symbol or an expression of symbols stands for."""
+    return _value(_parsed(size), sizes) if isinstance(size, str) else size
+
+
+@functools.cache
+def _parsed(expression):
+    return ast.parse(expression, mode="eval").body
+
+
+def _value(node, sizes):
+    match node:
+        case ast.Constant():
+            return node.value
+        case ast.Name():
+            return sizes[node.id]
+        case ast.BinOp():
+            return _OPERATORS[type(node.op)](_value(node.left, sizes), _value(node.right, sizes))
+        case ast.Call():
+            return max(_value(argument, sizes) for argument in node.args)
+
+
+_OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}

@@ -66,7 +66,7 @@ KINDS = (["number", "two", "classes"] * 5 + ["any"], ["two", "classes"] * 5 + ["
 WORK = {"m", "n_starts", "n_batches", "n_candidates", "n_lambda", "n", "n_permutations", "rounds",
         "committee", "top", "most"}  # fmt: skip
 BATCHES = {"embed", "answers", "coordinates", "impacts", "mass"}  # take no frame
-INNER = {"to_state", "training_rows", "zero_offset"}
+INNER = {"training_rows", "zero_offset"}
 
 
 @dataclasses.dataclass

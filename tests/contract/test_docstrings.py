@@ -92,9 +92,6 @@ def test_what_is_public_is_for_users(name):
     inner = {
         "estimate_name",
         "without_offset",
-        "to_state",
-        "from_state",
-        "shared_state",
         "score_rows",
         "reader",
         "coordinates",

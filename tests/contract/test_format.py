@@ -37,6 +37,10 @@ CASES = {  # data set and fit of each file
     ),
     "melm": ("iris", lambda df: ld.melm("species ~ .", df, gamma=1.0, n_starts=1, threads=1)),
     "ripr": ("iris", lambda df: ld.ripr("species ~ .", df, threads=1)),
+    "ripr_fits": (
+        "iris",
+        lambda df: ld.ripr("species + petal_width ~ sepal_length + sepal_width", df, threads=1),
+    ),
     "glm": ("autompg", lambda df: ld.glm("mpg ~ bs(weight, df=4) + C(origin, Sum)", df)),
     "conformal": ("autompg", lambda df: ld.conformal(ld.glm, "mpg ~ weight", df, method="split")),
 }

@@ -22,6 +22,7 @@ from contract.cases import (
     frame_of,
     missing_of,
 )
+from lodim import forms
 from lodim.design.frame import name_of
 from lodim.fitting import storage as store
 
@@ -87,7 +88,7 @@ def test_a_formula_without_features_prints_nothing(model, capfd):
 
 def test_a_file_that_names_choices_without_their_table_is_refused(tmp_path):
     fit = ld.gbmap(FORMULA, frame("gaussian"), m=1)
-    state = fit._to_state()
+    state = forms.write(fit)
     assert state["chosen"]
     store.write(tmp_path / "fit", "gbmap", state | {"selection": None})
     with pytest.raises(ld.StoreError, match="lambda_ chosen, without what was tried"):

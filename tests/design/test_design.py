@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lodim import forms
 from lodim.design import expressions
 from lodim.design.design import Design
 from lodim.design.frame import read_frame
@@ -71,7 +72,7 @@ def assert_same(one, other, names=("X", "y", "weights", "offset", "rows")):
 def assert_reproduced(design, batch, data, **keywords):
     response = design.response is not None
     names = ("X", "y", "offset", "rows") + ("weights",) * response
-    again = Design.from_state(plain(design.to_state()))
+    again = forms.read(Design, plain(forms.write(design)))
     for one in (design, again):
         assert_same(batch, one.apply(data, response=response, **keywords), names)
 
@@ -437,23 +438,23 @@ def test_the_frame_is_left_as_it_is(frame):
 
 
 def test_a_saved_state_names_a_kind_of_frame_that_is_read(frame):
-    state = Design.learn("y ~ x", frame)[0].to_state()
+    state = forms.write(Design.learn("y ~ x", frame)[0])
     for kind in ("<array>", "dask", "", None):
         with pytest.raises(ValueError, match="frame_kind"):
-            Design.from_state(state | {"frame_kind": kind})
+            forms.read(Design, state | {"frame_kind": kind})
 
 
 def test_sums_of_the_largest_numbers_are_read_back():
     data = {"x": [0.0] * 4 + [9e104] * 2, "y": range(6)}
     design = Design.learn("y ~ center(x) + scale(x)", data)[0]
-    assert Design.from_state(design.to_state()).names == design.names
+    assert forms.read(Design, forms.write(design)).names == design.names
 
 
 def test_a_saved_state_cannot_bring_other_code(frame):
-    state = Design.learn("y ~ np.log(x)", frame)[0].to_state()
+    state = forms.write(Design.learn("y ~ np.log(x)", frame)[0])
     state["terms"][0][0]["name"] = "__import__('os').getcwd()"
     with pytest.raises(FormulaError):
-        Design.from_state(state)
+        forms.read(Design, state)
 
 
 def test_wide_frames():
@@ -565,7 +566,7 @@ def test_scale_divides_by_n_less_one_as_in_r():
         design, batch = Design.learn(f"~ {code}", data, RowInputs(weights="w"))
         expected = np.array([-1.0, 0.0, 1.0, 4.0]) / root
         np.testing.assert_allclose(raw(design, batch)[:, 0], expected, atol=1e-12)
-        again = matrix(Design.from_state(design.to_state()).apply(data))
+        again = matrix(forms.read(Design, forms.write(design)).apply(data))
         np.testing.assert_array_equal(again, matrix(batch))
 
 

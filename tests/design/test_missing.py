@@ -6,6 +6,7 @@ import pytest
 import statsmodels.api as sm
 
 import lodim as ld
+from lodim import forms
 from lodim.design.design import Design
 from lodim.design.rows import RowInputs
 from lodim.engine import tiles
@@ -195,7 +196,7 @@ def test_ordered_categories_are_thresholds_elsewhere(df):
     X = numbers(design, df) + design.mean
     code = df["g"].cat.codes
     np.testing.assert_allclose(X, np.column_stack([code >= 1, code >= 2, code < 0]), atol=1e-12)
-    again = Design.from_state(design.to_state())
+    again = forms.read(Design, forms.write(design))
     np.testing.assert_array_equal(numbers(again, df), numbers(design, df))
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
+from lodim import forms
 from lodim.design import chunks, features
 from lodim.design import terms as design_terms
 from lodim.design.chunks import PartReader
@@ -118,7 +119,7 @@ def same(one, other, what):
 def same_learnt(frame, source, formula, **given):
     design, batch = Design.learn(formula, frame, **given)
     learnt, streamed = Design.learn(formula, source, **given)
-    same(design.to_state(), learnt.to_state(), formula)
+    same(forms.write(design), forms.write(learnt), formula)
     for key in ("X", "y", "weights", "offset", "rows", "order", "clusters", "groups"):
         same(getattr(batch, key), getattr(streamed, key), key)
     assert streamed.streamed and not batch.streamed
@@ -238,7 +239,7 @@ def test_splines_of_many_rows_are_learnt_from_a_sample(frame, monkeypatch):
     knots = dict(learnt.terms[0][0].states)["bs"]["_all_knots"]
     used = frame.dropna(subset=["y", "b", "s"]).a
     assert (knots[0], knots[-1]) == (used.min(), used.max())
-    assert Design.from_state(learnt.to_state()).n_sampled == learnt.n_sampled
+    assert forms.read(Design, forms.write(learnt)).n_sampled == learnt.n_sampled
     fit = ld.glm(formula, source_of(frame))
     assert f"from {fit.design.n_sampled:,} rows" in str(fit.summary())
 
@@ -250,7 +251,7 @@ def test_a_sample_of_rows_is_the_same_from_everywhere(frame):
     }
     design, batch = Design.learn("y ~ a + s", frame, **given)
     learnt, drawn = Design.learn("y ~ a + s", source_of(frame, [5, 77]), **given)
-    same(design.to_state(), learnt.to_state(), "sample")
+    same(forms.write(design), forms.write(learnt), "sample")
     for key in ("X", "y", "weights", "groups", "rows"):
         same(getattr(batch, key), getattr(drawn, key), key)
     assert len(drawn.index) == 400 and drawn.index.equals(batch.index) and not drawn.streamed

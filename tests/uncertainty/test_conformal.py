@@ -249,7 +249,7 @@ def test_randomized_sets_cover_as_they_say_and_hold_still():
 def test_weighted_quantiles():
     rng = np.random.default_rng(0)
     weight, score = rng.integers(1, 4, 30).astype(float), rng.normal(size=30)
-    held = HeldOut(np.zeros(30, int), score, weight)
+    held = HeldOut(np.zeros(30, int), score, weight, None)
     for level in (0.05, 0.5, 0.9, 0.95):
         order = np.argsort(score)
         reached = np.cumsum(weight[order]) >= level * (weight.sum() + 1.0)
@@ -259,7 +259,7 @@ def test_weighted_quantiles():
 
 @pytest.mark.parametrize("level", np.arange(1, 20) / 20)
 def test_levels_that_are_reached_exactly(level):
-    held = HeldOut(np.zeros(19, int), np.arange(19.0), np.ones(19))
+    held = HeldOut(np.zeros(19, int), np.arange(19.0), np.ones(19), None)
     assert held.quantile(level) == round(20 * level) - 1
     scores = np.arange(19.0)[None, :, None] + 0.5
     assert held.sets(scores, level).sum() == round(20 * level) - 1

@@ -1,7 +1,7 @@
 """From a frame to numbers: what a formula learns from data, and how it is applied to new data."""
 
 import itertools
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -42,27 +42,25 @@ from lodim.text import counted
 REAL = (np.float64, np.float32)
 FAMILIES = ("gaussian", "binomial", "multinomial", "poisson", "gamma", "none")
 LARGEST = 1e160  # of a mean in a file: no larger number has a square
-LISTS = ("names", "term_names", "constant", "left_out")  # which are tuples here
 MISSING = ("drop", "indicator", "keep")  # what can be done where a feature is missing
 
 
-@dataclass(frozen=True, eq=False)
+@forms.record
 class Design:
     """What a formula has learnt from data; holds no row of it.
 
     formula : as the user wrote it
-    family : 'gaussian', 'binomial', 'multinomial', or 'none' without a response
-    response : Response, or None
+    family : 'none' without a response
     terms : tuples of factors (see `factor`), whose columns are multiplied
     names : p names of features; term_names : names of the terms
-    term_of : (p,) int, the term that each feature belongs to
-    mean, scale : (p,) float64; X = (raw - mean) / scale. In a constant feature X is 0 always,
+    term_of : the term that each feature belongs to
+    mean, scale : X = (raw - mean) / scale. In a constant feature X is 0 always,
         also in new data: nothing could be learnt of it
     constant : names of the constant features
     n_dropped : rows left out for missing values, but for those of weight zero
     weights, offset : names of columns, where they were given by name
     offset_given : whether an offset was used
-    dtype : 'float64' or 'float32', of X
+    dtype : of X
     left_out : columns that a dot has left out: answers of a model (`.fitted`), names of the rows
     missing : what is done with rows that miss a feature. 'drop': they are left out. 'indicator':
         a number is its training mean, a category a level of its own, and a column says where a
@@ -76,29 +74,29 @@ class Design:
     limited : whether their middle stands for wild values, also of new data
     """
 
-    formula: str
-    family: str
-    response: Response | None
-    terms: tuple
-    names: tuple[str, ...]
-    term_names: tuple[str, ...]
-    term_of: np.ndarray
-    mean: np.ndarray
-    scale: np.ndarray
-    constant: tuple[str, ...]
-    n_dropped: int
-    weights: str | None
-    offset: str | None
-    offset_given: bool
-    dtype: str
-    left_out: tuple[str, ...]
-    missing: str
-    fills: tuple[Fill, ...]
-    n_incomplete: int
-    frame_kind: str
-    n_sampled: int
-    wild: tuple[Limits, ...]
-    limited: bool
+    formula: str = forms.text()
+    family: str = forms.choice(*FAMILIES)
+    response: Response | None = forms.optional(forms.part(Response))
+    terms: tuple = forms.several(None, forms.several(None, forms.one_of(*factors.KINDS)))
+    names: tuple[str, ...] = forms.several("p")
+    term_names: tuple[str, ...] = forms.several(None)
+    term_of: np.ndarray = forms.whole("p")
+    mean: np.ndarray = forms.real("p", least=-LARGEST, most=LARGEST)
+    scale: np.ndarray = forms.real("p", least=forms.TINY, most=LARGEST)
+    constant: tuple[str, ...] = forms.several(None)
+    n_dropped: int = forms.whole()
+    weights: str | None = forms.optional(forms.text())
+    offset: str | None = forms.optional(forms.text())
+    offset_given: bool = forms.flags()
+    dtype: str = forms.choice("float64", "float32")
+    left_out: tuple[str, ...] = forms.several(None)
+    missing: str = forms.choice(*MISSING)
+    fills: tuple[Fill, ...] = forms.several(None, forms.part(Fill))
+    n_incomplete: int = forms.whole()
+    frame_kind: str = forms.choice(*EAGER)
+    n_sampled: int = forms.whole()
+    wild: tuple[Limits, ...] = forms.several(None, forms.part(Limits))
+    limited: bool = forms.flags()
 
     @classmethod
     def learn(
@@ -433,46 +431,8 @@ class Design:
         constant = set(self.constant)
         return [name in constant for name in self.names] if constant else [False] * len(self.names)
 
-    def to_state(self):
-        """All of it as dicts, lists, str, int, float, bool, None and arrays of numbers."""
-        state = {f.name: getattr(self, f.name) for f in fields(self)}
-        state |= {key: list(state[key]) for key in LISTS}
-        state |= {key: [dict(vars(one)) for one in state[key]] for key in ("fills", "wild")}
-        state["terms"] = [[factors.to_state(part) for part in term] for term in self.terms]
-        if self.response is not None:
-            state["response"] = dict(vars(self.response))
-            if self.levels is not None:
-                state["response"]["levels"] = list(self.levels)
-        return state
-
-    @classmethod
-    def from_state(cls, state):
-        """The design that `to_state` has written."""
-        state = dict(state)
-        state |= {key: tuple(state[key]) for key in LISTS}
-        state["fills"] = tuple(Fill(**fill) for fill in state["fills"])
-        state["wild"] = tuple(Limits(**one) for one in state["wild"])
-        state["terms"] = tuple(tuple(map(factors.from_state, term)) for term in state["terms"])
-        if state["response"] is not None:
-            response = dict(state["response"])
-            response["levels"] = None if response["levels"] is None else tuple(response["levels"])
-            state["response"] = forms.make(Response, response, "response")
-        design = forms.make(cls, state, "design")
-        design.check()
-        return design
-
-    def check(self):
-        """Raise a ValueError unless the parts fit each other, as those of a file may not."""
-        p, name = len(self.names), forms.optional(forms.text)
-        parts = {"formula": forms.text, "family": forms.choice(*FAMILIES), "limited": forms.flags()}
-        parts |= {"weights": name, "offset": name, "offset_given": forms.flags()}
-        parts |= dict.fromkeys(("n_dropped", "n_incomplete", "n_sampled"), forms.whole())
-        parts |= {"missing": forms.choice(*MISSING), "frame_kind": forms.choice(*EAGER)}
-        parts |= {"dtype": forms.choice("float64", "float32"), "term_of": forms.whole(p)}
-        parts |= {"mean": forms.real(p, least=-LARGEST, most=LARGEST)}
-        parts |= {"scale": forms.real(p, least=forms.TINY, most=LARGEST)}
-        parts |= {key: forms.several(key) for key in ("constant", "left_out")}
-        forms.check(self, parts, "design")
+    def _check_fields(self):
+        """Raise a ValueError unless the fields fit each other."""
         names, term_names, term_of = design_terms.names(self.terms, design_terms.widths(self.terms))
         same = (self.names, self.term_names) == (names, term_names) and all(self.terms)
         if not (same and (self.term_of == term_of).all() and set(self.constant) <= set(names)):
@@ -481,14 +441,12 @@ class Design:
             raise ValueError(f"family {self.family!r} does not fit the response")
         if self.offset is not None and not self.offset_given:
             raise ValueError("the design has an offset that was not given")
-        for one in (*self.fills, *self.wild):
-            one.check()
         if not {one.feature for one in self.wild} <= set(names):
             raise ValueError("limits are of a feature that the design has not")
         if self.missing == "indicator" and not {*self.features} <= {f.name for f in self.fills}:
             raise ValueError("a feature has nothing that stands for its missing values")
         if self.response is not None:
-            self.response.check(self.family)
+            self.response.check_family(self.family)
 
 
 @dataclass(frozen=True, eq=False)
@@ -596,7 +554,7 @@ def columns_read(formula, names, family=None, beside=()):
 
 def _response(leaf):
     """The response that is meant, its levels not learnt yet."""
-    return None if leaf is None else Response(leaf.text, called=leaf.kind == "call")
+    return None if leaf is None else Response(leaf.text, None, leaf.kind == "call")
 
 
 def _answers(response):

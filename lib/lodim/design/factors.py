@@ -6,7 +6,7 @@ numbers, and makes the same columns of any later data.
 
 import ast
 import functools
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,20 +30,19 @@ from lodim.formula import language, patsy_terms
 from lodim.formula.formula import quote
 from lodim.formula.language import column_name, column_nodes, function_name
 
-LISTS = ("levels", "labels", "unseen")  # which are tuples here
 TRUTH = (False, True)  # the levels of a condition
 CURE = "; predict(..., new_levels='missing') takes it as a missing value"
 NO_CURE = "; of a value that is computed none can be taken as missing: make it a column of the data"
 
 
-@dataclass(frozen=True)
+@forms.record
 class Numeric:
     """The numbers of one column, as they are."""
 
-    name: str
+    name: str = forms.text()
 
 
-@dataclass(frozen=True, eq=False)
+@forms.record
 class Levels:
     """The levels of a column, of what stands in C(), or of a condition in I().
 
@@ -61,33 +60,64 @@ class Levels:
     and stand for a value that is missing later.
     """
 
-    name: str
-    called: bool
-    levels: tuple
-    labels: tuple[str, ...]
-    matrix: np.ndarray | None = None
-    unseen: tuple = ()
-    missing: str | None = None
-    shares: np.ndarray | None = None
+    name: str = forms.text()
+    called: bool = forms.flags()
+    levels: tuple = forms.several("levels", forms.plain())
+    labels: tuple[str, ...] = forms.several("labels")
+    matrix: np.ndarray | None = forms.optional(forms.real("levels", "labels"))
+    unseen: tuple = forms.several(None, forms.plain())
+    missing: str | None = forms.optional(forms.text())
+    shares: np.ndarray | None = forms.optional(forms.real("levels", least=0, most=1))
+
+    @classmethod
+    def known(cls, name, called, levels, labels, matrix=None):
+        """Levels that have rows, none of them missing."""
+        return cls(name, called, levels, labels, matrix, (), None, None)
+
+    def _check_fields(self):
+        """Raise a ValueError unless the labels are of the levels."""
+        columns_of((None if self.called else self.name, self.name if self.called else None))
+        check_levels(self.levels, self.name, least=1)
+        check_levels(self.unseen, self.name, least=0)
+        shown = tuple(map(str, self.levels))
+        if self.matrix is None and self.labels not in (shown, shown[1:]):
+            raise ValueError(f"{self.name} has labels {self.labels}")
+        if self.called and function_name(tree(self.name).func) not in ("C", "I"):
+            raise ValueError(f"{self.name} makes no levels")
 
 
-@dataclass(frozen=True)
+@forms.record
 class Missing:
     """1 where a column is missing, else 0."""
 
-    name: str
+    name: str = forms.text()
 
 
-@dataclass(frozen=True, eq=False)
+def _read_learnt(value, where, sizes):
+    """What a function of a formula has learnt: its name and a dict."""
+    name, learnt = value
+    patsy_terms.check(name, learnt)
+    return name, dict(learnt)
+
+
+LEARNT = forms.Form(_read_learnt, list)
+
+
+@forms.record
 class Expression:
     """A call, evaluated over columns; ``states`` are what its splines and means have learnt.
 
     Each state is (function, dict of numbers and arrays), in the order of evaluation.
     """
 
-    name: str
-    width: int
-    states: tuple = ()
+    name: str = forms.text()
+    width: int = forms.whole(least=1)
+    states: tuple = forms.several(None, LEARNT)
+
+    def _check_fields(self):
+        """Raise a ValueError unless the expression makes its columns with what it has learnt."""
+        columns_of((None, self.name))
+        expressions.check_states(self.name, self.width, self.states)
 
 
 KINDS = (Numeric, Levels, Expression, Missing)
@@ -144,7 +174,7 @@ def _of_column(summary, n, polynomials):
             f"{row_names(summary)}; leave it out with '- {name}', or write C({name}) if levels are "
             "meant"
         )
-    factor = Levels(column.name, False, levels, _shown(levels))
+    factor = Levels.known(column.name, False, levels, _shown(levels))
     return _in_order(factor, polynomials) if column.ordered else factor
 
 
@@ -171,7 +201,7 @@ def row_names(summary):
 def learn_expression(code, table):
     """What a call that is no C() has learnt from the rows of a table."""
     if not remembers(code):
-        return Expression(code, 1)
+        return Expression(code, 1, ())
     known = rows_to_learn(table, columns_of((None, code)))[0]
     return Expression(code, *expressions.learn(code, known))
 
@@ -367,9 +397,9 @@ def _categorical(code, name, used):
             if level not in levels:
                 raise_unknown_level(name, level, levels)
     if contrast is None:
-        return Levels(code, True, levels, _shown(levels))
+        return Levels.known(code, True, levels, _shown(levels))
     matrix, suffixes = patsy_terms.contrast(code, contrast, levels)
-    return Levels(code, True, levels, tuple(suffixes), matrix)
+    return Levels.known(code, True, levels, tuple(suffixes), matrix)
 
 
 def _with_missing(factor, summary, missing):
@@ -415,62 +445,8 @@ def as_column(code, node, values):
     return Column(code, "number", values)
 
 
-def to_state(factor):
-    """A factor as a dict of plain values and arrays."""
-    kind = KINDS.index(type(factor))
-    state = {"kind": kind, **{f.name: getattr(factor, f.name) for f in fields(factor)}}
-    for key in LISTS:
-        if key in state:
-            state[key] = list(state[key])
-    if "states" in state:
-        state["states"] = [[name, dict(values)] for name, values in factor.states]
-    return state
-
-
-def from_state(state):
-    """The factor that `to_state` has written; a ValueError where it could not have."""
-    values = dict(state)
-    forms.whole(most=len(KINDS) - 1)(values["kind"], "kind of factor", {})
-    kind = KINDS[values.pop("kind")]
-    for key in LISTS:
-        if key in values:
-            values[key] = tuple(values[key])
-    if "states" in values:
-        values["states"] = tuple((name, dict(learnt)) for name, learnt in values["states"])
-    factor = forms.make(kind, values, "a factor")
-    _check(factor)
-    return factor
-
-
-def _check(factor):
-    """Raise a ValueError unless the parts of a factor fit each other."""
-    forms.text(factor.name, "name of a factor", {})
-    needs(factor)
-    if isinstance(factor, Expression):
-        forms.check(factor, {"width": forms.whole(least=1)}, factor.name)
-        for name, learnt in factor.states:
-            patsy_terms.check(name, learnt)
-        expressions.check_states(factor.name, factor.width, factor.states)
-    if isinstance(factor, Levels):
-        check_levels(factor.levels, factor.name, least=1)
-        sizes = {"levels": len(factor.levels)}
-        matrix = forms.optional(forms.real("levels", "labels"))
-        known = {"called": forms.flags(), "matrix": matrix, "labels": forms.several("labels")}
-        known |= {"missing": forms.optional(forms.text)}
-        check_levels(factor.unseen, factor.name, least=0)
-        forms.check(factor, known, factor.name, **sizes)
-        shown = tuple(map(str, factor.levels))
-        if factor.matrix is None and factor.labels not in (shown, shown[1:]):
-            raise ValueError(f"{factor.name} has labels {factor.labels}")
-        if factor.called and function_name(tree(factor.name).func) not in ("C", "I"):
-            raise ValueError(f"{factor.name} makes no levels")
-        shares = forms.optional(forms.real(len(factor.levels), least=0, most=1))
-        shares(factor.shares, f"shares of {factor.name}", {})
-
-
 def check_levels(levels, name, least):
-    """Raise a ValueError unless levels are plain values, none twice, and so many at least."""
-    forms.several(len(levels), forms.plain)(levels, f"levels of {name}", {})
+    """Raise a ValueError unless levels are numbers of arrays, none twice, and so many at least."""
     if any(isinstance(level, int) and not -(2**63) <= level < 2**63 for level in levels):
         raise ValueError(f"{name} has a level that is beyond the whole numbers of arrays")
     if len(set(levels)) < max(len(levels), least):

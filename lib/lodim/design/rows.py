@@ -36,7 +36,7 @@ BALANCED = "balanced"  # weights= that give the classes of the response equal su
 LARGEST = 1e70  # in size, of responses, weights and offsets: errors of losses have its 4th power
 
 
-@dataclass(frozen=True)
+@forms.record
 class Response:
     """What stands on the left side.
 
@@ -45,9 +45,9 @@ class Response:
     expression such as ``np.log(y)``, not a column.
     """
 
-    name: str
-    levels: tuple | None = None
-    called: bool = False
+    name: str = forms.text()
+    levels: tuple | None = forms.optional(forms.several(None, forms.plain()))
+    called: bool = forms.flags()
 
     @property
     def key(self):
@@ -62,19 +62,21 @@ class Response:
         inner = spell(node.args[0])
         return inner if level else f"not ({inner})"
 
-    def check(self, family):
-        """Raise a ValueError unless the parts fit each other and the family's name."""
-        forms.check(self, {"name": forms.text, "called": forms.flags()}, "response")
+    def _check_fields(self):
+        """Raise a ValueError unless the name can stand on the left side, and levels are classes."""
         factors.columns_of(self.key)
         if self.called and not isinstance(tree(self.name), ast.Call):
             raise ValueError(f"the response {self.name!r} is no call")
+        if self.levels is not None:
+            factors.check_levels(self.levels, self.name, least=2)
+
+    def check_family(self, family):
+        """Raise a ValueError unless the response is one for a family, by its name."""
         numeric = (True, False) if family == "binomial" else (family in NUMERIC,)
         if (self.levels is None) not in numeric:  # of "binomial" also shares of trials
             raise ValueError(f"the response has levels {self.levels!r:.40}, and is {family}")
-        if self.levels is not None:
-            factors.check_levels(self.levels, self.name, least=2)
-            if family == "binomial" and len(self.levels) > 2:
-                raise ValueError(f"the response has {len(self.levels)} levels, not 2")
+        if family == "binomial" and len(self.levels or ()) > 2:
+            raise ValueError(f"the response has {len(self.levels)} levels, not 2")
 
 
 @dataclass(frozen=True, eq=False)
@@ -534,7 +536,7 @@ def _check_levels(name, levels, y, family, positive_weight):
 LARGEST_MEAN = 1e160  # of a mean in a file: no larger number has a square
 
 
-@dataclass(frozen=True)
+@forms.record
 class Fill:
     """What stands for the missing values of a column.
 
@@ -543,17 +545,14 @@ class Fill:
     n_missing : number of training rows of positive weight where it is missing
     """
 
-    name: str
-    value: str | bool | int | float
-    n_missing: int
+    name: str = forms.text()
+    value: str | bool | int | float = forms.plain()
+    n_missing: int = forms.whole()
 
-    def check(self):
-        """Raise a ValueError unless the parts have their forms."""
-        forms.check(self, {"name": forms.text, "n_missing": forms.whole(), "value": forms.plain})
-        if isinstance(self.value, float):
-            forms.real(least=-LARGEST_MEAN, most=LARGEST_MEAN)(
-                self.value, f"mean of {self.name}", {}
-            )
+    def _check_fields(self):
+        """Raise a ValueError unless a mean has a square."""
+        if isinstance(self.value, float) and not abs(self.value) <= LARGEST_MEAN:
+            raise ValueError(f"mean of {self.name} is {self.value}")
 
 
 def learn_fills(summaries):

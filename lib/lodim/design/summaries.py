@@ -240,7 +240,7 @@ SMALL = 0.1  # of the rows: so many that are wild would not be few
 DEPTH = 10  # times the rows that may be wild: so many may differ from the most frequent value
 
 
-@dataclass(frozen=True)
+@forms.record
 class Limits:
     """A feature that has wild values in the training rows, and the range of its other values.
 
@@ -251,19 +251,15 @@ class Limits:
     farthest : the value of these that is farthest away
     """
 
-    feature: str
-    least: float
-    greatest: float
-    middle: float
-    n: int
-    farthest: float
+    feature: str = forms.text()
+    least: float = forms.real(least=-LARGEST, most=LARGEST)
+    greatest: float = forms.real(least=-LARGEST, most=LARGEST)
+    middle: float = forms.real(least=-LARGEST, most=LARGEST)
+    n: int = forms.whole(least=1)
+    farthest: float = forms.real(least=-LARGEST, most=LARGEST)
 
-    def check(self):
-        """Raise a ValueError unless the parts have their forms."""
-        number = forms.real(least=-LARGEST, most=LARGEST)
-        parts = {"feature": forms.text, "n": forms.whole(least=1)}
-        numbers = ("least", "greatest", "middle", "farthest")
-        forms.check(self, parts | dict.fromkeys(numbers, number))
+    def _check_fields(self):
+        """Raise a ValueError unless the limits leave out the farthest value."""
         if not self.least <= self.middle <= self.greatest or not self.beyond(self.farthest):
             raise ValueError(f"limits of {self.feature} do not leave out its farthest value")
 

@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 
 from lodim import family as families
+from lodim import forms
 from lodim.checks import flag, one_of, share
 from lodim.design.batch import subset
 from lodim.design.design import Design
 from lodim.design.frame import as_given, in_pandas
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
-from lodim.fitting import storage
+from lodim.fitting import saved, storage
 from lodim.fitting.delegates import Delegates
 from lodim.fitting.evaluation import auc_of_classes, share_explained
 from lodim.fitting.registry import model_function, model_module
@@ -49,28 +50,32 @@ class Fit(Delegates):
     _estimates_are_smooth = False  # whether they follow the rows' weights without jumps
     _n_free: int | None = None  # parameters estimated from the rows, if the model can count them
     _biased_by: str | None = None  # what keeps estimates from the truth, in words
-    design: Design  # what the formula learned from the data
     family: Any  # Gaussian, Binomial, ...
     settings: Any  # frozen record of the model's arguments, all chosen
     estimates: Any  # frozen record of the model's estimates
-    selection: pd.DataFrame | None  # the cross-validation that chose settings, if one did
-    call: str
-    arguments: dict[str, Any]  # of the call that `update` repeats, chosen settings filled in
-    chosen: dict[str, Any]  # settings that were chosen, with what each draw of the folds would have
     log: dict[str, Any]
     null_deviance: float
 
-    def __init__(
-        self, *, design, family, settings, estimates, selection, call, arguments, chosen=None
-    ):
-        self.design, self.family, self.settings = design, family, settings
-        self.estimates, self.selection = estimates, selection
-        self.call, self.arguments, self.chosen = call, arguments, chosen or {}
+    # What files hold of every fit, beside what its class has; see `forms`
+    design: Design = saved.DESIGN  # what the formula learned from the data
+    selection: pd.DataFrame | None = forms.optional(saved.FRAME)  # that chose settings, if any
+    call: str = forms.text()
+    # Of the call that `update` repeats, chosen settings filled in
+    arguments: dict[str, Any] = forms.modest()
+    # Settings that were chosen, with what each draw of the folds would have chosen
+    chosen: dict[str, Any] = forms.entries(forms.several(None, saved.ANY_NUMBER))
+
+    def __init__(self, **fields):
+        if fields.keys() != self._forms.keys():
+            raise TypeError(f"a {type(self).__name__} has the fields {', '.join(self._forms)}")
+        vars(self).update(fields)
+        self.family = families.family_of(self.design)
 
     # What a model brings -----------------------------------------------------------------------
 
     def __init_subclass__(cls, **arguments):
         super().__init_subclass__(**arguments)
+        forms.take_forms(cls)
         for name, method in vars(cls).items():
             _name_as_method(method, cls, name)
         for name in OF_KIND & set(vars(cls)):
@@ -97,9 +102,9 @@ class Fit(Delegates):
     def _listing(self):
         """Lines and Table of the short print."""
 
-    @abstractmethod
-    def _to_state(self) -> dict[str, Any]:
-        """Everything `from_state` needs, as plain values and arrays."""
+    def _check_fields(self) -> None:
+        """Raise a ValueError unless the fields fit each other, as those of a file may not."""
+        saved.check_call(self)
 
     @property
     def _reader_columns(self):
@@ -133,15 +138,6 @@ class Fit(Delegates):
     def _frame_kind(self):
         """Name of the package whose frames tidy() and glance() give a user."""
         return self.design.frame_kind
-
-    def _shared_state(self) -> dict[str, Any]:
-        """What the state of every model holds; see `saved.read_shared_state`."""
-        return {
-            "design": self.design.to_state(),
-            "selection": None if self.selection is None else self.selection.to_dict("list"),
-            "call": self.call, "arguments": self.arguments,
-            "chosen": {name: list(by_draw) for name, by_draw in self.chosen.items()},
-        }  # fmt: skip
 
     @property
     def levels(self) -> tuple[Any, ...] | None:
@@ -581,7 +577,7 @@ class Fit(Delegates):
         >>> back.coef().equals(fit.coef())
         True
         """
-        storage.write(path, self.name, self._to_state())
+        storage.write(path, self.name, forms.write(self))
 
     def __repr__(self):
         lines, *tables = self._listing()
@@ -590,6 +586,9 @@ class Fit(Delegates):
 
     def _repr_html_(self):
         return self.summary().as_html()
+
+
+forms.take_forms(Fit)
 
 
 def _name_as_method(function, cls, name):

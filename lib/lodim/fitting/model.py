@@ -106,7 +106,7 @@ class Problem:
 
     def common(self, selection):
         """Keywords of every model's Fit."""
-        names = ("design", "family", "settings", "call", "arguments", "chosen")
+        names = ("design", "settings", "call", "arguments", "chosen")
         return {name: getattr(self, name) for name in names} | {"selection": selection}
 
     def settle(self, settings, *, given=(), chosen=None):

@@ -14,7 +14,7 @@ HOMES = {name: f"lodim.models.{name}.model" for name in MODELS}  # modules of th
 
 
 def model_module(name):
-    """The module of a model, with its function, `MODEL` and `from_state`."""
+    """The module of a model, with its function and `MODEL`."""
     return import_module(HOMES[name])
 
 

@@ -1,10 +1,10 @@
 """Saved fits: what the files of all models hold, and load()."""
 
+from dataclasses import fields, replace
 from importlib import import_module
 from inspect import signature
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from lodim import family as families
@@ -13,20 +13,23 @@ from lodim.design.design import Design
 from lodim.design.rows import INPUTS
 from lodim.errors import StoreError
 from lodim.fitting import storage
-from lodim.fitting.registry import HOMES, model_function
+from lodim.fitting.registry import MODELS, model_function
 from lodim.fitting.selected import MEASURE
 from lodim.typing import FilePath
 
-# The module of from_state for each kind of file.
-STORED = HOMES | {"conformal": "lodim.uncertainty.prediction_sets"}
+STORED = {  # the module and the class of what each kind of file holds
+    **{name: (f"lodim.models.{name}.fit", f"{name.title()}Fit") for name in MODELS},
+    "ripr_fits": ("lodim.models.ripr.multi_fit", "RiprFits"),
+    "conformal": ("lodim.uncertainty.prediction_sets", "Conformal"),
+}
 
 SHARED: dict[str, forms.Form] = {  # arguments that are read of a fit of any model
-    "family": forms.optional(forms.text),
+    "family": forms.optional(forms.text()),
     "sample": forms.optional(forms.whole(least=1)),
     "standardize": forms.flags(),
-    "missing": forms.text,
-    "dtype": forms.text,
-    **dict.fromkeys(INPUTS, forms.optional(forms.plain)),
+    "missing": forms.text(),
+    "dtype": forms.text(),
+    **dict.fromkeys(INPUTS, forms.optional(forms.plain())),
 }
 
 
@@ -68,51 +71,81 @@ def load(path: FilePath) -> Any:
     if kind not in STORED:
         raise StoreError(f"{path} holds {kind!r}, which is not a model of this lodim")
     try:
-        return import_module(STORED[kind]).from_state(state)
+        return read_state(kind, state, "", {})
     except Exception as error:
         # What a forged state holds can set off nearly any exception in the records' checks.
-        reason = f"{error} is missing" if isinstance(error, KeyError) else error
-        raise StoreError(f"{path} does not hold a whole {kind} fit: {reason}") from error
+        raise StoreError(f"{path} does not hold a whole {kind} fit: {error}") from error
 
 
-def read_shared_state(state: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Return the keywords of every model's Fit that `Fit._shared_state` has written."""
-    design, selection = Design.from_state(state["design"]), state["selection"]
-    known: dict[str, forms.Form] = {
-        "call": forms.text, "arguments": forms.modest, "settings": forms.modest,
-        "selection": forms.modest, "chosen": forms.modest,
-    }  # fmt: skip
-    forms.check(state, known)
-    parameters = signature(model_function(kind)).parameters.values()
+def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, int]) -> Any:
+    """Read what a file of one of the kinds holds."""
+    module, name = STORED[kind]
+    return forms.part(getattr(import_module(module), name)).read(state, where, sizes)
+
+
+def _read_design(value, where, sizes):
+    """The Design of a fit, of p features, K scores and C classes: 0 of numbers."""
+    design = forms.part(Design).read(value, where, sizes)
+    sizes |= {"K": families.family_of(design).n_scores, "C": len(design.levels or ())}
+    return design
+
+
+def _read_frame(value, where, sizes):
+    """A DataFrame of a dict of lists of plain values."""
+    forms.entries(forms.several(None, forms.modest())).read(value, where, sizes)
+    return pd.DataFrame(value)
+
+
+ANY_NUMBER = forms.unlimited(nan=True)
+DESIGN: Any = forms.Form(_read_design, forms.write)
+FRAME: Any = forms.Form(_read_frame, lambda frame: frame.to_dict("list"))
+
+
+def _read_any_fit(value, where, sizes):
+    """A fit of any model, whose name is among its entries."""
+    kind = forms.choice(*MODELS).read(value.get("model"), f"{where}.model", sizes)
+    return read_state(kind, {k: v for k, v in value.items() if k != "model"}, where, {})
+
+
+ANY_FIT: Any = forms.Form(_read_any_fit, lambda fit: {"model": fit.name} | forms.write(fit))
+
+
+def settings(kind: type, **others: forms.Form) -> Any:
+    """The form of a record that checks its plain fields itself; `others` are those of its rest."""
+    of_fields = {field.name: forms.modest() for field in fields(kind)} | others
+
+    def read(value, where, sizes):
+        made = kind(**forms.read_all(of_fields, value, where, sizes))
+        # A fit may be read where there is no GPU.
+        return replace(made, engine="cpu") if "engine" in of_fields else made
+
+    return forms.Form(read, lambda value: forms.write_all(of_fields, vars(value)))
+
+
+def check_call(fit: Any) -> None:
+    """Raise a ValueError unless arguments are those of the model, and settings tried fit them."""
+    parameters = signature(model_function(fit.name)).parameters.values()
     named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"progress", "client"}
-    arguments = dict(state["arguments"])
-    if set(arguments) != named:
-        raise ValueError(f"its arguments are not those of {kind}()")
-    forms.check(arguments, {name: SHARED[name] for name in named & set(SHARED)}, "arguments")
-    if selection is None and state["chosen"]:
-        raise ValueError(f"{', '.join(state['chosen'])} chosen, without what was tried")
-    if selection is not None:
-        _check_selection(selection, state["chosen"], state["settings"])
-    return {
-        "design": design, "family": families.family_of(design),
-        "selection": None if selection is None else pd.DataFrame(selection),
-        "call": state["call"], "arguments": arguments,
-        "chosen": {name: tuple(by_draw) for name, by_draw in state["chosen"].items()},
-    }  # fmt: skip
+    if set(fit.arguments) != named:
+        raise ValueError(f"its arguments are not those of {fit.name}()")
+    for name in named & set(SHARED):
+        SHARED[name].read(fit.arguments[name], f"arguments.{name}", {})
+    if fit.selection is None and fit.chosen:
+        raise ValueError(f"{', '.join(fit.chosen)} chosen, without what was tried")
+    if len({len(values) for values in fit.chosen.values()}) > 1:
+        raise ValueError(f"chosen is {fit.chosen!r:.80}, not as many numbers of each setting")
+    if fit.selection is not None:
+        _check_selection(fit.selection, fit.chosen, vars(fit.settings))
 
 
 def _check_selection(selection, chosen, settings):
     """Raise a ValueError unless a table of settings tried has the columns that are read of it."""
-    rows = {len(column) for column in selection.values() if isinstance(column, list)}
-    missing = {"mean", "se", *chosen} - set(selection)
-    if len(rows) != 1 or rows == {0} or missing:
-        raise ValueError(f"selection has columns of {sorted(rows)} rows, and lacks {missing}")
-    number = forms.several(None, forms.optional(forms.real(least=-np.inf, most=np.inf, nan=True)))
-    for name, column in selection.items():
+    missing = {"mean", "se", *chosen} - {*selection}
+    if missing or not len(selection):
+        raise ValueError(f"selection has {len(selection)} rows, and lacks {missing}")
+    numbers = forms.several(None, forms.optional(ANY_NUMBER))
+    for name, column in selection.to_dict("list").items():
         if name == MEASURE:
-            forms.several(None, forms.text)(column, f"selection.{name}", {})
+            forms.several(None).read(column, f"selection.{name}", {})
         elif name not in settings or {int, float} & set(map(type, (settings[name], *column))):
-            number(column, f"selection.{name}", {})
-    draws = {len(values) for values in chosen.values()}
-    if len(draws) > 1 or not all(isinstance(v, int | float) for of in chosen.values() for v in of):
-        raise ValueError(f"chosen is {chosen!r:.80}, not as many numbers of each setting")
+            numbers.read(column, f"selection.{name}", {})

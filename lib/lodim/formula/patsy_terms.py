@@ -42,9 +42,9 @@ LEARNT = {  # what transforms remember
 
 def check(name, state):
     """Raise a ValueError unless a state is what `learn` returns: FITPACK trusts in it."""
-    forms.choice(*LEARNT)(name, "a transform", {})
+    forms.choice(*LEARNT).read(name, "a transform", {})
     sizes = {}
-    forms.part(LEARNT[name])(state, name, sizes)
+    forms.part(LEARNT[name]).read(state, name, sizes)
     if name == "bs" and sizes["knots"] < 2 * (state["_degree"] + 1):
         raise ValueError(f"bs() of degree {state['_degree']} has {sizes['knots']} knots")
     if name in ("cr", "cc") and (sizes["knots"] < 2 or state["_cyclic"] != (name == "cc")):

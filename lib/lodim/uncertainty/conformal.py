@@ -198,7 +198,7 @@ def conformal(
     chosen = tuple(full.chosen) if full.selection is not None else ()
     weighted = problem.batch.weights is not None
     told = Guarantee(method, len(fits), n_units, unit, chosen, choose, weighted, by)
-    return Conformal(full, fits, held, says, told, table)
+    return Conformal(None if method == "split" else full, fits, held, says, told, table)
 
 
 def _check_by(by, problem):

@@ -4,11 +4,11 @@ A fit says of a row, of a numeric response, a band low - t step to high + t step
 the score of a response is the t at which the band reaches it. Of classes, the score of each class.
 """
 
-from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
 
+from lodim import forms
 from lodim.engine import tiles
 from lodim.engine.row_keys import WAVES
 
@@ -17,18 +17,17 @@ OF_CLASSES = ("lac", "aps")
 FROM_SPREAD = ("normalized", "quantile")  # that need what a fit of a path leaves out
 
 
-@dataclass(frozen=True)
+@forms.record
 class Sayings:
     """How fits are asked.
 
-    score : one of OF_NUMBERS or OF_CLASSES
     level : of the quantiles of "quantile"
     seed : of the numbers by which "aps" is randomized
     """
 
-    score: str
-    level: float
-    seed: int
+    score: str = forms.choice(*OF_NUMBERS, *OF_CLASSES)
+    level: float = forms.real(least=forms.TINY, most=1.0 - 2.0**-53)
+    seed: int = forms.whole()
 
     @property
     def of_classes(self):
@@ -91,25 +90,30 @@ REPEATED = 0.01  # share of equal scores within folds, above which rows are not 
 CHUNK = 2**21  # numbers that are put in order at a time
 
 
-@dataclass(frozen=True)
+@forms.record
 class HeldOut:
     """Scores of the rows that were held out, with which those of new rows are compared.
 
-    fold : (n,) int64, the fit that a row was held out of
-    score : (n,) float64, infinite where that fit has no answer
-    weight : (n,) float64, above zero; a new row weighs one
-    of_class : (n,) int64, the class of each row if classes have quantiles of their own, else None
+    fold : the fit that a row was held out of
+    score : infinite where that fit has no answer
+    weight : above zero; a new row weighs one
+    of_class : the class of each row if classes have quantiles of their own, else None
     """
 
-    fold: np.ndarray
-    score: np.ndarray
-    weight: np.ndarray
-    of_class: np.ndarray | None = None
+    fold: np.ndarray = forms.whole("n", most="F - 1")
+    score: np.ndarray = forms.unlimited("n")
+    weight: np.ndarray = forms.real("n", least=forms.TINY)
+    of_class: np.ndarray | None = forms.optional(forms.whole("n"))
+
+    def _check_fields(self):
+        """Raise a ValueError unless some row was held out."""
+        if not len(self.fold):
+            raise ValueError("no row was held out")
 
     def of(self, code):
         """The rows of one class."""
         at = self.of_class == code
-        return HeldOut(self.fold[at], self.score[at], self.weight[at])
+        return HeldOut(self.fold[at], self.score[at], self.weight[at], None)
 
     @property
     def most(self):

@@ -1,10 +1,9 @@
 """What conformal prediction promises, in numbers and in words."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 
+from lodim import forms
 from lodim.classification import wilson
 from lodim.design.columns import as_float, as_levels
 from lodim.design.frame import read_column, read_frame
@@ -14,28 +13,26 @@ from lodim.text import counted, join_words
 METHODS = ("cv+", "split", "jackknife+")
 
 
-@dataclass(frozen=True)
+@forms.record
 class Guarantee:
     """How intervals or sets were made, and what follows from it.
 
-    method : one of METHODS
     n_fits : fits with rows left out
     n_units : rows, or groups, that were held out
-    unit : "row" or "group"
     chosen : names of the settings that were open, and were chosen
     within : whether each fit chose them by its own rows
     weighted : whether rows have weights
     by : "class" where each class has a quantile of its own, else None
     """
 
-    method: str
-    n_fits: int
-    n_units: int
-    unit: str
-    chosen: tuple[str, ...]
-    within: bool
-    weighted: bool
-    by: str | None = None
+    method: str = forms.choice(*METHODS)
+    n_fits: int = forms.size("F")
+    n_units: int = forms.whole(least=1)
+    unit: str = forms.choice("row", "group")
+    chosen: tuple[str, ...] = forms.several(None)
+    within: bool = forms.flags()
+    weighted: bool = forms.flags()
+    by: str | None = forms.choice(None, "class")
 
     def least(self, level):
         """The coverage that the theorem holds for (Barber et al. 2021, Theorems 1 and 4)."""

@@ -1,6 +1,5 @@
 """Intervals or sets of classes for new rows, by fits to parts of the data."""
 
-from dataclasses import asdict, dataclass
 from itertools import compress
 from typing import Any, Generic, Literal
 
@@ -13,12 +12,11 @@ from lodim.design.batch import subset
 from lodim.design.frame import as_given, in_pandas
 from lodim.diagnostics.features import moved_means, shifts_in_words
 from lodim.errors import DataError, DataWarning, warn
-from lodim.fitting import storage
-from lodim.fitting.registry import MODELS, model_module
+from lodim.fitting import saved, storage
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.typing import Data, FilePath, FitT_co, NewLevels, Offset, RowValues
-from lodim.uncertainty.conformity import OF_CLASSES, OF_NUMBERS, HeldOut, Sayings
-from lodim.uncertainty.guarantee import METHODS, Guarantee, groups_of, measured
+from lodim.uncertainty.conformity import HeldOut, Sayings
+from lodim.uncertainty.guarantee import Guarantee, groups_of, measured
 
 COLUMNS = ("fit", "lower", "upper")
 RANGE = {  # of the responses of a family that are numbers
@@ -33,7 +31,7 @@ LABELS = {  # of the columns of tidy() in the print
 MANY_KNOWN = 0.25  # share of rows recognized: more than repeated values explain
 
 
-@dataclass(frozen=True, repr=False)
+@forms.record
 class Conformal(Generic[FitT_co]):
     """Intervals or sets of classes for new rows, by fits to parts of the data.
 
@@ -41,6 +39,8 @@ class Conformal(Generic[FitT_co]):
     ----------
     fit : Fit
         To all rows (of method "split" to those that were not held out); its predictions are shown.
+    full : Fit or None
+        The same; None of method "split", whose one fit is among `fits`.
     fits : tuple of Fit
         Without the rows of each fold.
     held_out : HeldOut
@@ -66,14 +66,36 @@ class Conformal(Generic[FitT_co]):
     0.9
     """
 
-    fit: FitT_co
-    fits: tuple[FitT_co, ...]
-    held_out: HeldOut
-    says: Sayings
-    guarantee: Guarantee
-    table: pd.DataFrame
+    full: FitT_co | None = forms.optional(saved.ANY_FIT)
+    fits: tuple[FitT_co, ...] = forms.several("F", saved.ANY_FIT)
+    held_out: HeldOut = forms.part(HeldOut)
+    says: Sayings = forms.part(Sayings)
+    guarantee: Guarantee = forms.part(Guarantee)
+    table: pd.DataFrame = saved.FRAME
 
     name = "conformal"
+
+    def _check_fields(self):
+        """Raise a ValueError unless all is of one model and response."""
+        fit, classes, by = self.fit, self.held_out.of_class, self.guarantee.by
+        if {(type(one), one.levels) for one in self.fits} != {(type(fit), fit.levels)}:
+            raise ValueError("the fits are not of one model and response")
+        if self.says.of_classes != (fit.levels is not None):
+            raise ValueError(f"the score {self.says.score!r} is not one for the response")
+        if (by is None) != (classes is None) or (by and classes.max() >= len(fit.levels or ())):
+            raise ValueError("the rows held out are not of the classes of the response")
+        named = {"level", "score", *(("size", "empty") if fit.levels else ("width",))}
+        number = self.table[list(named)]
+        if {*self.table} - named != ({"class"} if by else set()):
+            raise ValueError(f"table has columns {list(self.table)}")
+        numeric = {column.kind for column in number.dtypes} <= {*"fiu"}
+        if not (len(number) and numeric and number.notna().all(axis=None)):
+            raise ValueError("table has values that are no numbers")
+
+    @property
+    def fit(self) -> FitT_co:
+        """The fit whose predictions are shown."""
+        return self.fits[0] if self.full is None else self.full
 
     @property
     def level(self) -> float:
@@ -371,7 +393,7 @@ class Conformal(Generic[FitT_co]):
         >>> back.predict(new).equals(intervals.predict(new))
         True
         """
-        storage.write(path, self.name, to_state(self))
+        storage.write(path, self.name, forms.write(self))
 
     def __repr__(self):
         lines = [self.guarantee.made(), f"Score: {self.says.score}"]
@@ -487,63 +509,3 @@ def _at(batch, rows):
     if np.array_equal(batch.rows, rows):
         return batch
     return subset(batch, np.searchsorted(batch.rows, rows))
-
-
-def to_state(conformal):
-    """Everything `from_state` needs."""
-    same = conformal.fit is conformal.fits[0]  # of a split
-    return {
-        "model": conformal.fit.name,
-        "fit": None if same else conformal.fit._to_state(),
-        "fits": [fit._to_state() for fit in conformal.fits],
-        "held_out": vars(conformal.held_out),
-        "says": asdict(conformal.says),
-        "guarantee": asdict(conformal.guarantee),
-        "table": conformal.table.to_dict("list"),
-    }
-
-
-def from_state(state):
-    """The Conformal that `to_state` has written."""
-    if state["model"] not in MODELS:
-        raise ValueError(f"{state['model']!r:.80} is not a model of this lodim")
-    read = model_module(state["model"]).from_state
-    fits = tuple(read(one) for one in state["fits"])
-    fit = fits[0] if state["fit"] is None else read(state["fit"])
-    _check(state, fit, fits)
-    return Conformal(
-        fit,
-        fits,
-        HeldOut(**state["held_out"]),
-        Sayings(**state["says"]),
-        Guarantee(**state["guarantee"] | {"chosen": tuple(state["guarantee"]["chosen"])}),
-        pd.DataFrame(state["table"]),
-    )
-
-
-def _check(state, fit, fits):
-    """Raise ValueError unless what a file says beside the fits fits these."""
-    number = forms.real(least=-float("inf"), most=float("inf"))
-    held = {"fold": forms.whole("n", most=len(fits) - 1)}
-    held["weight"] = forms.real("n", least=forms.TINY)
-    held["score"] = forms.real("n", least=-float("inf"), most=float("inf"))
-    by = state["guarantee"].get("by")
-    held["of_class"] = forms.whole("n", most=len(fit.levels) - 1) if by else forms.choice(None)
-    scores = OF_NUMBERS if fit.levels is None else OF_CLASSES
-    between = forms.real(least=forms.TINY, most=1.0 - 2.0**-53)
-    says = {"score": forms.choice(*scores), "level": between, "seed": forms.whole()}
-    told = {"method": forms.choice(*METHODS), "n_fits": forms.choice(len(fits))}
-    told |= {"n_units": forms.whole(least=1), "unit": forms.choice("row", "group")}
-    told |= dict.fromkeys(("within", "weighted"), forms.flags())
-    told["chosen"] = forms.several(None)
-    told["by"] = forms.choice(*([None] if fit.levels is None else [None, "class"]))
-    columns = ("width",) if fit.levels is None else ("size", "empty")
-    table = {name: forms.several("levels", number) for name in ("level", "score", *columns)}
-    if by:
-        table["class"] = forms.several("levels")
-    known = {"held_out": held, "says": says, "guarantee": told, "table": table}
-    sizes = forms.check(state, {name: forms.part(each) for name, each in known.items()})
-    if not sizes["n"]:
-        raise ValueError("no row was held out")
-    if {type(one) for one in fits} != {type(fit)} or {one.levels for one in fits} != {fit.levels}:
-        raise ValueError("the fits are not of one model and response")

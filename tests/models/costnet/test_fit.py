@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lodim as ld
+from lodim import forms
 from lodim.models.costnet import estimate
 from lodim.models.costnet.report import _changes
 
@@ -442,30 +443,31 @@ def test_save_and_load(kind, tmp_path):
         assert str(back) == str(one) and str(back.summary()) == str(one.summary())
         assert back.predict(df, "link").equals(one.predict(df, "link"))
         assert back.bought().equals(one.bought()) and back.tidy().equals(one.tidy())
-        assert back._to_state().keys() == one._to_state().keys()
+        assert forms.write(back).keys() == forms.write(one).keys()
     assert ld.load(tmp_path / "fit").settings.costs == fit.settings.costs
 
 
 def test_a_damaged_state_is_refused(tmp_path):
     from lodim.fitting import storage as store
-    from lodim.models.costnet import model
 
-    whole = fit_of("gaussian")._to_state()
-    for where, name, value in [
-        ("network", "parents", [[5]] * len(whole["network"]["names"])),
-        ("network", "columns", [[99]] * len(whole["network"]["names"])),
-        ("network", "cost", np.zeros(2)),
-        ("network", "base", np.full(len(whole["network"]["names"]), 99)),
-        ("frontier", "coef", whole["frontier"]["coef"][:, :-1]),
-        ("frontier", "rule", ["greedy"]),
-        ("frontier", "intercept", np.full_like(whole["frontier"]["intercept"], np.nan)),
-        ("path", "coef", whole["path"]["coef"][:-1]),
-        ("paid", "bought", whole["paid"]["bought"][:, :-1]),
+    whole = forms.write(fit_of("gaussian"))
+    network, estimates = whole["settings"]["network"], whole["estimates"]
+    frontier, V = estimates["frontier"], len(network["names"])
+    for record, name, value in [
+        (network, "parents", [[5]] * V),
+        (network, "columns", [[99]] * V),
+        (network, "cost", np.zeros(2)),
+        (network, "base", np.full(V, 99)),
+        (frontier, "coef", frontier["coef"][:, :-1]),
+        (frontier, "rule", ["greedy"]),
+        (frontier, "intercept", np.full_like(frontier["intercept"], np.nan)),
+        (estimates["path"], "coef", estimates["path"]["coef"][:-1]),
+        (whole["paid"], "bought", whole["paid"]["bought"][:, :-1]),
     ]:
-        broken = whole | {where: whole[where] | {name: value}}
-        with pytest.raises(ValueError):
-            model.from_state(broken)
-        store.write(tmp_path / "fit", "costnet", broken)
+        own = record[name]
+        record[name] = value
+        store.write(tmp_path / "fit", "costnet", whole)
+        record[name] = own
         with pytest.raises(ld.StoreError, match="whole costnet fit"):
             ld.load(tmp_path / "fit")
 

@@ -8,6 +8,7 @@ import pytest
 from scipy.special import expit
 
 import lodim as ld
+from lodim import forms
 from lodim.fitting import storage
 
 M = 4
@@ -464,16 +465,16 @@ def test_corrupt_files(fits, tmp_path):
 
 
 @pytest.mark.parametrize("change", [
-    lambda s: s.pop("boosts"),
+    lambda s: s.pop("estimates"),
     lambda s: s["settings"].update(beta=-1),
     lambda s: s["settings"].update(colour="red"),
-    lambda s: s["boosts"].update(theta=np.zeros((2, 99))),
+    lambda s: s["estimates"].update(theta=np.zeros((2, 99))),
     lambda s: s.update(design={}),
     lambda s: s["design"].pop("terms"),
 ])  # fmt: skip
 def test_a_state_that_is_no_fit(fits, df, tmp_path, change):
     """A well-formed file with the wrong things in it is a StoreError too, at load or never."""
-    state = deepcopy(fits["y"]._to_state())
+    state = deepcopy(forms.write(fits["y"]))
     change(state)
     storage.write(tmp_path / "odd", "gbmap", state)
     with pytest.raises(ld.StoreError):
@@ -597,8 +598,8 @@ def test_an_offset_that_says_nothing_of_classes(df):
 def test_a_forged_file_is_refused(df, tmp_path, change):
     """Kernels index by the fields of a file unchecked: they are checked when it is read."""
     one = ld.gbmap("y ~ x + z", df.dropna(), m=2, lambda_=0.1)
-    state = one._to_state()
-    state["boosts"] = dict(state["boosts"]) | change
+    state = forms.write(one)
+    state["estimates"] = dict(state["estimates"]) | change
     storage.write(tmp_path / "forged", "gbmap", state)
     with pytest.raises(ld.StoreError):
         ld.load(tmp_path / "forged")

@@ -144,10 +144,10 @@ def test_separation_is_seen_by_the_information(df, family):
 def test_the_rows_shown_are_rows_of_the_data(df, monkeypatch):
     arguments = {"weights": "w", "offset": "o", "control": {"diagnostic_rows": N}}
     one, other = both(monkeypatch, "gamma ~ a + g", df, **arguments)
-    for name, values in vars(one._diagnostics).items():
-        np.testing.assert_allclose(values, getattr(other._diagnostics, name), rtol=1e-7, atol=1e-12)
+    for name, values in vars(one.diagnostics).items():
+        np.testing.assert_allclose(values, getattr(other.diagnostics, name), rtol=1e-7, atol=1e-12)
     some = ld.glm("gamma ~ a + g", df, **arguments | {"control": {"diagnostic_rows": 100}})
-    label, mean = some._diagnostics.label, some._diagnostics.fitted
+    label, mean = some.diagnostics.label, some.diagnostics.fitted
     assert len(set(label)) == 100 and (df["w"][label] > 0).all()
     np.testing.assert_allclose(mean, some.predict(df.loc[label], offset="o"), rtol=1e-10)
 

@@ -447,7 +447,7 @@ def test_cross_validation_without_a_setting(df):
 def test_residuals_leverages_and_cooks_distances(df):
     fit = ld.glm("gaussian ~ x1 + g", df)
     influence = smf.ols("gaussian ~ x1 + g", df).fit().get_influence()
-    rows = fit._diagnostics
+    rows = fit.diagnostics
     np.testing.assert_allclose(rows.leverage, influence.hat_matrix_diag, rtol=1e-8)
     np.testing.assert_allclose(rows.pearson, influence.resid_studentized_internal, rtol=1e-8)
     np.testing.assert_allclose(rows.deviance, influence.resid_studentized_internal, rtol=1e-8)
@@ -476,7 +476,7 @@ def test_a_plot_of_rows_without_leverage(axes):
 
 
 def test_rows_kept_for_the_plots_are_few(df):
-    one = ld.glm("gaussian ~ x1", df, control={"diagnostic_rows": 50})._diagnostics
+    one = ld.glm("gaussian ~ x1", df, control={"diagnostic_rows": 50}).diagnostics
     assert len(set(one.label)) == 50
     none = ld.glm("gaussian ~ x1", df, control={"diagnostic_rows": 0})
     with pytest.raises(ld.ArgumentError, match="keeps no residuals"):
@@ -597,7 +597,7 @@ def test_a_leverage_of_one_leaves_hc3_undefined(df):
     fit = ld.glm("gaussian ~ x1 + g", data, covariance="HC3")
     assert fit.tidy()["std_error"].isna().all() and "leverage 1" in str(fit.summary())
     assert ld.glm("gaussian ~ x1 + g", data, covariance="HC1").tidy()["std_error"].notna().all()
-    assert np.isnan(ld.glm("gaussian ~ x1 + g", data)._diagnostics.cook).sum() == 1
+    assert np.isnan(ld.glm("gaussian ~ x1 + g", data).diagnostics.cook).sum() == 1
 
 
 def test_a_row_that_asks_for_an_aliased_coefficient_is_not_answered(df):

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 import lodim as ld
+from lodim import forms
 from lodim.family import Binomial
 from lodim.fitting import storage
 from lodim.fitting.fit_model import model_of, prepare
@@ -510,18 +511,18 @@ def test_starts_and_a_search_cut_short(two):
 @pytest.mark.parametrize(
     "where, value",
     [
-        (("view", "V"), np.zeros((3, 2))),
-        (("view", "rule", "densities", "start"), np.array([0, 5, 9])),
-        (("view", "rule", "rows", "code"), np.array([7])),
-        (("view", "rule", "background", "root"), np.eye(5)),
-        (("view", "rule", "present"), np.array([0])),
-        (("view", "rule", "n_scores"), 2),
-        (("view", "rule", "rows", "size"), np.ones(3)),
-        (("view", "overlap"), np.zeros((1, 1))),
+        (("estimates", "V"), np.zeros((3, 2))),
+        (("estimates", "rule", "densities", "start"), np.array([0, 5, 9])),
+        (("estimates", "rule", "rows", "code"), np.array([7])),
+        (("estimates", "rule", "background", "root"), np.eye(5)),
+        (("estimates", "rule", "present"), np.array([0])),
+        (("estimates", "rule", "n_scores"), 2),
+        (("estimates", "rule", "rows", "size"), np.ones(3)),
+        (("estimates", "overlap"), np.zeros((1, 1))),
     ],
 )
 def test_a_file_that_was_changed_is_refused(fit, tmp_path, where, value):
-    state = fit._to_state()
+    state = forms.write(fit)
     part = state
     for name in where[:-1]:
         part[name] = dict(part[name])

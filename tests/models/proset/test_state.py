@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
+from lodim import forms
 from lodim.fitting import storage
 
 
@@ -15,7 +16,7 @@ def state():
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
     df["y"] = np.sin(2 * df["a"]) + df["b"] + 0.1 * rng.normal(size=200)
-    return ld.proset("y ~ .", df, n_batches=2, threads=1)._to_state()
+    return forms.write(ld.proset("y ~ .", df, n_batches=2, threads=1))
 
 
 def forged(state, part, **changes):
@@ -33,10 +34,10 @@ def changed(position, value):
 
 
 FORGERIES = [
-    ("prototypes", {"member_of": changed(0, 10**6)}, "member_of"),
-    ("prototypes", {"member_of": changed(0, -1)}, "member_of"),
-    ("prototypes", {"batch": lambda b: b[::-1]}, "batch"),
-    ("prototypes", {"u": changed(0, -1.0)}, "u is"),
+    ("estimates", {"member_of": changed(0, 10**6)}, "member_of"),
+    ("estimates", {"member_of": changed(0, -1)}, "member_of"),
+    ("estimates", {"batch": lambda b: b[::-1]}, "batch"),
+    ("estimates", {"u": changed(0, -1.0)}, "u is"),
     ("typical", {"x": lambda x: x[:-1]}, "typical.x"),
     ("typical", {"x": lambda x: x * np.nan}, "typical.x"),
     ("calibration", {"familiarity": lambda z: z[:50]}, "calibration.familiarity"),

@@ -12,6 +12,7 @@ from scipy import stats
 from scipy.special import expit, log_softmax, softmax
 
 import lodim as ld
+from lodim import forms
 from lodim.cli import main
 from lodim.engine import tiles
 from lodim.models.ripr.answers import clusters
@@ -702,20 +703,21 @@ def test_files(name, tmp_path):
     ],
 )
 def test_forged_states_are_refused(change, words):
-    state = fit_of("two")._to_state()
-    ClassViews(**state["ensemble"]).check(10, 2, 1)
+    state = forms.write(fit_of("two").estimates)
+    forms.part(ClassViews).read(state, "", {"p": 10, "K": 1, "C": 2})
     with pytest.raises(ValueError, match=words):
-        ClassViews(**state["ensemble"] | change).check(10, 2, 1)
+        forms.part(ClassViews).read(state | change, "", {"p": 10, "K": 1, "C": 2})
 
 
 def test_levels_in_a_file_are_codes():
     df = pd.DataFrame({"g": list("aabbcc") * 5, "y": list("ppppqq") * 5})
-    state = ld.ripr("y ~ g", df)._to_state()["ensemble"]
-    p = len(state["axis_of"])
-    VotingViews(**state).check(p, 2, 1)
+    state = forms.write(ld.ripr("y ~ g", df).estimates)
+    sizes = {"p": len(state["axis_of"]), "K": 1, "C": 2}
+    forms.part(VotingViews).read(state, "", dict(sizes))
     for wrong in (0.5, -2.0, 9.0):
         with pytest.raises(ValueError, match="no factor"):
-            VotingViews(**state | {"X": np.full_like(state["X"], wrong)}).check(p, 2, 1)
+            wild = state | {"X": np.full_like(state["X"], wrong)}
+            forms.part(VotingViews).read(wild, "", dict(sizes))
 
 
 @pytest.mark.long

@@ -8,6 +8,7 @@ from scipy.spatial import cKDTree
 from scipy.special import log_softmax, softmax
 
 import lodim as ld
+from lodim import forms
 from lodim.models.ripr.vote.search import forward_selection
 from lodim.models.ripr.vote.voters import Voters, smoothed_targets
 from lodim.models.ripr.vote.voting_views import VotingViews, evidence_of, voters_of
@@ -219,11 +220,11 @@ def test_files(name, tmp_path):
     assert str(back.summary()) == str(fit.summary())
     for kind in fit.types:
         assert back.predict(df, kind).equals(fit.predict(df, kind))
-    state = fit._to_state()["ensemble"]
-    p, apart = len(fit.design.names), state["category_distance"]
-    for change in ({"category_distance": -apart - 1.0}, {"axis_of": [0]}):
+    state, C = forms.write(fit.estimates), len(fit.levels or ())
+    sizes = {"p": len(fit.design.names), "K": fit.family.n_scores, "C": C}
+    for change in ({"category_distance": -state["category_distance"] - 1.0}, {"axis_of": [0]}):
         with pytest.raises(ValueError, match=next(iter(change))):
-            VotingViews(**state | change).check(p, len(fit.levels or ()), state["n_scores"])
+            forms.part(VotingViews).read(state | change, "", dict(sizes))
 
 
 def test_gains_are_those_of_a_row_that_joins_the_votes():

@@ -1,4 +1,4 @@
-"""From a frontier to a CostnetFit, and from a saved state to one."""
+"""From a frontier to a CostnetFit."""
 
 from dataclasses import replace
 
@@ -7,8 +7,7 @@ import pandas as pd
 
 from lodim.errors import warn_not_converged
 from lodim.models.costnet.fit import CostnetFit
-from lodim.models.costnet.price_list import ListedModel, Purchases, rounded
-from lodim.models.costnet.state import read
+from lodim.models.costnet.price_list import Purchases, rounded
 
 
 def assemble(problem, estimates, log, selection, for_path):
@@ -26,7 +25,7 @@ def assemble(problem, estimates, log, selection, for_path):
         **problem.common(selection) | {"call": _call(problem)},
         estimates=estimates,
         paid=paid,
-        step=_chosen_model(estimates, settings, paid),
+        position=_position(estimates, settings),
         limit=settings.budget if limited else np.inf,
         total=_total_price(settings.network),
         n=batch.n_positive,
@@ -50,13 +49,12 @@ def _choose(problem, frontier, selection):
     return replace(problem, settings=settings, chosen=chosen), selection
 
 
-def _chosen_model(estimates, settings, paid):
-    """The ListedModel of the settings' lambda_ or budget."""
+def _position(estimates, settings):
+    """The `CostnetFit.position` of the settings' lambda_ or budget."""
     if settings.lambda_ is not None:
-        return ListedModel.from_path(estimates.path, 0, paid)
-    budget, frontier = settings.budget, estimates.frontier
-    k = frontier.index_within(np.inf if budget is None else budget)
-    return ListedModel.from_frontier(frontier, k)
+        return False, 0
+    budget = np.inf if settings.budget is None else settings.budget
+    return True, estimates.frontier.index_within(budget)
 
 
 def _total_price(network):
@@ -86,8 +84,3 @@ def _warn(path):
             f"costnet did not converge at {failed} of {of} penalties: "
             "raise control={'max_iter': ...} or lambda_min_ratio"
         )
-
-
-def from_state(state):
-    """The fit that `CostnetFit._to_state` has written."""
-    return CostnetFit(**read(state))

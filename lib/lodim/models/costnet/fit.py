@@ -8,14 +8,20 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 import pandas as pd
 
+from lodim import forms
 from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError
+from lodim.fitting import saved
 from lodim.fitting.fit import Fit
-from lodim.models.costnet import equation, page, price_list, report, state
-from lodim.models.costnet.settings import UNUSED, usual
+from lodim.models.costnet import equation, page, price_list, report
+from lodim.models.costnet.graph.network import Network
+from lodim.models.costnet.price_list import Estimates, ListedModel, Purchases
+from lodim.models.costnet.settings import UNUSED, Settings, usual
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
 PlotKind: TypeAlias = Literal["cost", "path", "graph", "calibration"]
+# A function of prices is not kept: the prices that it gave are those of the network.
+PRICES = forms.Form(forms.modest().read, lambda costs: None if callable(costs) else costs)
 
 
 class CostnetFit(Fit):
@@ -29,8 +35,9 @@ class CostnetFit(Fit):
     estimates : Estimates
         On standardized features: `path`, that of the group penalty; `frontier`, the
         models of all rules; `lasso`, those of the weighted lasso alone.
-    step : ListedModel
-        The model that predict(), coef() and evaluate() use; `at` gives the fit another one.
+    position : tuple of (bool, int)
+        Whether the model that predict(), coef() and evaluate() use is on the frontier, and its
+        index there or on the path; `at` gives the fit another one.
     paid : Purchases
         What the models of the path need, and its price.
     limit : float
@@ -76,10 +83,31 @@ class CostnetFit(Fit):
     types = ("response", "link", "class", "prob", "cost")
     _without_offset = ("cost",)
 
-    def __init__(self, *, step, paid, limit, total, lightest, n, null_deviance, **shared):
-        super().__init__(**shared)
-        self.step, self.paid, self.limit, self.total = step, paid, limit, total
-        self.lightest, self.n, self.null_deviance = lightest, n, null_deviance
+    settings = saved.settings(Settings, costs=PRICES, network=forms.part(Network))
+    estimates: Estimates = forms.part(Estimates)
+    paid: Purchases = forms.part(Purchases)
+    # Whether the model is on the frontier, and its index there or on the path
+    position: tuple[bool, int] = forms.several(2, forms.plain())
+    limit: float = forms.real(least=0, most=np.inf)
+    total: float = forms.real(least=0)
+    lightest: float = forms.real(least=0, most=1)
+    n: int = forms.whole(least=1)
+    null_deviance: float = forms.squares()
+
+    def _check_fields(self):
+        super()._check_fields()
+        network, several = self.settings.network, len(self.settings.alternatives or ())
+        if len(network) and network.series.max() >= several:
+            raise ValueError(f"the network has more than {several} series of alternatives")
+        listed, k = self.position
+        forms.flags().read(listed, "position[0]", {})
+        models = self.estimates.frontier.cost if listed else self.estimates.path.lambdas
+        forms.whole(most=len(models) - 1).read(k, "position[1]", {})
+
+    @cached_property
+    def step(self) -> ListedModel:
+        """The model that predict(), coef() and evaluate() use."""
+        return ListedModel.from_position(self.position, self.estimates, self.paid)
 
     # The contract of Fit -----------------------------------------------------------------------
 
@@ -224,9 +252,6 @@ class CostnetFit(Fit):
     def _pictures(self, data):
         return page.pictures(self, data)
 
-    def _to_state(self):
-        return state.to_state(self)
-
     def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw the fit.
 
@@ -314,12 +339,13 @@ class CostnetFit(Fit):
         if (budget is None) == (lambda_ is None):
             raise ArgumentError("give either a budget or lambda_")
         other = copy(self)
-        other.__dict__.pop("_restricted", None)
+        for name in ("step", "_restricted"):
+            other.__dict__.pop(name, None)
         if budget is not None:
-            other.step = price_list.model_of_budget(self, budget)
+            other.position = price_list.position_of_budget(self, budget)
             name, value = "budget", float(budget)
         else:
-            other.step = price_list.model_of_lambda(self, lambda_)
+            other.position = price_list.position_of_lambda(self, lambda_)
             name, value = "lambda_", other.step.lambda_
         either = {"budget": None, "lambda_": None} | {name: value}
         other.settings = replace(self.settings, **either)

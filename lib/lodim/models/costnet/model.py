@@ -8,7 +8,7 @@ import pandas as pd
 
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty
-from lodim.models.costnet.assemble import assemble, from_state
+from lodim.models.costnet.assemble import assemble
 from lodim.models.costnet.estimate import fit_stages
 from lodim.models.costnet.fit import CostnetFit
 from lodim.models.costnet.graph.build import make_network
@@ -18,8 +18,6 @@ from lodim.models.costnet.price_list import rounded
 from lodim.models.costnet.settings import Settings, check_used, needs
 from lodim.models.costnet.worker_rows import batch_beyond_null
 from lodim.typing import Data, DType, Family, HasColumns, Missing, Offset, RowValues, Values
-
-__all__ = ["costnet", "from_state"]
 
 MOST_BUDGETS = 60  # prices tried by cross-validation
 Rule: TypeAlias = Literal["group", "lasso", "greedy", "exact"]

@@ -6,6 +6,7 @@ from numbers import Real
 import numpy as np
 import pandas as pd
 
+from lodim import forms
 from lodim.errors import ArgumentError
 from lodim.models.costnet.graph.build import derived_names
 from lodim.models.costnet.penalty.groups import Groups
@@ -18,7 +19,7 @@ PENALIZED = "penalized"  # the rule of a model that is not refitted
 DIGITS = 12  # of a sum of prices: .1 + .2 is .3
 
 
-@dataclass(frozen=True, eq=False)
+@forms.record
 class Estimates:
     """What a fit has estimated, on standardized columns.
 
@@ -28,9 +29,9 @@ class Estimates:
         problems of several classes
     """
 
-    path: PenaltyPath
-    frontier: CostFrontier | None
-    lasso: CostFrontier | None
+    path: PenaltyPath = forms.part(PenaltyPath)
+    frontier: CostFrontier | None = forms.optional(forms.apart(forms.part(CostFrontier)))
+    lasso: CostFrontier | None = forms.optional(forms.apart(forms.part(CostFrontier)))
 
     def within(self, budget):
         """Without the models that cost more than a budget; the path stays whole."""
@@ -38,12 +39,12 @@ class Estimates:
         return Estimates(self.path, *lists)
 
 
-@dataclass(frozen=True, eq=False)
+@forms.record
 class Purchases:
-    """What the L penalized models need: bought (L, V) bool, and its price, cost (L,)."""
+    """What the L penalized models need, and its price."""
 
-    bought: np.ndarray
-    cost: np.ndarray
+    bought: np.ndarray = forms.flags("L", "V")
+    cost: np.ndarray = forms.real("L", least=0)
 
     @classmethod
     def from_path(cls, path, network, dependents):
@@ -137,12 +138,6 @@ class ListedModel:
             return cls.from_frontier(estimates.frontier, k)
         return cls.from_path(estimates.path, k, paid)
 
-    def position(self, path):
-        """Where the model is: whether on the frontier, and its index there or on the path."""
-        if self.number:
-            return [True, self.number - 1]
-        return [False, int(np.argmin(np.abs(path.lambdas - self.lambda_)))]
-
     @property
     def used(self):
         """Columns of X that the model reads."""
@@ -182,8 +177,8 @@ def check_listed(fit):
         raise ArgumentError("this fit is of one lambda_ and has no frontier")
 
 
-def model_of_budget(fit, budget):
-    """The best ListedModel that costs at most a budget."""
+def position_of_budget(fit, budget):
+    """The position of the best model that costs at most a budget."""
     if not _is_number(budget) or not budget >= 0:
         raise ArgumentError(f"a budget is a number, 0 or more, not {budget!r}")
     check_listed(fit)
@@ -192,12 +187,11 @@ def model_of_budget(fit, budget):
             f"models were searched up to a price of {fit.limit:g}: for {budget:g}, fit anew "
             "with this budget, or without one"
         )
-    frontier = fit.estimates.frontier
-    return ListedModel.from_frontier(frontier, frontier.index_within(float(budget)))
+    return True, fit.estimates.frontier.index_within(float(budget))
 
 
-def model_of_lambda(fit, lambda_):
-    """The penalized ListedModel nearest to a lambda_."""
+def position_of_lambda(fit, lambda_):
+    """The position of the penalized model nearest to a lambda_."""
     if not _is_number(lambda_) or not 0 <= lambda_ < np.inf:
         raise ArgumentError(f"lambda_ must be a number, 0 or more, not {lambda_!r}")
     path = fit.estimates.path
@@ -209,7 +203,7 @@ def model_of_lambda(fit, lambda_):
             f"the penalized model of lambda {step.lambda_:.4g} costs {step.cost:g}, more than "
             f"the budget of {fit.limit:g}: give a larger lambda_, or fit without a budget"
         )
-    return step
+    return False, k
 
 
 def _is_number(value):

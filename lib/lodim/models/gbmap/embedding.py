@@ -1,11 +1,10 @@
 """Distances that gbmap induces: embedding (Eq. 7), path (Eq. 6), neighbours, and drift by them."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
+from lodim import forms
 from lodim.design.batch import subset
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
@@ -15,16 +14,21 @@ NEIGHBOURS = 5  # k of the paper's drift indicator (Sect. 4.5)
 KINDS = "difference", "distance"  # of drift indicators
 
 
-@dataclass(frozen=True)
+@forms.record
 class Reference:
     """Training rows that neighbours are looked up among.
 
-    embedding (r, M); score (r, K) without the offset; y (r,), a numeric one less its offset.
+    score is without the offset; y of numbers less their offset.
     """
 
-    embedding: np.ndarray
-    score: np.ndarray
-    y: np.ndarray
+    embedding: np.ndarray = forms.real("r", "M")
+    score: np.ndarray = forms.real("r", "K")
+    y: np.ndarray = forms.responses("r")
+
+    def _check_fields(self):
+        """Raise a ValueError unless there are rows."""
+        if not len(self.y):
+            raise ValueError("reference has no rows")
 
     @classmethod
     def from_batch(cls, learners, batch, numeric, settings):

@@ -2,18 +2,23 @@
 
 import warnings
 from copy import copy
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from lodim import forms
 from lodim.checks import flag, one_of, whole
 from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError, ExtrapolationWarning, warn
+from lodim.fitting import saved
 from lodim.fitting.fit import Fit
 from lodim.fitting.storage import plain_label
 from lodim.models.gbmap import equation, neighbourhood, page, report
+from lodim.models.gbmap.embedding import KINDS, Reference
+from lodim.models.gbmap.learners import LOG, REFIT_LOG, Effects, WeakLearners
+from lodim.models.gbmap.settings import Settings
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
 BEYOND = 0.25  # share of the training response's range, outside which predictions extrapolate
@@ -79,23 +84,24 @@ class GbmapFit(Fit):
     types = ("response", "link", "class", "prob", "embedding", "local")
     _without_offset = ("embedding", "local")
 
-    def __init__(
-        self,
-        *,
-        log,
-        effects,
-        reference,
-        n,
-        null_deviance,
-        calibration=None,
-        refit_log=None,
-        response_range=None,
-        **shared,
-    ):
-        super().__init__(**shared)
-        self.log, self.effects, self.reference = log, effects, reference
-        self.n, self.null_deviance, self.calibration = n, null_deviance, calibration
-        self.refit_log, self.response_range = refit_log, response_range
+    estimates: WeakLearners = forms.part(WeakLearners)
+    settings = saved.settings(Settings, m=forms.whole(least=1), lambda_=forms.real(least=0))
+    log: dict[str, np.ndarray] = forms.table("M", LOG)
+    effects: Effects = forms.part(Effects)
+    reference: Reference | None = forms.optional(forms.part(Reference))
+    n: int = forms.whole(least=1)
+    null_deviance: float = forms.squares()
+    calibration: dict[str, np.ndarray] | None = forms.optional(
+        forms.part(dict.fromkeys(KINDS, forms.real(101)))
+    )
+    refit_log: dict[str, Any] | None = forms.optional(forms.part(REFIT_LOG))
+    response_range: np.ndarray | None = forms.optional(forms.ascending(forms.real(2)))
+
+    def _check_fields(self):
+        super()._check_fields()
+        m, last = self.settings.m, self.estimates.stage[-1]
+        if m < last:
+            raise ValueError(f"settings.m is {m}, and the last boost {last}")
 
     # The contract of Fit -----------------------------------------------------------------------
 
@@ -335,16 +341,6 @@ class GbmapFit(Fit):
 
     def _pictures(self, data):
         return page.pictures(self, data)
-
-    def _to_state(self):
-        reference = None if self.reference is None else vars(self.reference)
-        state = {"settings": asdict(self.settings), "boosts": vars(self.estimates)}
-        state |= {"log": self.log, "effects": vars(self.effects), "reference": reference}
-        rest = {
-            name: getattr(self, name)
-            for name in ("n", "null_deviance", "calibration", "refit_log", "response_range")
-        }
-        return self._shared_state() | state | rest
 
     def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw on matplotlib Axes.

@@ -1,6 +1,6 @@
 """The estimates of gbmap, and what follows from them row by row."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,25 +22,47 @@ CHUNK = 16 * TILES_PER_BLOCK  # tiles worked on at a time: bounds the memory of 
 BY_LEARNER = ("theta", "sign", "target", "stage")  # fields with an entry a learner
 
 
-@dataclass(frozen=True)
+LOG = {  # by learner, how it was found
+    "objective": forms.real("M"),
+    "deviance": forms.squares("M", nan=True),
+    "grad_norm": forms.real("M"),
+    "n_iter": forms.whole("M"),
+    "n_eval": forms.whole("M"),
+    "converged": forms.flags("M"),
+    "newton": forms.flags("M"),
+}
+
+
+REFIT_LOG = {  # how a joint refit ended
+    "value": forms.squares(),
+    "grad_norm": forms.squares(),
+    "n_iter": forms.whole(),
+    "converged": forms.flags(),
+    "n_eval": forms.whole(),
+    "deviance": forms.squares(),
+    "gain": forms.real(nan=True),
+}
+
+
+@forms.record
 class WeakLearners:
     """M weak learners f_j(x) = scale (a_j + b_j g(w_j'x~)), on standardized features.
 
-    theta (M, 2 + p) holds (a, intercept of w, w); sign (M,) is b; target (M,) the score that the
-    learner adds to; stage (M,) its boost, from 1; beta and activation define g; scale is the
-    standard deviation of a numeric response, else 1; n_scores K.
+    theta holds (a, intercept of w, w); sign is b; target the score that the learner adds to; stage
+    its boost, from 1; beta and activation define g; scale is the standard deviation of a numeric
+    response, else 1.
 
     Features come as tiles (n_tiles, p, 64) of n rows.
     """
 
-    theta: np.ndarray
-    sign: np.ndarray
-    target: np.ndarray
-    stage: np.ndarray
-    beta: float
-    activation: int
-    scale: float
-    n_scores: int
+    theta: np.ndarray = forms.real("M", "2 + p")
+    sign: np.ndarray = forms.real("M", least=-1, most=1)
+    target: np.ndarray = forms.whole("M", most="K - 1")
+    stage: np.ndarray = forms.ascending(forms.whole("M", least=1))
+    beta: float = forms.real(least=forms.TINY)
+    activation: int = forms.choice(SOFTPLUS, IDENTITY)
+    scale: float = forms.real(least=forms.TINY)
+    n_scores: int = forms.size("K")
 
     @classmethod
     def concatenate(cls, parts):
@@ -48,19 +70,8 @@ class WeakLearners:
         arrays = {f: np.concatenate([getattr(part, f) for part in parts]) for f in BY_LEARNER}
         return replace(parts[0], **arrays)
 
-    def check(self, p, n_scores):
-        """Raise ValueError unless the fields fit each other, p features and the family."""
-        known = {
-            "theta": forms.real("M", 2 + p),
-            "sign": forms.real("M", least=-1, most=1),
-            "target": forms.whole("M", most=n_scores - 1),
-            "stage": forms.ascending(forms.whole("M", least=1)),
-            "beta": forms.real(least=forms.TINY),
-            "activation": forms.choice(SOFTPLUS, IDENTITY),
-            "scale": forms.real(least=forms.TINY),
-            "n_scores": forms.choice(n_scores),
-        }
-        forms.check(self, known)
+    def _check_fields(self):
+        """Raise a ValueError unless there is a first boost, and signs are -1 or 1."""
         if not (len(self.stage) and self.stage[0] == 1 and (np.abs(self.sign) == 1.0).all()):
             raise ValueError("there is no first boost, or a learner has a sign not +-1")
 
@@ -127,17 +138,17 @@ class WeakLearners:
         return out
 
 
-@dataclass(frozen=True)
+@forms.record
 class Effects:
-    """Averages over the training rows, on standardized features.
+    """Averages over the training rows, on standardized features; NaN of the first(m) boosts alone.
 
-    mean, mean_abs (K, p): local coefficient and its absolute value; active (M,): share of rows
-    with w_j'x~ > 0.
+    mean, mean_abs: local coefficient and its absolute value; active: share of rows with
+    w_j'x~ > 0.
     """
 
-    mean: np.ndarray
-    mean_abs: np.ndarray
-    active: np.ndarray
+    mean: np.ndarray = forms.real("K", "p", nan=True)
+    mean_abs: np.ndarray = forms.real("K", "p", nan=True)
+    active: np.ndarray = forms.real("M", least=0, most=1)
 
     @classmethod
     def from_batch(cls, learners, batch, threads):

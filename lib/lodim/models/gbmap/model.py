@@ -8,14 +8,12 @@ import numpy as np
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty, lambda_grid
 from lodim.models.gbmap import boost
-from lodim.models.gbmap.assemble import assemble, from_state
+from lodim.models.gbmap.assemble import assemble
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.refit import reweigh
 from lodim.models.gbmap.settings import Settings, is_wide, needs
 from lodim.selection.tuning import choose
 from lodim.typing import Data, DType, Engine, Family, Missing, Offset, RowValues
-
-__all__ = ["from_state", "gbmap"]
 
 QUICK_LAMBDAS = 9  # penalties tried where none is given
 SMALLER = 4  # and beyond them, where the least does best

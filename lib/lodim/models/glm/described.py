@@ -110,7 +110,7 @@ class Described:
 
     @property
     def _cooks_distance(self):
-        kept = self._diagnostics
+        kept = self.diagnostics
         return None if kept is None else (kept.label, kept.cook)
 
     @property

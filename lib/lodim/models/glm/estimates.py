@@ -1,6 +1,5 @@
 """What glm estimates, and what its diagnostic plots show."""
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -9,6 +8,7 @@ from lodim import forms
 from lodim.engine import tiles
 from lodim.engine.blocks import rows_of_spans
 from lodim.models.glm.likelihood import all_scores
+from lodim.models.glm.settings import COVARIANCES
 
 ALONG = 1e-5  # part of a direction that lies along a null one
 MADE = 1e-6  # what rounding leaves of a column that others make
@@ -24,22 +24,38 @@ def with_constant(X):
     return np.column_stack([np.ones(len(X)), X])
 
 
-@dataclass(frozen=True, eq=False)
-class Estimates:
-    """Coefficients on centred and scaled features; the scores of all classes but the first.
+LOG = {  # sizes, likelihood, and how the fit ended
+    "converged": forms.flags(),
+    "n_iter": forms.whole(),
+    "n": forms.whole(least=1),
+    "df": forms.whole(),
+    "df_resid": forms.whole(),
+    "rows": forms.text(),
+    "dispersion": forms.squares(nan=True),
+    "deviance": forms.squares(),
+    "log_likelihood": forms.squares(),
+    "sum_weights": forms.real(nan=True),
+    "covariance": forms.choice(*COVARIANCES),
+    "n_clusters": forms.whole(),
+    "whole": forms.flags(),
+}
 
-    kept : (q,) int, columns among the constant (0) and the p features that are not aliased
-    combination : (q, 1 + p - q), how each of the other columns is made of those
-    coef : (q, S)
-    cov : (S q, S q), covariance of coef, score by score
-    null : (S q, k), directions along which separated data know nothing
+
+@forms.record
+class Estimates:
+    """Coefficients on centred and scaled features; the S scores of all classes but the first.
+
+    kept : columns among the constant (0) and the p features that are not aliased
+    combination : how each of the other columns is made of those
+    cov : covariance of coef, score by score
+    null : directions along which separated data know nothing
     """
 
-    kept: np.ndarray
-    combination: np.ndarray
-    coef: np.ndarray
-    cov: np.ndarray
-    null: np.ndarray
+    kept: np.ndarray = forms.ascending(forms.whole("q", most="p"), strictly=True)
+    combination: np.ndarray = forms.real("q", "1 + p - q")
+    coef: np.ndarray = forms.real("q", "max(K - 1, 1)")
+    cov: np.ndarray = forms.real("max(K - 1, 1) * q", "max(K - 1, 1) * q", nan=True)
+    null: np.ndarray = forms.real("max(K - 1, 1) * q", "k")
 
     def score(self, X, family):
         """Scores (n, K) of the rows of a design matrix, without an offset; see `design_matrix`.
@@ -109,28 +125,15 @@ class Estimates:
         T[0, 1:] = -mean[features] / scale[features]
         return T
 
-    def check(self, p, n_scores):
-        """Raise a ValueError unless the parts fit each other, p features and n_scores scores."""
-        S = max(n_scores - 1, 1)
-        q = len(self.kept)
-        forms.check(
-            self,
-            {
-                "kept": forms.ascending(forms.whole(q, most=p), strictly=True),
-                "combination": forms.real(q, 1 + p - q),
-                "coef": forms.real(q, S),
-                "cov": forms.real(S * q, S * q, nan=True),
-                "null": forms.real(S * q, "k"),
-            },
-            "estimates",
-        )
-        if not q or self.kept[0] != 0:
+    def _check_fields(self):
+        """Raise a ValueError unless the intercept is estimated."""
+        if not len(self.kept) or self.kept[0] != 0:
             raise ValueError("the estimates lack the intercept")
 
 
-@dataclass(frozen=True, eq=False)
+@forms.record
 class Diagnostics:
-    """Training rows, as the diagnostic plots show them; all (r,).
+    """Training rows, as the diagnostic plots show them.
 
     label : labels of the rows
     fitted : mean
@@ -139,12 +142,12 @@ class Diagnostics:
     cook : Cook's distance
     """
 
-    label: list
-    fitted: np.ndarray
-    deviance: np.ndarray
-    pearson: np.ndarray
-    leverage: np.ndarray
-    cook: np.ndarray
+    label: tuple = forms.several("r", forms.plain())
+    fitted: np.ndarray = forms.unlimited("r", nan=True)
+    deviance: np.ndarray = forms.unlimited("r", nan=True)
+    pearson: np.ndarray = forms.unlimited("r", nan=True)
+    leverage: np.ndarray = forms.unlimited("r", nan=True)
+    cook: np.ndarray = forms.unlimited("r", nan=True)
 
 
 def _scores(estimates, family, X):

@@ -6,14 +6,17 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
+from lodim import forms
 from lodim.checks import flag, one_of, share
 from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError, DataWarning, warn
+from lodim.fitting import saved
 from lodim.fitting.fit import Fit
 from lodim.models.glm import equation, intervals, page, report
 from lodim.models.glm.described import Described
-from lodim.models.glm.estimates import design_matrix
+from lodim.models.glm.estimates import LOG, Diagnostics, Estimates, design_matrix
 from lodim.models.glm.likelihood import all_scores
+from lodim.models.glm.settings import Settings
 from lodim.report.tables import Report
 from lodim.text import first_few
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
@@ -40,6 +43,8 @@ class GlmFit(Described, Fit):
         As R's logLik, AIC and BIC: the dispersion counts as a parameter where it is estimated.
     null_deviance : float
         Mean deviance of the model with an intercept alone.
+    diagnostics : Diagnostics or None
+        Residuals, leverages and Cook's distances of training rows, as `plot` shows them.
     converged : bool
     aliased : dict of str to str
         Terms that are left out as linear combinations of those before them: "x2": "x1".
@@ -75,9 +80,11 @@ class GlmFit(Described, Fit):
     _level = LEVEL  # confidence of the intervals of summary()
     _answers_all = False  # also rows that ask for a coefficient that could not be estimated
 
-    def __init__(self, *, log, null_deviance, diagnostics, **shared):
-        super().__init__(**shared)
-        self.log, self.null_deviance, self._diagnostics = log, null_deviance, diagnostics
+    settings = saved.settings(Settings)
+    estimates: Estimates = forms.part(Estimates)
+    diagnostics: Diagnostics | None = forms.optional(forms.part(Diagnostics))
+    null_deviance: float = forms.squares()
+    log: dict[str, Any] = forms.part(LOG)
 
     # The contract of Fit -----------------------------------------------------------------------
 
@@ -373,16 +380,6 @@ class GlmFit(Described, Fit):
 
     def _pictures(self, data):
         return page.pictures(self, data)
-
-    def _to_state(self):
-        kept = self._diagnostics
-        return self._shared_state() | {
-            "settings": vars(self.settings),
-            "estimates": vars(self.estimates),
-            "log": self.log,
-            "null_deviance": self.null_deviance,
-            "diagnostics": None if kept is None else vars(kept),
-        }
 
     def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw on matplotlib Axes and return them.

@@ -186,5 +186,5 @@ def diagnostics(rows, estimates, B, rank, dispersion, most):
         deviance = np.sign(y - mean) * np.sqrt(weight * family.deviance(y, score)) / sd
         standardized = np.sqrt(weight) * pearson(family, y, mean) / sd
         cook = np.where(h < 1.0 - WHOLE, standardized**2 * h / (1.0 - h) / rank, np.nan)
-    labels = [plain_label(label) for label in batch.index[batch.rows[at]]]
+    labels = tuple(plain_label(label) for label in batch.index[batch.rows[at]])
     return Diagnostics(labels, mean, deviance, standardized, h, cook)

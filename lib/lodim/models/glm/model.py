@@ -4,14 +4,11 @@ from typing import Any, ClassVar, Literal
 
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option
-from lodim.models.glm.assemble import assemble, from_state
+from lodim.models.glm.assemble import assemble
 from lodim.models.glm.estimate import fit_stages
 from lodim.models.glm.fit import GlmFit
 from lodim.models.glm.settings import Settings, check_trials, needs
 from lodim.typing import Data, Family, Missing, Offset, RowValues
-
-__all__ = ["from_state", "glm"]
-
 
 REFERENCE = """\
 @inproceedings{seabold2010statsmodels,

@@ -78,12 +78,12 @@ def leverage(fit, ax, *, named=3):
 
 
 def _kept(fit):
-    if fit._diagnostics is None:
+    if fit.diagnostics is None:
         raise ArgumentError(
             "this fit keeps no residuals: those of more than two classes are not drawn, and "
             "control={'diagnostic_rows': 0} keeps none"
         )
-    return fit._diagnostics
+    return fit.diagnostics
 
 
 def _points(ax, x, y, ylabel):

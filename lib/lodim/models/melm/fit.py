@@ -1,20 +1,25 @@
 """MelmFit: what melm() returns."""
 
-from dataclasses import asdict
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from lodim import forms
 from lodim.design.frame import in_pandas
-from lodim.errors import ArgumentError, StoreError
+from lodim.errors import ArgumentError
+from lodim.fitting import saved
 from lodim.fitting.fit import Fit
 from lodim.models.melm import equation, page, report
 from lodim.models.melm.classify.rule import balanced_accuracy
-from lodim.models.melm.view import project
+from lodim.models.melm.settings import CLASSIFIER, Settings
+from lodim.models.melm.view import LOG, View, project
 from lodim.typing import Data, FilePath, NewLevels, Prediction
 
 PlotKind: TypeAlias = Literal["view", "loadings", "starts", "calibration"]
+
+MEASURES = ("deviance", "null_deviance", "balanced_accuracy")
+HELD = ("held_deviance", "held_balanced_accuracy")  # there where probabilities are calibrated
 
 
 class MelmFit(Fit):
@@ -69,9 +74,23 @@ class MelmFit(Fit):
     _estimate_name = "loading"
     _biased_by = "the width of its kernels"
 
-    def __init__(self, *, log, measures, n, **shared):
-        super().__init__(**shared)
-        self.log, self.measures, self.n = log, measures, n
+    settings = saved.settings(
+        Settings, gamma=forms.optional(forms.real(least=forms.TINY)), classifier=CLASSIFIER
+    )
+    estimates: View = forms.part(View)
+    log: dict[str, Any] = forms.table("starts", LOG, gamma=forms.real("starts", least=forms.TINY))
+    measures: dict[str, float] = forms.entries(forms.real())
+    n: int = forms.whole(least=1)
+
+    def _check_fields(self):
+        super()._check_fields()
+        measures = () if self.levels is None else MEASURES
+        if set(self.measures) not in ({*measures}, {*measures, *HELD}):
+            raise ValueError(f"measures has {sorted(self.measures)}, not {sorted(measures)}")
+        if not len(self.log["start"]):
+            raise ValueError("the search has no start")
+        if self.levels is not None and self.settings.gamma is None:
+            raise ValueError("settings.gamma is None")
 
     # The contract of Fit -----------------------------------------------------------------------
 
@@ -353,23 +372,6 @@ class MelmFit(Fit):
 
     def _pictures(self, data):
         return page.pictures(self, data)
-
-    def _to_state(self):
-        view = vars(self.estimates) | {"rule": self._rule_state()}
-        state = self._shared_state() | {"settings": asdict(self.settings), "view": view}
-        return state | {"log": self.log, "measures": self.measures, "n": self.n}
-
-    def _rule_state(self):
-        rule, classifier = self.estimates.rule, self.settings.classifier
-        if not self.settings.has_builtin_classifier:
-            raise StoreError(
-                f"a file cannot hold the classifier {type(classifier).__name__}: "
-                "update(data, classifier='kde') makes a fit that can be saved"
-            )
-        parts = {name: vars(getattr(rule, name)) for name in ("rows", "densities", "background")}
-        if rule.other is not None:
-            parts["other"] = vars(rule.other) | {"known": vars(rule.other.known)}
-        return vars(rule) | parts
 
     def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw on matplotlib Axes and return them.

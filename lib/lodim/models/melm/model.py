@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty
 from lodim.models.melm import estimate
-from lodim.models.melm.assemble import assemble, from_state
+from lodim.models.melm.assemble import assemble
 from lodim.models.melm.classify.rule import calibrated_deviance
 from lodim.models.melm.fit import MelmFit
 from lodim.models.melm.search.search import MIDDLE
@@ -14,8 +14,6 @@ from lodim.models.melm.search.whitening import POOLED, SHRUNK
 from lodim.models.melm.settings import Settings
 from lodim.selection.tuning import choose, preference
 from lodim.typing import Data, DType, Engine, Missing, RowValues
-
-__all__ = ["from_state", "melm"]
 
 GAMMAS = (16.0, 8.0, 4.0, 2.0, 1.0)  # of gamma, tried where none is given
 SPREAD = 2.0  # standard errors by which held-out losses may differ and weigh much the same

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from lodim import forms
 from lodim.checks import (
     MOST_ROWS,
     check,
@@ -16,7 +17,7 @@ from lodim.checks import (
     check_threads,
 )
 from lodim.engine.blocks import ENGINES, available_threads
-from lodim.errors import ArgumentError, DataError
+from lodim.errors import ArgumentError, DataError, StoreError
 from lodim.models.melm.search.whitening import COVARIANCES, SHRUNK
 
 CHOICES = {
@@ -30,6 +31,19 @@ GAMMA = 1e-3, 1e3  # beyond, kernels see each row alone, or no row at all
 STRONGEST = 1e6  # times the odds of the rule's intensity: beyond, nothing of a covariance is left
 FOR_CLASSES = ("gamma", "covariance", "divergence", "penalty", "n_starts", "classifier")
 CONTROL_FOR_CLASSES = ("prior", "calibrate", "shrinkage", "max_iter", "tol")
+
+
+def _name_of_classifier(classifier):
+    """The name of one of lodim's classifiers; a StoreError for an estimator."""
+    if not isinstance(classifier, str):
+        raise StoreError(
+            f"a file cannot hold the classifier {type(classifier).__name__}: "
+            "update(data, classifier='kde') makes a fit that can be saved"
+        )
+    return classifier
+
+
+CLASSIFIER = forms.Form(forms.choice("kde").read, _name_of_classifier)
 
 
 @dataclass(frozen=True)

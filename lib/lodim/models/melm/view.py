@@ -1,51 +1,58 @@
 """A view: k directions, and the coordinates of rows along them."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
 from lodim import forms
 from lodim.engine.blocks import single_blas
+from lodim.models.melm.classify.density import N_CLASSES
+from lodim.models.melm.classify.rule import Rule
 
 FLAT = 1e-6  # of the largest eigenvalue: class means do not differ along such an axis
 TIE = 1e-6  # of the largest: loadings, or means of classes, that differ by less are equal
 
 
-@dataclass(frozen=True)
-class View:
-    """Directions V (p, k): a row's coordinates are x'V, x its standardized features.
+LOG = {  # by start of the search, the best first
+    "start": forms.several("starts"),
+    "divergence": forms.real("starts"),
+    "n_iter": forms.whole("starts"),
+    "converged": forms.flags("starts"),
+}
 
-    deviation : (p,) standard deviations of the standardized features over the training rows
-    correlation : (p, k) of each feature with each coordinate over the training rows
-    spread : (k,) standard deviations of the coordinates over the training rows
-    potential : (C, C) logarithms of the information potentials of classes A <= B, or (1, 1) minus
-        the entropy of a view without classes
-    overlap : (C, C) bounds on the integral of the smaller density of classes A < B
-    size : (C,) sums of weights of the classes
+
+@forms.record
+class View:
+    """Directions V: a row's coordinates are x'V, x its standardized features.
+
+    deviation : standard deviations of the standardized features over the training rows
+    correlation : of each feature with each coordinate over the training rows
+    spread : standard deviations of the coordinates over the training rows
+    potential : logarithms of the information potentials of classes A <= B, or (1, 1) minus the
+        entropy of a view without classes
+    overlap : bounds on the integral of the smaller density of classes A < B
+    size : sums of weights of the classes
     rank : number of directions in which rows vary within classes
     separates : whether class means differ in a direction in which no class varies
     total : variance of all features together
     drawn : number of rows, drawn at random, that the divergence is of; 0: it is of all
     error : of the divergence, measured where it was approximated; else 0
     converged : whether the search met the tolerance
-    rule : Rule that classifies in these coordinates; of one class where there are none
+    rule : that classifies in these coordinates
     """
 
-    V: np.ndarray
-    deviation: np.ndarray
-    correlation: np.ndarray
-    spread: np.ndarray
-    potential: np.ndarray
-    overlap: np.ndarray
-    size: np.ndarray
-    rank: int
-    separates: bool
-    total: float
-    drawn: int
-    error: float
-    converged: bool
-    rule: Any
+    V: np.ndarray = forms.real("p", "k")
+    deviation: np.ndarray = forms.real("p", least=0)
+    correlation: np.ndarray = forms.real("p", "k", least=-2, most=2)
+    spread: np.ndarray = forms.real("k", least=0)
+    potential: np.ndarray = forms.real(N_CLASSES, N_CLASSES)
+    overlap: np.ndarray = forms.real(N_CLASSES, N_CLASSES, least=0)
+    size: np.ndarray = forms.real(N_CLASSES, least=forms.TINY)
+    rank: int = forms.whole(most="p")
+    separates: bool = forms.flags()
+    total: float = forms.real(least=0)
+    drawn: int = forms.whole()
+    error: float = forms.real(least=0)
+    converged: bool = forms.flags()
+    rule: Rule = forms.part(Rule)
 
     @property
     def k(self):
@@ -56,27 +63,6 @@ class View:
     def df(self):
         """Number of parameters of a k-dimensional subspace."""
         return self.k * (self.rank - self.k)
-
-    def check(self, p, n_classes, n_scores):
-        """Raise ValueError unless the fields fit each other, p features and the classes."""
-        known = {
-            "V": forms.real(p, "k"),
-            "deviation": forms.real(p, least=0),
-            "correlation": forms.real(p, "k", least=-2, most=2),
-            "spread": forms.real("k", least=0),
-            "potential": forms.real("C", "C"),
-            "overlap": forms.real("C", "C", least=0),
-            "size": forms.real("C", least=forms.TINY),
-            "rank": forms.whole(most=p),
-            "separates": forms.flags(),
-            "total": forms.real(least=0),
-            "drawn": forms.whole(),
-            "error": forms.real(least=0),
-            "converged": forms.flags(),
-        }
-        C = max(1, n_classes)
-        k = forms.check(self, known, C=C)["k"]
-        self.rule.check(k, C, n_scores)
 
     def turned_to(self, other):
         """V (p, k) turned (or mirrored) so that rows lie nearest to where another view has them.

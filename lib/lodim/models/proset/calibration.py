@@ -1,11 +1,10 @@
 """Familiarity and errors of rows that the prototypes have not been fitted to."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from lodim.models.proset import distribution
+from lodim.models.proset.distribution import Calibration
 from lodim.models.proset.estimate import combine, fit_stages
 from lodim.models.proset.kernels.cpu import CLASSES, DENSITY
 from lodim.models.proset.prototypes import response_values, weighted_sums
@@ -15,26 +14,6 @@ from lodim.selection.tuning import quick_splits
 
 PERCENT = np.arange(101) / 100
 RARE = 1e-4  # level of a response below which it is not known how far out it is
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """Percentiles over training rows, each without the prototype that it is itself.
-
-    familiarity : (101,) of sum_j w_j G_j(x), Eq. 4.5
-    levels : (101,) for numeric responses: with loss="squared", of residuals over their standard
-        deviation; with loss="density", of the estimated distribution function at the response, its
-        distance from the middle (as a normal quantile) widened as errors of new rows are. Empty
-        for classes
-    variance : (M,) with loss="squared", what each prototype says of the variance, in units of
-        scale^2: the square of its own residual; else empty
-    null_variance : the same of the null model
-    """
-
-    familiarity: np.ndarray
-    levels: np.ndarray
-    variance: np.ndarray
-    null_variance: float
 
 
 def calibrate(problem, prototypes, widen=True):

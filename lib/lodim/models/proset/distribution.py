@@ -12,6 +12,7 @@ have in their distributions.
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from lodim import forms
 from lodim.engine.tiles import TILE
 from lodim.models.proset.kernels.cpu import DENSITY, ROOT_TAU
 from lodim.models.proset.prototypes import impacts, response_values, weighted_sums
@@ -20,6 +21,26 @@ HALVINGS = 50  # by which distribution functions are inverted
 LEAST = 2.0**-53  # level below which, and above one less which, quantiles are not told apart
 MOST_NORMALS = 2**18  # that are evaluated together where distribution functions are inverted
 CHUNK = 64  # tiles of rows worked on at a time
+
+
+@forms.record
+class Calibration:
+    """Percentiles over training rows, each without the prototype that it is itself.
+
+    familiarity : of sum_j w_j G_j(x), Eq. 4.5
+    levels : (101,) for numeric responses: with loss="squared", of residuals over their standard
+        deviation; with loss="density", of the estimated distribution function at the response, its
+        distance from the middle (as a normal quantile) widened as errors of new rows are. Empty
+        for classes
+    variance : (M,) with loss="squared", what each prototype says of the variance, in units of
+        scale^2: the square of its own residual; else empty
+    null_variance : the same of the null model
+    """
+
+    familiarity: np.ndarray = forms.real(101, least=0)
+    levels: np.ndarray = forms.real("levels")
+    variance: np.ndarray = forms.real("variances", least=0)
+    null_variance: float = forms.real(least=0)
 
 
 def mean_and_variance(prototypes, calibration, X, n, threads):

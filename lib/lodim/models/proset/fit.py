@@ -1,27 +1,33 @@
 """ProsetFit, the fit that proset() returns."""
 
 from copy import copy
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from lodim import forms
 from lodim.checks import numbers, one_of, shares
 from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError
+from lodim.fitting import saved
 from lodim.fitting.fit import Fit
 from lodim.fitting.registry import model_module
 from lodim.models.proset import distribution, equation, page, report
+from lodim.models.proset.distribution import Calibration
 from lodim.models.proset.explain import explanation, familiarity, reference, shapley, workbook
-from lodim.models.proset.kernels.cpu import DENSITY
+from lodim.models.proset.kernels.cpu import CLASSES, DENSITY, SQUARED
 from lodim.models.proset.prototypes import (
+    LOG,
+    Prototypes,
     impacts,
     link_scores,
     null_sums,
     response_values,
     weighted_sums,
 )
+from lodim.models.proset.settings import Settings
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction, Values
 
 LEVEL = 0.9  # of a prediction interval
@@ -43,7 +49,7 @@ class ProsetFit(Fit):
         Percentiles of familiarity and of errors; None in the fits of a path.
     typical : Typical or None
         A training row to compare others with; None in the fits of a path.
-    labels : list
+    labels : tuple
         Labels in the training data of the rows that are prototypes.
     n, null_deviance : rows of weight above zero; mean deviance of the model with an intercept alone
 
@@ -73,11 +79,27 @@ class ProsetFit(Fit):
     _biased_by = "its penalties"
     _without_offset = ("familiarity", "variance")
 
-    def __init__(self, *, log, calibration, typical, labels, n, null_deviance, **shared):
-        super().__init__(**shared)
-        self.log, self.calibration, self.typical = log, calibration, typical
-        self.labels = labels
-        self.n, self.null_deviance = n, null_deviance
+    estimates: Prototypes = forms.part(Prototypes)
+    settings = saved.settings(
+        Settings,
+        n_batches=forms.whole(least="B"),
+        lambda_v=forms.real(least=0),
+        lambda_w=forms.real(least=0),
+    )
+    log: dict[str, np.ndarray] = forms.table("B", LOG)
+    calibration: Calibration | None = forms.optional(forms.part(Calibration))
+    typical: reference.Typical | None = forms.optional(forms.part(reference.Typical))
+    labels: tuple[Any, ...] = forms.several("M", forms.plain())
+    n: int = forms.whole(least=1)
+    null_deviance: float = forms.squares()
+
+    def _check_fields(self):
+        super()._check_fields()
+        if self.calibration is not None:
+            loss, known = self.estimates.loss, self.calibration
+            expected = 101 * (loss != CLASSES), len(self.estimates) * (loss == SQUARED)
+            if (len(known.levels), len(known.variance)) != expected:
+                raise ValueError(f"calibration.levels, calibration.variance need sizes {expected}")
 
     # The contract of Fit -----------------------------------------------------------------------
 
@@ -277,20 +299,6 @@ class ProsetFit(Fit):
 
     def _pictures(self, data):
         return page.pictures(self, data)
-
-    def _to_state(self):
-        calibration = None if self.calibration is None else vars(self.calibration)
-        typical = None if self.typical is None else vars(self.typical)
-        return self._shared_state() | {
-            "settings": asdict(self.settings),
-            "prototypes": vars(self.estimates),
-            "log": self.log,
-            "labels": self.labels,
-            "calibration": calibration,
-            "typical": typical,
-            "n": self.n,
-            "null_deviance": self.null_deviance,
-        }
 
     def evaluate(self, data: Data, *, offset: Offset | None = None) -> pd.DataFrame:
         """Loss on data with known responses; with loss="density" the mean negative log-density too.

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 from lodim.fitting.fit_model import fitted_by, prepare
 from lodim.fitting.model import Model, Option, Penalty
 from lodim.models.proset import candidates
-from lodim.models.proset.assemble import assemble, from_state
+from lodim.models.proset.assemble import assemble
 from lodim.models.proset.choice import choose_lambda_v
 from lodim.models.proset.estimate import combine, fit_stages, largest_v, largest_w
 from lodim.models.proset.fit import ProsetFit
@@ -15,7 +15,7 @@ from lodim.models.proset.settings import Settings
 from lodim.selection.tuning import choose
 from lodim.typing import Data, DType, Engine, Family, Missing, Offset, RowValues
 
-__all__ = ["extend", "from_state", "proset"]
+__all__ = ["extend", "proset"]
 
 FEW_ROWS = 1000  # up to here lambda_v is chosen by cross-validation where nothing is said
 GRIDS = {  # tried where a penalty is to be chosen, largest first

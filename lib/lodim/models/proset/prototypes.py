@@ -30,34 +30,46 @@ SAME = 1e-6  # largest difference, in features times their weights and in the ta
 CELL = SAME / 16  # points of one cell are taken for one: what is near SAME may fall either way
 
 
-@dataclass(frozen=True)
+LOG = {  # by batch, how it was fitted
+    "objective": forms.real("B"),
+    "deviance": forms.squares("B"),
+    "grad_norm": forms.real("B"),
+    "n_iter": forms.whole("B"),
+    "n_eval": forms.whole("B"),
+    "n_candidates": forms.whole("B"),
+    "n_scoring": forms.whole("B"),
+    "converged": forms.flags("B"),
+}
+
+
+@forms.record
 class Prototypes:
     """M prototypes in B batches, on standardized features.
 
-    features : (A,) int, features with a weight above zero in some batch; no other enters
-    x : (M, A) the prototypes' features; y : (M,) class code, or (y - offset - level) / scale
-    w : (M,) weights; batch : (M,) int, from 1
-    row : (M,) int, position in the training data of the first row that each stands for
-    member, member_of : (R,) int, all rows that were merged, and the prototype they are in
-    v : (B, A) feature weights, per standard deviation; u : (B,) widths' inverses of loss="density"
-    level : (K,) score of the null model beside the offset; scale : sd of a numeric response, else 1
+    features : A features with a weight above zero in some batch; no other enters
+    x : the prototypes' features; y : class code, or (y - offset - level) / scale
+    w : weights; batch : from 1
+    row : position in the training data of the first row that each stands for
+    member, member_of : all R rows that were merged, and the prototype they are in
+    v : feature weights, per standard deviation; u : widths' inverses of loss="density"
+    level : score of the null model beside the offset; scale : sd of a numeric response, else 1
     loss : code of `kernels`; n_classes : number of classes, 0 for a numeric response
     """
 
-    features: np.ndarray
-    x: np.ndarray
-    y: np.ndarray
-    w: np.ndarray
-    batch: np.ndarray
-    row: np.ndarray
-    member: np.ndarray
-    member_of: np.ndarray
-    v: np.ndarray
-    u: np.ndarray
-    level: np.ndarray
-    scale: float
-    loss: int
-    n_classes: int
+    features: np.ndarray = forms.ascending(forms.whole("A", most="p - 1"), strictly=True)
+    x: np.ndarray = forms.real("M", "A")
+    y: np.ndarray = forms.responses("M")
+    w: np.ndarray = forms.real("M", least=0)
+    batch: np.ndarray = forms.ascending(forms.whole("M", least=1))
+    row: np.ndarray = forms.whole("M")
+    member: np.ndarray = forms.whole("R")
+    member_of: np.ndarray = forms.whole("R", most="M - 1")
+    v: np.ndarray = forms.real("B", "A", least=0)
+    u: np.ndarray = forms.real("B", least=0)
+    level: np.ndarray = forms.real("K")
+    scale: float = forms.real(least=forms.TINY)
+    loss: int = forms.choice(CLASSES, SQUARED, DENSITY)
+    n_classes: int = forms.size("C")
 
     def __len__(self):
         return len(self.w)
@@ -88,30 +100,13 @@ class Prototypes:
         v[:, self.features] = self.v
         return replace(self, features=np.arange(x.shape[1]), x=x, v=v)
 
-    def check(self, p, family):
-        """Raise ValueError unless the fields fit each other, p features and the family."""
-        K = family.n_scores
-        n_classes = {"gaussian": 0, "binomial": 2}.get(family.name, K)
-        M, B = len(self.w), len(self.v)
-        losses = (CLASSES,) if n_classes else (SQUARED, DENSITY)
-        known = {
-            "features": forms.ascending(forms.whole("A", most=p - 1), strictly=True),
-            "w": forms.real("M", least=0),
-            "x": forms.real("M", "A"),
-            "y": forms.codes("M", n_classes) if n_classes else forms.real("M"),
-            "batch": forms.ascending(forms.whole("M", least=1, most=B)),
-            "row": forms.whole("M"),
-            "member": forms.whole("R"),
-            "member_of": forms.whole("R", most=M - 1),
-            "v": forms.real("B", "A", least=0),
-            "u": forms.real("B", least=0),
-            "level": forms.real(K),
-            "scale": forms.real(least=forms.TINY),
-            "n_classes": forms.choice(n_classes),
-            "loss": forms.choice(*losses),
-        }
-        if not forms.check(self, known)["B"]:
-            raise ValueError("there is no batch")
+    def _check_fields(self):
+        """Raise a ValueError unless there are batches, and the loss is one for the response."""
+        B = len(self.v)
+        if not B or self.batch.max(initial=1) > B:
+            raise ValueError("there is no batch, or a prototype is of none of them")
+        if (self.loss == CLASSES) != (self.n_classes > 0):
+            raise ValueError(f"the loss is {self.loss}, and there are {self.n_classes} classes")
 
 
 def join(parts):

@@ -1,21 +1,15 @@
-"""From an ensemble to a RiprFit, and from a saved state to one."""
+"""From an ensemble to a RiprFit."""
 
 from dataclasses import replace
 
 import numpy as np
 
-from lodim import forms
 from lodim.errors import warn_not_converged
-from lodim.fitting.saved import read_shared_state
 from lodim.fitting.storage import plain_label
-from lodim.models.ripr.answers.assigned_views import ClassViews, ClusterViews, NumberViews
-from lodim.models.ripr.assignment.view_search import flat_features, task_of
-from lodim.models.ripr.ensemble import Record, record
+from lodim.models.ripr.assignment.view_search import flat_features
+from lodim.models.ripr.ensemble import record
 from lodim.models.ripr.fit import RiprFit
-from lodim.models.ripr.settings import VOTE, Settings
-from lodim.models.ripr.vote.voting_views import VotingViews
-
-ASSIGNED = {kind.task: kind for kind in (ClassViews, NumberViews, ClusterViews)}
+from lodim.models.ripr.settings import VOTE
 
 
 def assemble(problem, ensemble, log, selection, for_path):
@@ -32,36 +26,5 @@ def assemble(problem, ensemble, log, selection, for_path):
         estimates=ensemble,
         log=log | {"flat": flat_features(batch)},
         record=record(ensemble, problem.family),
-        labels=[plain_label(label) for label in batch.index[batch.rows]],
+        labels=tuple(plain_label(label) for label in batch.index[batch.rows]),
     )
-
-
-def from_state(state):
-    """The fit that `RiprFit._to_state` has written."""
-    common = read_shared_state(state, "ripr")
-    design = common["design"]
-    p = len(design.names)
-    if state["settings"]["method"] == VOTE:
-        ensemble = forms.make(VotingViews, state["ensemble"], "ensemble")
-    else:
-        kind = ASSIGNED[task_of(common["family"])]
-        ensemble = forms.make(kind, state["ensemble"], "ensemble", local_learners=())
-    results = Record(**state["record"])
-    ensemble.check(p, len(design.levels or ()), common["family"].n_scores)
-    results.check(ensemble.n, len(ensemble))
-    log = {
-        "objective": forms.real("rounds"),
-        "converged": forms.flags(),
-        "compared": forms.whole(),
-        "possible": forms.whole(most=forms.LARGEST),
-        "flat": forms.whole("flat", most=p - 1),
-        "sampled": forms.whole(),
-    }
-    known = {"log": forms.part(log), "labels": forms.several(ensemble.n, forms.plain)}
-    if not forms.check(state, known)["rounds"]:
-        raise ValueError("the search has no round")
-    chosen = {"k": forms.choice(ensemble.k), "lambda_": forms.optional(forms.real(least=0))}
-    forms.check(state["settings"], chosen, "settings")
-    settings, labels = forms.make(Settings, state["settings"], "settings"), list(state["labels"])
-    more = {"log": state["log"], "record": results, "labels": labels}
-    return RiprFit(settings=settings, estimates=ensemble, **more, **common)

@@ -12,7 +12,23 @@ from lodim.models.ripr.settings import MOST_DIM
 from lodim.models.ripr.views import by_content, places
 
 CLASSES, NUMBERS, CLUSTERS = "class", "number", "cluster"  # tasks, as `recover` names them
+MOST_SHARE = 1 + 1e-6  # that rounding leaves of one
 MOST_K = 10_000  # neighbours in a file of fewer rows
+
+TASKS = {"gaussian": NUMBERS, "none": CLUSTERS}  # of families; the others have classes
+LOG = {  # what was compared, and how the search ended
+    "objective": forms.real("rounds"),
+    "converged": forms.flags(),
+    "compared": forms.whole(),
+    "possible": forms.whole(most=forms.LARGEST),
+    "flat": forms.whole("flat", most="p - 1"),
+    "sampled": forms.whole(),
+}
+
+
+def task_of(family):
+    """The task that a family of responses sets."""
+    return TASKS.get(family.name, CLASSES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,39 +52,38 @@ class Answers:
     code: np.ndarray | None = None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@forms.record
 class Ensemble:
-    """A few views, and the training rows that answer in them.
+    """r views, and the n training rows that answer in them, on the a axes that some view uses.
 
     `vote.voting_views` and `answers.assigned_views` have the two kinds. Each has a `task` (CLASSES,
     NUMBERS or CLUSTERS) and a `method`, and answers by `query`, `nearest` and `information_gains`.
 
-    features : (a,) int64, the axes that some view uses
-    views : (r, D) int64, positions among `features`, padded with -1; those with most mass first
-    X : (n, a) float64, places of the training rows on the axes, NaN where missing: features as
-        the design gives them, or codes of levels
-    y : (n,) float64, class codes or numbers, NaN where not known or without a response
-    weight : (n,) float64, weights of the rows, zero where they do not count
-    assignment : (n, r) float64, shares of the views in a row; zeros where no view is complete
-    assigned_view : (n,) int64, the view that a query for the row without itself gets; -1 where none
-        is complete
-    n_classes : int, zero without classes
-    n_scores : int, link scores of a row, as the family has them
+    features : the axes
+    views : positions among `features`, padded with -1; those with most mass first
+    X : places of the training rows on the axes, NaN where missing: features as the design gives
+        them, or codes of levels
+    y : class codes or numbers, NaN where not known or without a response
+    weight : of the rows, zero where they do not count
+    assignment : shares of the views in a row; zeros where no view is complete
+    assigned_view : the view that a query for the row without itself gets; -1 where none is complete
+    n_classes : zero without classes
+    n_scores : link scores of a row, as the family has them
     k : neighbours
-    axis_of : (p,) int64, the axis of each feature of the design
+    axis_of : the axis of each feature of the design
     """
 
-    features: np.ndarray
-    views: np.ndarray
-    X: np.ndarray
-    y: np.ndarray
-    weight: np.ndarray
-    assignment: np.ndarray
-    assigned_view: np.ndarray
-    n_classes: int
-    n_scores: int
-    k: int
-    axis_of: np.ndarray
+    features: np.ndarray = forms.ascending(forms.whole("a", most="p - 1"), strictly=True)
+    views: np.ndarray = forms.whole("r", "D", least=-1, most="a - 1")
+    X: np.ndarray = forms.real("n", "a", nan=True)
+    y: np.ndarray = forms.responses("n", nan=True)
+    weight: np.ndarray = forms.real("n", least=0)
+    assignment: np.ndarray = forms.real("n", "r", least=0, most=MOST_SHARE)
+    assigned_view: np.ndarray = forms.whole("n", least=-1, most="r - 1")
+    n_classes: int = forms.size("C")
+    n_scores: int = forms.size("K")
+    k: int = forms.whole(least=1, most=f"max(n, {MOST_K})")
+    axis_of: np.ndarray = forms.ascending(forms.whole("p", most="p - 1"))
 
     local_learners = ()
 
@@ -139,24 +154,8 @@ class Ensemble:
         """Whether feature a is a factor, with codes of its levels as places."""
         return np.count_nonzero(self.axis_of == self.features[a]) > 1
 
-    def check(self, p, n_classes, n_scores):
-        """Raise ValueError unless the fields fit each other, p features and the classes."""
-        a, r, n = len(self.features), len(self.views), len(self.X)
-        real, whole = forms.real, forms.whole
-        known = {
-            "features": forms.ascending(whole("a", most=p - 1), strictly=True),
-            "views": whole("r", "D", least=-1, most=a - 1),
-            "X": real("n", "a", nan=True),
-            "y": forms.codes("n", n_classes, nan=True) if n_classes else real("n", nan=True),
-            "weight": real("n", least=0),
-            "assignment": real("n", "r", least=0, most=1 + 1e-6),
-            "assigned_view": whole("n", least=-1, most=r - 1),
-            "n_classes": forms.choice(n_classes),
-            "n_scores": forms.choice(n_scores),
-            "k": whole(least=1, most=max(n, MOST_K)),
-            "axis_of": forms.ascending(whole(p, most=p - 1)),
-        }
-        forms.check(self, known | self._forms())
+    def _check_fields(self):
+        """Raise a ValueError unless views have features, in order, and neighbours."""
         own = self.views >= 0
         rises = (own[:, :-1] & (np.diff(self.views, axis=1) > 0)) | ~own[:, 1:]
         if not (len(own) and own.shape[1] <= MOST_DIM and own[:, 0].all() and rises.all()):
@@ -164,23 +163,19 @@ class Ensemble:
         if not len(self.references):
             raise ValueError("no row can be a neighbour")
 
-    def _forms(self):
-        """Forms of the fields that a kind of ensemble has of its own."""
-        return {}
-
 
 # Results of the training rows --------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@forms.record
 class Record:
     """Results of the training rows, each judged without itself.
 
     But not by local learners, which were fitted to it, nor in clusters, whose centres it has moved.
 
-    share : (r,) of all rows, those that a view serves
-    mass : (r,) of the rows of the assignment, what the view has in it
-    error : (r,) of the rows that it serves: share wrong, mean squared error, or mean squared
+    share : of all rows, those that a view serves
+    mass : of the rows of the assignment, what the view has in it
+    error : of the rows that it serves: share wrong, mean squared error, or mean squared
         distance to the centre of the cluster; NaN where there are none
     n : rows of weight above zero; unlabelled : those without a response; blind : those without any
         complete view
@@ -189,24 +184,20 @@ class Record:
     overall : error over the rows that a view serves
     """
 
-    share: np.ndarray
-    mass: np.ndarray
-    error: np.ndarray
-    n: int
-    unlabelled: int
-    blind: int
-    deviance: float
-    null_deviance: float
-    overall: float
+    share: np.ndarray = forms.real("r", least=0, most=MOST_SHARE)
+    mass: np.ndarray = forms.real("r", least=0, most=MOST_SHARE)
+    error: np.ndarray = forms.squares("r", nan=True)
+    n: int = forms.whole(least=1, most="n")
+    unlabelled: int = forms.whole()
+    blind: int = forms.whole()
+    deviance: float = forms.squares(nan=True)
+    null_deviance: float = forms.squares(nan=True)
+    overall: float = forms.squares(nan=True)
 
-    def check(self, n, n_views):
-        """Raise ValueError unless the fields fit each other, n rows and the views."""
-        share = forms.real(n_views, least=0, most=1 + 1e-6)
-        count, rows = forms.whole(most=self.n), forms.whole(least=1, most=n)
-        known = {"share": share, "mass": share, "error": forms.squares(n_views, nan=True)}
-        known |= {"n": rows, "unlabelled": count, "blind": count}
-        known |= dict.fromkeys(("deviance", "null_deviance", "overall"), forms.squares(nan=True))
-        forms.check(self, known, "record")
+    def _check_fields(self):
+        """Raise a ValueError unless some rows are of all."""
+        if max(self.unlabelled, self.blind) > self.n:
+            raise ValueError(f"the record is of {self.n} rows, and more are without an answer")
 
 
 def record(e, family):

@@ -22,8 +22,8 @@ from lodim.models.ripr.assignment.constrained import Constraints
 from lodim.models.ripr.assignment.lambda_path import assignment_path, select_lambda
 from lodim.models.ripr.assignment.recover import keep_largest
 from lodim.models.ripr.assignment.solve import assign
-from lodim.models.ripr.assignment.view_search import ViewSearch, most_neighbours, task_of
-from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
+from lodim.models.ripr.assignment.view_search import ViewSearch, most_neighbours
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, task_of
 from lodim.models.ripr.losses import ALPHA, N_SAMPLES, reference_volumes
 from lodim.models.ripr.settings import ASSIGNMENT, MOST_DIM, VOTE, Settings
 from lodim.models.ripr.views import Axes, places

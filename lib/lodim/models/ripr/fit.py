@@ -1,17 +1,21 @@
 """RiprFit: what ripr() returns."""
 
-from dataclasses import asdict
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from lodim import forms
 from lodim.design.frame import in_pandas
-from lodim.errors import ArgumentError, StoreError
+from lodim.errors import ArgumentError
+from lodim.fitting import saved
 from lodim.fitting.fit import Fit
 from lodim.models.ripr import page, report
-from lodim.models.ripr.ensemble import CLASSES, CLUSTERS
+from lodim.models.ripr.answers.assigned_views import ClassViews, ClusterViews, NumberViews
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, LOG, Record, task_of
 from lodim.models.ripr.explanation import Explanation, explain
+from lodim.models.ripr.settings import NO_LEARNER, Settings
+from lodim.models.ripr.vote.voting_views import VotingViews
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
 PlotKind: TypeAlias = Literal["view", "shares", "objective", "calibration"]
@@ -32,7 +36,7 @@ class RiprFit(Fit):
         flat, positions of the features of which a few values set the standard deviation.
     record : Record
         Results of the training rows, each without itself.
-    labels : list
+    labels : tuple
         Labels of the training rows.
 
     See Also
@@ -71,9 +75,21 @@ class RiprFit(Fit):
     _estimate_name = "share of the rows"
     _predicts_steps = True
 
-    def __init__(self, *, log, record, labels, **shared):
-        super().__init__(**shared)
-        self.log, self.record, self.labels = log, record, labels
+    estimates = forms.one_of(VotingViews, ClassViews, NumberViews, ClusterViews)
+    settings = saved.settings(
+        Settings, lambda_=forms.optional(forms.real(least=0)), learner=NO_LEARNER
+    )
+    log: dict[str, Any] = forms.part(LOG)
+    record: Record = forms.part(Record)
+    labels: tuple[Any, ...] = forms.several("n", forms.plain())
+
+    def _check_fields(self):
+        super()._check_fields()
+        e, s = self.estimates, self.settings
+        if (e.task, e.method, e.k) != (task_of(self.family), s.method, s.k):
+            raise ValueError("the ensemble is not the one that the response and the settings need")
+        if not len(self.log["objective"]):
+            raise ValueError("the search has no round")
 
     # The contract of Fit -----------------------------------------------------------------------
 
@@ -405,21 +421,6 @@ class RiprFit(Fit):
 
     def _pictures(self, data):
         return page.pictures(self, data)
-
-    def _to_state(self):
-        e = self.estimates
-        if e.local_learners:
-            raise StoreError(
-                f"a fit with learner={self.settings.learner!r} cannot be saved: lodim stores "
-                "numbers, and no code; fit it again, or leave learner out"
-            )
-        return self._shared_state() | {
-            "settings": asdict(self.settings),
-            "ensemble": {k: v for k, v in vars(e).items() if k != "local_learners"},
-            "log": self.log,
-            "record": vars(self.record),
-            "labels": self.labels,
-        }
 
     # What only ripr has ------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 from lodim.errors import ArgumentError
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty
-from lodim.models.ripr import assemble
+from lodim.models.ripr.assemble import assemble
 from lodim.models.ripr.estimate import (
     checked,
     cv_grid,
@@ -18,9 +18,6 @@ from lodim.models.ripr.fit import RiprFit
 from lodim.models.ripr.multi_fit import RiprFits
 from lodim.models.ripr.settings import Settings
 from lodim.typing import Data, Family, Missing, RowValues
-
-__all__ = ["from_state", "ripr"]
-
 
 REFERENCE = """\
 @phdthesis{fiterau2014discovering,
@@ -54,7 +51,7 @@ class Ripr(Model):
     )
     plots = ("view", "shares")
     fit_stages = staticmethod(fit_stages)
-    assemble = staticmethod(assemble.assemble)
+    assemble = staticmethod(assemble)
     cv_grid = staticmethod(cv_grid)
 
     def validate(self, problem):
@@ -339,17 +336,3 @@ def ripr(
     >>> fit.predict(iris.iloc[[0, 60]], "class").tolist()
     ['setosa', 'versicolor']
     """
-
-
-def from_state(state):
-    """The fit or fits that `to_state` has written."""
-    if "fits" not in state:
-        return assemble.from_state(state)
-    fits = [assemble.from_state(each) for each in state["fits"]]
-    by_name = {fit.design.response.name: fit for fit in fits}
-    if not fits or len(by_name) < len(fits):
-        raise ValueError("the responses have no names of their own")
-    first = fits[0].design.names, fits[0].view_features
-    if any((fit.design.names, fit.view_features) != first for fit in fits):
-        raise ValueError("the responses are not of the same views")
-    return RiprFits(by_name)

@@ -4,6 +4,7 @@ from typing import Any, Literal, Self
 
 import pandas as pd
 
+from lodim import forms
 from lodim.checks import among
 from lodim.design.frame import as_given, in_pandas
 from lodim.errors import ArgumentError
@@ -23,6 +24,7 @@ from lodim.report.tables import Report, Table, listing, significant
 from lodim.typing import Data, FilePath, NewLevels, Prediction
 
 
+@forms.record
 class RiprFits:
     """What ripr() returns where a formula has several responses.
 
@@ -47,10 +49,15 @@ class RiprFits:
 
     name = "ripr"
 
-    fits: dict[str, RiprFit]
+    fits: dict[str, RiprFit] = forms.entries(forms.part(RiprFit))
 
-    def __init__(self, fits):
-        self.fits = fits
+    def _check_fields(self):
+        """Raise a ValueError unless the fits are of the same views, each under its response."""
+        if not self.fits or any(fit.design.response.name != k for k, fit in self.fits.items()):
+            raise ValueError("the fits are not under the names of their responses")
+        views = [(fit.design.names, fit.view_features) for fit in self.fits.values()]
+        if any(each != views[0] for each in views):
+            raise ValueError("the responses are not of the same views")
 
     @property
     def call(self) -> str:
@@ -498,8 +505,7 @@ class RiprFits:
         >>> sorted(back.fits)
         ['heavy', 'thirsty']
         """
-        state = {"fits": [fit._to_state() for fit in self.fits.values()]}
-        storage.write(path, self.name, state)
+        storage.write(path, "ripr_fits", forms.write(self))
 
     def _views(self, title, notes=()):
         """The views, with share of the rows and error of each response."""

@@ -3,11 +3,24 @@
 from dataclasses import dataclass
 from typing import Any
 
+from lodim import forms
 from lodim.checks import check, check_count, check_seed, check_size, check_threads, one_of
-from lodim.errors import ArgumentError
+from lodim.errors import ArgumentError, StoreError
 
 MOST_DIM = 3  # features of a view that can be drawn
 ASSIGNMENT, VOTE = "assignment", "vote"  # one view for each row, or all by their votes
+
+
+def _refused(learner):
+    """Raise a StoreError for an estimator."""
+    if learner is not None:
+        raise StoreError(
+            f"a fit with learner={learner!r} cannot be saved: lodim stores "
+            "numbers, and no code; fit it again, or leave learner out"
+        )
+
+
+NO_LEARNER = forms.Form(forms.choice(None).read, _refused)
 
 
 @dataclass(frozen=True)

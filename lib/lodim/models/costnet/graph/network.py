@@ -1,36 +1,44 @@
 """The network of what can be bought: nodes with a cost, each with what it needs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
 import numpy as np
 
+from lodim import forms
 from lodim.errors import ArgumentError
 
 
-@dataclass(frozen=True, eq=False)
+@forms.record
 class Network:
     """V nodes that have a cost; a node needs its parents, and what those need.
 
-    names : (V,) of the nodes, parents before children; copies of a node share its name
-    cost : (V,) float64, not below zero
-    parents : (V,) tuples of positions
-    columns : (V,) tuples of the columns of X that a node owns; empty where it is only bought
-    series : (V,) int64, the number of the series of alternatives that a node is a source of, or -1
-    base : (V,) int64, a node that needs a series is there once for each of its sources: position
-        of the first of these copies; its own position where there is one
+    names : of the nodes, parents before children; copies of a node share its name
+    cost : not below zero
+    parents : tuples of positions
+    columns : tuples of the columns of X that a node owns; empty where it is only bought
+    series : the number of the series of alternatives that a node is a source of, or -1
+    base : a node that needs a series is there once for each of its sources: position of the first
+        of these copies; its own position where there is one
     set_cost : callable(frozenset of names) -> float, a submodular cost in place of the sum; or None
     """
 
-    names: tuple[str, ...]
-    cost: np.ndarray
-    parents: tuple[tuple[int, ...], ...]
-    columns: tuple[tuple[int, ...], ...]
-    series: np.ndarray
-    base: np.ndarray
+    names: tuple[str, ...] = forms.several("V")
+    cost: np.ndarray = forms.real("V", least=0)
+    parents: tuple[tuple[int, ...], ...] = forms.several("V", forms.several(None, forms.whole()))
+    columns: tuple[tuple[int, ...], ...] = forms.several(
+        "V", forms.several(None, forms.whole(most="p - 1"))
+    )
+    series: np.ndarray = forms.whole("V", least=-1)
+    base: np.ndarray = forms.whole("V", most="V - 1")
     set_cost: Callable | None = None
+
+    def _check_fields(self):
+        """Raise a ValueError unless parents come before their children."""
+        for v, parents in enumerate(self.parents):
+            if any(u >= v for u in parents):
+                raise ValueError(f"node {v} of the network has parents {parents}")
 
     def __len__(self):
         return len(self.names)

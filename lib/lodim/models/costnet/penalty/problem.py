@@ -5,6 +5,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from lodim import forms
 from lodim.engine.blocks import available_threads, on_host, sum_rows, sum_spans, sum_tiles
 from lodim.models.costnet.penalty import passes
 from lodim.models.costnet.penalty.groups import Groups, Layout
@@ -162,36 +163,31 @@ class PathSolution:
         return cls(np.stack(w), np.stack(b), *map(np.array, numbers))
 
 
-@dataclass(frozen=True, eq=False)
+@forms.record
 class PenaltyPath:
     """Models along a path of L penalties, the largest first.
 
     The objective is half the weighted mean deviance + lambda (l1_ratio sum_g cost_g ||w_g|| +
     (1 - l1_ratio) / 2 sum of squares of the coefficients that are not free).
 
-    lambdas : (L,)
-    intercept : (L, K)
-    coef : (L, p, K) on the columns of X, the sums of their copies
-    latent : (L, q, K) coefficients as Groups numbers them
-    deviance : (L,) weighted mean
-    objective : (L,)
-    gap : (L,) no model has an objective below objective - gap: by the slopes of the rows, or where
+    coef : on the columns of X, the sums of their copies
+    latent : coefficients as Groups numbers them
+    deviance : weighted mean
+    gap : no model has an objective below objective - gap: by the slopes of the rows, or where
         these are near their end, an estimate: twice what a Newton step promises
-    n_iter : (L,) int64
-    converged : (L,) bool
-    null_deviance : float, of the free coefficients alone
+    null_deviance : of the free coefficients alone
     """
 
-    lambdas: np.ndarray
-    intercept: np.ndarray
-    coef: np.ndarray
-    latent: np.ndarray
-    deviance: np.ndarray
-    objective: np.ndarray
-    gap: np.ndarray
-    n_iter: np.ndarray
-    converged: np.ndarray
-    null_deviance: float
+    lambdas: np.ndarray = forms.real("L", least=0)
+    intercept: np.ndarray = forms.real("L", "K")
+    coef: np.ndarray = forms.real("L", "p", "K")
+    latent: np.ndarray = forms.real("L", "q", "K")
+    deviance: np.ndarray = forms.squares("L")
+    objective: np.ndarray = forms.squares("L")
+    gap: np.ndarray = forms.squares("L")
+    n_iter: np.ndarray = forms.whole("L")
+    converged: np.ndarray = forms.flags("L")
+    null_deviance: float = forms.squares()
 
     @classmethod
     def from_solution(cls, problem, lambdas, scaled, ridges, solution, null, tol):

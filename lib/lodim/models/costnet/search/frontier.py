@@ -1,9 +1,10 @@
 """The frontier as estimated: at each cost the best refitted model, and the rule that found it."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 
+from lodim import forms
 from lodim.models.costnet.search.candidates import affordable
 from lodim.models.costnet.search.moves import (
     MIN_FALL,
@@ -15,39 +16,38 @@ from lodim.models.costnet.search.moves import (
 MIN_IMPROVEMENT = 0.5  # fall of the criterion below which a dearer model is not worth a mention
 
 
-@dataclass(frozen=True, eq=False)
+@forms.record
 class CostFrontier:
     """M models of growing cost, each better than all cheaper ones.
 
     Better is by criterion and by deviance, or where held-out rows choose by their loss.
 
-    cost : (M,) what must be paid
-    intercept : (M, K); coef : (M, p, K) on standardized columns
-    bought : (M, V) bool, the nodes that are paid for
-    deviance : (M,) weighted mean
-    df : (M,) int64, columns with a coefficient (the criterion charges their rank)
-    lambda_ : (M,), NaN where the rule has none
-    rule : (M,) names
-    bound : (M,) no model of this cost or less has a deviance below it
-    criterion : (M,) of the refitted model, see Criterion; NaN of one that is not refitted at all
-    relax : (M,) share of the refit in the blend with the penalized coefficients
-    held_out : (M, D) mean deviance of held-out rows, in each of D draws of the folds; or (M, 0)
-    error : (M,) standard error of the mean of these; NaN where there is none
+    cost : what must be paid
+    coef : on standardized columns
+    bought : the nodes that are paid for
+    deviance : weighted mean
+    df : columns with a coefficient (the criterion charges their rank)
+    lambda_ : NaN where the rule has none
+    bound : no model of this cost or less has a deviance below it
+    criterion : of the refitted model, see Criterion; NaN of one that is not refitted at all
+    relax : share of the refit in the blend with the penalized coefficients
+    held_out : mean deviance of held-out rows, in each of D draws of the folds; or of none
+    error : standard error of the mean of these; NaN where there is none
     """
 
-    cost: np.ndarray
-    intercept: np.ndarray
-    coef: np.ndarray
-    bought: np.ndarray
-    deviance: np.ndarray
-    df: np.ndarray
-    lambda_: np.ndarray
-    rule: tuple[str, ...]
-    bound: np.ndarray
-    criterion: np.ndarray
-    relax: np.ndarray
-    held_out: np.ndarray
-    error: np.ndarray
+    cost: np.ndarray = forms.ascending(forms.real("M", least=0))
+    intercept: np.ndarray = forms.real("M", "K")
+    coef: np.ndarray = forms.real("M", "p", "K")
+    bought: np.ndarray = forms.flags("M", "V")
+    deviance: np.ndarray = forms.squares("M")
+    df: np.ndarray = forms.whole("M", most="p")
+    lambda_: np.ndarray = forms.real("M", least=0, nan=True)
+    rule: tuple[str, ...] = forms.several("M")
+    bound: np.ndarray = forms.real("M", least=-np.inf, most=forms.SQUARE, nan=True)
+    criterion: np.ndarray = forms.squares("M", nan=True)
+    relax: np.ndarray = forms.real("M", least=0, most=1)
+    held_out: np.ndarray = forms.squares("M", "D")
+    error: np.ndarray = forms.squares("M", nan=True)
 
     @classmethod
     def from_candidates(cls, search, network, candidate_models, lower, held_out=None, error=None):

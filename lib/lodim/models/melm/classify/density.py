@@ -18,6 +18,7 @@ from lodim.models.melm.search.whitening import (
     empirical,
 )
 
+N_CLASSES = "max(C, 1)"  # in a view without a response all rows are of one class
 MANY = 2**15  # rows of a class from which they are kept as cells
 FARTHEST = 1e120  # a coordinate whose square still is a number
 CELL = 0.5  # side of a cell, in standard deviations of the kernel
@@ -43,38 +44,26 @@ class DensityOptions:
         return replace(self, gamma=width * self.gamma)
 
 
-@dataclass(frozen=True)
+@forms.record
 class Densities:
     """Projected rows of the classes, as tiles of neighbours in the units of their kernels.
 
-    U (T, k, 64); w (T, 64), zero on padding; low, high (T, k) the tiles' boxes; start (C + 1,)
-    tiles of each class; root (C, k, k) L^-1 of its kernel's covariance L L'; scale (C,) the
-    logarithm that is added to that of a sum of kernels; log_prior (C,).
+    w is zero on padding; low, high are the tiles' boxes; start has the tiles of each class; root
+    L^-1 of its kernel's covariance L L'; scale the logarithm that is added to that of a sum of
+    kernels.
     """
 
-    U: np.ndarray
-    w: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    start: np.ndarray
-    root: np.ndarray
-    scale: np.ndarray
-    log_prior: np.ndarray
+    U: np.ndarray = forms.real("T", "k", TILE)
+    w: np.ndarray = forms.real("T", TILE, least=0)
+    low: np.ndarray = forms.real("T", "k")
+    high: np.ndarray = forms.real("T", "k")
+    start: np.ndarray = forms.ascending(forms.whole(f"{N_CLASSES} + 1"), strictly=True)
+    root: np.ndarray = forms.real(N_CLASSES, "k", "k")
+    scale: np.ndarray = forms.real(N_CLASSES)
+    log_prior: np.ndarray = forms.real(N_CLASSES, most=0)
 
-    def check(self, k, n_classes):
-        """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
-        C, start = n_classes, forms.whole(n_classes + 1)
-        known = {
-            "U": forms.real("T", k, TILE),
-            "w": forms.real("T", TILE, least=0),
-            "low": forms.real("T", k),
-            "high": forms.real("T", k),
-            "start": forms.ascending(start, strictly=True),
-            "root": forms.real(C, k, k),
-            "scale": forms.real(C),
-            "log_prior": forms.real(C, most=0),
-        }
-        forms.check(self, known, "densities")
+    def _check_fields(self):
+        """Raise a ValueError unless the tiles of the classes are all there are."""
         if self.start[0] != 0 or self.start[-1] != len(self.U):
             raise ValueError("the rows of the classes are not where the densities are")
 

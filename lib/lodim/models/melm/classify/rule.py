@@ -11,6 +11,7 @@ from lodim.engine import row_keys
 from lodim.errors import ArgumentError
 from lodim.models.melm.classify.density import (
     FARTHEST,
+    N_CLASSES,
     Densities,
     DensityOptions,
     fit_densities,
@@ -28,17 +29,17 @@ FEWEST = 30  # rows of a class that are kept, if it has them
 JUDGED = 10_000  # training rows that the width of the kernels is chosen on
 
 
-@dataclass(frozen=True)
+@forms.record
 class Rows:
-    """Training rows, all or some: coordinates Z (m, k), class codes and weights (m,).
+    """Training rows, all or some: coordinates Z, class codes and weights.
 
-    size (C,): sums of weights of the classes among all training rows
+    size: sums of weights of the classes among all training rows
     """
 
-    Z: np.ndarray
-    code: np.ndarray
-    weight: np.ndarray
-    size: np.ndarray
+    Z: np.ndarray = forms.real("m", "k")
+    code: np.ndarray = forms.whole("m", most=f"{N_CLASSES} - 1")
+    weight: np.ndarray = forms.real("m", least=forms.TINY)
+    size: np.ndarray = forms.real(N_CLASSES, least=forms.TINY)
 
     @classmethod
     def draw(cls, Z, code, weight, n_rows, seed):
@@ -51,16 +52,9 @@ class Rows:
         """Weights (m,) with which each class counts as much as all of its training rows."""
         return self.weight * (self.size / np.bincount(self.code, self.weight))[self.code]
 
-    def check(self, k, n_classes):
-        """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
-        known = {
-            "Z": forms.real("m", k),
-            "code": forms.whole("m", most=n_classes - 1),
-            "weight": forms.real("m", least=forms.TINY),
-            "size": forms.real(n_classes, least=forms.TINY),
-        }
-        forms.check(self, known, "rows")
-        if len(np.unique(self.code)) < n_classes:
+    def _check_fields(self):
+        """Raise a ValueError unless every class has rows."""
+        if len(np.unique(self.code)) < len(self.size):
             raise ValueError("rows have none of some class")
 
 
@@ -81,19 +75,19 @@ def sample_rows(Z, code, weight, n_rows, seed):
     return np.sort(np.concatenate(rows))
 
 
-@dataclass(frozen=True)
+@forms.record
 class Background:
     """Wide normal densities, one about the mean of each class, all of one covariance.
 
     A class of density f counts as (1 - share) f + share g: between and beyond the rows, where f is
     next to nothing, the nearer mean decides, as in linear discriminant analysis, and not surely.
 
-    mean (C, k); root (k, k) with R'R the inverse of the covariance; share: of one row among all
+    root R with R'R the inverse of the covariance; share: of one row among all
     """
 
-    mean: np.ndarray
-    root: np.ndarray
-    share: float
+    mean: np.ndarray = forms.real(N_CLASSES, "k")
+    root: np.ndarray = forms.real("k", "k")
+    share: float = forms.real(least=forms.TINY, most=1)
 
     @classmethod
     def from_rows(cls, Z, code, weight):
@@ -104,12 +98,6 @@ class Background:
         root = np.linalg.inv(np.linalg.cholesky(WIDE * cov))
         share = min(1.0 / (1.0 + weight.sum()), np.nextafter(1.0, 0.0))
         return cls(mean, root, float(share))
-
-    def check(self, k, n_classes):
-        """Raise ValueError unless the fields fit each other, k dimensions and the classes."""
-        known = {"mean": forms.real(n_classes, k), "root": forms.real(k, k)}
-        known["share"] = forms.real(least=forms.TINY, most=1)
-        forms.check(self, known, "background")
 
     def mixed(self, log_density, Z):
         """Log densities (n, C) at coordinates Z (n, k), the background's share mixed in."""
@@ -151,7 +139,7 @@ class Estimator:
         return out
 
 
-@dataclass(frozen=True)
+@forms.record
 class Rule:
     """Probabilities of classes from coordinates.
 
@@ -160,33 +148,21 @@ class Rule:
     width : of the densities' kernels, in that of the search
     other : Estimator that classifies instead; None: the densities do
     sharpness : factor of link scores by which probabilities are calibrated
-    present : (C,) codes of the classes that have training rows, of n_classes
+    present : codes of the classes that have training rows: of a fit all
     n_scores : of the family; one of two classes
     """
 
-    rows: Rows
-    densities: Densities
-    width: float
-    background: Background
-    other: Estimator | None
-    sharpness: float
-    present: np.ndarray
-    n_classes: int
-    n_scores: int
-
-    def check(self, k, n_classes, n_scores):
-        """Raise ValueError unless the parts fit each other, k dimensions and the classes."""
-        codes = forms.whole(n_classes, most=n_classes - 1)
-        known = {
-            "present": forms.ascending(codes, strictly=True),
-            "n_classes": forms.choice(n_classes),
-            "n_scores": forms.choice(n_scores),
-            "sharpness": forms.real(least=forms.TINY),
-            "width": forms.real(least=forms.TINY),
-        }
-        forms.check(self, known, "rule")
-        for part in (self.rows, self.background, self.densities):
-            part.check(k, n_classes)
+    rows: Rows = forms.part(Rows)
+    densities: Densities = forms.part(Densities)
+    width: float = forms.real(least=forms.TINY)
+    background: Background = forms.part(Background)
+    other: Estimator | None = forms.choice(None)
+    sharpness: float = forms.real(least=forms.TINY)
+    present: np.ndarray = forms.ascending(
+        forms.whole(N_CLASSES, most=f"{N_CLASSES} - 1"), strictly=True
+    )
+    n_classes: int = forms.size(N_CLASSES)
+    n_scores: int = forms.size("K")
 
     def log_density(self, Z, threads=1):
         """Logarithms of the classes' densities (n, n_classes) at coordinates (n, k)."""

@@ -1,12 +1,12 @@
 """The typical training row of a fit, to compare other rows with: Algorithm 4.2 of Ruf (2022)."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
+from lodim import forms
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError
 from lodim.models.proset.explain.query import (
@@ -24,12 +24,12 @@ MOST_ROWS = 20_000  # of the training data that are looked at
 DIGITS = 12  # to which two mean distances are taken for equal
 
 
-@dataclass(frozen=True)
+@forms.record
 class Typical:
-    """The reference point of the training rows: x (A,) standardized active features, its label."""
+    """The reference point of the training rows: its standardized active features, its label."""
 
-    x: np.ndarray
-    label: object
+    x: np.ndarray = forms.real("A")
+    label: Any = forms.plain()
 
     @classmethod
     def from_batch(cls, batch, prototypes, seed, threads):

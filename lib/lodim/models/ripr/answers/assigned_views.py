@@ -1,6 +1,6 @@
 """Views of which one answers each row: that with the smallest ratio of distances, Eq. 2.11."""
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 from scipy.special import softmax
@@ -37,7 +37,7 @@ class Evidence:
         return scale[1] * self.vote - scale[0] * np.minimum(self.ratio, knn.ABSENT)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@forms.record
 class AssignedViews(Ensemble):
     """An Ensemble of which one view answers each row; its features are those of the design.
 
@@ -46,7 +46,8 @@ class AssignedViews(Ensemble):
     local_learners : estimators that answer instead of neighbours, one a view; empty without
     """
 
-    lambda_: float
+    lambda_: float = forms.real(least=0, nan=True)
+    _: KW_ONLY
     local_learners: tuple = ()
 
     method = ASSIGNMENT
@@ -78,22 +79,19 @@ class AssignedViews(Ensemble):
         distance[refs], position[refs] = own, np.where(at >= 0, refs[at], -1)
         return distance, position
 
-    def _forms(self):
-        return {"lambda_": forms.real(least=0, nan=True)}
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
+@forms.record
 class ClassViews(AssignedViews):
     """Assigned views of classes.
 
     power : 1 - alpha, of the losses
     balanced : whether shares of the classes are taken out of ratios
-    scale : (2,) float64, factors of ratios and votes that make probabilities
+    scale : factors of ratios and votes that make probabilities
     """
 
-    power: float
-    balanced: bool
-    scale: np.ndarray
+    power: float = forms.real(least=0, most=1)
+    balanced: bool = forms.flags()
+    scale: np.ndarray = forms.real(2)
 
     task = CLASSES
 
@@ -148,12 +146,8 @@ class ClassViews(AssignedViews):
         code = np.where(np.isnan(code), -1, code).astype(np.int64)
         return Answers(view, value, np.exp(self.power * least), score, code)
 
-    def _forms(self):
-        own = {"power": forms.real(least=0, most=1), "balanced": forms.flags()}
-        return super()._forms() | own | {"scale": forms.real(2)}
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
+@forms.record
 class NumberViews(AssignedViews):
     """Assigned views of numbers: the view answers that serves most of a row's neighbours."""
 
@@ -171,25 +165,25 @@ class NumberViews(AssignedViews):
         return Answers(best.view, np.column_stack(alone), loss, best.value[:, None])
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@forms.record
 class ClusterViews(AssignedViews):
     """Assigned views without a response: where a row has many rows near, beside a uniform sample.
 
     power : 1 - alpha, of the losses
     seed : of the uniform samples
     n_samples : of them
-    volumes : (r,) float64, of the box that a sample stands for, see `losses.reference_volumes`
-    centres : (q, D) float64, places of clusters in their views, padded with NaN; of local
+    volumes : of the box that a sample stands for, see `losses.reference_volumes`
+    centres : places of clusters in their views, padded with NaN; of local
         learners the means of their clusters
-    centre_view : (q,) int64, the view of each
+    centre_view : the view of each
     """
 
-    power: float
-    seed: int
-    n_samples: int
-    volumes: np.ndarray
-    centres: np.ndarray
-    centre_view: np.ndarray
+    power: float = forms.real(least=0, most=1)
+    seed: int = forms.whole(most=forms.LARGEST)
+    n_samples: int = forms.whole(least=1, most=N_SAMPLES)
+    volumes: np.ndarray = forms.real("r", least=LEAST_VOLUME, most=1)
+    centres: np.ndarray = forms.real("q", "D", nan=True)
+    centre_view: np.ndarray = forms.ascending(forms.whole("q", most="r - 1"))
 
     task = CLUSTERS
 
@@ -218,19 +212,9 @@ class ClusterViews(AssignedViews):
         value = np.full(ratios.shape[:2], np.nan)
         return Answers(view, value, np.exp(self.power * ratios[:, :, 0]), np.zeros((len(view), 0)))
 
-    def _forms(self):
-        return super()._forms() | {
-            "power": forms.real(least=0, most=1),
-            "seed": forms.whole(most=forms.LARGEST),
-            "n_samples": forms.whole(least=1, most=N_SAMPLES),
-            "volumes": forms.real("r", least=LEAST_VOLUME, most=1),
-            "centres": forms.real("q", "D", nan=True),
-            "centre_view": forms.ascending(forms.whole("q", most=len(self) - 1)),
-        }
-
-    def check(self, p, n_classes, n_scores):
+    def _check_fields(self):
         """As of Ensemble; clusters must have a place in their views, and views a cluster."""
-        super().check(p, n_classes, n_scores)
+        super()._check_fields()
         if (np.isnan(self.centres) & (self.views >= 0)[self.centre_view]).any():
             raise ValueError("a cluster has no place in its view")
         if set(self.centre_view) != set(range(len(self))):

@@ -20,12 +20,11 @@ from lodim.models.ripr.assignment.recover import (
     recover,
 )
 from lodim.models.ripr.assignment.solve import assign_in_order, with_log
-from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
+from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, task_of
 from lodim.models.ripr.views import by_content, count, most_views, redundant, screened_views
 
 MAX_DIM = 2  # features of a view at most, where nothing is said
 FLAT = 0.05  # of the standard deviation: most rows differ by less where few set the scale
-TASKS = {"gaussian": NUMBERS, "none": CLUSTERS}  # of families; the others have classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,11 +195,6 @@ def most_neighbours(batch):
     """How many neighbours a row can have: others that count and have a response; one at least."""
     known = np.ones(batch.n) if batch.y is None else np.isfinite(batch.y)
     return max(1, int(known[batch.positive_weight].sum()) - 1)
-
-
-def task_of(family):
-    """The task that a family of responses sets."""
-    return TASKS.get(family.name, CLASSES)
 
 
 def flat_features(batch):

@@ -1,6 +1,6 @@
 """Views that vote: all answer together, by the sum of what they say."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import log_softmax
@@ -15,16 +15,16 @@ from lodim.models.ripr.vote.search import factors
 from lodim.models.ripr.vote.voters import Voters
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@forms.record
 class VotingViews(Ensemble):
     """An Ensemble whose views answer together.
 
     factor : of the sum of what the views say
-    category_distance : (a,) float64, squared distance of two levels; zero for numbers
+    category_distance : squared distance of two levels; zero for numbers
     """
 
-    factor: float
-    category_distance: np.ndarray
+    factor: float = forms.real(least=0)
+    category_distance: np.ndarray = forms.real("a", least=0)
 
     method = VOTE
 
@@ -94,12 +94,9 @@ class VotingViews(Ensemble):
         to = distances(x[None], X, np.arange(len(X))[None], self.views[j], self.category_distance)
         return np.where(np.isnan(to[0]), np.inf, to[0])
 
-    def _forms(self):
-        return {"factor": forms.real(least=0), "category_distance": forms.real("a", least=0)}
-
-    def check(self, p, n_classes, n_scores):
+    def _check_fields(self):
         """As of Ensemble; what has a distance of levels must be a factor, with codes of them."""
-        super().check(p, n_classes, n_scores)
+        super()._check_fields()
         levels = np.bincount(self.axis_of)[self.features]
         for a in np.flatnonzero(self.category_distance > 0.0):
             codes = self.X[:, a][~np.isnan(self.X[:, a])]
