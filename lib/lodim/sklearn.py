@@ -22,6 +22,7 @@ import pandas as pd
 import lodim
 from lodim.design.frame import in_pandas, with_column
 from lodim.errors import ArgumentError, DataError, MissingExtraError
+from lodim.text import unused_name
 
 try:
     from sklearn.base import (
@@ -115,14 +116,6 @@ def _constructor(function, without, own):
     return __init__
 
 
-def _new_name(names):
-    """A name for the response that no column has: y, or y_, y__, ..."""
-    name, names = "y", set(names)
-    while name in names:
-        name += "_"
-    return name
-
-
 def _one_each(name, values, data):
     """An array of one value for each row of the data, (n,)."""
     values, n = np.asarray(values), len(data)
@@ -180,7 +173,7 @@ class _Estimator(BaseEstimator):
         data = self._frame(X, reset=True)
         if y is not None:
             check_consistent_length(range(len(data)), y)
-            response = _new_name(self._names)
+            response = unused_name("y", set(self._names))
             data = with_column(data, response, y)
         arguments = self.get_params(deep=False)
         folds = arguments.pop("cv", None)

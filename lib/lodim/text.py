@@ -96,3 +96,10 @@ def size_in_bytes(n):
         if n >= unit:
             return f"{n / unit:.3g} {name}"
     return f"{n:.0f} bytes"
+
+
+def unused_name(name, names):
+    """The name, with an underscore more as long as it is among the names."""
+    while name in names:
+        name += "_"
+    return name

@@ -24,6 +24,7 @@ from lodim.report.excel import LIVE
 from lodim.report.tables import Report, Table, significant
 from lodim.sources.files import CSV, kind_by_name
 from lodim.sources.read import read_source
+from lodim.text import unused_name
 
 MISSING = ("", "NA", "NaN", "nan")  # cells of a CSV file that are missing values
 WARMING = {  # a response of each kind, with features that are numbers, whole numbers and texts
@@ -168,18 +169,11 @@ def write_predictions(answers: Iterable[pd.DataFrame], name: str, escape: bool =
             labels = numbers if isinstance(frame.index, pd.RangeIndex) else frame.index
             frame = frame.set_axis([name_of(column) for column in frame], axis=1)
             frame = frame.reset_index(drop=True)
-            frame.insert(0, _new_name("row", frame), labels)
+            frame.insert(0, unused_name("row", frame), labels)
             if escape:
                 frame = frame.rename(columns=_escaped)
                 frame = frame.apply(lambda values: values.map(_escaped))
             append(frame)
-
-
-def _new_name(name, frame):
-    """A name, with an underscore more as long as a column of the frame has it."""
-    while name in frame:
-        name += "_"
-    return name
 
 
 def _escaped(value):
