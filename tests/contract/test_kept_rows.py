@@ -94,7 +94,7 @@ def test_melm_holds_the_coordinates_of_all_rows(df, tmp_path, most):
     state, numbers, text = contents(fit, tmp_path)
     assert shares(df, numbers) == dict.fromkeys((*FEATURES, "y"), 0.0)
     assert not any("patient" in t for t in text)
-    d = state["view"]["rule"]["densities"]
+    d = state["estimates"]["rule"]["densities"]
     Z = fit.predict(df, "projection").to_numpy()
     for c, level in enumerate(fit.levels):
         mine = slice(d["start"][c], d["start"][c + 1])
@@ -107,7 +107,7 @@ def test_melm_holds_the_coordinates_of_all_rows(df, tmp_path, most):
 def test_ripr_holds_all_rows(df, tmp_path):
     fit = ld.ripr("k ~ a + b + c", df, threads=1)
     state, numbers, _ = contents(fit, tmp_path)
-    used = [FEATURES[j] for j in state["ensemble"]["features"]]
+    used = [FEATURES[j] for j in state["estimates"]["features"]]
     assert state["labels"] == list(df.index)
     assert {name: share(df[name], numbers) for name in used} == dict.fromkeys(used, 1.0)
 
