@@ -284,6 +284,10 @@ def test_lodim_itself_reads_tables_in_pandas():
         ("cli/commands.py", "cv"),  # of files, whose frames are pandas'
         ("active_learning/learning_curves.py", "self"),
     }
+    ways = ("predict", "augment", "evaluate")
+    calls = [c.func for n in NAMES for c in nodes_of(n) if isinstance(c, ast.Call)]
+    own = [ast.unparse(f) for f in calls if getattr(f, "attr", "") in ways]
+    assert [call for call in own if call.startswith("super()")] == []
 
 
 def n_lines(name):

@@ -135,7 +135,7 @@ def bootstrap(
     >>> boot.tidy()[["term", "estimate", "conf_low", "conf_high"]].round(3)
              term  estimate  conf_low  conf_high
     0      weight    -0.007    -0.008     -0.007
-    1  model_year     0.720     0.626      0.813
+    1  model_year     0.720     0.611      0.821
     """
     n, seed = whole("n", n, least=2), as_seed(seed)
     flag("reselect", reselect)

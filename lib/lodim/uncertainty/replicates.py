@@ -130,7 +130,7 @@ class Bootstrap(Generic[FitT_co]):
         >>> boot.tidy(level=0.9)[["term", "conf_low", "conf_high"]].round(2)
                  term  conf_low  conf_high
         0      weight     -0.01      -0.01
-        1  model_year      0.64       0.81
+        1  model_year      0.62       0.82
         """
         one_of("kind", kind, KINDS)
         level = self._level(level)

@@ -174,7 +174,7 @@ def stability(
     >>> found.stable
     ['weight', 'model_year', 'origin']
     >>> round(found.bounds["worst case"], 2)
-    2.96
+    2.63
     """
     cutoff = _checked_cutoff(cutoff)
     n, seed = whole("n", n), as_seed(seed)

@@ -70,12 +70,12 @@ class CostnetFit(Fit):
       (7 in all)
     Budget: 2 (by CV), the cheapest within one standard error of the least
       held-out loss; * is the model that predict() uses, of price 2
-    Dev. ratio (held out): 0.8046
+    Dev. ratio (held out): 0.8049
     <BLANKLINE>
         Df Cost  %Dev   %CV  Lambda Rule
-    1    0    0  0.00 -0.97         null
-    2    1    1 69.18 68.77   3.715 group
-    3 *  2    2 80.79 80.46 0.03892 group
+    1    0    0  0.00 -0.49         null
+    2    1    1 69.18 68.89   3.715 group
+    3 *  2    2 80.79 80.49 0.03892 group
     """
 
     name = "costnet"
@@ -180,7 +180,7 @@ class CostnetFit(Fit):
         [2.0, 2.0]
         """
         how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
-        return super().predict(data, type, **how)
+        return in_pandas(super().predict)(data, type, **how)
 
     def _predict(self, batch, type):
         if type == "cost":
