@@ -56,4 +56,4 @@ def cross_validate(problem, monkeypatch, **arguments):
     """ld.cv of a Problem that is there already."""
     module = import_module("lodim.selection.cv")
     monkeypatch.setattr(module, "prepare", lambda *a, **k: problem)
-    return ld.cv(problem.model, problem.design.formula, None, **arguments)
+    return ld.cv(problem.model.function, problem.design.formula, None, **arguments)

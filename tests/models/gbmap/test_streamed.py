@@ -3,6 +3,7 @@
 import tracemalloc
 import warnings
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -122,13 +123,12 @@ def test_sums_are_those_of_the_spans(rows):
 
 
 def test_a_path_stays_in_place(rows, monkeypatch):
-    import sys
-
+    module = import_module("lodim.selection.path")
     X, y, in_place = rows
     paths = []
     for at in (None, in_place):
         problem = problem_of(ld.gbmap, X, y, {"m": 1}, at)
-        monkeypatch.setattr(sys.modules["lodim.selection.path"], "prepare", lambda *a, p=problem: p)
+        monkeypatch.setattr(module, "prepare", lambda *a, p=problem: p)
         paths.append(ld.path(ld.gbmap, "y ~ .", None, m=1, lambdas=[1.0, 0.1]))
     one, other = (path.tidy() for path in paths)
     assert one.equals(other)

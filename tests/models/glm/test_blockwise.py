@@ -147,7 +147,7 @@ def test_the_rows_shown_are_rows_of_the_data(df, monkeypatch):
     for name, values in vars(one.diagnostics).items():
         np.testing.assert_allclose(values, getattr(other.diagnostics, name), rtol=1e-7, atol=1e-12)
     some = ld.glm("gamma ~ a + g", df, **arguments | {"control": {"diagnostic_rows": 100}})
-    label, mean = some.diagnostics.label, some.diagnostics.fitted
+    label, mean = list(some.diagnostics.label), some.diagnostics.fitted
     assert len(set(label)) == 100 and (df["w"][label] > 0).all()
     np.testing.assert_allclose(mean, some.predict(df.loc[label], offset="o"), rtol=1e-10)
 
