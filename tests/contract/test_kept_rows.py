@@ -74,7 +74,7 @@ def test_gbmap_holds_responses_and_embedding(df, tmp_path):
 def test_proset_holds_prototypes_and_a_typical_row(df, tmp_path):
     fit = ld.proset("k ~ a + b + c", df, threads=1)
     state, numbers, text = contents(fit, tmp_path)
-    prototypes = state["prototypes"]
+    prototypes = state["estimates"]
     active = [FEATURES[j] for j in prototypes["features"]]
     labels = [*state["labels"], state["typical"]["label"]]
     assert {t for t in text if "patient" in t} == set(labels)
