@@ -180,3 +180,9 @@ def test_what_needs_rows_in_memory_says_so(tmp_path):
     ):
         with pytest.raises(DataError, match=f"not {what}.*: read its rows into memory first"):
             fit.check(data)
+
+
+def test_a_level_by_position_is_no_data():
+    pl = pytest.importorskip("polars")
+    fit = ld.glm("mpg ~ weight", pl.from_pandas(ld.data("autompg")))
+    assert isinstance(fit.tidy(0.9), pl.DataFrame)

@@ -7,6 +7,7 @@ refused where no category can be meant.
 """
 
 import functools
+import inspect
 import os
 import re
 from collections.abc import Mapping
@@ -206,10 +207,12 @@ def as_given(method: F) -> F:
     method by `in_pandas`.
     """
 
+    takes_data = "data" in inspect.signature(method).parameters
+
     @functools.wraps(method)
     def call(self, *arguments, **keywords):
         values = method(self, *arguments, **keywords)
-        data = arguments[0] if arguments else keywords.get("data")
+        data = arguments[0] if takes_data and arguments else keywords.get("data")
         if data is None:
             return convert(values, self._frame_kind)
         kind = frame_kind(data)

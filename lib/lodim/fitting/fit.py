@@ -61,7 +61,7 @@ class Fit(Delegates):
     selection: pd.DataFrame | None = forms.optional(saved.FRAME)  # that chose settings, if any
     call: str = forms.text()
     # Of the call that `update` repeats, chosen settings filled in
-    arguments: dict[str, Any] = forms.modest()
+    arguments: dict[str, Any] = saved.ARGUMENTS
     # Settings that were chosen, with what each draw of the folds would have chosen
     chosen: dict[str, Any] = forms.entries(forms.several(None, saved.ANY_NUMBER))
 

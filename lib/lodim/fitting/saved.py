@@ -96,6 +96,13 @@ def _read_frame(value, where, sizes):
     return pd.DataFrame(value)
 
 
+def _read_arguments(value, where, sizes):
+    """Arguments of a call, whose sequences are tuples; in a file they are lists."""
+    read = forms.modest().read(value, where, sizes)
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in read.items()}
+
+
+ARGUMENTS: Any = forms.Form(_read_arguments, dict)
 ANY_NUMBER = forms.unlimited(nan=True)
 DESIGN: Any = forms.Form(_read_design, forms.write)
 FRAME: Any = forms.Form(_read_frame, lambda frame: frame.to_dict("list"))

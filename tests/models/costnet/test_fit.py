@@ -740,3 +740,13 @@ def test_free_columns_that_differ_by_little_say_what_they_differ_by(kind, apart)
     assert fit.null_deviance > 1.1 * least
     assert fit.evaluate(df)["deviance"].item() <= least * 1.01  # d may be left out, levels too
     assert fit.coef()[["a", "b", "c"]].abs().min() > 0.0
+
+
+def test_sequences_in_the_call_stay_through_files_and_updates(tmp_path):
+    cars = ld.data("autompg")
+    for rules in (["lasso"], ("group", "lasso")):
+        fit = ld.costnet("mpg ~ weight + model_year", cars, rules=rules, seed=1)
+        fit.save(tmp_path / "fit.lodim")
+        back = ld.load(tmp_path / "fit.lodim")
+        assert back.arguments == fit.arguments
+        assert back.update(cars).update(cars).call == fit.call
