@@ -179,8 +179,9 @@ def test_print_tidy_and_plot(df, axes):
     assert two.plot(ax=axes).get_xlabel() == "m" and axes.get_legend() is not None
 
 
-def test_progress(df, capsys):
+def test_progress(df, capsys, monkeypatch):
     pytest.importorskip("tqdm")
+    monkeypatch.setattr("lodim.progress.AFTER", 1e6)  # seconds: the machine may be slow
     ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, n_lambda=2, folds=2, progress=True, **SHARED)
     assert "cross-validation" in capsys.readouterr().err
     ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, n_lambda=2, folds=2, **SHARED)
@@ -205,8 +206,9 @@ PROSET = ["proset: cross-validation", "proset: n_batches"]
     ],
     ids=["stages", "choice", "glm", "ripr", "path"],
 )
-def test_progress_of_each_call_is_its_outermost_bar(df, capsys, call, words):
+def test_progress_of_each_call_is_its_outermost_bar(df, capsys, monkeypatch, call, words):
     pytest.importorskip("tqdm")
+    monkeypatch.setattr("lodim.progress.AFTER", 1e6)
     fit = call(df, progress=True)
     told = capsys.readouterr().err
     whole = [line.split(": 100%")[0].strip() for line in told.split("\r") if ": 100%" in line]

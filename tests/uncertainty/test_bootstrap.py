@@ -210,7 +210,7 @@ def test_any_statistic(cars, line, form):
 def test_a_replicate_may_lack_a_term(cars):
     cars = cars[::7]
     fit = ld.costnet("mpg ~ .", cars, budget=3, n_lambda=15)
-    boot = ld.bootstrap(fit, cars, n=8)
+    boot = ld.bootstrap(fit, cars, n=24)
     names = [name for name in fit.design.names if name not in fit.inputs]
     assert (boot.replicates[names] != 0).any(axis=None) and np.isfinite(boot.values).all()
     assert "not chosen in every replicate" in str(boot.summary(level=0.7))
