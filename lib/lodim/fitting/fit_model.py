@@ -96,7 +96,6 @@ def prepare(model, formula, data, options, which=None, groups=None, in_place=Fal
     if isinstance(of_design.get("dtype"), type) and of_design["dtype"] in REAL:
         of_design["dtype"] = np.dtype(of_design["dtype"]).name
     control, scratch = _control(model, own, own.pop("control"))
-    own = {name: tuple(v) if isinstance(v, list) else v for name, v in own.items()}
     settings = model.settings(**own, **control)
     if of_design["family"] is not None:
         one_of("family", of_design["family"], model.families)
@@ -129,6 +128,7 @@ def prepare(model, formula, data, options, which=None, groups=None, in_place=Fal
             "sample=100_000 would draw rows"
         )
     # A fit can repeat the arguments that are no arrays; a mark stands for an array.
+    own = {name: tuple(v) if isinstance(v, list) else v for name, v in own.items()}
     options = own | of_design | {"control": control or None}
     arguments = {k: v if isinstance(v, PLAIN) else ARRAY for k, v in options.items()}
     standardize = of_design.get("standardize", True)
