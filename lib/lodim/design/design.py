@@ -241,12 +241,13 @@ class Design:
         inputs = RowInputs(weights=weights, offset=self._offset(offset)).read(frame)
         batch = self.batch_of(frame, inputs, response, self.known_levels(new_levels))
         if self.limits:
-            self._warn_of_wild_rows(data, len(frame.index))
+            self._warn_of_wild_rows(frame)
         return batch
 
-    def _warn_of_wild_rows(self, data, n):
-        """Warn where more of n new rows have wild values than may be: that is no accident."""
-        for one, rows, values in self.wild_rows(data):
+    def _warn_of_wild_rows(self, frame):
+        """Warn if more rows of a Frame have wild values than may be by accident."""
+        n = len(frame.index)
+        for one, rows, values in self.wild_rows(frame):
             if len(rows) > most_wild(n):
                 warn(
                     f"{len(rows)} of {counted(n, 'row')} have values of {one.feature!r} far "
