@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from lodim.classification import reliability
+from lodim.classification import Z, reliability
 from lodim.design.frame import in_pandas
 from lodim.errors import no_row_warnings
 from lodim.page.inputs import grid, rows_at
@@ -19,7 +19,6 @@ MOST_COLUMNS = 200  # of which effects are computed at all
 MOST_POINTS = 1000  # rows of the data in a picture
 MOST_HOVER = 12  # columns that are shown of a row
 BINS = 10
-INTERVAL = 1.96  # standard errors to either side, for 95%
 
 
 def thinned(frame, most):
@@ -140,7 +139,7 @@ def _held_out(fit):
     text = f" Of rows that cross-validation held out, the fit explains {share} of the deviance"
     if fit.selection is not None:
         at = (fit.selection["mean"] - deviance).abs().argmin()
-        error = INTERVAL * fit.selection["se"].iloc[at]
+        error = Z * fit.selection["se"].iloc[at]
         low, high = (significant(fit._explained(deviance + e), 3) for e in (error, -error))
         text += f" (95% interval {low} to {high}, from the spread over folds)"
     if fit.chosen:
