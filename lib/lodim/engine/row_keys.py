@@ -119,10 +119,10 @@ def shuffled(key, seed):
 
 
 def _digest(key):
-    """A whole number that most other sets of keys do not share; the order of rows makes none.
+    """Return a whole number that most other sets of keys do not share, whatever their order.
 
-    Features of float32 have keys that differ by 1e-4 from those of float64, and the same number in
-    99 of 100 data sets.
+    Features of float32 have keys that differ by about 1e-4 from those of float64, and the same
+    number in 98 of 100 data sets or more (20 to 3,000 normal rows, 400 data sets each).
     """
     total = np.cos(key).sum() / np.sqrt(max(len(key), 1))
     return int(np.floor(DIGITS * total)) % 2**32
