@@ -23,6 +23,7 @@ from lodim.fitting.argument_names import unknown_argument, with_known_arguments
 from lodim.fitting.fit import ARRAY
 from lodim.fitting.model import PLAIN, Model, Problem
 from lodim.fitting.registry import MODELS, model_module
+from lodim.fitting.saved import as_tuples
 from lodim.formula.formula import leave_out, parse
 from lodim.report import phrases
 from lodim.text import counted, size_in_bytes
@@ -128,8 +129,7 @@ def prepare(model, formula, data, options, which=None, groups=None, in_place=Fal
             "sample=100_000 would draw rows"
         )
     # A fit can repeat the arguments that are no arrays; a mark stands for an array.
-    own = {name: tuple(v) if isinstance(v, list) else v for name, v in own.items()}
-    options = own | of_design | {"control": control or None}
+    options = as_tuples(own) | of_design | {"control": control or None}
     arguments = {k: v if isinstance(v, PLAIN) else ARRAY for k, v in options.items()}
     standardize = of_design.get("standardize", True)
     family = families.family_of(design)

@@ -98,8 +98,12 @@ def _read_frame(value, where, sizes):
 
 def _read_arguments(value, where, sizes):
     """Arguments of a call, whose sequences are tuples; in a file they are lists."""
-    read = forms.modest().read(value, where, sizes)
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in read.items()}
+    return as_tuples(forms.modest().read(value, where, sizes))
+
+
+def as_tuples(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments with tuples for lists."""
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in arguments.items()}
 
 
 ARGUMENTS: Any = forms.Form(_read_arguments, dict)
