@@ -14,6 +14,14 @@ PACKAGE = """\
   year    = {{2026}}
 }}"""
 
+FITERAU = """\
+@phdthesis{fiterau2014discovering,
+  title  = {Discovering Compact and Informative Structures through Data Partitioning},
+  author = {Fiterau, Madalina},
+  school = {Carnegie Mellon University},
+  year   = {2014}
+}"""  # source of two models
+
 
 def cite(model: Any = None) -> str:
     """References to the package, and to the source of a model, as BibTeX.

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import pandas as pd
 
+from lodim.fitting.citation import FITERAU
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty
 from lodim.models.costnet.assemble import assemble
@@ -23,15 +24,6 @@ MOST_BUDGETS = 60  # prices tried by cross-validation
 Rule: TypeAlias = Literal["group", "lasso", "greedy", "exact"]
 
 
-REFERENCE = """\
-@phdthesis{fiterau2014discovering,
-  title  = {Discovering Compact and Informative Structures through Data Partitioning},
-  author = {Fiterau, Madalina},
-  school = {Carnegie Mellon University},
-  year   = {2014}
-}"""
-
-
 def _largest_lambda(batch, family, s):
     """The least lambda_ at which nothing with a price is used."""
     groups = Groups.from_network(s.network, s.dependents, batch.X.shape[1])
@@ -44,7 +36,7 @@ class Costnet(Model):
     """Cost-sensitive feature selection: the budget is chosen from the frontier."""
 
     name = "costnet"
-    reference = REFERENCE
+    reference = FITERAU
     settings = Settings
     penalties: ClassVar = {"lambda_": Penalty(_largest_lambda, ratio=1e-4, needed=False)}
     shared_setting = "budget"

@@ -3,6 +3,7 @@
 from typing import Any, ClassVar, Literal
 
 from lodim.errors import ArgumentError
+from lodim.fitting.citation import FITERAU
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty
 from lodim.models.ripr.assemble import assemble
@@ -19,20 +20,12 @@ from lodim.models.ripr.multi_fit import RiprFits
 from lodim.models.ripr.settings import Settings
 from lodim.typing import Data, Family, Missing, RowValues
 
-REFERENCE = """\
-@phdthesis{fiterau2014discovering,
-  title  = {Discovering Compact and Informative Structures through Data Partitioning},
-  author = {Fiterau, Madalina},
-  school = {Carnegie Mellon University},
-  year   = {2014}
-}"""
-
 
 class Ripr(Model):
     """Informative projections: the method chooses its own penalty, or number of views."""
 
     name = "ripr"
-    reference = REFERENCE
+    reference = FITERAU
     settings = Settings
     families = (*Model.families, "none")
     missing = (*Model.missing, "keep")
