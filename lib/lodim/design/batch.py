@@ -184,7 +184,7 @@ class SplitsInPlace(Sequence):
         return tuple(replace(self.batch, weights=w) for w in weights)
 
 
-def counted(batch):
+def of_positive_weight(batch):
     """The rows of weight above zero: the batch itself where all rows count."""
     return batch if batch.n_positive == batch.n else subset(batch, batch.positive_weight)
 

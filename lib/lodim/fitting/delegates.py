@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from lodim.checks import one_of
-from lodim.design.batch import counted
+from lodim.design.batch import of_positive_weight
 from lodim.diagnostics.findings import Checks
 from lodim.errors import ArgumentError
 from lodim.fitting import maketables
@@ -154,7 +154,7 @@ class Delegates(ABC):
 
     def _probabilities(self, data, offset):
         """Probabilities (n, K) of the rows of known class and weight above 0; codes; weights."""
-        batch = counted(self._reader.apply(data, offset=offset, response=True))
+        batch = of_positive_weight(self._reader.apply(data, offset=offset, response=True))
         batch, _ = self._answered(batch)
         return self._predict(batch, "prob")[0], batch.y.astype(int), batch.row_weights
 

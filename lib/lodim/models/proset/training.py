@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lodim.design.batch import counted
+from lodim.design.batch import of_positive_weight
 from lodim.engine import row_keys, tiles
 from lodim.engine.blocks import SPAN_ROWS, available_threads
 from lodim.errors import ArgumentError
@@ -39,7 +39,7 @@ class BatchState:
 
     def __init__(self, batch, family, settings):
         if batch.n <= SPAN_ROWS:
-            batch = counted(batch)
+            batch = of_positive_weight(batch)
         self.batch, self.settings = batch, settings
         self.threads = settings.threads or available_threads()
         self.weight, base = batch.weight, batch.offset_matrix(family.n_scores)
