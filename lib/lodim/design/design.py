@@ -70,8 +70,8 @@ class Design:
     n_incomplete : rows of weight above zero that miss features alone, whatever is done with them
     frame_kind : name of the package whose frame the data were: "pandas" (also of a dict), "polars"
     n_sampled : rows that splines, centres and scales were learnt from, where these were a sample
-    wild : Limits of each feature with wild values, in order; see `summaries`
-    limited : whether their middle stands for wild values, also of new data
+    wild : Limits of each feature with wild values, in order. The middle of the others stands for
+        these, also in new data; see `summaries`
     """
 
     formula: str = forms.text()
@@ -96,7 +96,6 @@ class Design:
     frame_kind: str = forms.choice(*EAGER)
     n_sampled: int = forms.whole()
     wild: tuple[Limits, ...] = forms.several(None, forms.part(Limits))
-    limited: bool = forms.flags()
 
     @classmethod
     def learn(
@@ -110,7 +109,6 @@ class Design:
         dtype="float64",
         missing="drop",
         reference_levels=False,
-        limited=True,
         which=None,
         reading=Reading(),  # noqa: B008
     ):
@@ -144,9 +142,6 @@ class Design:
             orthogonal polynomials, and either by one for every level if the rest of the term is
             not part of an earlier term. Without it ordered categories have a column for each level
             but the first too, 1 where it is reached.
-        limited : bool
-            Whether wild values of features count as the middle of the others (see `summaries`), or
-            are only noted.
         which : int, optional
             Which response of a formula with several on its left side; without it there is one.
         reading : Reading, optional
@@ -163,8 +158,7 @@ class Design:
         read = _read(formula, data, inputs, family, which, missing, reading)
         rows, parts, summaries, fills = read.rows, read.parts, read.summaries, ()
         if missing == "indicator":
-            known = columns_within(summaries, parts) if limited else summaries.values()
-            fills = learn_fills(known)
+            fills = learn_fills(columns_within(summaries, parts))
         terms, named, n_sampled = design_terms.learn(
             read.keys, parts, summaries, fills, missing, reference_levels
         )
@@ -172,7 +166,7 @@ class Design:
         features = Features(terms, fills, parts, missing)
         moments = features.moments(len(names), summaries)
         wild = features.limits(names, moments)
-        if limited and wild:
+        if wild:
             moments = features.moments_within(limits_by_position(wild, names), moments)
         mean, scale, size, flat = scaling(moments, names, standardize)
         design = cls(
@@ -196,7 +190,6 @@ class Design:
             frame_kind=read.kind if read.kind in EAGER else PANDAS,
             n_sampled=n_sampled,
             wild=wild,
-            limited=limited,
         )
         X, y, inputs = _tiles(design, features, moments, flat, read, reading)
         at = {"index": rows.index, "rows": rows.rows, "streamed": rows.streamed, "size": size}
@@ -426,7 +419,7 @@ class Design:
     @property
     def limits(self):
         """(lower, upper, middle) by position of the features with wild values, a dict."""
-        return limits_by_position(self.wild, self.names) if self.limited else {}
+        return limits_by_position(self.wild, self.names)
 
     def _is_constant(self):
         constant = set(self.constant)

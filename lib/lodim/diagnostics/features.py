@@ -71,10 +71,8 @@ def wild_values(subject):
     design, found = subject.design, []
     for limits, rows, values in design.wild_rows(subject.data):
         at = np.isin(rows, subject.counted)
-        done = (
-            "uses the middle of the others instead" if design.limited else "uses them as they are"
-        )
-        found.append((limits, rows[at], values[at], f"the fit {done}", design.limited))
+        done = "the fit uses the middle of the others instead"
+        found.append((limits, rows[at], values[at], done, True))
     batch = subject.answered
     if batch is not None and subject.fit.levels is None:
         limits = summaries.find_limits(batch.y, subject.fit.design.response.name)
@@ -86,13 +84,13 @@ def wild_values(subject):
     few_rows = summaries.most_wild(len(subject.rows.index))
     return [
         Finding(
-            "wild-values", "note" if limited and len(at) <= few_rows else "problem",
+            "wild-values", "note" if of_feature and len(at) <= few_rows else "problem",
             f"{limits.feature} is far outside all others in {rows_in_words(_labels(subject, at))}: "
             f"{few([significant(v) for v in values])}; {done}.",
             "Correct these values, or make them missing.", (limits.feature,),
             tuple(_labels(subject, at)),
         )
-        for limits, at, values, done, limited in found if len(at)
+        for limits, at, values, done, of_feature in found if len(at)
     ]  # fmt: skip
 
 

@@ -120,7 +120,7 @@ def prepare(model, formula, data, options, which=None, groups=None, in_place=Fal
         raise ArgumentError(
             f"{model.name} needs a response on the left of '~'; the formula is {formula!r}"
         )
-    _warn_of_wild_values(model.name, design, batch)
+    _warn_of_wild_values(design, batch)
     if not model.streams:
         batch = in_memory(model.name, batch)
     if model.many_rows is not None and batch.n > model.many_rows:
@@ -148,19 +148,20 @@ def _completed(model, options):
     return known
 
 
-def _warn_of_wild_values(name, design, batch):
-    """Warn of values far outside of all others that are used as they are."""
-    found = () if design.limited else design.wild
-    told = [(one, "feature", f"{name} uses as they are") for one in found]
+def _warn_of_wild_values(design, batch):
+    """Warn of values far outside all others."""
+    notes = phrases.wild(design)
     if design.response is not None and design.levels is None:
-        at = batch.positive_weight
-        response = summaries.find_limits(batch.y[at][~np.isnan(batch.y[at])], design.response.name)
-        told += [(response, "response", "every model uses as they are")] if response else []
-    for one, what, done in told:
+        at, name = batch.positive_weight, design.response.name
+        found = summaries.find_limits(batch.y[at][~np.isnan(batch.y[at])], name)
+        if found is not None:
+            notes.append(
+                f"The response {name!r} has {counted(found.n, 'value')} far outside all others "
+                f"({phrases.others(found)}), and the fit uses them as they are."
+            )
+    for note in notes:
         warn(
-            f"the {what} {one.feature!r} has {counted(one.n, 'value')} far outside all others "
-            f"({phrases.others(one)}), which {done}: correct them or make them missing; "
-            "fit.check(data) names the rows",
+            f"{note} Correct such values, or make them missing; fit.check(data) names the rows.",
             DataWarning,
         )
 

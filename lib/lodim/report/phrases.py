@@ -133,8 +133,8 @@ def wild(design):
         return []
     told = [f"{one.feature} in {counted(one.n, 'row')} ({others(one)})" for one in found[:FILLS]]
     more = f"; and {len(found) - FILLS} more, see design.wild" if len(found) > FILLS else ""
-    done = "count as the middle of the others" if design.limited else "were used as they are"
-    return [f"Values far outside all others {done}: {', '.join(told)}{more}."]
+    said = ", ".join(told) + more
+    return [f"Values far outside all others count as the middle of the others: {said}."]
 
 
 def others(limits):

@@ -26,7 +26,7 @@ class Glm(Model):
     reference = REFERENCE
     settings = Settings
     families = ("gaussian", "binomial", "multinomial", "poisson", "gamma")
-    learning: ClassVar = {"reference_levels": True, "limited": False}
+    learning: ClassVar = {"reference_levels": True}
     streams = True
     on_workers = True
     options = (
@@ -130,8 +130,8 @@ def glm(
         The iterations did not converge, or the response is separated: then the terms are named
         that have no finite estimate.
     DataWarning
-        There are as many coefficients as rows; or proportions times numbers of trials are not
-        whole numbers of successes.
+        There are as many coefficients as rows; proportions times numbers of trials are not whole
+        numbers of successes; or a feature has a few values far outside all others (see Notes).
 
     See Also
     --------
@@ -145,6 +145,10 @@ def glm(
     dispersion is estimated (gaussian, gamma), with the residual degrees of freedom, or of G
     clusters with G - 1; else the normal distribution. The dispersion is Pearson's X2 over the
     residual degrees of freedom.
+
+    A few values that are more than ten ranges away from all others of their feature count as the
+    middle of the others, with a warning, as in all models of lodim. R uses them as they are; a
+    transformation such as `np.log(x)` in the formula keeps them.
 
     Proportions: residual deviance, degrees of freedom, AIC and BIC are those of the rows (groups),
     as in R. `deviance` and `null_deviance` of the fit, `glance()`, `evaluate()` and `lodim.cv` are
