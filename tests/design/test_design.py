@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import lodim as ld
 from lodim import forms
 from lodim.design import expressions
 from lodim.design.design import Design
@@ -779,3 +780,10 @@ def test_b_splines_of_values_tied_at_an_end_are_continuous_there(end):
     batch = design.apply({"x": [end, end + inward]})
     at, near = tiles.unpack(batch.X, batch.n)
     np.testing.assert_allclose(at, near, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [float, np.float64, np.float32])
+def test_a_type_of_numbers_is_a_dtype(dtype):
+    df = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 4.0]})
+    fit = ld.gbmap("y ~ x", df, m=1, lambda_=0.1, n_starts=1, dtype=dtype)
+    assert fit.design.dtype == np.dtype(dtype).name

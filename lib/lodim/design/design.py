@@ -39,7 +39,7 @@ from lodim.formula.formula import answers, expand, parse, quote, written
 from lodim.sources.read import read_source
 from lodim.text import counted
 
-REAL = (np.float64, np.float32)
+REAL = (float, np.float64, np.float32)
 FAMILIES = ("gaussian", "binomial", "multinomial", "poisson", "gamma", "none")
 LARGEST = 1e160  # of a mean in a file: no larger number has a square
 MISSING = ("drop", "indicator", "keep")  # what can be done where a feature is missing
