@@ -43,12 +43,10 @@ def pictures(fit, data):
     terms = pd.DataFrame(terms).rename(columns=LABELS)
     color = "class" if "class" in terms else ""
     if len(terms):
-        found.append(
-            Picture("Coefficients", "bars", terms.head(MOST_NAMES), "coefficient per SD",
-                    "feature", color=color, hover=("coefficient",),
-                    note="Per standard deviation (SD) of the feature."
-                    + (f" The first {MOST_NAMES} of {len(terms)}." * (len(terms) > MOST_NAMES)))
-        )  # fmt: skip
+        note = "Per standard deviation (SD) of the feature."
+        note += f" The first {MOST_NAMES} of {len(terms)}." * (len(terms) > MOST_NAMES)
+        bars = "Coefficients", "bars", terms.head(MOST_NAMES), "coefficient per SD", "feature", note
+        found.append(Picture(*bars, color=color, hover=("coefficient",)))
     return found
 
 
