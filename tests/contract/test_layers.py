@@ -76,10 +76,10 @@ MAY["export"] = BASE | {"formula", "design"}
 MAY["page"] = BASE | {"design", "report", "export", "classification"}
 MAY["diagnostics"] = BASE | {"formula", "engine", "design", "report", "classification"}
 MAY["fitting"] = BASE | {
-    "formula", "engine", "sources", "design", "family", "report", "export", "page", "diagnostics",
-    "classification",
+    "formula", "engine", "sources", "design", "family", "report", "plot", "export", "page",
+    "diagnostics", "classification",
 }  # fmt: skip
-MAY["selection"] = MAY["fitting"] | {"fitting", "plot"}
+MAY["selection"] = MAY["fitting"] | {"fitting"}
 MAY["active_learning"] = MAY["selection"]
 MAY["uncertainty"] = MAY["selection"] | {"selection"}
 MAY["interpretation"] = MAY["uncertainty"] | {"uncertainty"}

@@ -179,8 +179,7 @@ class CostnetFit(Fit):
         >>> fit.predict(cars[:2], "cost").tolist()
         [2.0, 2.0]
         """
-        how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
-        return in_pandas(super().predict)(data, type, **how)
+        return self._predict_rows(data, type, offset, new_levels, threshold)
 
     def _predict(self, batch, type):
         if type == "cost":
@@ -230,27 +229,22 @@ class CostnetFit(Fit):
              n  p  cost  df
         0  398  4   2.0   2
         """
-        s, m, path = self.settings, self.step, self.estimates.path
-        row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
-        row |= {"p": len(self.design.names), "budget": s.budget}
-        row |= {name: getattr(m, name) for name in ("cost", "df", "lambda_", "rule", "deviance")}
-        row |= {name: getattr(self, name) for name in ("null_deviance", "dev_ratio", "converged")}
-        return pd.DataFrame([row | {"gap": float(path.gap.max())}])
+        own = {"budget": self.settings.budget}
+        own |= {name: getattr(self.step, name) for name in ("cost", "df", "lambda_", "rule")}
+        return self._glance(own, {"gap": float(self.estimates.path.gap.max())})
 
     def _of_tables(self):
         return price_list.terms(self)
 
-    def _summary(self, full):
-        return report.summary(self, full)
+    _summary = report.summary
+    _listing = report.listing
+    _in_words = page.words
+    _pictures = page.pictures
 
-    def _listing(self):
-        return report.listing(self)
+    def _plots(self):
+        from lodim.models.costnet.plots import KINDS
 
-    def _in_words(self):
-        return page.words(self)
-
-    def _pictures(self, data):
-        return page.pictures(self, data)
+        return KINDS
 
     def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw the fit.
@@ -291,9 +285,7 @@ class CostnetFit(Fit):
         >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
         >>> ax = fit.plot("cost")
         """
-        from lodim.models.costnet import plots
-
-        return plots.draw(self, kind, ax, **arguments)
+        return super().plot(kind, ax, **arguments)
 
     # What costnet has beside --------------------------------------------------------------------
 
@@ -481,9 +473,8 @@ class CostnetFit(Fit):
         return self._reader.features
 
     @property
-    def dev_ratio(self) -> float:
-        """Share of the null deviance explained; NaN where there is none."""
-        return float(self._explained(self.step.deviance))
+    def _deviance(self):
+        return self.step.deviance
 
     @property
     def converged(self) -> bool:

@@ -9,14 +9,7 @@ from lodim.models.costnet import diagram, price_list
 from lodim.models.costnet.settings import RULES
 from lodim.plot import axes, lines
 from lodim.plot.axes import colour, mark
-from lodim.plot.calibration import calibration
 from lodim.report.tables import significant
-
-
-def draw(fit, kind, ax, **arguments):
-    """Draw a kind of plot on ax and return the Axes."""
-    kinds = {"cost": cost, "path": path, "graph": diagram.graph, "calibration": calibration}
-    return axes.draw(kinds, kind, fit, ax, arguments)
 
 
 def cost(fit, ax, *, log=False):
@@ -104,3 +97,6 @@ def path(fit, ax, *, top=10):
     ]
     above = ("Df, cost", path.lambdas[keep], [texts[k] for k in keep])
     return lines.against_log(wide, "lambda", "coefficient per SD", above, ax, top)
+
+
+KINDS: dict = {"cost": cost, "path": path, "graph": diagram.graph}
