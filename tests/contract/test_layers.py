@@ -280,7 +280,7 @@ def test_lodim_itself_reads_tables_in_pandas():
     called = [(n, c.func) for n in NAMES for c in nodes_of(n) if isinstance(c, ast.Call)]
     called = [(n, f) for n, f in called if getattr(f, "attr", "") in ("tidy", "glance")]
     called = {(n, ast.unparse(f.value)) for n, f in called}
-    assert {pair for pair in called if pair[1] not in ("axes", "price_list")} == {
+    assert {pair for pair in called if pair[1] not in ("axes", "frontier_models")} == {
         ("cli/commands.py", "cv"),  # of files, whose frames are pandas'
         ("active_learning/learning_curves.py", "self"),
     }

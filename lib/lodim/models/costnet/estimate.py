@@ -7,9 +7,9 @@ import numpy as np
 
 from lodim.engine.blocks import single_blas
 from lodim.errors import ArgumentError
+from lodim.models.costnet.frontier_models import Estimates
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.path import penalty_path
-from lodim.models.costnet.price_list import Estimates
 from lodim.models.costnet.search import bounds, rules
 from lodim.models.costnet.search.candidates import SearchSpace, with_free_columns
 from lodim.models.costnet.search.criterion import Criterion

@@ -13,9 +13,9 @@ from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
-from lodim.models.costnet import equation, page, price_list, report
+from lodim.models.costnet import equation, frontier_models, page, report
+from lodim.models.costnet.frontier_models import Estimates, ListedModel, Purchases
 from lodim.models.costnet.graph.network import Network
-from lodim.models.costnet.price_list import Estimates, ListedModel, Purchases
 from lodim.models.costnet.settings import UNUSED, Settings, usual
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
@@ -206,7 +206,7 @@ class CostnetFit(Fit):
         >>> fit.tidy().columns.tolist()
         ['step', 'cost', 'rule', 'lambda_', 'chosen', 'term', 'estimate', 'std_estimate']
         """
-        return price_list.tidy(self)
+        return frontier_models.tidy(self)
 
     def glance(self) -> pd.DataFrame:
         """One row: family, n, p, budget, cost, df, lambda_, rule, deviances, how the solver ended.
@@ -234,7 +234,7 @@ class CostnetFit(Fit):
         return self._glance(own, {"gap": float(self.estimates.path.gap.max())})
 
     def _of_tables(self):
-        return price_list.terms(self)
+        return frontier_models.terms(self)
 
     _summary = report.summary
     _listing = report.listing
@@ -334,10 +334,10 @@ class CostnetFit(Fit):
         for name in ("step", "_restricted"):
             other.__dict__.pop(name, None)
         if budget is not None:
-            other.position = price_list.position_of_budget(self, budget)
+            other.position = frontier_models.position_of_budget(self, budget)
             name, value = "budget", float(budget)
         else:
-            other.position = price_list.position_of_lambda(self, lambda_)
+            other.position = frontier_models.position_of_lambda(self, lambda_)
             name, value = "lambda_", other.step.lambda_
         either = {"budget": None, "lambda_": None} | {name: value}
         other.settings = replace(self.settings, **either)
@@ -383,8 +383,8 @@ class CostnetFit(Fit):
         >>> sorted(fit.staged(cars[:2]))
         [0.0, 1.0, 2.0]
         """
-        price_list.check_listed(self)
-        costs = [model.cost for model in price_list.listed_models(self)]
+        frontier_models.check_listed(self)
+        costs = [model.cost for model in frontier_models.listed_models(self)]
         return {cost: in_pandas(self.at(cost).predict)(data, type, offset=offset) for cost in costs}
 
     def prices(self) -> pd.DataFrame:
@@ -415,8 +415,8 @@ class CostnetFit(Fit):
         2      1.0   1      0.692
         3      2.0   2      0.808
         """
-        price_list.check_listed(self)
-        return price_list.prices(self)
+        frontier_models.check_listed(self)
+        return frontier_models.prices(self)
 
     def bought(self) -> pd.DataFrame:
         """What must be bought for the model, and what of it is free: a row a thing, its index.
@@ -440,7 +440,7 @@ class CostnetFit(Fit):
         weight        1.0      True
         model_year    1.0      True
         """
-        return price_list.bought(self)
+        return frontier_models.bought(self)
 
     def path(self) -> pd.DataFrame:
         """The path of the group penalty: lambda_, df, cost, dev_ratio, gap, converged.
@@ -460,7 +460,7 @@ class CostnetFit(Fit):
         >>> fit.path().shape
         (56, 6)
         """
-        return price_list.path(self)
+        return frontier_models.path(self)
 
     @property
     def cost(self) -> float:

@@ -37,7 +37,7 @@ def words(fit):
 
 def pictures(fit, data):
     """The list of models by price, if there is one, and the coefficients of the model."""
-    found = [] if fit.estimates.frontier is None else [_price_list(fit)]
+    found = [] if fit.estimates.frontier is None else [_frontier(fit)]
     tidy = in_pandas(fit.tidy)()
     terms = tidy[tidy["chosen"].astype(bool) & (tidy["std_estimate"].fillna(0) != 0)]
     terms = pd.DataFrame(terms).rename(columns=LABELS)
@@ -50,7 +50,7 @@ def pictures(fit, data):
     return found
 
 
-def _price_list(fit):
+def _frontier(fit):
     """The picture of the models by price."""
     prices = fit.prices().reset_index()
     frame = pd.DataFrame(

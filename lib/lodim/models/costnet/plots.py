@@ -5,7 +5,7 @@ import pandas as pd
 
 from lodim.checks import flag
 from lodim.errors import ArgumentError
-from lodim.models.costnet import diagram, price_list
+from lodim.models.costnet import diagram, frontier_models
 from lodim.models.costnet.settings import RULES
 from lodim.plot import axes, lines
 from lodim.plot.axes import colour, mark
@@ -83,7 +83,7 @@ def _held_out(ax, frontier, null):
 
 def path(fit, ax, *, top=10):
     """Coefficients of the group penalty per standard deviation against log lambda."""
-    path, frame = fit.estimates.path, price_list.path(fit)
+    path, frame = fit.estimates.path, frontier_models.path(fit)
     keep = np.flatnonzero(path.lambdas > 0)[::-1]
     if not len(fit.design.names) or not len(keep):
         raise ArgumentError("the path has no features to draw")
