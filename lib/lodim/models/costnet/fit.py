@@ -11,9 +11,10 @@ import pandas as pd
 from lodim import forms
 from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError
+from lodim.export.expression import weighted
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
-from lodim.models.costnet import equation, frontier_models, page, report
+from lodim.models.costnet import frontier_models, page, report
 from lodim.models.costnet.frontier_models import Estimates, ListedModel, Purchases
 from lodim.models.costnet.graph.network import Network
 from lodim.models.costnet.settings import UNUSED, Settings, usual
@@ -136,7 +137,9 @@ class CostnetFit(Fit):
         return score + batch.offset_matrix(self.family.n_scores)
 
     def _expressions(self, features, offset):
-        return equation.scores(self.step, self._restricted[1], features, offset), ()
+        coefficients = zip(self.step.intercept, self.step.coef[self._restricted[1]].T, strict=True)
+        columns = [*features, offset]
+        return [weighted(b, [*coef, 1.0], columns, "score") for b, coef in coefficients], ()
 
     def predict(
         self,
