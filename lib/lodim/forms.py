@@ -263,10 +263,26 @@ def one_of(*kinds: type) -> Any:
     frozen_default=True,
     eq_default=False,
     field_specifiers=(
-        real, squares, unlimited, whole, flags, size, responses, ascending, choice, text, plain,
-        modest, optional, apart, several, entries, table, part,
+        real,
+        squares,
+        unlimited,
+        whole,
+        flags,
+        size,
+        responses,
+        ascending,
+        choice,
+        text,
+        plain,
+        modest,
+        optional,
+        apart,
+        several,
+        entries,
+        table,
+        part,
     ),
-)  # fmt: skip
+)
 def record(kind: type[T]) -> type[T]:
     """Make a class a frozen record whose fields have forms, by which files hold it.
 

@@ -154,10 +154,8 @@ class _Estimator(BaseEstimator):
         cls._model = model
         cls.__init__ = _constructor(getattr(lodim, model), OF_ROWS | set(without), own)
         parameters = [name for name in inspect.signature(cls).parameters if name not in own]
-        parts = {
-            "names": ", ".join(parameters), "model": model, "chooses": chooses,
-            "fit": f"{model.capitalize()}Fit",
-        }  # fmt: skip
+        parts = {"names": ", ".join(parameters), "model": model, "chooses": chooses}
+        parts["fit"] = f"{model.capitalize()}Fit"
         texts = [
             HELP,
             *([HELP_OF_CV] if chooses else []),

@@ -76,10 +76,10 @@ MAY["export"] = BASE | {"formula", "design"}
 MAY["page"] = BASE | {"design", "report", "export", "classification"}
 MAY["diagnostics"] = BASE | {"formula", "engine", "design", "report", "classification"}
 MAY["fitting"] = BASE | {
-    "formula", "engine", "sources", "design", "family", "report", "export", "page", "diagnostics",
-    "classification",
+    "formula", "engine", "sources", "design", "family", "report", "plot", "export", "page",
+    "diagnostics", "classification",
 }  # fmt: skip
-MAY["selection"] = MAY["fitting"] | {"fitting", "plot"}
+MAY["selection"] = MAY["fitting"] | {"fitting"}
 MAY["active_learning"] = MAY["selection"]
 MAY["uncertainty"] = MAY["selection"] | {"selection"}
 MAY["interpretation"] = MAY["uncertainty"] | {"uncertainty"}
@@ -280,7 +280,7 @@ def test_lodim_itself_reads_tables_in_pandas():
     called = [(n, c.func) for n in NAMES for c in nodes_of(n) if isinstance(c, ast.Call)]
     called = [(n, f) for n, f in called if getattr(f, "attr", "") in ("tidy", "glance")]
     called = {(n, ast.unparse(f.value)) for n, f in called}
-    assert {pair for pair in called if pair[1] not in ("axes", "price_list")} == {
+    assert {pair for pair in called if pair[1] not in ("axes", "frontier_models")} == {
         ("cli/commands.py", "cv"),  # of files, whose frames are pandas'
         ("active_learning/learning_curves.py", "self"),
     }

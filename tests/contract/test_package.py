@@ -3,7 +3,6 @@
 import configparser
 import re
 from collections import Counter
-from fnmatch import fnmatch
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -87,22 +86,30 @@ def test_the_classifiers_begin_with_the_oldest_python():
 # Contents ---------------------------------------------------------------------------------------
 
 
+FOLDERS = {file.parent for file in LIB.rglob("*.py")}
+
+
 def test_the_packages_are_the_folders():
-    folders = {".".join(file.parent.relative_to(LIB).parts) for file in LIB.rglob("*.py")}
-    assert lines("options", "packages") == sorted(folders | {"lodim.datasets.csv"})
-    assert all((LIB / folder.replace(".", "/") / "__init__.py").is_file() for folder in folders)
+    """`find:` takes each folder with an __init__.py for a package."""
+    assert CONFIG["options"]["packages"] == "find:"
+    assert CONFIG["options.packages.find"]["where"] == "lib"
+    assert all((folder / "__init__.py").is_file() for folder in FOLDERS)
 
 
 def test_every_data_file_is_installed():
     """Each file that is not Python is in the package data or among the licence files."""
-    folders = {LIB / name.replace(".", "/"): name for name in lines("options", "packages")}
-    folders |= {DATA: "lodim.datasets.csv"}
+    files = [*DATA.glob("*"), *(file for folder in FOLDERS for file in folder.glob("*"))]
+    installed = {
+        path.resolve()
+        for package in CONFIG["options.package_data"]
+        for pattern in patterns(package)
+        for path in (LIB / package.replace(".", "/")).glob(pattern)
+    }
     left_out = {
         str(file.relative_to(ROOT))
-        for folder, name in folders.items()
-        for file in folder.glob("*")
+        for file in files
         if file.is_file() and file.suffix not in (".py", ".pyc")
-        if not any(fnmatch(file.name, pattern) for pattern in patterns(name))
+        if file.resolve() not in installed
     }
     assert left_out <= set(lines("metadata", "license_files"))
     installed = ld.data()["name"].tolist()

@@ -15,6 +15,7 @@ from lodim.active_learning.labels import (
     plain,
     to_series,
 )
+from lodim.active_learning.learning_curves import learning_curves
 from lodim.checks import as_seed, one_of, whole
 from lodim.design.rows import INPUTS, is_balanced
 from lodim.errors import ArgumentError, DataError
@@ -480,8 +481,6 @@ class Learner(Generic[FitT]):
         >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
         >>> ax = learner.replay(pool['cultivar'], rounds=1).plot()
         """
-        from lodim.active_learning.learning_curves import learning_curves
-
         one_of("kind", kind, ("curve", "winloss"))
         name = self._name()
         if against is not None and not isinstance(against, Mapping):

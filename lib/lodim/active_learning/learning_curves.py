@@ -2,23 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 from scipy.special import bdtr, stdtr
 
-from lodim.active_learning.learner import Learner
 from lodim.checks import one_of
 from lodim.errors import ArgumentError
 from lodim.report.tables import Table, listing, significant
 from lodim.typing import Curve
 
+if TYPE_CHECKING:  # a learner draws its curve by this module
+    from lodim.active_learning.learner import Learner
+
 MEASURES = {"accuracy": 1.0, "log_loss": -1.0}  # and which way is better
 
 
 def learning_curves(
-    runs: Mapping[str, Learner[Any] | Sequence[Learner[Any]]],
+    runs: "Mapping[str, Learner[Any] | Sequence[Learner[Any]]]",
     *,
     measure: Literal["accuracy", "log_loss"] = "accuracy",
 ) -> "LearningCurves":

@@ -14,7 +14,7 @@ SHARED = (
     Option("--groups", "groups", str, "column of what folds hold out together", "COLUMN"),
     Option("--seed", "seed", int, "of all random draws; default: 0"),
     Option("--sample", "sample", int, "fit so many rows, drawn at random", "ROWS"),
-)  # fmt: skip
+)
 
 
 def add_to(one: argparse.ArgumentParser, name: str) -> None:
@@ -28,10 +28,9 @@ def add_to(one: argparse.ArgumentParser, name: str) -> None:
         "folder, or pattern of files in quotes: 'part-*.parquet', which need not fit into memory",
     )
     for option in options(model):
-        one.add_argument(
-            option.flag, dest=option.name, type=option.kind, help=option.text,
-            metavar=option.metavar or option.kind.__name__.upper(), default=argparse.SUPPRESS,
-        )  # fmt: skip
+        metavar = option.metavar or option.kind.__name__.upper()
+        shown = {"help": option.text, "metavar": metavar, "default": argparse.SUPPRESS}
+        one.add_argument(option.flag, dest=option.name, type=option.kind, **shown)
     one.add_argument(
         "--sep", type=_separator, default=",", help="what separates cells in CSV files, or tab"
     )

@@ -170,10 +170,8 @@ def compare(
     fold = assign(batch, folds, design.levels, seed)
     counted = np.flatnonzero(fold >= 0)  # rows of weight zero are in no fold
     batch, fold = subset(batch, counted), fold[counted]
-    task = Task(
-        formula, data, inputs, design=design, batch=batch, fold=fold,
-        family=families.family_of(design), seed=seed, threads=threads,
-    )  # fmt: skip
+    family = families.family_of(design)
+    task = Task(formula, data, inputs, design, batch, fold, family, seed, threads)
     records = hold_out(chosen, task)
     if not any(record.scores is not None for record in records.values()):
         label, record = next(iter(records.items()))

@@ -227,10 +227,8 @@ def _peer(name, task, train, test):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         new = design.apply(take_rows(task.data, task.batch.rows[test]), new_levels="missing")
-        out[new.rows] = peers.scores(
-            name, X, batch.y[order], weights, tiles.unpack(new.X, new.n), n_classes, task.seed,
-            task.threads,
-        )  # fmt: skip
+        rows, X_new = (X, batch.y[order], weights), tiles.unpack(new.X, new.n)
+        out[new.rows] = peers.scores(name, *rows, X_new, n_classes, task.seed, task.threads)
     return out, {}, True, design.apply
 
 

@@ -12,10 +12,9 @@ from lodim.text import counted, first_names, join_words
 
 SHOWN_REASONS = 2  # why a model does not predict some rows
 LONG = 60  # characters of an argument that a printed call shows
-SHOWN = {  # columns of tidy() in the short print, and their heads
-    "deviance": "Loss", "deviance_se": "SE", "difference": "Diff.", "difference_se": "SE(diff)",
-    "accuracy": "Acc.", "auc": "AUC", "features": "Feat.",
-}  # fmt: skip
+# Columns of tidy() in the short print, and their heads
+SHOWN = {"deviance": "Loss", "deviance_se": "SE", "difference": "Diff."}
+SHOWN |= {"difference_se": "SE(diff)", "accuracy": "Acc.", "auc": "AUC", "features": "Feat."}
 
 
 def listing_of(comparison):
@@ -39,8 +38,8 @@ def listing_of(comparison):
 def _formats(table):
     losses = f".{_decimals(table['Loss'].min())}f"
     digits = dict.fromkeys(("Loss", "SE", "Diff.", "SE(diff)"), losses)
-    digits |= {"Acc.": ".3f", "AUC": ".3f", "R2": ".3f", "Feat.": _mean_count,
-              "Parts": str, "Price": _mean_count, "Sec.": _seconds}  # fmt: skip
+    digits |= dict.fromkeys(("Acc.", "AUC", "R2"), ".3f")
+    digits |= {"Feat.": _mean_count, "Parts": str, "Price": _mean_count, "Sec.": _seconds}
     return {name: f for name, f in digits.items() if name in table}
 
 
@@ -52,13 +51,13 @@ def summary(comparison):
     columns = [c for name in measures for c in (name, f"{name}_se")]
     needs = frame[["features", "parts", "part", "price", "seconds"]]
     needs = needs.assign(part=[v if isinstance(v, str) else "" for v in needs["part"]])
+    differences = frame[["difference", "difference_se", "p_value"]]
+    counts = dict.fromkeys(("features", "parts", "price"), _mean_count)
     tables = (
         Table("Held-out losses and measures", frame[columns]),
-        Table("Differences of the deviance to the best", frame[
-            ["difference", "difference_se", "p_value"]], {"p_value": _p_value}),
-        Table("What the fits need (means over the folds)", needs, {"features": _mean_count,
-              "parts": _mean_count, "price": _mean_count, "seconds": _seconds}),
-    )  # fmt: skip
+        Table("Differences of the deviance to the best", differences, {"p_value": _p_value}),
+        Table("What the fits need (means over the folds)", needs, counts | {"seconds": _seconds}),
+    )
     header = (
         ("Response", phrases.modelled(task)),
         ("No. observations", str(task.batch.n_positive)),

@@ -14,14 +14,16 @@ from lodim.datasets.synthetic import _generator, _plain
 from lodim.errors import ArgumentError
 
 # Name, typical value and spread of a reading, in the units of the bedside.
-SIGNALS = (
-    ("hr", 90, 15), ("rr", 20, 3.5), ("bp", 120, 17), ("spo2", 88, 2.5), ("temp", 37.5, 0.7),
-    ("etco2", 38, 5), ("cvp", 10, 1.8), ("pi", 4, 0.7), ("icp", 12, 2), ("co", 5, 0.8),
-    ("svr", 1100, 180), ("pap", 25, 4), ("st", 2, 0.35), ("qt", 400, 30), ("tv", 480, 70),
-    ("peep", 7, 1.2), ("ppeak", 24, 4), ("fio2", 45, 8), ("bis", 55, 9), ("svo2", 68, 6),
-    ("nirs", 65, 7), ("skin", 33, 1.3), ("urine", 60, 10), ("lactate", 3, 0.5), ("hb", 11, 1.5),
-    ("glucose", 140, 24), ("ph", 7.3, 0.08), ("po2", 85, 12), ("pco2", 42, 6), ("k", 4.2, 0.5),
-)  # fmt: skip
+READINGS = """
+hr 90 15, rr 20 3.5, bp 120 17, spo2 88 2.5, temp 37.5 0.7, etco2 38 5, cvp 10 1.8, pi 4 0.7,
+icp 12 2, co 5 0.8, svr 1100 180, pap 25 4, st 2 0.35, qt 400 30, tv 480 70, peep 7 1.2,
+ppeak 24 4, fio2 45 8, bis 55 9, svo2 68 6, nirs 65 7, skin 33 1.3, urine 60 10, lactate 3 0.5,
+hb 11 1.5, glucose 140 24, ph 7.3 0.08, po2 85 12, pco2 42 6, k 4.2 0.5
+"""
+SIGNALS = [
+    (name, float(typical), float(spread))
+    for name, typical, spread in map(str.split, READINGS.split(","))
+]
 MINUTES, SAMPLES = 4, 48  # the thesis' window, a sample each five seconds
 BLOCKS = 8  # a moving mean every half minute
 # What is derived from a signal, in the order in which room is found for it.

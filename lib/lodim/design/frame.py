@@ -408,10 +408,8 @@ AMOUNT = re.compile(
     r"\s*[+-]?\s*[$€£¥]?\s*[+-]?(\d{1,3}([,' \u00a0’]\d{3})+|\d+)?([.,]\d+)?\s*[%$€£¥]?\s*"
 )
 THOUSANDS = re.compile(r"[^,\d]*[1-9]\d{0,2}(,\d{3})+(?!\d|,)[^,]*")
-MARKS = {
-    "", "?", "-", "--", ".", "..", "*", "#n/a", "n/a", "na", "n.a.", "nan", "nil", "none", "null",
-    "missing", "unknown",
-}  # fmt: skip
+MARKS = {"", "?", "-", "--", ".", "..", "*", "#n/a", "n/a", "na", "n.a.", "nan", "nil", "none"}
+MARKS |= {"null", "missing", "unknown"}
 FEW_LEVELS = 20  # numbers that codes of a category may be
 SOME_LEVELS = 10  # up to here levels are always a category
 

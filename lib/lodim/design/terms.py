@@ -93,26 +93,6 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
     return terms, named, n_sampled
 
 
-def count_passes(keys, missing, numbers):
-    """How often a source is read to learn from it and to write its features.
-
-    Parameters
-    ----------
-    keys : tuple of terms, as `formula.expand` returns them
-    missing : str
-        What is done with gaps; where "indicator", some are taken to be there.
-    numbers : collection of str
-        The columns that hold numbers.
-    """
-    every = dict.fromkeys(itertools.chain.from_iterable(keys))
-    codes = [code for _, code in every if code is not None]
-    computed = any(map(factors.is_counted, codes))
-    remembered = any(not factors.is_category(c) and factors.remembers(c) for c in codes)
-    plain = all(len(term) == 1 and term[0][0] in numbers for term in keys)
-    moments = not plain or missing == "indicator"
-    return 2 + int(computed) + int(remembered) + int(moments)
-
-
 def _computed_levels(keys, parts, fills):
     """Summaries of what is computed in C(), by key."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))

@@ -133,9 +133,9 @@ def _subject(fit, data, offset):
         read = fit._reader.apply(data, offset=offset, new_levels="missing")
         read = of_positive_weight(_weighted(read, weights))
     answered, score = (None, None) if own is None else own
-    among = every if answered is None else design.apply(
-        data, offset=offset, response=True, new_levels="missing"
-    )  # fmt: skip
+    among = every
+    if answered is not None:
+        among = design.apply(data, offset=offset, response=True, new_levels="missing")
     training = _is_training(fit, design, among)
     in_all = np.arange(len(every.index)) if weights is None else np.flatnonzero(weights)
     return Subject(fit, design, data, in_all, rows, read, answered, score, training)

@@ -43,13 +43,10 @@ def leak(subject):
             found.append(name)
     if levels is not None:
         found += _pure_factors(design, X, y.astype(int))
-    return [
-        Finding(
-            "leak", "problem", f"{name} by itself nearly is the response.",
-            "See whether it is known before the response is; else leave it out.", (name,),
-        )
-        for name in dict.fromkeys(found)
-    ]  # fmt: skip
+    sentence = "{} by itself nearly is the response."
+    hint = "See whether it is known before the response is; else leave it out."
+    names = dict.fromkeys(found)
+    return [Finding("leak", "problem", sentence.format(name), hint, (name,)) for name in names]
 
 
 def _pure_factors(design, X, code):
@@ -82,16 +79,17 @@ def wild_values(subject):
                 (limits, batch.rows[at], batch.y[at], "every model uses them as they are", False)
             )
     few_rows = summaries.most_wild(len(subject.rows.index))
-    return [
-        Finding(
-            "wild-values", "note" if of_feature and len(at) <= few_rows else "problem",
-            f"{limits.feature} is far outside all others in {rows_in_words(_labels(subject, at))}: "
-            f"{few([significant(v) for v in values])}; {done}.",
-            "Correct these values, or make them missing.", (limits.feature,),
-            tuple(_labels(subject, at)),
-        )
-        for limits, at, values, done, of_feature in found if len(at)
-    ]  # fmt: skip
+    hint, findings = "Correct these values, or make them missing.", []
+    for limits, at, values, done, of_feature in found:
+        if len(at):
+            name, labels = limits.feature, _labels(subject, at)
+            severity = "note" if of_feature and len(at) <= few_rows else "problem"
+            sentence = f"{name} is far outside all others in {rows_in_words(labels)}: "
+            sentence += f"{few([significant(v) for v in values])}; {done}."
+            findings.append(
+                Finding("wild-values", severity, sentence, hint, (name,), tuple(labels))
+            )
+    return findings
 
 
 def _labels(subject, rows):
@@ -111,15 +109,11 @@ def copies(subject):
     if not pairs:
         return []
     names = [(design.names[i], design.names[j]) for i, j, _ in pairs]
-    return [
-        Finding(
-            "copies", "note",
-            f"{counted(len(pairs), 'pair')} of features correlated by {SAME} or more: "
-            f"{few([f'{a} with {b}' for a, b in names])}.",
-            "Which of two the fit uses is chance: read their effects together, or leave one out.",
-            tuple(dict.fromkeys(itertools.chain.from_iterable(names))),
-        )
-    ]  # fmt: skip
+    named = few([f"{a} with {b}" for a, b in names])
+    sentence = f"{counted(len(pairs), 'pair')} of features correlated by {SAME} or more: {named}."
+    hint = "Which of two the fit uses is chance: read their effects together, or leave one out."
+    terms = tuple(dict.fromkeys(itertools.chain.from_iterable(names)))
+    return [Finding("copies", "note", sentence, hint, terms)]
 
 
 def _sources(design):
@@ -138,16 +132,13 @@ def identifier(subject):
         x = columns.as_float(read_column(frame, name).values)[rows]
         if names_rows(name, x[~np.isnan(x)]):
             found.append(name)
+    sentence = f"{{}} seems to be an identifier: {len(rows)} rows have whole numbers that hardly "
+    sentence += "ever repeat."
+    hint = "Leave it out: '. - {}'. What it explains is the order of the rows."
     return [
-        Finding(
-            "identifier", "problem",
-            f"{name} seems to be an identifier: {len(rows)} rows have whole numbers that hardly "
-            "ever repeat.",
-            f"Leave it out: '. - {quote(name)}'. What it explains is the order of the rows.",
-            (name,),
-        )
+        Finding("identifier", "problem", sentence.format(name), hint.format(quote(name)), (name,))
         for name in found
-    ]  # fmt: skip
+    ]
 
 
 def _plain_numbers(design):
@@ -168,15 +159,12 @@ def duplicates(subject):
     if not len(again):
         return []
     labels = list(batch.index[batch.rows[again]])
-    return [
-        Finding(
-            "duplicates", "note",
-            f"{rows_in_words(labels)} repeat an earlier row, features and response: a row that is "
-            "held out has a copy among the training rows, so held-out losses are too low.",
-            "Leave the copies out, or give groups= so that copies are held out together.",
-            (), tuple(labels),
-        )
-    ]  # fmt: skip
+    sentence = (
+        f"{rows_in_words(labels)} repeat an earlier row, features and response: a row that is "
+        "held out has a copy among the training rows, so held-out losses are too low."
+    )
+    hint = "Leave the copies out, or give groups= so that copies are held out together."
+    return [Finding("duplicates", "note", sentence, hint, (), tuple(labels))]
 
 
 def collinearity(subject):
@@ -196,15 +184,11 @@ def collinearity(subject):
     order = high[np.argsort(-factor[high], kind="stable")]
     names = [design.names[at[j]] for j in order]
     told = [f"{name} {significant(factor[j], 3)}" for name, j in zip(names, order, strict=True)]
-    return [
-        Finding(
-            "collinearity", "note",
-            f"{counted(len(names), 'feature')} with a variance inflation factor above "
-            f"{INFLATED:g}: {few(told)}.",
-            "Their coefficients are uncertain and may have the wrong sign; predictions suffer "
-            "less. Leave some out, or penalize.", tuple(names),
-        )
-    ]  # fmt: skip
+    sentence = f"{counted(len(names), 'feature')} with a variance inflation factor above "
+    sentence += f"{INFLATED:g}: {few(told)}."
+    hint = "Their coefficients are uncertain and may have the wrong sign; predictions suffer "
+    hint += "less. Leave some out, or penalize."
+    return [Finding("collinearity", "note", sentence, hint, tuple(names))]
 
 
 def empty_cells(subject):
@@ -226,15 +210,10 @@ def empty_cells(subject):
             found.append(f"{what} ({counts[cell]})")
     if not found:
         return []
-    return [
-        Finding(
-            "empty-cells", "note",
-            f"{counted(len(found), 'combination')} of crossed levels with no row or one: "
-            f"{few(found)}.",
-            "Their interaction is not or hardly estimable: join levels, or leave it out.",
-            tuple(found),
-        )
-    ]  # fmt: skip
+    cells = counted(len(found), "combination")
+    sentence = f"{cells} of crossed levels with no row or one: {few(found)}."
+    hint = "Their interaction is not or hardly estimable: join levels, or leave it out."
+    return [Finding("empty-cells", "note", sentence, hint, tuple(found))]
 
 
 def rare_level(subject):
@@ -246,20 +225,13 @@ def rare_level(subject):
     if fit.levels is not None and subject.answered is not None:
         counts = np.bincount(subject.answered.y.astype(int), minlength=len(fit.levels))
         response = fit.design.response.name
-        found += [
-            f"{response} = {level}" for level, n in zip(fit.levels, counts, strict=True)
-            if n < FEW
-        ]  # fmt: skip
+        sizes = zip(fit.levels, counts, strict=True)
+        found += [f"{response} = {level}" for level, n in sizes if n < FEW]
     if not found:
         return []
-    return [
-        Finding(
-            "rare-level", "note",
-            f"{counted(len(found), 'level')} with fewer than {FEW} rows: {few(found)}.",
-            "Join levels that mean much the same; what is said of these rests on few rows.",
-            tuple(found),
-        )
-    ]  # fmt: skip
+    sentence = f"{counted(len(found), 'level')} with fewer than {FEW} rows: {few(found)}."
+    hint = "Join levels that mean much the same; what is said of these rests on few rows."
+    return [Finding("rare-level", "note", sentence, hint, tuple(found))]
 
 
 def _level_counts(design, data, rows):
@@ -287,26 +259,17 @@ def extrapolation(subject):
     if far.any():
         names = [design.names[j] for j in np.flatnonzero(far.any(axis=0))]
         rows = list(batch.index[batch.rows[np.flatnonzero(far.any(axis=1))]])
-        found.append(
-            Finding(
-                "extrapolation", "problem",
-                f"{rows_in_words(rows)} farther out than any training row: {few(names)}.",
-                "Their answers are guesses; see the values and their units.", tuple(names),
-                tuple(rows),
-            )
-        )  # fmt: skip
+        sentence = f"{rows_in_words(rows)} farther out than any training row: {few(names)}."
+        hint = "Their answers are guesses; see the values and their units."
+        where = tuple(names), tuple(rows)
+        found.append(Finding("extrapolation", "problem", sentence, hint, *where))
     for name, levels, counts in _level_counts(design, subject.data, subject.counted):
         unseen = {level: n for level, n in counts.items() if n and level not in levels}
         if unseen:
-            found.append(
-                Finding(
-                    "extrapolation", "problem",
-                    f"{counted(sum(unseen.values()), 'row')} with levels of {name} that training "
-                    f"had not: {few(unseen)}.",
-                    "predict() refuses them, or takes them as missing (new_levels='missing').",
-                    (name,),
-                )
-            )  # fmt: skip
+            rows = counted(sum(unseen.values()), "row")
+            sentence = f"{rows} with levels of {name} that training had not: {few(unseen)}."
+            hint = "predict() refuses them, or takes them as missing (new_levels='missing')."
+            found.append(Finding("extrapolation", "problem", sentence, hint, (name,)))
     return found
 
 
@@ -321,15 +284,10 @@ def drift(subject):
     moved = moved_means(subject.fit, subject.read)
     if isinstance(moved, str) or not moved:
         return moved or []
-    return [
-        Finding(
-            "drift", "problem",
-            f"{counted(len(moved), 'mean')} moved, in standard deviations of training: "
-            f"{shifts_in_words(moved)}.",
-            "The fit may be out of date: see whether its loss on such rows has grown.",
-            tuple(moved),
-        )
-    ]  # fmt: skip
+    means, shifts = counted(len(moved), "mean"), shifts_in_words(moved)
+    sentence = f"{means} moved, in standard deviations of training: {shifts}."
+    hint = "The fit may be out of date: see whether its loss on such rows has grown."
+    return [Finding("drift", "problem", sentence, hint, tuple(moved))]
 
 
 def moved_means(fit, batch):

@@ -11,12 +11,9 @@ def convergence(subject):
     """Whether the optimizer met its tolerance."""
     if subject.fit.converged or subject.fit._separated:
         return []
-    return [
-        Finding(
-            "convergence", "problem", "The optimizer stopped before its tolerance was met.",
-            "More iterations (control=), other penalties, or features on one scale; see summary().",
-        )
-    ]  # fmt: skip
+    sentence = "The optimizer stopped before its tolerance was met."
+    hint = "More iterations (control=), other penalties, or features on one scale; see summary()."
+    return [Finding("convergence", "problem", sentence, hint)]
 
 
 def separation(subject):
@@ -27,14 +24,10 @@ def separation(subject):
     if not fit._separated:
         return []
     have = "has" if len(fit._separated) == 1 else "have"
-    return [
-        Finding(
-            "separation", "problem",
-            f"The classes are separated: {few(fit._separated)} {have} no finite estimate.",
-            "Probabilities of 0 and 1 are not to be believed; a penalized model such as costnet "
-            "has finite ones, or leave the terms out.", tuple(fit._separated),
-        )
-    ]  # fmt: skip
+    sentence = f"The classes are separated: {few(fit._separated)} {have} no finite estimate."
+    hint = "Probabilities of 0 and 1 are not to be believed; a penalized model such as costnet "
+    hint += "has finite ones, or leave the terms out."
+    return [Finding("separation", "problem", sentence, hint, tuple(fit._separated))]
 
 
 def dropped_rows(subject):
@@ -67,11 +60,10 @@ def grid_end(subject):
     fit = subject.fit
     if fit.selection is None:
         return "no setting was chosen by cross-validation"
-    return [
-        Finding(
-            "grid-end", "note",
-            f"The least held-out loss is at the smallest {name} that was tried, "
-            f"{significant(value)}.", f"ld.cv with a grid of {name} tries smaller ones.", (name,),
-        )
-        for name, value in phrases.at_smallest(fit)
-    ]  # fmt: skip
+    findings = []
+    for name, value in phrases.at_smallest(fit):
+        sentence = f"The least held-out loss is at the smallest {name} that was tried, "
+        sentence += f"{significant(value)}."
+        hint = f"ld.cv with a grid of {name} tries smaller ones."
+        findings.append(Finding("grid-end", "note", sentence, hint, (name,)))
+    return findings

@@ -27,15 +27,11 @@ def overfit(subject):
         return "nothing was held out: give new rows with the response, or see ld.cv"
     if not is_lost(before, *found):
         return []
-    return [
-        Finding(
-            "overfit", "problem",
-            f"The fit explains {100 * before:.0f} % of the deviance of the training rows, and "
-            f"{_percent(found[0])} of that of {what}.",
-            "A larger penalty or fewer features, unless these rows are of another kind; judge the "
-            "fit by rows held out alone (ld.cv, ld.compare).",
-        )
-    ]  # fmt: skip
+    sentence = f"The fit explains {100 * before:.0f} % of the deviance of the training rows, and "
+    sentence += f"{_percent(found[0])} of that of {what}."
+    hint = "A larger penalty or fewer features, unless these rows are of another kind; judge the "
+    hint += "fit by rows held out alone (ld.cv, ld.compare)."
+    return [Finding("overfit", "problem", sentence, hint)]
 
 
 def _percent(share):
@@ -90,12 +86,9 @@ def influence(subject):
         how = f"with {100 * SHARE:.0f} % or more of all deviance each."
     if not rows:
         return []
-    return [
-        Finding(
-            "influence", "note", f"{rows_in_words(rows)} {how}",
-            "See whether these values are right, and fit without them.", (), tuple(rows),
-        )
-    ]  # fmt: skip
+    sentence = f"{rows_in_words(rows)} {how}"
+    hint = "See whether these values are right, and fit without them."
+    return [Finding("influence", "note", sentence, hint, (), tuple(rows))]
 
 
 def dispersion(subject):
@@ -110,15 +103,11 @@ def dispersion(subject):
     if LEAST_RATIO <= ratio <= MOST_RATIO or abs(errors) <= ERRORS:
         return []
     size = "too small" if ratio > 1.0 else "too large"
-    return [
-        Finding(
-            "dispersion", "problem",
-            f"The counts vary {significant(ratio, 3)} times as much as those of a Poisson "
-            f"response: standard errors are {size}, by a factor of "
-            f"{significant(np.sqrt(max(ratio, 1.0 / ratio)), 3)}.",
-            'See whether a feature or an offset is missing; covariance="HC0" gives robust errors.',
-        )
-    ]  # fmt: skip
+    factor = significant(np.sqrt(max(ratio, 1.0 / ratio)), 3)
+    sentence = f"The counts vary {significant(ratio, 3)} times as much as those of a Poisson "
+    sentence += f"response: standard errors are {size}, by a factor of {factor}."
+    hint = 'See whether a feature or an offset is missing; covariance="HC0" gives robust errors.'
+    return [Finding("dispersion", "problem", sentence, hint)]
 
 
 def zeros(subject):
@@ -130,13 +119,9 @@ def zeros(subject):
     seen, expected, errors = excess_zeros(batch.y, fit.family.mean(subject.score))
     if seen <= MOST_RATIO * expected or errors <= ERRORS:
         return []
-    return [
-        Finding(
-            "zeros", "problem",
-            f"{seen} counts are zero, where the fit expects {significant(expected, 3)}.",
-            "Model in two steps: whether a count is above zero, and the counts of these rows.",
-        )
-    ]  # fmt: skip
+    sentence = f"{seen} counts are zero, where the fit expects {significant(expected, 3)}."
+    hint = "Model in two steps: whether a count is above zero, and the counts of these rows."
+    return [Finding("zeros", "problem", sentence, hint)]
 
 
 def _no_counts(subject):
@@ -158,15 +143,10 @@ def calibration(subject):
         wrong = _classes(fit, batch.y, subject.score)
     if not wrong:
         return []
-    return [
-        Finding(
-            "calibration", "problem",
-            f"{'Predictions' if fit.levels is None else 'Probabilities'} are off: "
-            f"{'; '.join(wrong[:MOST])}.",
-            "See the responses against the predictions; fit anew with such rows among the others.",
-            tuple(wrong),
-        )
-    ]  # fmt: skip
+    what = "Predictions" if fit.levels is None else "Probabilities"
+    sentence = f"{what} are off: {'; '.join(wrong[:MOST])}."
+    hint = "See the responses against the predictions; fit anew with such rows among the others."
+    return [Finding("calibration", "problem", sentence, hint, tuple(wrong))]
 
 
 def _numbers(fit, y, score):
@@ -238,10 +218,8 @@ def recalibration(residual, predictor, n_training, variance=None):
     slope = centred / size if size > 1e-12 else np.zeros_like(centred)
     A = np.stack([np.ones(len(residual)), slope], axis=1)
     score = A.T @ residual
-    statistics = [
-        score @ np.linalg.pinv((A * v[:, None]).T @ A) @ score
-        for v in (residual**2, variance) if v is not None
-    ]  # fmt: skip
+    variances = (v for v in (residual**2, variance) if v is not None)
+    statistics = [score @ np.linalg.pinv((A * v[:, None]).T @ A) @ score for v in variances]
     statistic = float(min(statistics)) / (1.0 + len(residual) / n_training)
     return statistic, float(np.exp(-0.5 * statistic))
 

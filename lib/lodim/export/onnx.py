@@ -11,18 +11,17 @@ from lodim.export.expression import LARGEST, TEXT, Call, Case, Column, Constant,
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
 MISSING, NEW = -1, -2  # codes of texts
+NAMED_ALIKE = ["add", "sub", "mul", "div", "neg", "and", "or", "not", "abs", "sign", "exp", "log"]
+NAMED_ALIKE += ["sqrt", "floor", "ceil", "tanh", "sin"]
 DIRECT = {  # operators that ONNX Runtime has for doubles
-    "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "over": "Div", "neg": "Neg",
-    "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual", "eq": "Equal",
-    "and": "And", "or": "Or", "not": "Not", "abs": "Abs", "sign": "Sign", "exp": "Exp",
-    "exp_negative": "Exp", "log": "Log", "sqrt": "Sqrt", "power": "Pow", "floor": "Floor",
-    "ceil": "Ceil", "rint": "Round", "largest": "Max", "logistic": "Sigmoid", "tanh": "Tanh",
-    "sin": "Sin",
-}  # fmt: skip
-SINGLE = {  # those that it has in single precision alone
-    "arcsin": "Asin", "arccos": "Acos", "arctan": "Atan", "sinh": "Sinh", "cosh": "Cosh",
-    "arcsinh": "Asinh", "arccosh": "Acosh", "arctanh": "Atanh",
-}  # fmt: skip
+    **{name: name.title() for name in NAMED_ALIKE},
+    **{"over": "Div", "exp_negative": "Exp", "power": "Pow", "rint": "Round", "largest": "Max"},
+    **{"lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual", "eq": "Equal"},
+    "logistic": "Sigmoid",
+}
+# Those that it has in single precision alone
+SINGLE = {f"arc{name}": f"A{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")}
+SINGLE |= {"sinh": "Sinh", "cosh": "Cosh"}
 
 
 def write(equation):
@@ -131,10 +130,8 @@ class _Graph:
                 "rename the level, fit again and write that model"
             )
         keys, codes = [*self.codes, ""], [*self.codes.values(), MISSING]
-        return self.add(
-            "LabelEncoder", node.name, domain="ai.onnx.ml",
-            keys_strings=keys, values_int64s=codes, default_int64=NEW,
-        )  # fmt: skip
+        codes = {"keys_strings": keys, "values_int64s": codes, "default_int64": NEW}
+        return self.add("LabelEncoder", node.name, domain="ai.onnx.ml", **codes)
 
     def truth(self, node):
         """The bool tensor of a node that is true or false; columns of it are doubles."""
@@ -148,10 +145,9 @@ class _Graph:
         if key not in self.known:
             zero = self.array([[0.0]])
             columns = [
-                self.value(n) if id(n) in self.varying else
-                self.add("Add", self.zeros, self.value(n))
-                for n in nodes
-            ]  # fmt: skip
+                value if id(n) in self.varying else self.add("Add", self.zeros, value)
+                for n, value in zip(nodes, map(self.value, nodes), strict=True)
+            ]
             self.known[key] = self.add("Concat", *columns, axis=1) if columns else zero
         return self.known[key]
 
@@ -284,8 +280,8 @@ class _Graph:
             self.values[id(column)] = self.column(column)
         self.texts = {self.value(c) for c in columns if c.kind == TEXT}
         unanswered = self._refused_numbers()
-        self.zeros = self.add("Cast", self.add("And", unanswered, self.array([[False]], bool)),
-                              to=kinds.DOUBLE)  # fmt: skip
+        never = self.add("And", unanswered, self.array([[False]], bool))
+        self.zeros = self.add("Cast", never, to=kinds.DOUBLE)
         for node in self.order:
             if not isinstance(node, Column):
                 self.values[id(node)] = self.compute(node)

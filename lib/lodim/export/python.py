@@ -150,9 +150,8 @@ class _Python(Program):
 
     def is_missing(self, column):
         name = self.text(column)
-        return (f"math.isnan({name})", ATOM) if column.kind == NUMBER else (
-            f"{name} is None", COMPARED,
-        )  # fmt: skip
+        is_number = column.kind == NUMBER
+        return (f"math.isnan({name})", ATOM) if is_number else (f"{name} is None", COMPARED)
 
     def among(self, source, levels):
         text = self.text(source, SUM)

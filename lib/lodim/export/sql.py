@@ -15,6 +15,12 @@ MOST = 1600  # columns of a SELECT of PostgreSQL, nearly
 INFINITY = "CAST('Infinity' AS FLOAT8)"
 EXP = f"CASE WHEN {{0}} > 709e0 THEN {INFINITY} WHEN {{0}} < -700e0 THEN 0e0 ELSE exp({{0}}) END"
 LOG = "CASE WHEN {0} > POLE THEN ln({0}PLUS) WHEN {0} = POLE THEN -" + INFINITY + " END"
+DIVIDED = "(CASE WHEN {1} <> 0e0 THEN {0} / {1} WHEN {0} <> 0e0 THEN sign({0}) * "
+DIVIDED += INFINITY + " END)"
+POWER = (
+    "(CASE WHEN {0} > 0e0 OR ({0} = 0e0 AND {1} >= 0e0) OR ({0} < 0e0 AND {1} = floor({1})) "
+    "THEN power({0}, {1}) WHEN {0} = 0e0 THEN " + INFINITY + " END)"
+)
 
 
 def write(equation, dialect, table):
@@ -69,15 +75,8 @@ class _SQL(Infix):
         "eq": ("{} = {}", COMPARED, SUM),
         "is_true": ("({}) IS TRUE", COMPARED, LOOSE),
         "is_finite": (f"coalesce(abs({{}}) < {INFINITY}, FALSE)", ATOM, LOOSE),
-        "div": (
-            "(CASE WHEN {1} <> 0e0 THEN {0} / {1} WHEN {0} <> 0e0 THEN sign({0}) * "
-            + INFINITY + " END)", ATOM, PRODUCT + 1,
-        ),
-        "power": (
-            "(CASE WHEN {0} > 0e0 OR ({0} = 0e0 AND {1} >= 0e0) OR ({0} < 0e0 AND {1} = "
-            "floor({1})) THEN power({0}, {1}) WHEN {0} = 0e0 THEN " + INFINITY + " END)",
-            ATOM, SUM,
-        ),
+        "div": (DIVIDED, ATOM, PRODUCT + 1),
+        "power": (POWER, ATOM, SUM),
         "log": _log(),
         "log1p": _log("-1e0", " + 1e0"),
         "log2": _log(divisor=" / ln(2e0)"),
@@ -108,13 +107,9 @@ class _SQL(Infix):
         "exp_negative": ("exp(greatest({}, -600e0))", ATOM, LOOSE),
         "exp_limited": ("exp(greatest(least({}, 700e0), -600e0))", ATOM, LOOSE),
         "log_positive": ("ln(greatest({}, 1e-300))", ATOM, LOOSE),
-        "softplus": (
-            "greatest({0}, 0e0) + ln(1e0 + exp(-least(abs({0}), 600e0)))", SUM, LOOSE,
-        ),
-        "logistic": (
-            "1e0 / (1e0 + exp(least(greatest(-{}, -600e0), 600e0)))", PRODUCT, ATOM,
-        ),
-    }  # fmt: skip
+        "softplus": ("greatest({0}, 0e0) + ln(1e0 + exp(-least(abs({0}), 600e0)))", SUM, LOOSE),
+        "logistic": ("1e0 / (1e0 + exp(least(greatest(-{}, -600e0), 600e0)))", PRODUCT, ATOM),
+    }
     taken = frozenset({"too_large", "unanswered"})
 
     def __init__(self, equation, dialect):

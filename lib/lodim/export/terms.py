@@ -37,15 +37,14 @@ from lodim.export.expression import (
 from lodim.formula import patsy_terms
 from lodim.formula.language import DATES, UNARY, column_name, count_data, function_name, spell
 
-ARITHMETIC = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floor_divide",
-    ast.Mod: "mod", ast.Pow: "power", ast.USub: "neg", ast.BitAnd: "and", ast.BitOr: "or",
-    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq",
-}  # fmt: skip
-FUNCTIONS = {f"np.{name}": name for name in UNARY} | {
-    "np.power": "power", "np.minimum": "minimum", "np.maximum": "maximum",
-    "np.arctan2": "arctan2", "np.hypot": "hypot",
-}  # fmt: skip
+ARITHMETIC: dict[type, str] = {
+    **{ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Mod: "mod"},
+    **{ast.FloorDiv: "floor_divide", ast.Pow: "power", ast.USub: "neg"},
+    **{ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq"},
+    **{ast.BitAnd: "and", ast.BitOr: "or"},
+}
+BINARY = ("power", "minimum", "maximum", "arctan2", "hypot")
+FUNCTIONS = {f"np.{name}": name for name in (*UNARY, *BINARY)}
 CUBIC = 3
 SMALL = {  # calls whose values are far from infinity, whatever number they are given
     *(f"np.{name}" for name in UNARY if name.startswith(("log", "arc", "sin", "cos", "tanh"))),

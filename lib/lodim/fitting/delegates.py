@@ -1,6 +1,6 @@
 """Delegates: methods of every fit that other packages carry out: checks, code, tables, a page."""
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -9,6 +9,7 @@ from lodim.design.batch import of_positive_weight
 from lodim.diagnostics.findings import Checks
 from lodim.errors import ArgumentError
 from lodim.fitting import maketables
+from lodim.fitting.registry import MODELS
 from lodim.typing import Data, FilePath, NewLevels, Offset, Scale
 
 
@@ -24,17 +25,21 @@ class Delegates(ABC):
 
     # What a model brings -----------------------------------------------------------------------
 
-    @abstractmethod
     def _expressions(self, features, offset):
         """The link scores as nodes (see `lodim.export`), and conditions of rows without answer."""
+        raise ArgumentError(f"a fit of {self.name} cannot be written out; save() keeps it")
 
-    @abstractmethod
     def _in_words(self) -> list[str]:
         """Sentences that say what the model is."""
+        return [f"{self.name}: {MODELS[self.name]}."]
 
-    @abstractmethod
     def _pictures(self, data) -> list[Any]:
         """Pictures of the model itself, for its page; of the rows of `data` where there are any."""
+        return []
+
+    def _plots(self) -> dict[str, Any]:
+        """Functions (fit, ax, ...) that draw the kinds of plot() but "calibration", by name."""
+        return {}
 
     def _linear(self):
         """Coefficients (q,) that are linear in the score, covariance (q, q) and names, or None."""
@@ -46,6 +51,18 @@ class Delegates(ABC):
     def _reader(self) -> Any:
         """The design that new data are read with: a model may need but some of the terms."""
         return self.design
+
+    def plot(self, kind: Any = None, ax: Any = None, **arguments: Any) -> Any:
+        """Draw a kind of plot, such as "calibration", on matplotlib Axes and return them.
+
+        See Also
+        --------
+        report
+        """
+        from lodim.plot import axes, calibration
+
+        kinds = self._plots() | {"calibration": calibration.calibration}
+        return axes.draw(kinds, kind, self, ax, arguments)
 
     def check(
         self,

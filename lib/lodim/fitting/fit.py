@@ -86,21 +86,40 @@ class Fit(Delegates):
     def _score(self, batch):
         """Link scores (n, K) of the rows of a batch, its offset included."""
 
+    @property
+    @abstractmethod
+    def df(self) -> int:
+        """Size of the model: the number of its coefficients, or of the features that it uses."""
+
     @abstractmethod
     def tidy(self) -> pd.DataFrame:
         """One row an estimate: a frame with columns term and estimate at least."""
 
-    @abstractmethod
-    def glance(self) -> pd.DataFrame:
-        """One row of what describes the whole fit."""
-
-    @abstractmethod
     def _summary(self, full):
-        """The Report that summary() returns."""
+        """The Report that summary() returns, by default with a table of tidy()."""
+        frame = self._of_tables().set_index("term").rename_axis(None)
+        table = report.Table("Estimates", frame, dict.fromkeys(frame, report.significant))
+        return report.Report(f"Results of {self.name}", phrases.header(self), [table], (), full)
 
-    @abstractmethod
     def _listing(self):
         """Lines and Table of the short print."""
+        lines = [f"Family: {self.family.name}{phrases.levels(self)}", phrases.rows(self)]
+        table = self._of_tables().set_index("term")[["estimate"]].rename_axis(None)
+        return lines, report.Table("", table, {"estimate": report.significant})
+
+    def _glance(self, sizes, ends):
+        """The frame of glance(), with a model's own figures before the deviances and at the end."""
+        row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
+        row |= {"p": len(self.design.names)} | sizes | {"deviance": self._deviance}
+        row |= {name: getattr(self, name) for name in ("null_deviance", "dev_ratio", "converged")}
+        return pd.DataFrame([row | ends])
+
+    def _complexity(self) -> dict[str, Any]:
+        """What the fit is made of: number of `features`, and where it has some of `parts`.
+
+        With parts goes their noun, `part`; `price` is that of a model with prices.
+        """
+        return {"features": self.df}
 
     def _check_fields(self) -> None:
         """Raise a ValueError unless the fields fit each other, as those of a file may not."""
@@ -192,6 +211,10 @@ class Fit(Delegates):
         >>> fit.predict(cars[:2]).round(1).tolist()
         [15.4, 14.2]
         """
+        return self._predict_rows(data, type, offset, new_levels, threshold)
+
+    def _predict_rows(self, data, type, offset, new_levels, threshold):
+        """What predict() returns, as a frame of pandas."""
         one_of("type", type, self.types)
         if type in ("class", "prob") and self.levels is None:
             raise ArgumentError(f"type={type!r} needs a response with classes; this one is numeric")
@@ -202,8 +225,7 @@ class Fit(Delegates):
         if threshold is None:
             return self._in_all_rows(batch, *self._predict(batch, type))
         classes = self._classes(self._score(batch), threshold)
-        response: Any = self.design.response
-        return self._in_all_rows(batch, classes, response.name)
+        return self._in_all_rows(batch, classes, self.design.response.name)
 
     def _check_threshold(self, threshold, type):
         """Raise unless the threshold of predict() is None, or means something."""
@@ -310,6 +332,10 @@ class Fit(Delegates):
         0  18.0    15.41    2.59
         1  15.0    14.15    0.85
         """
+        return self._augment_rows(data, offset)
+
+    def _augment_rows(self, data, offset):
+        """What augment() returns, as a frame of pandas."""
         batch = self._reader.apply(data, offset=offset, response=True)
         known, score = self._answered(batch)
         new = {
@@ -364,6 +390,10 @@ class Fit(Delegates):
              n  deviance  dev_ratio
         0  398    11.708      0.808
         """
+        return self._evaluate_rows(data, offset)
+
+    def _evaluate_rows(self, data, offset):
+        """What evaluate() returns, as a frame of pandas."""
         source = read_source(data)
         if source is not None:
             return self._evaluation_frame(evaluation(self, source, offset))
@@ -401,10 +431,30 @@ class Fit(Delegates):
         row = {"n": found.n, "deviance": means.pop("deviance"), "dev_ratio": found.dev_ratio}
         return pd.DataFrame([row | means | ({} if self.levels is None else {"auc": found.auc})])
 
+    @as_given
+    def glance(self) -> pd.DataFrame:
+        """One row: family, n, n_dropped, p, df, mean deviances, dev_ratio, converged.
+
+        See Also
+        --------
+        tidy, summary
+        """
+        return self._glance({"df": self.df}, {})
+
     @property
     def converged(self) -> bool:
         """Whether the optimizer met its tolerance, in every stage."""
         return bool(np.all(self.log["converged"]))
+
+    @property
+    def dev_ratio(self) -> float:
+        """Share of the null deviance explained; NaN where there is none."""
+        return float(self._explained(self._deviance))
+
+    @property
+    def _deviance(self):
+        """Mean deviance of the training rows."""
+        return self.log["deviance"][-1]
 
     @property
     def _threads(self):
@@ -526,13 +576,6 @@ class Fit(Delegates):
                     "pass it again"
                 )
         return arguments
-
-    @abstractmethod
-    def _complexity(self) -> dict[str, Any]:
-        """What the fit is made of: number of `features`, and where it has some of `parts`.
-
-        With parts goes their noun, `part`; `price` is that of a model with prices.
-        """
 
     def _of_tables(self):
         """What of tidy() a table of several fits shows."""

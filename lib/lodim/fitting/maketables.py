@@ -8,14 +8,11 @@ import pandas as pd
 from lodim.design.factors import column_with_levels
 from lodim.design.frame import in_pandas
 
-COLUMNS = {  # of tidy(), by the names of maketables
-    "b": "estimate", "se": "std_error", "t": "statistic", "p": "p_value",
-    "ci95l": "conf_low", "ci95u": "conf_high",
-}  # fmt: skip
-FIGURES = {  # of glance(), by the names of maketables
-    "N": "n", "ll": "log_likelihood", "aic": "aic", "bic": "bic", "df_resid": "df_resid",
-    "deviance": "deviance", "null_deviance": "null_deviance",
-}  # fmt: skip
+# Columns of tidy() and of glance(), by the names of maketables
+COLUMNS = {"b": "estimate", "se": "std_error", "t": "statistic", "p": "p_value"}
+COLUMNS |= {"ci95l": "conf_low", "ci95u": "conf_high"}
+FIGURES = {"N": "n", "ll": "log_likelihood"}
+FIGURES |= {name: name for name in ("aic", "bic", "df_resid", "deviance", "null_deviance")}
 INTERCEPT = "Intercept"  # as other packages call it
 
 

@@ -208,8 +208,8 @@ def _groups(by, data):
     if not isinstance(by, str):
         raise ArgumentError(f"by must be the name of a column, not {by!r:.80}")
     column = columns.as_levels(read_column(read_frame(data), by))
-    groups = {column.levels[k]: np.flatnonzero(column.codes == k)
-              for k in np.unique(column.codes[column.codes >= 0])}  # fmt: skip
+    codes = np.unique(column.codes[column.codes >= 0])
+    groups = {column.levels[k]: np.flatnonzero(column.codes == k) for k in codes}
     if not 0 < len(groups) <= MOST_GROUPS:
         raise ArgumentError(
             f"by={by!r} has {len(groups)} values: effects are for 1 to {MOST_GROUPS} groups"
@@ -418,12 +418,13 @@ class Effects:
         Accumulated local effects
         """
         flag("full", full)
-        header = (
-            ("Model", self.fit.name), ("Response", self.fit.design.response.name),
-            ("Rows", str(self.n)), ("Of", self._scale),
-        )  # fmt: skip
+        response = self.fit.design.response.name
+        header = {"Model": self.fit.name, "Response": response, "Rows": str(self.n)}
+        header |= {"Of": self._scale}
         title = KINDS[self.kind].capitalize()
-        return Report(title, header, [Table("", *self._table())], self._notes(), full)
+        return Report(
+            title, tuple(header.items()), [Table("", *self._table())], self._notes(), full
+        )
 
     def plot(self, term: str | None = None, ax: Any = None, *, top: int = 9) -> Any:
         """Draw curves with a rug of the data, or of slopes and importance a point for each.

@@ -146,12 +146,9 @@ class Question:
         bases = [losses(fit, rows) for fit in self.fits]
         found = []
         for term in steps(terms, len(terms), "terms"):
-            each = np.array([
-                mean_and_error(
-                    increases(fit, rows, features[term], orders, base), rows.weight
-                )
-                for fit, base in zip(self.fits, bases, strict=True)
-            ])  # fmt: skip
+            pairs = zip(self.fits, bases, strict=True)
+            rises = (increases(fit, rows, features[term], orders, base) for fit, base in pairs)
+            each = np.array([mean_and_error(rise, rows.weight) for rise in rises])
             mean, error = each[:, 0, None, None], each[0, 1].reshape(1, 1)
             found.append(TermEffect(term, ["permuted"], mean[0], mean[1:], error))
         return found

@@ -24,14 +24,12 @@ LEGEND_WIDTH, SYMBOL, LETTER = 260, 26, 6.5  # pixels of a legend, of its symbol
 LETTERS = 32  # of names side by side below a picture
 MOST_CLASSES = len(COLOURS) * len(SHAPES)  # that can be told apart
 # Vega-Lite writes titles into expressions, and leaves backslashes and ends of lines as they are.
-IN_TITLES = str.maketrans({"\\": "\N{FULLWIDTH REVERSE SOLIDUS}", '"': "\N{DOUBLE PRIME}"} |
-                         {k: " " for k in (*map(chr, range(32)), "\u2028", "\u2029")})  # fmt: skip
+ENDS = dict.fromkeys((*map(chr, range(32)), "\u2028", "\u2029"), " ")
+IN_TITLES = str.maketrans(ENDS | {"\\": "\N{FULLWIDTH REVERSE SOLIDUS}", '"': "\N{DOUBLE PRIME}"})
 # Vega looks titles and levels up in objects, which have these names already.
-OF_OBJECTS = {
-    "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString",
-    "toString", "valueOf", "__proto__", "__defineGetter__", "__defineSetter__", "__lookupGetter__",
-    "__lookupSetter__",
-}  # fmt: skip
+OF_OBJECTS = {"constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable"}
+OF_OBJECTS |= {"toLocaleString", "toString", "valueOf", "__proto__", "__defineGetter__"}
+OF_OBJECTS |= {"__defineSetter__", "__lookupGetter__", "__lookupSetter__"}
 
 
 def libraries():
@@ -69,8 +67,8 @@ def chart(picture):
     alt = libraries()[0]
     names = {name: f"c{k}" for k, name in enumerate(picture.frame.columns)}
     data = alt.Data(values=_values(picture.frame.rename(columns=names)))
-    draw = {"bars": _bars, "points": _points, "lines": _lines, "intervals": _intervals,
-            "cells": _cells}[picture.mark]  # fmt: skip
+    marks = {"bars": _bars, "points": _points, "lines": _lines, "intervals": _intervals}
+    draw = (marks | {"cells": _cells})[picture.mark]
     drawn = draw(alt, alt.Chart(data), picture, names)
     tall = picture.mark in ("bars", "intervals")
     height = max(60, ROW * picture.frame[picture.y].nunique()) if tall else HEIGHT
@@ -221,9 +219,8 @@ def _intervals(alt, base, picture, names):
     ends = alt.X(field=names[picture.low], type="quantitative", title=_title(picture.x))
     line = base.mark_rule(color=BLUE).encode(x=ends, x2=names[picture.high])
     zero = alt.Chart(alt.Data(values=[{"x": 0}])).mark_rule(color=GREY, strokeDash=[4, 3])
-    return zero.encode(x=alt.X(field="x", type="quantitative")) + line + base.mark_point(
-        filled=True, color=BLUE, opacity=1
-    )  # fmt: skip
+    points = base.mark_point(filled=True, color=BLUE, opacity=1)
+    return zero.encode(x=alt.X(field="x", type="quantitative")) + line + points
 
 
 def _points(alt, base, picture, names):

@@ -173,8 +173,9 @@ def _residuals(known, columns):
     shown = [*columns][:MOST_HOVER]
     new = {"prediction": known[".fitted"], "residual": known[".resid"]}
     rows, (row, fitted, resid) = with_columns(known[shown], new)
-    return Picture("Residuals", "points", rows, fitted, resid, hover=(row, *shown), reference=0.0,
-                   note="Response less prediction, against the prediction.")  # fmt: skip
+    note = "Response less prediction, against the prediction."
+    style = {"hover": (row, *shown), "reference": 0.0}
+    return Picture("Residuals", "points", rows, fitted, resid, note, **style)
 
 
 def _calibration(fit, data, response):
@@ -182,8 +183,8 @@ def _calibration(fit, data, response):
     probability, code, weight = fit._probabilities(data, None)
     groups = pd.DataFrame(reliability(probability[:, 1], code == 1, weight, BINS))
     note = f"Share of {response} = {fit.levels[1]} in {len(groups)} groups of rows."
-    return Picture("Calibration", "points", groups, "predicted", "observed", note=note,
-                   hover=("rows",), reference="x")  # fmt: skip
+    style = {"hover": ("rows",), "reference": "x"}
+    return Picture("Calibration", "points", groups, "predicted", "observed", note, **style)
 
 
 def _confusion(fit, known, response):
@@ -196,8 +197,8 @@ def _confusion(fit, known, response):
     }
     pairs = pd.DataFrame(pairs).groupby([*pairs], observed=False)
     frame = pairs.size().rename("rows").reset_index()
-    return Picture("Observed and predicted classes", "cells", frame, "predicted", "observed",
-                   color="rows")  # fmt: skip
+    title = "Observed and predicted classes"
+    return Picture(title, "cells", frame, "predicted", "observed", color="rows")
 
 
 def choice(fit):
@@ -211,8 +212,8 @@ def choice(fit):
     new = {"mean": "held-out deviance", "se": "standard error", names[0]: name}
     frame = fit.selection.rename(columns=new)
     note = f"Mean deviance of held-out rows for each {name} that was tried."
-    return [Picture("Choice", "lines", frame, name, "held-out deviance", note=note,
-                    hover=("standard error",))]  # fmt: skip
+    hover = ("standard error",)
+    return [Picture("Choice", "lines", frame, name, "held-out deviance", note, hover=hover)]
 
 
 def facts(fit):

@@ -60,8 +60,8 @@ def cv(
         values that it has by default.
         Default: the model's (first) penalty, `lambda_` of gbmap and `lambda_v` of proset: as given
         among the arguments, else on a decreasing grid of `n_lambda` values from its lambda_max;
-        the prices of the models of costnet, as budgets; of ripr further None (NaN in the frame),
-        which leaves the choice of views to the model.
+        the prices of the models of costnet, as budgets (a budget among the arguments is refused);
+        of ripr further None (NaN in the frame), which leaves the choice of views to the model.
         A setting that counts stages (`m` of gbmap) and is not given is chosen for each point.
     folds : int or array (n,)
         Number of folds, drawn at random within classes, or the fold of each row of `data`; one
@@ -147,6 +147,7 @@ def cv(
     n = N_LAMBDA if n_lambda is None else n_lambda
     if grid is None:
         grid, found = problem.model.cv_grid(problem, n)
+        _check_not_given(grid, arguments)
     _check_grid(grid, problem)
     points = _with_penalties(points_of(grid, problem.model), problem, n)
     if n_lambda is not None:
@@ -384,6 +385,17 @@ def _check_grid(grid, problem):
         if name in problem.model.after_stages:
             raise ArgumentError(
                 f"{name!r} cannot be in the grid: cv() scores what comes before it; compare calls"
+            )
+
+
+def _check_not_given(grid, arguments):
+    """Raise if a number that was given is not what the default grid of a model tries."""
+    for name, values in grid.items():
+        value = arguments.get(name)
+        if isinstance(value, int | float) and [value] != list(values):
+            raise ArgumentError(
+                f"{name}={value!r} is given, and cv() itself tries values of {name}: leave it out, "
+                f"or give grid={{{name!r}: [{value!r}]}}"
             )
 
 

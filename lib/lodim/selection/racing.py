@@ -74,11 +74,8 @@ def paired_losses(problem, splits, points, loss, n_jobs):
         runs.append(StageLosses(problem, splits, *_run_settings(model, key, {value}), loss, 1))
     _race(runs, n_jobs)
     tests = [test for _, test in splits]
-    return [
-        [fold_row(test, each - first) for test, each, first in
-         zip(tests, run.of_rows, runs[0].of_rows, strict=True)]
-        for run in runs
-    ]  # fmt: skip
+    folds = [zip(tests, run.of_rows, runs[0].of_rows, strict=True) for run in runs]
+    return [[fold_row(test, each - first) for test, each, first in fold] for fold in folds]
 
 
 def _race(runs, n_jobs):

@@ -280,10 +280,8 @@ class FragmentPiece(Piece):
             how["fragment_scan_options"] = datasets.ParquetFragmentScanOptions(
                 use_buffered_stream=True, buffer_size=BUFFER, pre_buffer=False
             )
-        return self.fragment.scanner(
-            schema=self.schema, columns=names, filter=self.filter, batch_size=PART,
-            batch_readahead=AHEAD, **how,
-        )  # fmt: skip
+        how |= {"batch_size": PART, "batch_readahead": AHEAD}
+        return self.fragment.scanner(schema=self.schema, columns=names, filter=self.filter, **how)
 
 
 @contextmanager

@@ -14,11 +14,9 @@ from typing import Any
 from lodim.errors import DataError
 
 PARQUET, CSV, ARROW = "Parquet", "CSV", "Arrow"
-ENDINGS = {
-    ".parquet": PARQUET, ".parq": PARQUET, ".pq": PARQUET,
-    ".arrow": ARROW, ".feather": ARROW, ".ipc": ARROW,
-    ".csv": CSV, ".tsv": CSV,
-}  # fmt: skip
+ENDINGS = dict.fromkeys((".parquet", ".parq", ".pq"), PARQUET)
+ENDINGS |= dict.fromkeys((".arrow", ".feather", ".ipc"), ARROW)
+ENDINGS |= dict.fromkeys((".csv", ".tsv"), CSV)
 PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")  # of CSV files
 READABLE = f"a file whose name ends in {', '.join(ENDINGS)}"
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")

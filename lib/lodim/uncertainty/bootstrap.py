@@ -162,6 +162,9 @@ def bootstrap(
             work = (delayed(replicate)(k, bar) for k in range(n))
             fits, asked = zip(*Parallel(n_jobs=jobs, backend="threading")(work), strict=True)
     terms, estimate, values = _aligned(ask(fit), asked, 0.0 if statistic is None else np.nan)
+    units = f"{draws.n_units} rows"
+    if problem.batch.units is not None:
+        units = f"{counted(draws.n_units, 'group')} of rows"
     return Bootstrap(
         fit=fit,
         terms=terms,
@@ -171,12 +174,11 @@ def bootstrap(
         seed=seed,
         reselect=bool(reselect),
         n_units=draws.n_units,
-        units=f"{draws.n_units} rows" if problem.batch.units is None else
-        f"{counted(draws.n_units, 'group')} of rows",
+        units=units,
         n_failed=sum(not one.converged for one in fits),
         fits=fits if _bytes(fits[0].estimates) * n <= MOST_BYTES else (),
         default=statistic is None,
-    )  # fmt: skip
+    )
 
 
 # What is asked of each fit ------------------------------------------------------------------------
@@ -226,8 +228,10 @@ def _aligned(estimate, replicates, absent):
     for one in replicates:
         if not one.index.equals(terms):
             terms = terms.append(one.index.difference(terms, sort=False))
-    known = [one if one.index.equals(terms) else one.reindex(terms, fill_value=absent)
-             for one in (estimate, *replicates)]  # fmt: skip
+    known = [
+        one if one.index.equals(terms) else one.reindex(terms, fill_value=absent)
+        for one in (estimate, *replicates)
+    ]
     values = np.array([one.to_numpy(float) for one in known])
     return terms, values[0], values[1:]
 

@@ -118,9 +118,10 @@ def sets(conformal, ax=None, *, data, level=None):
             part = np.bincount(y[(size == n) & (covered == right)].astype(int), minlength=len(rows))
             if not part.any():
                 continue
-            shade = {"color": axes.colour(n), "alpha": 0.85} if right else {
-                "facecolor": "none", "edgecolor": axes.colour(n), "hatch": hatch, "lw": 0.8,
-            }  # fmt: skip
+            colour = axes.colour(n)
+            shade = {"facecolor": "none", "edgecolor": colour, "hatch": hatch, "lw": 0.8}
+            if right:
+                shade = {"color": colour, "alpha": 0.85}
             words = "no class" if n == 0 else f"{n} class{'es' * (n > 1)}"
             label = words if right or n == 0 else f"{words}, not its own"
             ax.barh(place, part / rows, left=left, height=0.6, label=label, **shade)

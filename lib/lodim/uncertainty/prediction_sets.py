@@ -24,10 +24,9 @@ RANGE = {  # of the responses of a family that are numbers
     "gamma": (0.0, np.inf),
     "binomial": (0.0, 1.0),
 }
-LABELS = {  # of the columns of tidy() in the print
-    "level": "Level", "class": "Class", "score": "Score", "width": "Mean width",
-    "size": "Mean size", "empty": "Empty sets",
-}  # fmt: skip
+# Of the columns of tidy() in the print
+LABELS = {"level": "Level", "class": "Class", "score": "Score", "width": "Mean width"}
+LABELS |= {"size": "Mean size", "empty": "Empty sets"}
 MANY_KNOWN = 0.25  # share of rows recognized: more than repeated values explain
 
 
@@ -350,14 +349,13 @@ class Conformal(Generic[FitT_co]):
         >>> print(intervals.summary().as_text().splitlines()[0].strip())
         Conformal prediction
         """
-        header = [
-            ("Model", self.fit.name), ("Response", self.fit.design.response.name),
-            ("Method", self.guarantee.method), ("Fits", str(len(self.fits))),
-            ("Score", self.says.score), (f"{self.guarantee.unit.title()}s held out",
-            str(self.guarantee.n_units)),
-        ]  # fmt: skip
+        guarantee = self.guarantee
+        header = {"Model": self.fit.name, "Response": self.fit.design.response.name}
+        header |= {"Method": guarantee.method, "Fits": str(len(self.fits))}
+        header |= {"Score": self.says.score}
+        header[f"{guarantee.unit.title()}s held out"] = str(guarantee.n_units)
         notes = tuple(f"{line}." for line in (self.fit.call, *self.guarantee.words(self.level)))
-        return Report("Conformal prediction", header, [self._shown()], notes)
+        return Report("Conformal prediction", tuple(header.items()), [self._shown()], notes)
 
     def save(self, path: FilePath) -> None:
         """Write all fits and scores to one file; `lodim.load` reads it. No code is stored.

@@ -235,15 +235,13 @@ class Bootstrap(Generic[FitT_co]):
         """
         flag("full", full)
         shown = in_pandas(self.tidy)(level=level, kind=kind).set_index("term").rename_axis(None)
-        about = [("Response", modelled(self.fit))] if self.fit.design.response else []
-        rows = (
-            ("Model", self.fit.name), *about,
-            ("Replicates", str(self.n)), ("Weights", f"exponential, of {self.units}"),
-            ("Settings", "chosen anew" if self.reselect else "held"), ("Seed", str(self.seed)),
-            ("Limits", f"{kind}, {100.0 * level:g} %"),
-        )  # fmt: skip
+        rows = {"Model": self.fit.name}
+        rows |= {"Response": modelled(self.fit)} if self.fit.design.response else {}
+        rows |= {"Replicates": str(self.n), "Weights": f"exponential, of {self.units}"}
+        rows |= {"Settings": "chosen anew" if self.reselect else "held", "Seed": str(self.seed)}
+        rows["Limits"] = f"{kind}, {100.0 * level:g} %"
         table, title = Table("Estimates", shown), f"Bootstrap of {self.fit.name}"
-        return Report(title, rows, [table], self._notes(kind), full)
+        return Report(title, tuple(rows.items()), [table], self._notes(kind), full)
 
     def plot(
         self,

@@ -239,12 +239,10 @@ def _views_frame(design, selected, full):
     if not counts:
         return None
     order = sorted(counts, key=lambda view: (-counts[view], view))
-    rows = [
-        (", ".join(design.term_names[t] for t in view), counts[view] / len(selected),
-         view in _views(full))
-        for view in order
-    ]  # fmt: skip
-    return pd.DataFrame(rows, columns=["view", "share", "in_fit"])
+    names = [", ".join(design.term_names[t] for t in view) for view in order]
+    shares = [counts[view] / len(selected) for view in order]
+    in_fit = [view in _views(full) for view in order]
+    return pd.DataFrame({"view": names, "share": shares, "in_fit": in_fit})
 
 
 def _reach(share, cutoff):
@@ -383,13 +381,13 @@ class Stability(Generic[FitT_co]):
         >>> print(found.summary().as_text().splitlines()[0].strip())
         Stability selection
         """
-        header = [
-            ("Model", self.fit.name), ("Response", self._response()),
-            ("Pairs of halves", str(self.n)), ("Cutoff", f"{self.cutoff:g}"),
-            ("Terms", str(len(self.frame))), ("Stable", str(len(self.stable))),
-        ]  # fmt: skip
+        header = {"Model": self.fit.name, "Response": self._response()}
+        header |= {"Pairs of halves": str(self.n), "Cutoff": f"{self.cutoff:g}"}
+        header |= {"Terms": str(len(self.frame)), "Stable": str(len(self.stable))}
         notes = tuple(f"{line}." for line in (self.fit.call, *self._words()))
-        return Report("Stability selection", header, self._tables(), notes, full=False)
+        return Report(
+            "Stability selection", tuple(header.items()), self._tables(), notes, full=False
+        )
 
     def __repr__(self):
         made = f"{counted(self.n, 'complementary pair')} of halves; stable from {self.cutoff:g} on"
@@ -406,8 +404,8 @@ class Stability(Generic[FitT_co]):
     def _words(self):
         """What a half selects, and the bounds, as a list of lines."""
         q, p, bounds = self.n_selected, len(self.frame), self.bounds
-        more = [f"{significant(bounds[k])} if shares are {k}" for k in ("unimodal", "r-concave")
-                if np.isfinite(bounds[k])]  # fmt: skip
+        known = [k for k in ("unimodal", "r-concave") if np.isfinite(bounds[k])]
+        more = [f"{significant(bounds[k])} if shares are {k}" for k in known]
         if q == 0.0:
             return [
                 f"No fit to a half selects any of {counted(p, 'term')}, with the settings of the "
@@ -415,18 +413,20 @@ class Stability(Generic[FitT_co]):
                 "rows, or no term is related to the response. Try a smaller penalty or a larger "
                 "budget"
             ]
-        none = [] if self.stable else [
-            f"No term is stable: the largest share is {significant(self.frame['share'].max())}. A "
-            "smaller penalty or a larger budget selects more terms, with a larger bound"
-        ]  # fmt: skip
-        return [
+        lines = [
             f"A half selects {significant(q)} of {counted(p, 'term')} on average, with the "
             "settings of the fit to all rows",
             f"Of the terms whose chance is below that average at most "
             f"{significant(bounds['worst case'])} are expected to be stable"
             + "".join(f", {text}" for text in more),
-            *none,
         ]
+        if not self.stable:
+            largest = significant(self.frame["share"].max())
+            lines.append(
+                f"No term is stable: the largest share is {largest}. A smaller penalty or a larger "
+                "budget selects more terms, with a larger bound"
+            )
+        return lines
 
     def _tables(self):
         shown = self.frame.set_index("term").rename_axis(None)

@@ -592,6 +592,7 @@ def test_what_a_lambda_leaves_without_effect_is_refused_and_not_repeated():
         ),
         (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, grid=grid, relax=0.5), "leave relax out"),
         (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, lambda_=1.0, n_lambda=5), "or n_lambda"),
+        (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, budget=2.0), "budget=2.0 is given"),
     ):
         with pytest.raises(ld.ArgumentError, match=words):
             call()

@@ -14,7 +14,7 @@ def binary_frame(n=4000):
     return df.assign(y=(rng.random(n) < p).astype(int))
 
 
-def test_counts_as_weights_make_the_same_price_list():
+def test_counts_as_weights_make_the_same_frontier():
     """Rows told once with their number are as good as rows, by a criterion without folds."""
     df = binary_frame()
     counted = df.groupby(list("abcy")).size().rename("w").reset_index()

@@ -136,7 +136,7 @@ def test_graph_shows_prices_edges_and_what_is_bought():
             assert apart
 
 
-def test_graph_colours_follow_the_price_list():
+def test_graph_colours_follow_the_frontier():
     fit = fit_of("gaussian")
     ax = fit.plot("graph")
     found, network = boxes(ax), fit.settings.network

@@ -932,7 +932,7 @@ def asked(network, **given):
 
 @pytest.mark.long
 @pytest.mark.parametrize("family", [Gaussian(), Binomial()])
-def test_a_fit_has_the_path_and_the_price_list(family):
+def test_a_fit_has_the_path_and_the_frontier(family):
     batch, network = chains(0, family=family.name)
     *_, (estimates, log, _) = fit_stages(batch, family, asked(network))
     found, lasso = estimates.frontier, estimates.lasso

@@ -7,7 +7,7 @@ import pandas as pd
 
 from lodim.errors import warn_not_converged
 from lodim.models.costnet.fit import CostnetFit
-from lodim.models.costnet.price_list import Purchases, rounded
+from lodim.models.costnet.frontier_models import Purchases, rounded
 
 
 def assemble(problem, estimates, log, selection, for_path):

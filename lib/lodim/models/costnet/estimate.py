@@ -7,13 +7,12 @@ import numpy as np
 
 from lodim.engine.blocks import single_blas
 from lodim.errors import ArgumentError
+from lodim.models.costnet.frontier_models import Estimates
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.path import penalty_path
-from lodim.models.costnet.price_list import Estimates
 from lodim.models.costnet.search import bounds, rules
 from lodim.models.costnet.search.candidates import SearchSpace, with_free_columns
 from lodim.models.costnet.search.criterion import Criterion
-from lodim.models.costnet.search.duplicates import canonicalize_duplicates
 from lodim.models.costnet.search.exact import optimum
 from lodim.models.costnet.search.frontier import CostFrontier, select_frontier
 from lodim.models.costnet.search.held_out import (
@@ -192,7 +191,7 @@ def _rule_results(batch, family, settings, path=None, lambdas=None):
     how = criterion, paths["group"], settings.threads
     search = make_search(batch, family, network, budget, *how)
     asked = {
-        rule: canonicalize_duplicates(paths.get(rule, paths["group"]), search)
+        rule: rules.canonicalize_duplicates(paths.get(rule, paths["group"]), search)
         for rule in ("group", "lasso")
         if rule in settings.rules and (rule in paths or "group" not in settings.rules)
     }

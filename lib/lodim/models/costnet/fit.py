@@ -11,11 +11,12 @@ import pandas as pd
 from lodim import forms
 from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError
+from lodim.export.expression import weighted
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
-from lodim.models.costnet import equation, page, price_list, report
+from lodim.models.costnet import frontier_models, page, report
+from lodim.models.costnet.frontier_models import Estimates, ListedModel, Purchases
 from lodim.models.costnet.graph.network import Network
-from lodim.models.costnet.price_list import Estimates, ListedModel, Purchases
 from lodim.models.costnet.settings import UNUSED, Settings, usual
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
@@ -136,7 +137,9 @@ class CostnetFit(Fit):
         return score + batch.offset_matrix(self.family.n_scores)
 
     def _expressions(self, features, offset):
-        return equation.scores(self.step, self._restricted[1], features, offset), ()
+        coefficients = zip(self.step.intercept, self.step.coef[self._restricted[1]].T, strict=True)
+        columns = [*features, offset]
+        return [weighted(b, [*coef, 1.0], columns, "score") for b, coef in coefficients], ()
 
     def predict(
         self,
@@ -179,8 +182,7 @@ class CostnetFit(Fit):
         >>> fit.predict(cars[:2], "cost").tolist()
         [2.0, 2.0]
         """
-        how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
-        return in_pandas(super().predict)(data, type, **how)
+        return self._predict_rows(data, type, offset, new_levels, threshold)
 
     def _predict(self, batch, type):
         if type == "cost":
@@ -207,7 +209,7 @@ class CostnetFit(Fit):
         >>> fit.tidy().columns.tolist()
         ['step', 'cost', 'rule', 'lambda_', 'chosen', 'term', 'estimate', 'std_estimate']
         """
-        return price_list.tidy(self)
+        return frontier_models.tidy(self)
 
     def glance(self) -> pd.DataFrame:
         """One row: family, n, p, budget, cost, df, lambda_, rule, deviances, how the solver ended.
@@ -230,27 +232,22 @@ class CostnetFit(Fit):
              n  p  cost  df
         0  398  4   2.0   2
         """
-        s, m, path = self.settings, self.step, self.estimates.path
-        row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
-        row |= {"p": len(self.design.names), "budget": s.budget}
-        row |= {name: getattr(m, name) for name in ("cost", "df", "lambda_", "rule", "deviance")}
-        row |= {name: getattr(self, name) for name in ("null_deviance", "dev_ratio", "converged")}
-        return pd.DataFrame([row | {"gap": float(path.gap.max())}])
+        own = {"budget": self.settings.budget}
+        own |= {name: getattr(self.step, name) for name in ("cost", "df", "lambda_", "rule")}
+        return self._glance(own, {"gap": float(self.estimates.path.gap.max())})
 
     def _of_tables(self):
-        return price_list.terms(self)
+        return frontier_models.terms(self)
 
-    def _summary(self, full):
-        return report.summary(self, full)
+    _summary = report.summary
+    _listing = report.listing
+    _in_words = page.words
+    _pictures = page.pictures
 
-    def _listing(self):
-        return report.listing(self)
+    def _plots(self):
+        from lodim.models.costnet.plots import KINDS
 
-    def _in_words(self):
-        return page.words(self)
-
-    def _pictures(self, data):
-        return page.pictures(self, data)
+        return KINDS
 
     def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw the fit.
@@ -291,9 +288,7 @@ class CostnetFit(Fit):
         >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
         >>> ax = fit.plot("cost")
         """
-        from lodim.models.costnet import plots
-
-        return plots.draw(self, kind, ax, **arguments)
+        return super().plot(kind, ax, **arguments)
 
     # What costnet has beside --------------------------------------------------------------------
 
@@ -342,10 +337,10 @@ class CostnetFit(Fit):
         for name in ("step", "_restricted"):
             other.__dict__.pop(name, None)
         if budget is not None:
-            other.position = price_list.position_of_budget(self, budget)
+            other.position = frontier_models.position_of_budget(self, budget)
             name, value = "budget", float(budget)
         else:
-            other.position = price_list.position_of_lambda(self, lambda_)
+            other.position = frontier_models.position_of_lambda(self, lambda_)
             name, value = "lambda_", other.step.lambda_
         either = {"budget": None, "lambda_": None} | {name: value}
         other.settings = replace(self.settings, **either)
@@ -391,8 +386,8 @@ class CostnetFit(Fit):
         >>> sorted(fit.staged(cars[:2]))
         [0.0, 1.0, 2.0]
         """
-        price_list.check_listed(self)
-        costs = [model.cost for model in price_list.listed_models(self)]
+        frontier_models.check_listed(self)
+        costs = [model.cost for model in frontier_models.listed_models(self)]
         return {cost: in_pandas(self.at(cost).predict)(data, type, offset=offset) for cost in costs}
 
     def prices(self) -> pd.DataFrame:
@@ -423,8 +418,8 @@ class CostnetFit(Fit):
         2      1.0   1      0.692
         3      2.0   2      0.808
         """
-        price_list.check_listed(self)
-        return price_list.prices(self)
+        frontier_models.check_listed(self)
+        return frontier_models.prices(self)
 
     def bought(self) -> pd.DataFrame:
         """What must be bought for the model, and what of it is free: a row a thing, its index.
@@ -448,7 +443,7 @@ class CostnetFit(Fit):
         weight        1.0      True
         model_year    1.0      True
         """
-        return price_list.bought(self)
+        return frontier_models.bought(self)
 
     def path(self) -> pd.DataFrame:
         """The path of the group penalty: lambda_, df, cost, dev_ratio, gap, converged.
@@ -468,7 +463,7 @@ class CostnetFit(Fit):
         >>> fit.path().shape
         (56, 6)
         """
-        return price_list.path(self)
+        return frontier_models.path(self)
 
     @property
     def cost(self) -> float:
@@ -481,9 +476,8 @@ class CostnetFit(Fit):
         return self._reader.features
 
     @property
-    def dev_ratio(self) -> float:
-        """Share of the null deviance explained; NaN where there is none."""
-        return float(self._explained(self.step.deviance))
+    def _deviance(self):
+        return self.step.deviance
 
     @property
     def converged(self) -> bool:

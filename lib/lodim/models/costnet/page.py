@@ -37,22 +37,20 @@ def words(fit):
 
 def pictures(fit, data):
     """The list of models by price, if there is one, and the coefficients of the model."""
-    found = [] if fit.estimates.frontier is None else [_price_list(fit)]
+    found = [] if fit.estimates.frontier is None else [_frontier(fit)]
     tidy = in_pandas(fit.tidy)()
     terms = tidy[tidy["chosen"].astype(bool) & (tidy["std_estimate"].fillna(0) != 0)]
     terms = pd.DataFrame(terms).rename(columns=LABELS)
     color = "class" if "class" in terms else ""
     if len(terms):
-        found.append(
-            Picture("Coefficients", "bars", terms.head(MOST_NAMES), "coefficient per SD",
-                    "feature", color=color, hover=("coefficient",),
-                    note="Per standard deviation (SD) of the feature."
-                    + (f" The first {MOST_NAMES} of {len(terms)}." * (len(terms) > MOST_NAMES)))
-        )  # fmt: skip
+        note = "Per standard deviation (SD) of the feature."
+        note += f" The first {MOST_NAMES} of {len(terms)}." * (len(terms) > MOST_NAMES)
+        bars = "Coefficients", "bars", terms.head(MOST_NAMES), "coefficient per SD", "feature", note
+        found.append(Picture(*bars, color=color, hover=("coefficient",)))
     return found
 
 
-def _price_list(fit):
+def _frontier(fit):
     """The picture of the models by price."""
     prices = fit.prices().reset_index()
     frame = pd.DataFrame(

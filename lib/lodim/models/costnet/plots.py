@@ -5,18 +5,11 @@ import pandas as pd
 
 from lodim.checks import flag
 from lodim.errors import ArgumentError
-from lodim.models.costnet import diagram, price_list
+from lodim.models.costnet import diagram, frontier_models
 from lodim.models.costnet.settings import RULES
 from lodim.plot import axes, lines
 from lodim.plot.axes import colour, mark
-from lodim.plot.calibration import calibration
 from lodim.report.tables import significant
-
-
-def draw(fit, kind, ax, **arguments):
-    """Draw a kind of plot on ax and return the Axes."""
-    kinds = {"cost": cost, "path": path, "graph": diagram.graph, "calibration": calibration}
-    return axes.draw(kinds, kind, fit, ax, arguments)
 
 
 def cost(fit, ax, *, log=False):
@@ -90,7 +83,7 @@ def _held_out(ax, frontier, null):
 
 def path(fit, ax, *, top=10):
     """Coefficients of the group penalty per standard deviation against log lambda."""
-    path, frame = fit.estimates.path, price_list.path(fit)
+    path, frame = fit.estimates.path, frontier_models.path(fit)
     keep = np.flatnonzero(path.lambdas > 0)[::-1]
     if not len(fit.design.names) or not len(keep):
         raise ArgumentError("the path has no features to draw")
@@ -104,3 +97,6 @@ def path(fit, ax, *, top=10):
     ]
     above = ("Df, cost", path.lambdas[keep], [texts[k] for k in keep])
     return lines.against_log(wide, "lambda", "coefficient per SD", above, ax, top)
+
+
+KINDS: dict = {"cost": cost, "path": path, "graph": diagram.graph}

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 
 from lodim.fitting.fit import ARRAY
-from lodim.models.costnet import price_list
+from lodim.models.costnet import frontier_models
+from lodim.models.costnet.frontier_models import PENALIZED
 from lodim.models.costnet.graph.build import unused_prices
-from lodim.models.costnet.price_list import PENALIZED
 from lodim.report import phrases
 from lodim.report.numbers import aligned, is_missing
 from lodim.report.tables import Report, Table, significant
@@ -44,7 +44,7 @@ def listing(fit):
         lines.append(f"Classes are separated: {SEPARATED}")
     if not fit.converged:
         lines.append("Warning: the solver did not converge at every penalty; see summary()")
-    frame = price_list.prices(fit, price_list.shown_models(fit))
+    frame = frontier_models.prices(fit, frontier_models.shown_models(fit))
     table = pd.DataFrame({name: frame[column] for name, column in COLUMNS.items()})
     table["Rule"] = _rules(frame)
     table.insert(2, "%Dev", 100.0 * frame["dev_ratio"])
@@ -91,7 +91,7 @@ def _prices(fit):
     """The frontier, if the fit is of a model on it."""
     if not fit.step.number:
         return ()
-    frame = price_list.prices(fit)
+    frame = frontier_models.prices(fit)
     table = pd.DataFrame({name: frame[COLUMNS[name]] for name in ("Cost", "Df", "Rule")})
     table.insert(2, "%Dev", 100.0 * frame["dev_ratio"])
     table["Rule"] = _rules(frame)
@@ -106,9 +106,8 @@ def _prices(fit):
         + LONGEST_RULE
         - max(map(len, table["Rule"]))
     )
-    changes = [
-        _changes(*names, room) for names in price_list.changes(fit, price_list.listed_models(fit))
-    ]
+    bought = frontier_models.changes(fit, frontier_models.listed_models(fit))
+    changes = [_changes(*names, room) for names in bought]
     keep = np.repeat(_shown(frame), [len(lines) for lines in changes])
     table = _with_lines(table, changes)
     costs = dict(zip(frame["cost"], aligned(frame["cost"]), strict=True))
@@ -209,7 +208,7 @@ def short(name, most):
 
 def _purchases(fit):
     """What must be bought for the model, if anything."""
-    frame = price_list.bought(fit)
+    frame = frontier_models.bought(fit)
     if frame.empty:
         return ()
     table = pd.DataFrame({"Price": frame["price"]})
@@ -231,7 +230,7 @@ def _purchases(fit):
 
 def _coefficients(fit, full):
     """The table of coefficients, the largest first."""
-    frame = price_list.terms(fit)
+    frame = frontier_models.terms(fit)
     intercept = frame["std_estimate"].isna()
     size = frame["std_estimate"].abs()
     order = size[size > 0].sort_values(ascending=False, kind="stable").index

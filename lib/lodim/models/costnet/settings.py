@@ -28,8 +28,8 @@ from lodim.models.costnet.search.criterion import CRITERIA, DEFAULT
 RULES = ("group", "lasso", "greedy", "exact")
 DEPENDENTS = ("all", "direct")
 SOLVERS = ("auto", "cvxpy")
-OF_PRICE_LIST = ("lambdas", "n_lambda", "lambda_min_ratio", "relax", "rules", "criterion")
-UNUSED = {"lambda_": OF_PRICE_LIST, "lambdas": ("n_lambda", "lambda_min_ratio")}  # beside it
+OF_FRONTIER = ("lambdas", "n_lambda", "lambda_min_ratio", "relax", "rules", "criterion")
+UNUSED = {"lambda_": OF_FRONTIER, "lambdas": ("n_lambda", "lambda_min_ratio")}  # beside it
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def usual(model):
     known = signature(model).parameters
     return {
         name: known[name].default if name in known else getattr(Settings, name)
-        for name in OF_PRICE_LIST
+        for name in OF_FRONTIER
     }
 
 

@@ -175,9 +175,9 @@ class GbmapFit(Fit):
         0 -0.0037      0.3145
         1 -0.0009      0.0146
         """
-        how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
+        asked = data, type, offset, new_levels, threshold
         if not flag("clip", clip):
-            return in_pandas(super().predict)(data, type, **how)
+            return self._predict_rows(*asked)
         if self.levels is not None or type not in ("response", "link"):
             raise ArgumentError("clip=True is for predictions of a numeric response")
         if self.response_range is None:
@@ -187,7 +187,7 @@ class GbmapFit(Fit):
             )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExtrapolationWarning)
-            values = in_pandas(super().predict)(data, type, **how)
+            values = self._predict_rows(*asked)
         known = 0.0
         if self.design.offset_given:
             batch = self._reader.apply(data, offset=offset, new_levels=new_levels)
@@ -322,25 +322,19 @@ class GbmapFit(Fit):
              n  p  m  dev_ratio
         0  398  2  3       0.85
         """
-        d, log = self.design, self.log
-        row = {"family": self.family.name, "n": self.n, "n_dropped": d.n_dropped, "p": len(d.names)}
-        row |= {name: getattr(self.settings, name) for name in ("m", "lambda_", "l1_ratio", "beta")}
-        row |= {"df": self.df, "deviance": self._deviance}
-        row |= {name: getattr(self, name) for name in ("null_deviance", "dev_ratio", "converged")}
-        n_eval = int(log["n_eval"].sum()) + (self.refit_log or {"n_eval": 0})["n_eval"]
-        return pd.DataFrame([row | {"n_eval": n_eval}])
+        own = {name: getattr(self.settings, name) for name in ("m", "lambda_", "l1_ratio", "beta")}
+        n_eval = int(self.log["n_eval"].sum()) + (self.refit_log or {"n_eval": 0})["n_eval"]
+        return self._glance(own | {"df": self.df}, {"n_eval": n_eval})
 
-    def _summary(self, full):
-        return report.summary(self, full)
+    _summary = report.summary
+    _listing = report.listing
+    _in_words = page.words
+    _pictures = page.pictures
 
-    def _listing(self):
-        return report.listing(self)
+    def _plots(self):
+        from lodim.models.gbmap.plots import KINDS
 
-    def _in_words(self):
-        return page.words(self)
-
-    def _pictures(self, data):
-        return page.pictures(self, data)
+        return KINDS
 
     def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw on matplotlib Axes.
@@ -378,9 +372,7 @@ class GbmapFit(Fit):
         >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
         >>> ax = fit.plot("effects")
         """
-        from lodim.models.gbmap import plots
-
-        return plots.draw(self, kind, ax, **arguments)
+        return super().plot(kind, ax, **arguments)
 
     # What only gbmap has -----------------------------------------------------------------------
 
@@ -396,11 +388,6 @@ class GbmapFit(Fit):
     @property
     def _n_free(self):
         return self.df + len(self.estimates)  # each learner has a constant
-
-    @property
-    def dev_ratio(self) -> float:
-        """Share of the null deviance explained; NaN where there is none."""
-        return float(self._explained(self._deviance))
 
     def staged(
         self, data: Data, type: Prediction = "response", *, offset: Offset | None = None
@@ -527,8 +514,7 @@ class GbmapFit(Fit):
 
     @property
     def _deviance(self):
-        """Mean deviance of the training rows."""
-        return self.log["deviance"][-1] if self.refit_log is None else self.refit_log["deviance"]
+        return super()._deviance if self.refit_log is None else self.refit_log["deviance"]
 
     def _warn_of_extrapolation(self, batch, f):
         """Warn once of the rows of a batch whose f (n,) is far beyond the training response."""

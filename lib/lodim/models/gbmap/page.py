@@ -38,12 +38,12 @@ def pictures(fit, data):
     terms = terms.rename(columns=LABELS)
     size = LABELS["std_estimate_abs"]
     color = "class" if "class" in terms else ""
+    note = "Mean absolute slope of the score, per standard deviation (SD) of a feature."
+    note += not_drawn(terms, MOST_NAMES)
+    style = {"color": color, "hover": [*LABELS.values()][2:5]}
     found = [
-        Picture("Mean effects", "bars", terms.head(MOST_NAMES), size, "feature", color=color,
-                hover=[*LABELS.values()][2:5],
-                note="Mean absolute slope of the score, per standard deviation (SD) of a feature."
-                + not_drawn(terms, MOST_NAMES)),
-    ]  # fmt: skip
+        Picture("Mean effects", "bars", terms.head(MOST_NAMES), size, "feature", note, **style)
+    ]
     if data is None or (fit.levels is not None and len(fit.levels) > 2) or fit.settings.m < 2:
         return found
     rows = thinned(data, MOST_POINTS)
@@ -53,5 +53,5 @@ def pictures(fit, data):
     new = {f"embedding {name}": embedded[name] for name in embedded.columns[:2]}
     frame, (row, x, y, fitted) = with_columns(rows, new | {"fitted": fit.predict(rows)})
     note = "Rows that lie together here are alike in what matters for the response."
-    return [*found, Picture("Embedding", "points", frame, x, y, color=fitted, note=note,
-                            hover=(row, *rows.columns[:MOST_HOVER]))]  # fmt: skip
+    style = {"color": fitted, "hover": (row, *rows.columns[:MOST_HOVER])}
+    return [*found, Picture("Embedding", "points", frame, x, y, note, **style)]

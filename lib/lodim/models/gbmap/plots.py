@@ -9,19 +9,11 @@ from lodim.errors import ArgumentError
 from lodim.models.gbmap.embedding import NEIGHBOURS
 from lodim.models.gbmap.report import loss_name
 from lodim.plot.axes import BLUE, GREY, LONGEST, RED, SCALE, ensure_axes, of_all, tidy
-from lodim.plot.axes import draw as draw_kind
 from lodim.plot.bars import bars
-from lodim.plot.calibration import calibration
 from lodim.plot.lettering import legend
 from lodim.report.phrases import term_labels
 from lodim.report.tables import significant
 from lodim.text import shorten
-
-
-def draw(fit, kind, ax, **arguments):
-    """Draw a kind of plot on ax and return the Axes."""
-    kinds = {plot.__name__: plot for plot in (loss, effects, embedding, local, drift, calibration)}
-    return draw_kind(kinds, kind, fit, ax, arguments)
 
 
 def loss(fit, ax):
@@ -194,3 +186,6 @@ def roc(score, positive):
     last = np.r_[np.flatnonzero(np.diff(score)), len(score) - 1]
     true, false = np.cumsum(hit)[last], np.cumsum(~hit)[last]
     return np.r_[0.0, false / false[-1]], np.r_[0.0, true / true[-1]]
+
+
+KINDS = {plot.__name__: plot for plot in (loss, effects, embedding, local, drift)}

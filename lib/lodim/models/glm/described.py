@@ -14,7 +14,6 @@ class Described:
     """Sizes, likelihood and terms of a GlmFit, which has design, family, estimates and log."""
 
     log: dict[str, Any]
-    _explained: Any
 
     @property
     def _of_trials(self):
@@ -49,10 +48,7 @@ class Described:
         """Mean deviance of the training rows."""
         return self.log["deviance"] / self.log["sum_weights"]
 
-    @property
-    def dev_ratio(self) -> float:
-        """Share of the null deviance explained; R2 of a gaussian family."""
-        return float(self._explained(self.deviance))
+    _deviance = deviance
 
     @property
     def log_likelihood(self) -> float:

@@ -8,7 +8,6 @@ import pandas as pd
 
 from lodim import forms
 from lodim.checks import flag, one_of, share
-from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError, DataWarning, warn
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
@@ -212,8 +211,7 @@ class GlmFit(Described, Fit):
                 raise ArgumentError(f"level is for type='interval', not {type!r}")
             fit = copy(self)
             fit._answers_all = rank_deficient == "zero"
-            how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
-            return in_pandas(super(GlmFit, fit).predict)(data, type, **how)
+            return fit._predict_rows(data, type, offset, new_levels, threshold)
         self._check_threshold(threshold, type)
         level = share("level", LEVEL if level is None else level)
         batch = self.design.apply(data, offset=offset, new_levels=new_levels)
@@ -369,17 +367,15 @@ class GlmFit(Described, Fit):
         fit._level = share("level", level)
         return super(GlmFit, fit).summary(full=full)
 
-    def _summary(self, full):
-        return report.summary(self, full)
+    _summary = report.summary
+    _listing = report.listing
+    _in_words = page.words
+    _pictures = page.pictures
 
-    def _listing(self):
-        return report.listing(self)
+    def _plots(self):
+        from lodim.models.glm.plots import KINDS
 
-    def _in_words(self):
-        return page.words(self)
-
-    def _pictures(self, data):
-        return page.pictures(self, data)
+        return KINDS
 
     def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw on matplotlib Axes and return them.
@@ -411,9 +407,7 @@ class GlmFit(Described, Fit):
         >>> fit = ld.glm("mpg ~ weight + model_year", cars)
         >>> ax = fit.plot("residuals")
         """
-        from lodim.models.glm import plots
-
-        return plots.draw(self, kind, ax, **arguments)
+        return super().plot(kind, ax, **arguments)
 
     def _linear(self):
         coef, cov, _ = self.estimates.in_units_of_data(self.design.mean, self.design.scale)

@@ -37,7 +37,6 @@ def pictures(fit, data):
         terms = terms.assign(term=terms["term"] + " (" + terms["level"].astype(str) + ")")
     if terms.empty:
         return []
-    return [
-        Picture("Coefficients", "intervals", terms.rename(columns=LABELS), "coefficient", "feature",
-                low="lower end", high="upper end", hover=("standard error", "p-value"), note=note),
-    ]  # fmt: skip
+    style = {"low": "lower end", "high": "upper end", "hover": ("standard error", "p-value")}
+    frame = terms.rename(columns=LABELS)
+    return [Picture("Coefficients", "intervals", frame, "coefficient", "feature", note, **style)]

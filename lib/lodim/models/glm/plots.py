@@ -7,18 +7,10 @@ from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError
 from lodim.plot import axes
 from lodim.plot.bars import forest
-from lodim.plot.calibration import calibration
 from lodim.report.phrases import term_labels
 from lodim.text import shorten
 
 CONTOURS = (0.5, 1.0)  # Cook's distances whose lines are drawn, as in R
-
-
-def draw(fit, kind, ax, **arguments):
-    """Draw a kind of plot on ax and return the Axes."""
-    kinds = {"coefficients": coefficients, "residuals": residuals, "qq": qq, "leverage": leverage}
-    kinds["calibration"] = calibration
-    return axes.draw(kinds, kind, fit, ax, arguments)
 
 
 def coefficients(fit, ax, *, top=20, level=0.95):
@@ -105,3 +97,6 @@ def _name(ax, rows, x, y, size, named):
         style = {"xytext": (4, 0), "textcoords": "offset points", "fontsize": 8, "va": "center"}
         ax.annotate(label, (x[k], height), **style)
     return axes.tidy(ax)
+
+
+KINDS = {"coefficients": coefficients, "residuals": residuals, "qq": qq, "leverage": leverage}

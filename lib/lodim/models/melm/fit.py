@@ -170,8 +170,7 @@ class MelmFit(Fit):
         1  2.1  0.4
         """
         asked = self.types[0] if type is None else type
-        how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
-        return in_pandas(super().predict)(data, asked, **how)
+        return self._predict_rows(data, asked, offset, new_levels, threshold)
 
     def _predict(self, batch, type):
         if type == "projection":
@@ -304,9 +303,9 @@ class MelmFit(Fit):
         >>> fit.augment(wine[:2]).columns[-4:].tolist()
         ['.loss', '.class', '.x1', '.x2']
         """
-        Z = pd.DataFrame(in_pandas(self.predict)(data, "projection")).add_prefix(".")
+        Z = self._predict_rows(data, "projection", None, "error", None).add_prefix(".")
         if self.levels is not None:
-            data = in_pandas(super().augment)(data, offset=offset)
+            data = self._augment_rows(data, offset)
         if isinstance(data, pd.DataFrame):
             return pd.concat([data.drop(columns=Z.columns, errors="ignore"), Z], axis=1)
         return Z
@@ -352,7 +351,7 @@ class MelmFit(Fit):
         """
         if self.levels is None:
             raise ArgumentError("there is nothing to evaluate: the formula has no response")
-        return in_pandas(super().evaluate)(data, offset=offset)
+        return self._evaluate_rows(data, offset)
 
     def _measures(self, batch, score):
         balanced = balanced_accuracy(batch.y, batch.weight, score)
@@ -361,17 +360,15 @@ class MelmFit(Fit):
     def _evaluation_frame(self, found):
         return super()._evaluation_frame(found).assign(balanced_accuracy=found.balanced_accuracy)
 
-    def _summary(self, full):
-        return report.summary(self, full)
+    _summary = report.summary
+    _listing = report.listing
+    _in_words = page.words
+    _pictures = page.pictures
 
-    def _listing(self):
-        return report.listing(self)
+    def _plots(self):
+        from lodim.models.melm.plots import KINDS
 
-    def _in_words(self):
-        return page.words(self)
-
-    def _pictures(self, data):
-        return page.pictures(self, data)
+        return KINDS
 
     def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
         """Draw on matplotlib Axes and return them.
@@ -415,9 +412,7 @@ class MelmFit(Fit):
         >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", wine, gamma=1.0, k=2)
         >>> ax = fit.plot("view")
         """
-        from lodim.models.melm import plots
-
-        return plots.draw(self, kind, ax, **arguments)
+        return super().plot(kind, ax, **arguments)
 
     # What only melm has ------------------------------------------------------------------------
 
@@ -457,6 +452,10 @@ class MelmFit(Fit):
         return self.measures.get("held_deviance")
 
     @property
+    def _deviance(self):
+        return self.measures["deviance"]
+
+    @property
     def _null_deviance(self):
         return self.measures["null_deviance"]
 
@@ -466,7 +465,7 @@ class MelmFit(Fit):
         if self.levels is None:
             v = self.estimates
             return float((v.spread**2).sum() / (v.total or np.nan))
-        return 1.0 - self.measures["deviance"] / (self.measures["null_deviance"] or np.nan)
+        return super().dev_ratio
 
     @property
     def converged(self) -> bool:

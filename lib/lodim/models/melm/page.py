@@ -32,15 +32,13 @@ def pictures(fit, data):
         columns={"term": "feature", "estimate": "loading", "std_estimate": "loading per SD"}
     )
     axes = list(dict.fromkeys(tidy["dimension"]))
-    found = [
-        Picture(f"Loadings of {axis}", "bars",
-                named[(tidy["dimension"] == axis) & tidy["term"].isin(kept)],
-                "loading per SD", "feature",
-                hover=("loading", "correlation"),
-                note="Change of the coordinate per standard deviation (SD) of the feature."
-                + not_drawn(largest, MOST_NAMES))
-        for axis in axes[:2]
-    ]  # fmt: skip
+    note = "Change of the coordinate per standard deviation (SD) of the feature."
+    note += not_drawn(largest, MOST_NAMES)
+    found = []
+    for axis in axes[:2]:
+        rows = named[(tidy["dimension"] == axis) & tidy["term"].isin(kept)]
+        bars = f"Loadings of {axis}", "bars", rows, "loading per SD", "feature", note
+        found.append(Picture(*bars, hover=("loading", "correlation")))
     if data is None or len(axes) < 2:
         return found
     rows = thinned(data, MOST_POINTS)
@@ -49,6 +47,6 @@ def pictures(fit, data):
     frame, (row, x, y) = with_columns(rows, new)
     name = None if fit.levels is None else fit.design.response.name
     color = name if name in rows else ""
-    view = Picture("View", "points", frame, x, y, color=color,
-                   hover=(row, *rows.columns[:MOST_HOVER]))  # fmt: skip
+    hover = (row, *rows.columns[:MOST_HOVER])
+    view = Picture("View", "points", frame, x, y, color=color, hover=hover)
     return [view, *found]

@@ -9,18 +9,11 @@ from lodim.errors import ArgumentError, DataError
 from lodim.models.melm.classify.rule import fit_rule
 from lodim.models.melm.report import NEAR
 from lodim.plot import axes, bars, biplot, legend
-from lodim.plot.calibration import calibration
 
 GRID = 140  # places along each side of the plane
 LINE = 600  # places along a line, beside those of the rows
 MOST_ROWS = 5000  # rows that are drawn
 LOADINGS, CORRELATIONS = "loadings", "correlations"
-
-
-def draw(fit, kind, ax, **arguments):
-    """Draw a kind of plot on ax and return the Axes."""
-    kinds = {"view": view, "loadings": loadings, "starts": starts, "calibration": calibration}
-    return axes.draw(kinds, kind, fit, ax, arguments)
 
 
 def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contours=True):
@@ -198,3 +191,6 @@ def _curves(fit, rule, rows, near):
         best = rule.class_scores(x[:, None], fit.settings.n_threads).argmax(axis=1)
         best[f.sum(axis=1) < 1e-3 * f.max()] = -1
     return {"x": x, "density": f, "best": best}
+
+
+KINDS = {"view": view, "loadings": loadings, "starts": starts}

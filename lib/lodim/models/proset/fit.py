@@ -9,7 +9,6 @@ import pandas as pd
 
 from lodim import forms
 from lodim.checks import numbers, one_of, shares
-from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
@@ -193,8 +192,7 @@ class ProsetFit(Fit):
             at = shares("quantiles", QUANTILES if quantiles is None else quantiles)
             names = [f"q{q:g}" for q in at]
         else:
-            how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
-            return in_pandas(super().predict)(data, type, **how)
+            return self._predict_rows(data, type, offset, new_levels, threshold)
         self._check_threshold(threshold, type)
         batch = self.design.apply(data, offset=offset, new_levels=new_levels)
         return self._in_all_rows(batch, self._quantiles_of_rows(batch, at), names)
@@ -280,25 +278,20 @@ class ProsetFit(Fit):
                 family    n  n_dropped  p  n_batches
         0  multinomial  150          0  4          1
         """
-        s, t, d = self.settings, self.estimates, self.design
-        row = {"family": self.family.name, "n": self.n, "n_dropped": d.n_dropped}
-        row |= {"p": len(d.names), "n_batches": t.n_batches, "n_prototypes": len(t)}
-        row |= {"lambda_v": s.lambda_v, "lambda_w": s.lambda_w, "df": self.df}
-        row |= {"deviance": self.log["deviance"][-1], "null_deviance": self.null_deviance}
-        row |= {"dev_ratio": self.dev_ratio, "converged": self.converged}
-        return pd.DataFrame([row | {"n_eval": int(self.log["n_eval"].sum())}])
+        s, t = self.settings, self.estimates
+        own = {"n_batches": t.n_batches, "n_prototypes": len(t)}
+        own |= {"lambda_v": s.lambda_v, "lambda_w": s.lambda_w, "df": self.df}
+        return self._glance(own, {"n_eval": int(self.log["n_eval"].sum())})
 
-    def _summary(self, full):
-        return report.summary(self, full)
+    _summary = report.summary
+    _listing = report.listing
+    _in_words = page.words
+    _pictures = page.pictures
 
-    def _listing(self):
-        return report.listing(self)
+    def _plots(self):
+        from lodim.models.proset.plots import KINDS
 
-    def _in_words(self):
-        return page.words(self)
-
-    def _pictures(self, data):
-        return page.pictures(self, data)
+        return KINDS
 
     def evaluate(self, data: Data, *, offset: Offset | None = None) -> pd.DataFrame:
         """Loss on data with known responses; with loss="density" the mean negative log-density too.
@@ -332,7 +325,7 @@ class ProsetFit(Fit):
              n  deviance  dev_ratio  accuracy  log_loss    auc
         0  150     0.229      0.896     0.953     0.114  0.998
         """
-        return in_pandas(super().evaluate)(data, offset=offset)
+        return self._evaluate_rows(data, offset)
 
     def _losses(self, batch, score):
         losses = super()._losses(batch, score)
@@ -395,11 +388,6 @@ class ProsetFit(Fit):
     @property
     def _n_free(self):
         return self.df + len(self.estimates)
-
-    @property
-    def dev_ratio(self) -> float:
-        """Share of the null deviance explained; NaN where there is none."""
-        return float(self._explained(self.log["deviance"][-1]))
 
     def feature_weights(self) -> np.ndarray:
         """Weights v of the features in each batch, per standard deviation, (B, p).
@@ -533,9 +521,7 @@ class ProsetFit(Fit):
         >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
         >>> ax = fit.plot("weights")
         """
-        from lodim.models.proset import plots
-
-        return plots.draw(self, kind, ax, **arguments)
+        return super().plot(kind, ax, **arguments)
 
     # Explanations, functions of a fit and data -------------------------------------------------
 

@@ -29,19 +29,15 @@ def pictures(fit, data):
     weights = active.rename(
         columns={"term": "feature", "estimate": "weight", "std_estimate": "weight per SD"}
     )
-    found = [
-        Picture("Feature weights", "bars", weights.head(MOST_NAMES), "weight per SD", "feature",
-                hover=("weight",), note="Per standard deviation (SD): what makes rows differ."
-                + not_drawn(weights, MOST_NAMES)),
-    ]  # fmt: skip
+    note = "Per standard deviation (SD): what makes rows differ." + not_drawn(weights, MOST_NAMES)
+    bars = "Feature weights", "bars", weights.head(MOST_NAMES), "weight per SD", "feature", note
+    found = [Picture(*bars, hover=("weight",))]
     if len(active) < 2:
         return found if len(active) else []
     prototypes = fit.export()
     first, second = active["term"].iloc[:2]
     if {first, second} <= {*prototypes.columns}:
-        found.append(
-            Picture("Prototypes", "points", prototypes, first, second, color="target",
-                    hover=("row", "batch", "members", "prototype_weight"),
-                    note="The training rows that answer, in the two features that weigh most.")
-        )  # fmt: skip
+        note = "The training rows that answer, in the two features that weigh most."
+        style = {"color": "target", "hover": ("row", "batch", "members", "prototype_weight")}
+        found.append(Picture("Prototypes", "points", prototypes, first, second, note, **style))
     return found

@@ -20,18 +20,10 @@ from lodim.models.proset.explain.reference import reference_values
 from lodim.models.proset.explain.shapley import REFERENCE
 from lodim.models.proset.prototypes import estimates_at
 from lodim.plot import axes, bars, points
-from lodim.plot.calibration import calibration
 
 STRANGE = 1  # percent of the training rows that are less familiar: beyond, a surface is veiled
 GRID = 121  # points of a surface along each axis
 ROOM = 0.08  # of the prototypes' range, beyond its ends
-
-
-def draw(fit, kind, ax, **arguments):
-    """Draw a kind of plot on ax and return the Axes."""
-    kinds = dict(weights=weights, map=map_, scatter=scatter, surface=surface, shapley=shapley)
-    kinds["calibration"] = calibration
-    return axes.draw(kinds, kind, fit, ax, arguments)
 
 
 def weights(fit, ax, *, top=20):
@@ -274,3 +266,6 @@ def _with_value(one, name):
         return name
     value = one[name].iloc[0]
     return f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
+
+
+KINDS = dict(weights=weights, map=map_, scatter=scatter, surface=surface, shapley=shapley)

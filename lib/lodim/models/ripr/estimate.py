@@ -59,10 +59,10 @@ def checked(problem):
     return replace(problem, settings=replace(s, constraints=constraints), arguments=arguments)
 
 
-ASSIGNMENT_DEFAULTS = {  # arguments of method="assignment", and their values if omitted
-    "lambda_": None, "alpha": ALPHA, "balanced": False, "learner": None, "constraints": None,
-    "share": Settings.share, "tolerance": Settings.tolerance, "smooth": Settings.smooth,
-}  # fmt: skip
+# Arguments of method="assignment", and their values if omitted
+ASSIGNMENT_DEFAULTS = {"lambda_": None, "alpha": ALPHA, "balanced": False, "learner": None}
+ASSIGNMENT_DEFAULTS |= {"constraints": None, "share": Settings.share}
+ASSIGNMENT_DEFAULTS |= {"tolerance": Settings.tolerance, "smooth": Settings.smooth}
 
 
 def _with_method(problem):

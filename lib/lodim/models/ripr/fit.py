@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 
 from lodim import forms
-from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
@@ -179,8 +178,7 @@ class RiprFit(Fit):
         """
         if type is None:
             type = "cluster" if self.estimates.task == CLUSTERS else "response"
-        how: Any = {"offset": offset, "new_levels": new_levels, "threshold": threshold}
-        return in_pandas(super().predict)(data, type, **how)
+        return self._predict_rows(data, type, offset, new_levels, threshold)
 
     def _predict(self, batch, type):
         answers = self._answers(batch)
@@ -230,7 +228,7 @@ class RiprFit(Fit):
             kinds = ["cluster", "view"]
             frame = data if isinstance(data, pd.DataFrame) else pd.DataFrame(index=batch.index)
         else:
-            frame = in_pandas(super().augment)(data, offset=offset)
+            frame = self._augment_rows(data, offset)
         new = {f".{kind}": self._in_all_rows(batch, *self._predict(batch, kind)) for kind in kinds}
         return pd.concat(
             [frame.drop(columns=list(new), errors="ignore"), pd.DataFrame(new)], axis=1
@@ -410,17 +408,15 @@ class RiprFit(Fit):
         }
         return pd.DataFrame([row])
 
-    def _summary(self, full):
-        return report.summary(self, full)
+    _summary = report.summary
+    _listing = report.listing
+    _in_words = page.words
+    _pictures = page.pictures
 
-    def _listing(self):
-        return report.listing(self)
+    def _plots(self):
+        from lodim.models.ripr.plots import KINDS
 
-    def _in_words(self):
-        return page.words(self)
-
-    def _pictures(self, data):
-        return page.pictures(self, data)
+        return KINDS
 
     # What only ripr has ------------------------------------------------------------------------
 
@@ -442,10 +438,8 @@ class RiprFit(Fit):
         return self.record.null_deviance
 
     @property
-    def dev_ratio(self) -> float:
-        """Share of the null deviance explained, as of glance(); NaN without one."""
-        null = self._null_deviance
-        return 1.0 - self.record.deviance / null if null > 0 else float("nan")
+    def _deviance(self):
+        return self.record.deviance
 
     @property
     def view_names(self) -> list[str]:
@@ -582,9 +576,7 @@ class RiprFit(Fit):
         >>> fit = ld.ripr("species ~ .", iris, max_dim=2, k=10)
         >>> axes = fit.plot("view")
         """
-        from lodim.models.ripr import plots
-
-        return plots.draw(self, kind, ax, **arguments)
+        return super().plot(kind, ax, **arguments)
 
 
 def _by_code(names, code):

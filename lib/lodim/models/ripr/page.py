@@ -28,10 +28,9 @@ def pictures(fit, data):
     views = in_pandas(fit.tidy)().rename(
         columns={"term": "view", "mass": "share", "estimate": "share of the rows"}
     )
-    found = [
-        Picture("Views", "bars", views, "share", "view", hover=("share of the rows", "error"),
-                note="Share of the rows, or of the votes, that a view stands for."),
-    ]  # fmt: skip
+    note = "Share of the rows, or of the votes, that a view stands for."
+    hover = ("share of the rows", "error")
+    found = [Picture("Views", "bars", views, "share", "view", note, hover=hover)]
     if data is None:
         return found
     rows, clusters = thinned(data, MOST_POINTS), fit.design.response is None
@@ -44,11 +43,9 @@ def pictures(fit, data):
         two = [columns.get(name, name) for name in names[:2]]
         if len(two) == 2 and {*two} <= {*data.columns}:
             note = "The first two features of this view." if len(names) > 2 else ""
-            found.append(
-                Picture(f"View: {', '.join(names)}", "points", _in_level_order(rows, two[0]),
-                        *two, note=note,
-                        color="".join(color), hover=(row, *data.columns[:MOST_HOVER]))
-            )  # fmt: skip
+            title, frame = f"View: {', '.join(names)}", _in_level_order(rows, two[0])
+            style = {"color": "".join(color), "hover": (row, *data.columns[:MOST_HOVER])}
+            found.append(Picture(title, "points", frame, *two, note, **style))
     return found
 
 

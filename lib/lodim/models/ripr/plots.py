@@ -8,19 +8,12 @@ from lodim.errors import ArgumentError
 from lodim.models.ripr.ensemble import CLUSTERS
 from lodim.models.ripr.explanation import level_names, one_row, view_values
 from lodim.models.ripr.report import ERROR
-from lodim.plot import axes, bars, lines, panels
-from lodim.plot.calibration import calibration
+from lodim.plot import bars, lines, panels
 from lodim.plot.panels import View
 from lodim.plot.points import Key
 
 MOST_VIEWS = 6  # that are readable beside each other
 MOST_RINGS = 10  # neighbours that are ringed
-
-
-def draw(fit, kind, ax, **arguments):
-    """Draw a kind of plot and return its Axes."""
-    kinds = {"view": view, "shares": shares, "objective": objective, "calibration": calibration}
-    return axes.draw(kinds, kind, fit, ax, arguments)
 
 
 def view(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
@@ -125,3 +118,6 @@ def _key(fit, value):
     if fit.estimates.task == CLUSTERS:
         return Key("cluster", tuple(fit.estimates.cluster_names), 0.0, 1.0)
     return Key.from_response(fit.design.response.name, fit.levels, value)
+
+
+KINDS = {"view": view, "shares": shares, "objective": objective}

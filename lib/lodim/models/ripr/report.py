@@ -209,9 +209,8 @@ def _notes(fit):
     """Notes below the tables of summary()."""
     log, s = fit.log, fit.settings
     if voting(fit):
-        notes = _voting_notes(fit)
-        return (*notes, *phrases.choice(fit), *_error_notes(fit), *_feature_notes(fit),
-                *phrases.without_effect(fit.design))  # fmt: skip
+        notes = (*_voting_notes(fit), *phrases.choice(fit), *_error_notes(fit))
+        return (*notes, *_feature_notes(fit), *phrases.without_effect(fit.design))
     ended = "converged" if fit.converged else "NOT converged"
     what = "Views by forward selection; their assignment" if s.lambda_ is None else "Search"
     notes = [
