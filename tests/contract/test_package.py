@@ -3,6 +3,7 @@
 import configparser
 import re
 from collections import Counter
+from fnmatch import fnmatch
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -86,30 +87,22 @@ def test_the_classifiers_begin_with_the_oldest_python():
 # Contents ---------------------------------------------------------------------------------------
 
 
-FOLDERS = {file.parent for file in LIB.rglob("*.py")}
-
-
 def test_the_packages_are_the_folders():
-    """`find:` takes each folder with an __init__.py for a package."""
-    assert CONFIG["options"]["packages"] == "find:"
-    assert CONFIG["options.packages.find"]["where"] == "lib"
-    assert all((folder / "__init__.py").is_file() for folder in FOLDERS)
+    folders = {".".join(file.parent.relative_to(LIB).parts) for file in LIB.rglob("*.py")}
+    assert lines("options", "packages") == sorted(folders | {"lodim.datasets.csv"})
+    assert all((LIB / folder.replace(".", "/") / "__init__.py").is_file() for folder in folders)
 
 
 def test_every_data_file_is_installed():
     """Each file that is not Python is in the package data or among the licence files."""
-    files = [*DATA.glob("*"), *(file for folder in FOLDERS for file in folder.glob("*"))]
-    installed = {
-        path.resolve()
-        for package in CONFIG["options.package_data"]
-        for pattern in patterns(package)
-        for path in (LIB / package.replace(".", "/")).glob(pattern)
-    }
+    folders = {LIB / name.replace(".", "/"): name for name in lines("options", "packages")}
+    folders |= {DATA: "lodim.datasets.csv"}
     left_out = {
         str(file.relative_to(ROOT))
-        for file in files
+        for folder, name in folders.items()
+        for file in folder.glob("*")
         if file.is_file() and file.suffix not in (".py", ".pyc")
-        if file.resolve() not in installed
+        if not any(fnmatch(file.name, pattern) for pattern in patterns(name))
     }
     assert left_out <= set(lines("metadata", "license_files"))
     installed = ld.data()["name"].tolist()

@@ -132,7 +132,8 @@ def test_unknown_name():
 def test_the_folders_are_those_of_a_wheel_and_of_a_checkout(tmp_path, monkeypatch):
     config = configparser.ConfigParser()
     config.read(FOLDER.parent / "setup.cfg")
-    assert "csv/*.csv" in config["options.package_data"]["lodim.datasets"]
+    assert "lodim.datasets.csv = data" in config["options"]["package_dir"]
+    assert "*.csv" in config["options.package_data"]["lodim.datasets.csv"]
     installed, checkout = datasets._FOLDERS
     package = Path(datasets.__file__).resolve().parent
     assert installed == package / "csv" and checkout == package.parents[2] / "data"
