@@ -192,7 +192,7 @@ def test_data_lists_and_prints(capsys):
     ("argv", "says"),
     [
         (["gbmap", "mpg ~ weigth", "autompg"], "did you mean 'weight'?"),
-        (["gbmap", "mpg ~ .", "autompg", "--m", "0"], "m must be a whole number from 1"),
+        (["gbmap", "mpg ~ .", "autompg", "--m", "0"], "m must be an integer from 1"),
         (["gbmap", "mpg ~ .", "autompg", "--predict", "x.csv"], "go together"),
         (["gbmap", "mpg ~ .", "autompg", "--predict", "x.csv", "--output", "y"], "'x.csv'"),
         (["data", "nothing"], "no data set is called"),
@@ -295,7 +295,7 @@ def test_no_file_that_is_read_is_written_over(tmp_path, capsys):
         words = [data if data == "autompg" else str(tmp_path / data), *QUICK]
         words += ["--predict", str(tmp_path / new), "--output", str(tmp_path / out)]
         assert main(["gbmap", "mpg ~ .", *words]) == 2
-        assert "a file that is read too" in capsys.readouterr().err
+        assert "must not be a file that is read" in capsys.readouterr().err
         assert (tmp_path / out).read_bytes() == before
 
 

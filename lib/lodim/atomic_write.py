@@ -1,4 +1,4 @@
-"""A file written in one step: readers see the old one or the new one, whole."""
+"""Write a file in one step: readers see either the old file or the complete new one."""
 
 import contextlib
 import os
@@ -8,24 +8,24 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # Windows neither removes nor renames what is open: no lock is needed
+except ImportError:  # Windows cannot remove or rename an open file, so no lock is needed
     fcntl = None  # type: ignore[assignment]
 
-DIGITS = 16  # of the names of files that are being written, which no target makes too long
+DIGITS = 16  # prefix of temporary files, whose names do not depend on the target's length
 
 
 @contextlib.contextmanager
 def replacing(path):
-    """An open file beside the target, which takes its place when the block ends without an error.
+    """Yield a temporary file that replaces the target when the block ends without an error.
 
-    The target of a symbolic link is replaced, and the link stays. Mode and owner of an existing
-    file are kept. What killed writers have left in the folder is removed; those at work hold a
+    The target of a symbolic link is replaced, and the link stays. An existing file keeps its mode
+    and owner. Temporary files of killed writers in the folder are removed; active writers hold a
     lock.
 
     Raises
     ------
     OSError
-        The target is no regular file, is write-protected, or its folder cannot be written.
+        If the target is no regular file, is write-protected, or its folder cannot be written.
     """
     target = Path(os.path.realpath(path))
     old = _status(target)
@@ -47,7 +47,7 @@ def replacing(path):
 
 
 def _status(target):
-    """What is known of the target; None where there is none yet."""
+    """Return the status of the target; None if it does not exist."""
     try:
         found = target.stat()
     except FileNotFoundError:
@@ -67,7 +67,7 @@ def _make_like(path, old):
 
 
 def _begun(folder, mode):
-    """A new file in a folder, locked where the file system has locks, and its path."""
+    """Return a new file in a folder, locked if the file system has locks, and its path."""
     while True:
         path = folder / f".lodim-{secrets.token_hex(DIGITS // 2)}.tmp"
         file = open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115
@@ -75,11 +75,11 @@ def _begun(folder, mode):
             _lock(file)
         if os.fstat(file.fileno()).st_nlink:
             return file, path
-        file.close()  # another writer took it for a left one, between its making and its lock
+        file.close()  # another writer removed it before it was locked
 
 
 def _sweep(folder):
-    """Remove what killed writers have left."""
+    """Remove temporary files of killed writers."""
     for path in folder.glob(f".lodim-{'[0-9a-f]' * DIGITS}.tmp"):
         with contextlib.suppress(OSError), open(path, "rb+") as file:
             _lock(file, wait=False)
@@ -87,6 +87,6 @@ def _sweep(folder):
 
 
 def _lock(file, wait=True):
-    """Lock a file as long as it is open; an OSError where another has it, unless to wait."""
+    """Lock a file until it is closed; raise OSError if it is locked elsewhere, unless `wait`."""
     if fcntl is not None:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

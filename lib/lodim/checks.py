@@ -9,17 +9,17 @@ import numpy as np
 from lodim.errors import ArgumentError
 
 INFINITY = float("inf")
-LARGEST = 2**53  # of a seed: a float of 64 bits counts to it
-MOST = 1e100  # of penalties and tolerances
-MOST_COUNT = 100_000  # of stages, starts, penalties, folds, refits, features: each takes memory
-MOST_ROWS = 2**31 - 1  # of rows, and of an optimizer's steps
+LARGEST = 2**53  # largest seed: float64 represents all integers up to it
+MOST = 1e100  # largest penalty or tolerance
+MOST_COUNT = 100_000  # stages, starts, penalties, folds, refits, features: each takes memory
+MOST_ROWS = 2**31 - 1  # rows, and iterations of an optimizer
 MOST_THREADS = 1024
 
 
 def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
-    """Raise unless a field of a frozen record is of a kind and allowed; NumPy scalars become plain.
+    """Raise unless a field of a frozen record has the kind and is allowed; unwrap NumPy scalars.
 
-    `kind` is a type or several; True and False are numbers for `bool` alone. `words` says what is
+    `kind` is a type or several; True and False only match `bool`. `words` describes what is
     allowed.
     """
     value = getattr(record, name)
@@ -32,12 +32,12 @@ def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
 
 
 def check_count(record: Any, name: str, least: int = 1, most: int = MOST_COUNT) -> None:
-    """Raise unless a field is a whole number from `least` to `most`; it becomes Python's int."""
+    """Raise unless a field is an integer from `least` to `most`; convert it to int."""
     object.__setattr__(record, name, whole(name, getattr(record, name), least, most))
 
 
 def check_seed(record: Any) -> None:
-    """Raise unless the field `seed` is one."""
+    """Raise unless the field `seed` is valid."""
     object.__setattr__(record, "seed", as_seed(record.seed))
 
 
@@ -48,10 +48,10 @@ def check_threads(record: Any) -> None:
 
 
 def check_size(record: Any, name: str) -> None:
-    """Raise unless a field is a number that is 0 or more, up to MOST."""
+    """Raise unless a field is a number from 0 to MOST."""
     words = f"0 or more (up to {MOST:g})"
     check(record, name, (int, float), lambda v: 0 <= v <= MOST, words)
-    if getattr(record, name) > LARGEST:  # as a float: arrays of such whole numbers hold objects
+    if getattr(record, name) > LARGEST:  # NumPy stores larger integers as objects
         object.__setattr__(record, name, float(getattr(record, name)))
 
 
@@ -61,18 +61,18 @@ def check_share(record: Any, name: str) -> None:
 
 
 def check_choice(record: Any, name: str, allowed: Any) -> None:
-    """Raise unless a field is one of some texts."""
+    """Raise unless a field is one of the allowed strings."""
     one_of(name, getattr(record, name), allowed)
 
 
 def one_of(name: str, value: Any, allowed: Any) -> None:
-    """Raise unless an argument is one of some texts."""
+    """Raise unless an argument is one of the allowed strings."""
     if not isinstance(value, str) or value not in allowed:
         raise ArgumentError(f"{name} must be one of {', '.join(allowed)}, not {value!r:.80}")
 
 
 def among(name: str, value: Any, allowed: Sequence[Any]) -> int:
-    """The position of an argument, a text or a number, among those that are allowed."""
+    """Return the position of an argument among the allowed strings or numbers."""
     if not isinstance(value, str | int | float | np.number | np.bool_) or value not in allowed:
         known = ", ".join(map(repr, allowed))
         raise ArgumentError(f"{name} must be one of {known}, not {value!r:.80}")
@@ -80,27 +80,27 @@ def among(name: str, value: Any, allowed: Sequence[Any]) -> int:
 
 
 def whole(name: str, value: Any, least: int = 1, most: int = MOST_COUNT) -> int:
-    """An argument that is a whole number from `least` to `most`, as an int of Python."""
+    """Return an argument as int; raise unless it is an integer from `least` to `most`."""
     right = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not right or not least <= value <= most:
         raise ArgumentError(
-            f"{name} must be a whole number from {least} to {most:,}, not {value!r:.80}"
+            f"{name} must be an integer from {least} to {most:,}, not {value!r:.80}"
         )
     return int(value)
 
 
 def as_seed(value: Any) -> int:
-    """An argument `seed`: a whole number from 0 to LARGEST."""
+    """Return the argument `seed`; raise unless it is an integer from 0 to LARGEST."""
     return whole("seed", value, 0, LARGEST)
 
 
 def as_threads(value: Any, name: str = "threads") -> int:
-    """An argument that is a number of threads."""
+    """Return an argument that is a number of threads."""
     return whole(name, value, 1, MOST_THREADS)
 
 
 def number(name: str, value: Any, least: float = -MOST, most: float = MOST) -> float:
-    """An argument that is a number from `least` to `most`, as a float of Python."""
+    """Return an argument as float; raise unless it is a number from `least` to `most`."""
     right = isinstance(value, Real) and not isinstance(value, bool)
     if not right or not least <= value <= most:
         raise ArgumentError(
@@ -110,7 +110,7 @@ def number(name: str, value: Any, least: float = -MOST, most: float = MOST) -> f
 
 
 def numbers(name: str, values: Any) -> np.ndarray:
-    """An argument that is one finite number or several, as floats (n,)."""
+    """Return one or several finite numbers as floats (n,)."""
     try:
         array = np.atleast_1d(np.asarray(values, dtype=float))
     except (TypeError, ValueError, OverflowError):
@@ -121,7 +121,7 @@ def numbers(name: str, values: Any) -> np.ndarray:
 
 
 def sizes(name: str, values: Any) -> np.ndarray:
-    """An argument that is one number or several, each from 0 to MOST, as floats (n,)."""
+    """Return one or several numbers from 0 to MOST as floats (n,)."""
     words = f"{name} must be at least one number, each 0 or more (up to {MOST:g})"
     array = np.atleast_1d(np.asarray(values, dtype=object))
     if array.ndim != 1 or not array.size:
@@ -134,7 +134,7 @@ def sizes(name: str, values: Any) -> np.ndarray:
 
 
 def shares(name: str, values: Any) -> np.ndarray:
-    """An argument that is one number or several between 0 and 1, and neither, as floats (n,)."""
+    """Return one or several numbers strictly between 0 and 1 as floats (n,)."""
     try:
         array = np.atleast_1d(np.asarray(values, dtype=float))
     except (TypeError, ValueError, OverflowError):
@@ -145,35 +145,35 @@ def shares(name: str, values: Any) -> np.ndarray:
 
 
 def listed(value: Any) -> list | None:
-    """The entries of a collection; None for text and for what is no collection."""
+    """Return the entries of a collection as a list; None for text and non-collections."""
     is_one = isinstance(value, str | bytes) or getattr(value, "ndim", 1) == 0
     return None if is_one or not isinstance(value, Iterable) else list(value)
 
 
 def check_rectangular(name: str, value: Any) -> None:
-    """Raise where an argument is a list of lists of different lengths, which no array can hold."""
+    """Raise if an argument is a list of lists of different lengths."""
     try:
         np.shape(value)
     except ValueError:
         raise ArgumentError(
-            f"{name} must hold one value for each row, not lists of different lengths"
+            f"{name} must hold one value per row, not lists of different lengths"
         ) from None
 
 
 def flag(name: str, value: Any) -> bool:
-    """An argument that is True or False."""
+    """Return an argument as bool; raise unless it is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise ArgumentError(f"{name} must be True or False, not {value!r:.80}")
     return bool(value)
 
 
 def positive(name: str, value: Any) -> float:
-    """An argument that is a finite number above 0, as a float of Python."""
+    """Return an argument as float; raise unless it is finite and above 0."""
     return _below(INFINITY, name, value, "a positive number")
 
 
 def share(name: str, value: Any) -> float:
-    """An argument that is between 0 and 1, and neither, as a float of Python."""
+    """Return an argument as float; raise unless it is strictly between 0 and 1."""
     return _below(1, name, value, "between 0 and 1")
 
 

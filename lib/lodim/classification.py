@@ -1,4 +1,4 @@
-"""Measures of predicted probabilities: how well they rank the rows, and whether they are right."""
+"""Measures of predicted probabilities: ranking (AUC) and calibration."""
 
 import numpy as np
 
@@ -6,9 +6,9 @@ Z = 1.959963984540054  # of a 95% interval
 
 
 def pairs_in_order(positive, score, weight):
-    """Return the weight of each row's pairs with rows of the other class: those in order, and all.
+    """Return per row the weight of its correctly ordered pairs with the other class, and of all.
 
-    A pair weighs the product of its rows' weights; a pair of equal scores is half in order.
+    A pair has the product of its rows' weights; pairs with equal scores count half.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ def pairs_in_order(positive, score, weight):
 
 
 def auc(positive, score, weight):
-    """Return the area under the ROC curve: the share of the pairs of rows that are in order.
+    """Return the area under the ROC curve; NaN if one of the two classes has no row.
 
-    NaN if one of the two classes has no row. The arguments are those of `pairs_in_order`.
+    The arguments are those of `pairs_in_order`.
     """
     in_order, pairs = pairs_in_order(positive, score, weight)
     total = pairs[positive].sum()
@@ -44,12 +44,8 @@ def auc(positive, score, weight):
 def macro_auc(code, probability, weight):
     """Return the mean over classes of the AUC of each class against all others.
 
-    Classes without a row do not count; NaN if there is only one class.
-
-    Parameters
-    ----------
-    code, weight : (n,)
-    probability : (n, K)
+    Classes without a row are skipped; NaN if there is only one class. code, weight : (n,);
+    probability : (n, K).
     """
     areas = np.array([auc(code == k, p, weight) for k, p in enumerate(probability.T)])
     known = areas[~np.isnan(areas)]
@@ -57,7 +53,7 @@ def macro_auc(code, probability, weight):
 
 
 def wilson(share, n):
-    """Return the ends of Wilson's 95% interval of a share of n independent rows."""
+    """Return Wilson's 95% interval for a proportion in n independent rows."""
     z2 = Z**2 / n
     centre = (share + 0.5 * z2) / (1.0 + z2)
     reach = np.sqrt(share * (1.0 - share) * z2 + 0.25 * z2**2) / (1.0 + z2)
@@ -65,22 +61,11 @@ def wilson(share, n):
 
 
 def reliability(probability, hit, weight, bins):
-    """Return the mean probability and the observed share in groups of rows, cut at quantiles.
+    """Return mean probabilities and observed proportions in groups of rows, cut at quantiles.
 
-    Rows of equal probability are in one group, so that there may be fewer groups than `bins`.
-
-    Parameters
-    ----------
-    probability : (n,)
-    hit : (n,) bool
-        Whether the row is of the class.
-    weight : (n,), above 0
-    bins : int
-
-    Returns
-    -------
-    dict of arrays (at most bins,)
-        predicted, observed, low and high (Wilson's 95% interval of the latter), rows.
+    Rows of equal probability stay together, so there may be fewer groups than `bins`. probability
+    (n,); hit (n,) bool, whether the row is of the class; weight (n,) above 0. The result is a dict
+    of arrays: predicted, observed, low and high (Wilson's 95% interval of observed), rows.
     """
     how = {"weights": weight, "method": "inverted_cdf"}
     cuts = np.quantile(probability, np.arange(1, bins) / bins, **how)

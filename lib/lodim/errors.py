@@ -1,4 +1,4 @@
-"""What lodim says when something is wrong: one root error, each kind in words."""
+"""Errors and warnings of lodim."""
 
 import sys
 import warnings
@@ -7,19 +7,19 @@ from contextlib import contextmanager
 
 
 class LodimError(Exception):
-    """Root of every error that lodim raises."""
+    """Base class of all errors of lodim."""
 
 
 class FormulaError(LodimError, ValueError):
-    """The formula cannot be read, or names what is not there."""
+    """The formula cannot be parsed, or uses an unknown name."""
 
 
 class DataError(LodimError, ValueError):
-    """The data cannot be used as asked; the message names the column and the value."""
+    """The data cannot be used; the message names the column and the value."""
 
 
 class ArgumentError(LodimError, ValueError):
-    """An argument is outside what is allowed; the message says what is."""
+    """An argument is invalid; the message says what is allowed."""
 
 
 class StoreError(LodimError):
@@ -27,11 +27,11 @@ class StoreError(LodimError):
 
 
 class MissingExtraError(LodimError, ImportError):
-    """An optional dependency is asked for and not installed; the message says how to get it."""
+    """An optional package is needed and not installed; the message says how to install it."""
 
 
 class DeviceError(LodimError, RuntimeError):
-    """A GPU or a cluster is asked for, and none can do the work; the message says why."""
+    """The requested GPU or cluster is not available; the message says why."""
 
 
 class ConvergenceWarning(UserWarning):
@@ -39,16 +39,16 @@ class ConvergenceWarning(UserWarning):
 
 
 class DataWarning(UserWarning):
-    """The data can be used, and may not be what was meant."""
+    """The data are usable, but possibly not as intended."""
 
 
 class ExtrapolationWarning(UserWarning):
-    """Predictions go so far beyond the training data that they are not to be trusted."""
+    """Predictions are far beyond the training data and unreliable."""
 
 
 @contextmanager
 def no_row_warnings() -> Iterator[None]:
-    """No warning of rows that lodim has made itself, or has warned of before."""
+    """Suppress warnings about rows that lodim generated, or has warned about before."""
     with warnings.catch_warnings():
         for category in (ExtrapolationWarning, DataWarning):
             warnings.simplefilter("ignore", category)
@@ -56,12 +56,12 @@ def no_row_warnings() -> Iterator[None]:
 
 
 def warn_not_converged(message: str) -> None:
-    """Warn of an optimizer that has not met its tolerance."""
+    """Warn that an optimizer stopped before its tolerance was met."""
     warn(message, ConvergenceWarning)
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the line of the user's code that has called lodim, however deep the call is."""
+    """Warn at the line of user code that called lodim, however deep the call is."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == "lodim":
         frame, level = frame.f_back, level + 1

@@ -1,7 +1,7 @@
 """Families: deviance, mean and null model of a response, as functions of the link scores.
 
 Scores are (n, K): K = 1 for gaussian (identity link), binomial (logit of the second level), poisson
-and gamma (log link), one column a class for multinomial (softmax). Responses are float (n,):
+and gamma (log link), one column per class for multinomial (softmax). Responses are float (n,):
 numbers, or class codes.
 """
 
@@ -15,34 +15,36 @@ from lodim.engine.blocks import dot, single_blas, sum_rows
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
 
-LARGEST_LOG = 700.0  # of a mean: exp() of more is no number
-LEAST_PROBABILITY = 1e-5  # of a held-out row's class, where settings are chosen
-RAREST = 1e-12  # least share of a class that a null model gives: rows at hand may lack one
+LARGEST_LOG = 700.0  # largest log of a mean: exp() of more overflows
+LEAST_PROBABILITY = 1e-5  # least probability of a held-out row's class in model selection
+RAREST = 1e-12  # least probability of a class in a null model, as the rows may lack a class
 
 
 class Family:
-    """What follows from the intercepts of the null model, whatever the family.
+    """Methods shared by all families, derived from the intercepts of the null model.
 
-    `y`, `weight` (n,) sums to one, `offset` (n, K); sums are over the spans of `engine.blocks`.
+    `y` (n,), `weight` (n,) with sum one, `offset` (n, K); sums are over the spans of
+    `engine.blocks`.
     """
 
     def null_score(self, y, weight, offset):
-        """Score (n, K) of the model with intercepts alone."""
+        """Return the scores (n, K) of the intercept-only model."""
         return offset + self.null_intercept(y, weight, offset)
 
     def absent(self, y, weight):
-        """Classes without a row of weight above zero among several, (n_scores,) bool."""
+        """Return which of several classes have no row of positive weight, (n_scores,) bool."""
         return np.zeros(self.n_scores, bool)
 
     def most_deviance(self, y):
-        """Largest deviance of a held-out row that counts in a choice, for training responses y.
+        """Return the cap on a held-out row's deviance in model selection.
 
-        One row with a wild value then cannot decide which settings have the lowest mean.
+        It depends on the training responses y, and keeps a single wild value from deciding which
+        settings have the lowest mean.
         """
         return np.inf
 
     def null_deviance(self, y, weight, offset):
-        """Mean deviance of the model with intercepts alone."""
+        """Return the mean deviance of the intercept-only model."""
         with single_blas():
             intercept = self.null_intercept(y, weight, offset)
             return float(_mean(self, y, weight, offset, intercept))
@@ -58,23 +60,20 @@ class Gaussian(Family):
     n_scores: int = 1
 
     def deviance(self, y, score):
-        """Deviance of each row, (n,)."""
         return (y - score[:, 0]) ** 2
 
     def mean(self, score):
-        """Mean of the response, (n,)."""
         return score[:, 0]
 
     def residual(self, y, score):
-        """Response residual, (n,)."""
         return y - score[:, 0]
 
     def most_deviance(self, y):
-        """That of an error as large as the range of y; see `Family.most_deviance`."""
+        """Return the deviance of an error as large as the range of y."""
         return np.ptp(y) ** 2 or np.inf
 
     def null_intercept(self, y, weight, offset):
-        """Intercept (1,) of the model with nothing else; weights sum to one."""
+        """Return the intercept (1,) of the intercept-only model; weights sum to one."""
         return np.array([sum_rows(lambda i: dot(weight[i], y[i] - offset[i, 0]), len(y))])
 
 
@@ -88,36 +87,32 @@ class Binomial(Family):
     n_scores: int = 1
 
     def deviance(self, y, score):
-        """Deviance of each row, (n,)."""
         return _log_loss(np.asarray(y, np.float64), np.ascontiguousarray(score[:, 0], np.float64))
 
     def mean(self, score):
-        """Probability of the second level, (n,)."""
+        """Return the probability of the second level, (n,)."""
         return expit(score[:, 0])
 
     def residual(self, y, score):
-        """Response residual, (n,)."""
         return y - self.mean(score)
 
     def most_deviance(self, y):
-        """That of the probability 1e-5, as in glmnet; see `Family.most_deviance`."""
+        """Return the deviance of the probability 1e-5, as in glmnet; see `Family.most_deviance`."""
         return -2.0 * np.log(LEAST_PROBABILITY)
 
     def null_intercept(self, y, weight, offset):
-        """Intercept (1,) of the model with nothing else; weights sum to one."""
         share = np.clip(dot(weight, y), RAREST, 1.0 - RAREST)
         return _beside_offset(self, y, weight, offset, np.array([logit(share)]))
 
 
 @dataclass(frozen=True)
 class Proportion(Binomial):
-    """Shares of successes; the weights are numbers of trials, and the deviance is per trial."""
+    """Proportions of successes; weights are numbers of trials, and the deviance is per trial."""
 
     loss: str = "binomial deviance per trial"
 
     def deviance(self, y, score):
-        """Deviance of each row per trial, (n,)."""
-        least = 2.0 * (xlogy(y, y) + xlogy(1.0 - y, 1.0 - y))  # that of the share itself, negative
+        least = 2.0 * (xlogy(y, y) + xlogy(1.0 - y, 1.0 - y))  # of the proportion, negative
         return np.maximum(super().deviance(y, score) + least, 0.0)
 
 
@@ -131,28 +126,26 @@ class Multinomial(Family):
     loss: str = "log-loss"
 
     def deviance(self, y, score):
-        """Deviance of each row, (n,)."""
-        # SciPy's log_softmax takes several times as long where rows are few.
+        # SciPy's log_softmax is several times slower for few rows.
         largest = score.max(axis=1)
         total = np.exp(score - largest[:, None]).sum(axis=1)
         return 2.0 * (np.log(total) + largest - score[np.arange(len(y)), y.astype(int)])
 
     def mean(self, score):
-        """Probabilities of the classes, (n, K)."""
+        """Return the probabilities of the classes, (n, K)."""
         return softmax(score, axis=1)
 
     most_deviance = Binomial.most_deviance
 
     def residual(self, y, score):
-        """One minus the probability of the observed class, (n,)."""
+        """Return one minus the probability of the observed class, (n,)."""
         return 1.0 - self.mean(score)[np.arange(len(y)), y.astype(int)]
 
     def absent(self, y, weight):
-        """Classes without a row of weight above zero, (K,) bool."""
         return np.bincount(y[weight > 0.0].astype(int), minlength=self.n_scores) == 0
 
     def null_intercept(self, y, weight, offset):
-        """Intercepts (K,) of the model with nothing else; weights sum to one."""
+        """Return the intercepts (K,) of the intercept-only model; weights sum to one."""
 
         def shares(i):
             return np.bincount(y[i].astype(int), weight[i], self.n_scores)
@@ -162,20 +155,18 @@ class Multinomial(Family):
 
 
 class LogLink(Family):
-    """What families with the logarithm as their link have in common."""
+    """Methods of families with a log link."""
 
     def mean(self, score):
-        """Mean of the response, (n,)."""
         return np.exp(np.minimum(score[:, 0], LARGEST_LOG))
 
     def residual(self, y, score):
-        """Response residual, (n,)."""
         return y - self.mean(score)
 
 
 @dataclass(frozen=True)
 class Poisson(LogLink):
-    """Counts whose variance is their mean; deviance 2 (y log(y / mu) - (y - mu))."""
+    """Counts whose variance equals their mean; deviance 2 (y log(y / mu) - (y - mu))."""
 
     name: str = "poisson"
     link: str = "log"
@@ -183,19 +174,17 @@ class Poisson(LogLink):
     n_scores: int = 1
 
     def deviance(self, y, score):
-        """Deviance of each row, (n,)."""
         mean = self.mean(score)
         return 2.0 * (xlogy(y, y) - y * score[:, 0] - (y - mean))
 
     def null_intercept(self, y, weight, offset):
-        """Intercept (1,) of the model with nothing else; weights sum to one."""
         mean = max(dot(weight, y), RAREST)
         return np.array([np.log(mean) - _log_sum(lambda i: offset[i, 0], weight)])
 
 
 @dataclass(frozen=True)
 class Gamma(LogLink):
-    """Numbers above 0 whose variance is as the square of the mean; log link.
+    """Positive numbers whose variance is proportional to the squared mean; log link.
 
     Deviance 2 ((y - mu) / mu - log(y / mu)).
     """
@@ -206,19 +195,17 @@ class Gamma(LogLink):
     n_scores: int = 1
 
     def deviance(self, y, score):
-        """Deviance of each row, (n,)."""
         log_ratio = np.log(y) - score[:, 0]
         return 2.0 * (np.expm1(np.minimum(log_ratio, LARGEST_LOG)) - log_ratio)
 
     def null_intercept(self, y, weight, offset):
-        """Intercept (1,) of the model with nothing else; weights sum to one."""
         return np.array([_log_sum(lambda i: np.log(y[i]) - offset[i, 0], weight)])
 
 
 def beyond_null(y, offset, null):
-    """What a numeric response is beyond its offset and the null model's intercept, like y.
+    """Return a numeric response minus its offset and the null model's intercept, shaped like y.
 
-    A fit to it loses no digits to how far the response is from zero.
+    A fit to it keeps its precision however far the response is from zero.
     """
     rest = y - offset
     rest -= null
@@ -226,7 +213,7 @@ def beyond_null(y, offset, null):
 
 
 def hits(y, score):
-    """Whether the class of the largest score is that of y, (n,); 1/k where k classes are tied."""
+    """Return whether the largest score is that of class y, (n,); 1/k if k classes are tied."""
     z = score if score.shape[1] > 1 else np.append(np.zeros_like(score), score, axis=1)
     top = z == z.max(axis=1, keepdims=True)
     return top[np.arange(len(y)), y.astype(int)] / top.sum(axis=1)
@@ -234,7 +221,7 @@ def hits(y, score):
 
 @dataclass(frozen=True)
 class NoResponse:
-    """No response to explain, as of a view or a clustering of the features."""
+    """No response, as for a clustering."""
 
     name: str = "none"
     link: str = "none"
@@ -244,7 +231,7 @@ class NoResponse:
 
 @njit(cache=True, error_model="numpy")
 def _log_loss(y, f):
-    """-2 log-likelihood of 0/1 responses at logits f, (n,); several times faster than logaddexp."""
+    """Return -2 log-likelihood of 0/1 responses at logits f, (n,); faster than logaddexp."""
     out = np.empty(f.size)
     for i in range(f.size):
         out[i] = 2.0 * (max(f[i], 0.0) + log1p_unit(exp_negative(-abs(f[i]))) - y[i] * f[i])
@@ -252,22 +239,22 @@ def _log_loss(y, f):
 
 
 def _log_sum(log, weight):
-    """Logarithm of the weighted sum over rows of exp(log(rows)), rows a slice."""
+    """Return the log of the weighted sum over rows of exp(log(rows)), rows a slice."""
     return sum_rows(lambda i: logsumexp(log(i), b=weight[i]), len(weight), np.logaddexp)
 
 
 def _beside_offset(family, y, weight, offset, start):
-    """Intercepts that minimize the deviance beside an offset; `start` is exact without one."""
+    """Return the intercepts that minimize the deviance; `start` is exact without an offset."""
     if not offset.any():
         return start
-    from scipy.optimize import minimize  # a fifth of a second to import, and rarely used
+    from scipy.optimize import minimize  # slow to import (0.2 s) and rarely used
 
     with single_blas():
         return minimize(partial(_mean, family, y, weight, offset), start, method="BFGS").x
 
 
 def _mean(family, y, weight, offset, intercept):
-    """Mean deviance at the offset and intercepts (K,); BLAS is to be on one thread."""
+    """Return the mean deviance at the offset and intercepts (K,); requires one BLAS thread."""
 
     def part(i):
         return weight[i] @ family.deviance(y[i], offset[i] + intercept)
@@ -276,7 +263,7 @@ def _mean(family, y, weight, offset, intercept):
 
 
 def make(name, n_levels):
-    """Family by name, for a response with that many levels."""
+    """Return the family of a name, for a response with `n_levels` levels."""
     if name == "multinomial":
         return Multinomial(n_levels)
     known = (Gaussian(), Binomial(), Poisson(), Gamma(), NoResponse())
@@ -289,7 +276,7 @@ def has_classes(family):
 
 
 def family_of(design):
-    """Family of a design's response."""
+    """Return the family of a design's response."""
     if design.family == "binomial" and design.levels is None:
         return Proportion()
     return make(design.family, len(design.levels or ()))

@@ -1,9 +1,9 @@
-"""Forms: what the fields of a record may hold, and how a file holds them.
+"""Forms: shapes, kinds and ranges of the fields of a record, and their storage in files.
 
-Compiled code indexes by these numbers unchecked, and a file may say anything. So each field of a
-record that is saved states its shape, kind and range, and all of them are checked where a file is
-read. Sizes are numbers, or text: a symbol such as "M" is bound where it is first met and must agree
-afterwards; sums, products and max(), such as "2 + p", are of symbols that are bound already.
+Compiled code indexes by these numbers unchecked, and a file may contain anything. So every field of
+a saved record states its form, and reading a file checks all of them. Sizes are numbers or symbols:
+"M" is bound where it first occurs and must agree afterwards; expressions such as "2 + p" use bound
+symbols.
 """
 
 import ast
@@ -15,10 +15,10 @@ from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
 
-LARGEST = 1e105  # of a number: beyond all that is read from data, and quotients of two are numbers
-SQUARE = 1e210  # of a square of such numbers, as deviances are
-TINY = 1e-170  # of a number above zero
-MOST = 2**53  # of a count
+LARGEST = 1e105  # largest number: beyond all data, and quotients stay finite
+SQUARE = 1e210  # largest square of such a number, as in deviances
+TINY = 1e-170  # least positive number
+MOST = 2**53  # largest count
 PLAIN = str | bool | int | float
 
 T = TypeVar("T")
@@ -29,9 +29,9 @@ Size = int | str
 class Form:
     """A kind of value.
 
-    read : callable(value, where, sizes) -> value; makes it from what a file holds, or raises a
-        ValueError that names the place `where`
-    write : callable(value) -> what a file holds
+    read : callable(value, where, sizes) -> value; converts the stored value, or raises a ValueError
+        that names the place `where`
+    write : callable(value) -> stored value
     """
 
     read: Callable[[Any, str, dict], Any]
@@ -39,7 +39,7 @@ class Form:
 
 
 def _checked(check):
-    """The Form of values that a file holds as they are; `check` raises a ValueError."""
+    """Return the Form of values that are stored as they are; `check` raises a ValueError."""
 
     def read(value, where, sizes):
         check(value, where, sizes)
@@ -54,32 +54,32 @@ def _checked(check):
 def real(
     *shape: Size, least: float | str = -LARGEST, most: float | str = LARGEST, nan=False
 ) -> Any:
-    """float64 numbers of a shape, NaN among them where `nan`; without a shape one number."""
+    """Declare float64 numbers of a shape (one number without a shape), NaN allowed if `nan`."""
     return _numbers(np.float64, shape, least, most, nan)
 
 
 def squares(*shape: Size, nan=False) -> Any:
-    """float64 numbers as large as squares are, as deviances may be."""
+    """Declare float64 numbers as large as deviances may be."""
     return real(*shape, least=-SQUARE, most=SQUARE, nan=nan)
 
 
 def unlimited(*shape: Size, nan=False) -> Any:
-    """float64 numbers of any size, infinite ones among them."""
+    """Declare float64 numbers of any size, including infinite ones."""
     return real(*shape, least=-np.inf, most=np.inf, nan=nan)
 
 
 def whole(*shape: Size, least: int | str = 0, most: float | str = MOST) -> Any:
-    """int64 numbers of a shape; without a shape one number."""
+    """Declare int64 numbers of a shape; one number without a shape."""
     return _numbers(np.int64, shape, least, most, False)
 
 
 def flags(*shape: Size) -> Any:
-    """True or False, in a shape; without a shape one of them."""
+    """Declare True or False, in a shape."""
     return _numbers(np.bool_, shape, False, True, False)
 
 
 def size(symbol: str) -> Any:
-    """The number that a symbol stands for."""
+    """Declare the number that a symbol stands for."""
 
     def check(value, where, sizes):
         whole().read(value, where, sizes)
@@ -91,7 +91,7 @@ def size(symbol: str) -> Any:
 
 
 def responses(rows: Size, nan=False) -> Any:
-    """float64 codes 0, ..., C - 1 of classes, or where C is 0 any numbers; NaN where `nan`."""
+    """Declare float64 class codes 0, ..., C - 1, or any numbers if C is 0; NaN allowed if `nan`."""
 
     def check(value, where, sizes):
         if not sizes["C"]:
@@ -104,7 +104,7 @@ def responses(rows: Size, nan=False) -> Any:
 
 
 def ascending(inner: Any, strictly=False) -> Any:
-    """A row of numbers that do not fall; strictly: that rise."""
+    """Declare numbers in (if `strictly`, strictly) ascending order."""
 
     def check(value, where, sizes):
         inner.read(value, where, sizes)
@@ -119,7 +119,7 @@ def ascending(inner: Any, strictly=False) -> Any:
 
 
 def choice(*allowed: Any) -> Any:
-    """One of some plain values, of the same type."""
+    """Declare one of some plain values of the same type."""
 
     def check(value, where, sizes):
         if not any(type(value) is type(one) and value == one for one in allowed):
@@ -129,7 +129,7 @@ def choice(*allowed: Any) -> Any:
 
 
 def text() -> Any:
-    """Text."""
+    """Declare text."""
     return _checked(_check_text)
 
 
@@ -141,7 +141,7 @@ def _check_text(value, where, sizes):
 
 
 def plain() -> Any:
-    """Text, a number, True or False."""
+    """Declare text, a number, True or False."""
 
     def check(value, where, sizes):
         if not isinstance(value, PLAIN):
@@ -153,7 +153,7 @@ def plain() -> Any:
 
 
 def modest() -> Any:
-    """Plain values, and lists and dicts of them, with numbers of at most LARGEST in size."""
+    """Declare plain values, lists and dicts of them, with numbers of at most LARGEST in size."""
     return _checked(_check_modest)
 
 
@@ -167,11 +167,11 @@ def _check_modest(value, where, sizes):
         raise ValueError(f"{where} is a {type(value).__name__}, not text or a number")
 
 
-# Of several values -------------------------------------------------------------------------------
+# Several values ----------------------------------------------------------------------------------
 
 
 def optional(inner: Any) -> Any:
-    """None, or what has a form."""
+    """Declare None or a value of a form."""
     return Form(
         lambda value, where, sizes: None if value is None else inner.read(value, where, sizes),
         lambda value: None if value is None else inner.write(value),
@@ -179,12 +179,12 @@ def optional(inner: Any) -> Any:
 
 
 def apart(inner: Any) -> Any:
-    """What has a form, whose symbols mean nothing elsewhere."""
+    """Declare a value of a form with its own symbols."""
     return Form(lambda value, where, sizes: inner.read(value, where, dict(sizes)), inner.write)
 
 
 def several(count: Size | None, inner: Any = text()) -> Any:  # noqa: B008
-    """A tuple of so many values of a form, each apart; of any number where count is None."""
+    """Declare a tuple of `count` (None: any number of) values, each with its own symbols."""
     one = apart(inner)
 
     def read(value, where, sizes):
@@ -199,7 +199,7 @@ def several(count: Size | None, inner: Any = text()) -> Any:  # noqa: B008
 
 
 def entries(inner: Any) -> Any:
-    """A dict of values of a form, each apart, by any names."""
+    """Declare a dict of values of a form, each with its own symbols, by any names."""
     one = apart(inner)
 
     def read(value, where, sizes):
@@ -210,7 +210,7 @@ def entries(inner: Any) -> Any:
 
 
 def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
-    """A dict of columns by `forms`; maybe `others`, and further ones of any numbers."""
+    """Declare a dict of columns by `forms`, optionally with `others`, and further numeric ones."""
     known, number = forms | others, real(rows, nan=True)
 
     def check(value, where, sizes):
@@ -223,7 +223,7 @@ def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
 
 
 def part(kind: Any) -> Any:
-    """A record of a class, or a dict with the forms of its entries."""
+    """Declare a record of a class, or a dict with the forms of its entries."""
     is_dict = isinstance(kind, dict)
     forms = kind if is_dict else kind._forms
 
@@ -240,7 +240,7 @@ def part(kind: Any) -> Any:
 
 
 def one_of(*kinds: type) -> Any:
-    """A record of one of some classes, with its number among them."""
+    """Declare a record of one of several classes, stored with the number of its class."""
     parts = [part(kind) for kind in kinds]
 
     def read(value, where, sizes):
@@ -284,17 +284,17 @@ def one_of(*kinds: type) -> Any:
     ),
 )
 def record(kind: type[T]) -> type[T]:
-    """Make a class a frozen record whose fields have forms, by which files hold it.
+    """Make a class a frozen record whose fields have forms.
 
-    Its `_check_fields`, if it has one, raises a ValueError unless the fields fit each other. A
-    field that no file holds has a default in place of a form.
+    Its `_check_fields`, if any, raises a ValueError unless the fields are consistent. A field that
+    is not stored has a default instead of a form.
     """
     take_forms(kind)
     return dataclass(frozen=True, eq=False)(kind)
 
 
 def take_forms(kind: Any) -> None:
-    """Move the forms among the attributes of a class into its `_forms`, behind inherited ones."""
+    """Move the forms among the attributes of a class into its `_forms`, after inherited ones."""
     own = {name: form for name, form in vars(kind).items() if isinstance(form, Form)}
     for name in own:
         delattr(kind, name)
@@ -302,17 +302,17 @@ def take_forms(kind: Any) -> None:
 
 
 def read(kind: type[T], state: Any) -> T:
-    """Read the record of a class from what a file holds."""
+    """Read the record of a class from its stored state."""
     return part(kind).read(state, "", {})
 
 
 def write(record: Any) -> dict[str, Any]:
-    """What a file holds for a record."""
+    """Return the stored state of a record."""
     return part(type(record)).write(record)
 
 
 def read_all(forms: dict[str, Any], values: Any, where: str, sizes: dict) -> dict[str, Any]:
-    """Read the entries of a dict, each by its form, and no others."""
+    """Read the entries of a dict, each by its form; raise for missing or unknown ones."""
     _check_dict(values, where)
     _check_names(forms.keys() ^ values.keys(), where)
     lead = f"{where}." if where else ""
@@ -320,7 +320,7 @@ def read_all(forms: dict[str, Any], values: Any, where: str, sizes: dict) -> dic
 
 
 def write_all(forms: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
-    """What a file holds for values, each by its form."""
+    """Return the stored state of values, each by its form."""
     return {name: form.write(values[name]) for name, form in forms.items()}
 
 
@@ -369,14 +369,14 @@ def _check_array(value, where, dtype, shape, sizes):
 
 
 def _bound(size, found, sizes):
-    """What a size must be; a symbol that was not bound yet is what was found."""
+    """Return the required size; an unbound symbol is bound to `found`."""
     if isinstance(size, str) and size.isidentifier():
         return sizes.setdefault(size, found)
     return _evaluated(size, sizes)
 
 
 def _evaluated(size, sizes):
-    """The number that a number, a symbol or an expression of symbols stands for."""
+    """Return the number that a number, a symbol or an expression of symbols stands for."""
     return _value(_parsed(size), sizes) if isinstance(size, str) else size
 
 

@@ -15,22 +15,18 @@ import numpy as np
 from lodim.errors import ArgumentError
 
 AFTER = 3.0  # seconds until a call shows what it is doing
-EVERY = 2.0  # seconds between two states of the line on a terminal
-EVERY_LINE = 10.0  # and between two lines anywhere else, such as in a log file
+EVERY = 2.0  # seconds between updates of the line on a terminal
+EVERY_LINE = 10.0  # seconds between lines elsewhere, such as in a log file
 
 _display: ContextVar["Display | None"] = ContextVar("display", default=None)
 
 
 @contextmanager
 def showing(progress: Any, call: str) -> Iterator[None]:
-    """Show the progress of a public call; calls that it makes itself show none of their own.
+    """Show the progress of a public call; nested calls show none of their own.
 
-    Parameters
-    ----------
-    progress : bool or None
-        True: at once; None: after three seconds; False: never.
-    call : str
-        Name of the function.
+    progress : True shows it at once, None after three seconds, False never
+    call : name of the function
     """
     if isinstance(progress, np.bool_):
         progress = bool(progress)
@@ -52,7 +48,7 @@ def showing(progress: Any, call: str) -> Iterator[None]:
 
 @contextmanager
 def bar(total: int, what: str) -> Iterator["Step"]:
-    """Show that `total` steps begin; each ends with `update(1)`."""
+    """Start `total` steps; each ends with `update(1)`."""
     display = _display.get() or Display(what)
     step = Step(display, total, what)
     display.steps.append(step)
@@ -65,7 +61,7 @@ def bar(total: int, what: str) -> Iterator["Step"]:
 
 
 def steps(items: Iterable, total: int, what: str) -> Iterator[Any]:
-    """Yield the items; each is a step that ends when the next one is asked for."""
+    """Yield the items; each is a step that ends when the next one is requested."""
     with bar(total, what) as shown:
         for item in items:
             yield item
@@ -73,14 +69,14 @@ def steps(items: Iterable, total: int, what: str) -> Iterator[Any]:
 
 
 def remark(text: str) -> None:
-    """Add a remark to the next line that the current call writes."""
+    """Add a remark to the next line of the current call."""
     display = _display.get()
     if display is not None:
         display.remark = text
 
 
 class Step:
-    """Steps of a call, and how many of them have ended."""
+    """Steps of a call, with the number completed."""
 
     def __init__(self, display: "Display", total: int, what: str):
         self.display, self.total, self.what, self.done = display, total, what, 0
@@ -89,7 +85,7 @@ class Step:
         return f"{self.what}: {self.done} of {self.total}" if self.total > 1 else self.what
 
     def counting(self, function: Callable) -> Callable:
-        """Return the function, each call of which is a step."""
+        """Return the function, counting each call as a step."""
 
         def counted(*arguments):
             result = function(*arguments)
@@ -99,14 +95,14 @@ class Step:
         return counted
 
     def update(self, n: int) -> None:
-        """Count `n` more steps that have ended, in any thread."""
+        """Count `n` more completed steps, in any thread."""
         with self.display.lock:
             self.done += n
             self.display.refresh()
 
 
 class Display:
-    """Steps of a call that shows nothing."""
+    """Progress display that shows nothing."""
 
     def __init__(self, call: str):
         self.call, self.remark = call, ""
@@ -120,17 +116,17 @@ class Display:
         """End the display."""
 
     def refresh(self) -> None:
-        """Follow a change of the steps."""
+        """Update the display."""
 
     def shown(self) -> list[Step]:
-        """Return the outermost steps of which there are several, and the innermost ones."""
+        """Return the outermost loop of several steps, and the innermost one."""
         current = list(self.steps)
         several = [step for step in current if step.total > 1]
         return list(dict.fromkeys([*several[:1], *(several or current)[-1:]]))
 
 
 class Line(Display):
-    """A line on a stream, written by a thread of its own after `wait` seconds."""
+    """A line on a stream, written by its own thread after `wait` seconds."""
 
     def __init__(self, call, wait, stream, clock=time.monotonic):
         super().__init__(call)
@@ -192,7 +188,7 @@ class Bars(Display):
         self._close()
 
     def refresh(self):
-        """Draw the bar of the steps that are shown."""
+        """Draw the bar of the current steps."""
         with self.lock:
             step = next(iter(self.shown()), None)
             if step is not self.of:
@@ -214,7 +210,7 @@ class Bars(Display):
 
 
 def _is_terminal(stream):
-    """Whether a stream is a terminal: not one that is closed, or has write() alone."""
+    """Whether a stream is an open terminal."""
     try:
         return stream.isatty()
     except (AttributeError, ValueError):
@@ -222,7 +218,7 @@ def _is_terminal(stream):
 
 
 def _display_of(progress, call):
-    """Return the display that a call asks for."""
+    """Return the display for the argument `progress`."""
     if progress is False or sys.stderr is None:
         return Display(call)
     if progress:

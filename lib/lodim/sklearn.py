@@ -1,7 +1,7 @@
 """Estimators of scikit-learn: the models in pipelines, searches and calibration.
 
-Thin: parameters are those of the model functions, and `fit_` is the fit of lodim, with its summary
-and plots. What is learnt and predicted is what `lodim.gbmap` and the others learn and predict.
+Parameters are those of the model functions, and `fit_` is the fit of lodim, with its summary and
+plots. Results equal those of `lodim.gbmap` and the other functions.
 
 >>> from sklearn.datasets import load_diabetes
 >>> from lodim.sklearn import GbmapRegressor
@@ -57,14 +57,14 @@ __all__ = [
     "RiprRegressor",
 ]
 
-# What fit() is given of each row, what scikit-learn has its own way for, and the family, which is
-# that of the class.
+# Arguments that fit() takes per row, that scikit-learn does in its own way, and the family, which
+# follows from the class.
 OF_ROWS = {
     *("weights", "offset", "groups", "order", "clusters", "constraints", "progress", "family"),
     *("sample", "client"),
 }
-OWN = {"formula": None, "new_levels": "error"}  # parameters of all, and their defaults
-RANK_DEFICIENT = {"rank_deficient": "zero"}  # glm answers all rows, as scikit-learn asks
+OWN = {"formula": None, "new_levels": "error"}  # parameters of all estimators, with defaults
+RANK_DEFICIENT = {"rank_deficient": "zero"}  # glm predicts all rows, as scikit-learn requires
 HELP = """
 
 Parameters
@@ -95,7 +95,7 @@ UNFITTED = "This %(name)s is not fitted yet: call fit(X, y) first."
 
 
 def _constructor(function, without, own):
-    """__init__ with the arguments of a model function as keywords, but for some."""
+    """Return an __init__ with the arguments of a model function as keywords, except `without`."""
     parameters = [
         p.replace(annotation=inspect.Parameter.empty)
         for p in inspect.signature(function).parameters.values()
@@ -117,7 +117,7 @@ def _constructor(function, without, own):
 
 
 def _one_each(name, values, data):
-    """An array of one value for each row of the data, (n,)."""
+    """Return an array of one value per row of the data, (n,)."""
     values, n = np.asarray(values), len(data)
     if values.shape != (n,):
         raise ArgumentError(f"{name} must have one value for each of {n} rows, not {values.shape}")
@@ -125,7 +125,7 @@ def _one_each(name, values, data):
 
 
 def _folds_of(splitter, X, y, groups):
-    """The fold of each row, (n,), of a splitter whose test parts share no row and have all."""
+    """Return the fold of each row, (n,), of a splitter whose test sets partition the rows."""
     fold, n_times = np.zeros(len(y), int), np.zeros(len(y), int)
     try:
         for k, (_, test) in enumerate(splitter.split(X, y, groups)):
@@ -139,10 +139,10 @@ def _folds_of(splitter, X, y, groups):
 
 
 class _Estimator(BaseEstimator):
-    """What all estimators share: parameters, how X is read, and the fit.
+    """Base class of the estimators: parameters, conversion of X, and the fit.
 
-    A subclass says which model it is of, which of the model's arguments it has not, which others it
-    has, and what cv= chooses. __init__ and the help of parameters are made of that.
+    A subclass names its model, the arguments it lacks or adds, and what cv= chooses. __init__ and
+    the help on parameters are generated from that.
     """
 
     _model: str
@@ -192,7 +192,7 @@ class _Estimator(BaseEstimator):
         return self
 
     def _fitted(self, formula, data, arguments, folds, groups, X, y):
-        """The fit of the model: as it chooses itself, or of the best of a cross-validation."""
+        """Return the fit of the model by its own choice of settings, or by cross-validation."""
         model = getattr(lodim, self._model)
         arguments["progress"] = False  # a grid search makes many fits
         if folds is None:
@@ -222,7 +222,7 @@ class _Estimator(BaseEstimator):
         return f"{left} ~ {right}".strip()
 
     def _frame(self, X, reset=False):
-        """X as a frame: as it is where its columns have names, else with names x0, x1, ..."""
+        """Return X as a frame, with column names x0, x1, ... if it has none."""
         if hasattr(X, "columns") and hasattr(X, "shape"):
             validate_data(self, X, reset=reset, skip_check_array=True)
             if hasattr(self, "feature_names_in_"):
@@ -237,19 +237,19 @@ class _Estimator(BaseEstimator):
 
     @property
     def _names(self):
-        """Names of the columns of X, as formulas have them."""
+        """Return the names of the columns of X in formulas."""
         if hasattr(self, "feature_names_in_"):
             return list(self.feature_names_in_)
         return [f"x{j}" for j in range(self.n_features_in_)]
 
     def _predicted(self, X, type):
-        """Predictions of the fit of some type, as it makes them."""
+        """Return predictions of the fit."""
         check_is_fitted(self, "fit_", msg=UNFITTED)
         frame, how = self._frame(X), {"new_levels": self.new_levels} | self._of_predict
         return in_pandas(self.fit_.predict)(frame, type, **how)
 
     def _answers(self, X, type):
-        """Predictions of the fit of some type; a DataError where a row has none."""
+        """Return predictions of the fit; raise a DataError if a row has none."""
         values = self._predicted(X, type)
         values = values if isinstance(values, pd.Series | pd.DataFrame) else pd.DataFrame(values)
         missing = pd.DataFrame(values).isna().to_numpy().any(axis=1)
@@ -270,7 +270,7 @@ class _Estimator(BaseEstimator):
 
 
 class _Regressor(RegressorMixin):
-    """fit and predict of a number."""
+    """fit and predict for a numeric response."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the model.
@@ -282,9 +282,9 @@ class _Regressor(RegressorMixin):
         y : array (n,)
             Numbers.
         sample_weight : array (n,), optional
-            A row of weight 0 does not count, one of weight 2 counts as two.
+            Row weights. Weight 0 ignores a row, weight 2 equals two rows.
         groups : array (n,), optional
-            Rows of equal values are held out together, wherever the model draws folds.
+            Rows with equal values are held out together.
 
         Returns
         -------
@@ -295,21 +295,12 @@ class _Regressor(RegressorMixin):
         return self._learn(X, y, getattr(self, "family", None) or "gaussian", sample_weight, groups)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Mean of the response.
-
-        Parameters
-        ----------
-        X : array (n, p) or frame
-
-        Returns
-        -------
-        array (n,)
-        """
+        """Return the predicted mean of the response, (n,)."""
         return self._answers(X, "response").to_numpy(dtype=float)
 
 
 class _Classifier(ClassifierMixin):
-    """fit and predict of classes."""
+    """fit and predict for classes."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the model.
@@ -319,11 +310,11 @@ class _Classifier(ClassifierMixin):
         X : array (n, p) or frame
             A frame (pandas, polars) may hold categories and missing values.
         y : array (n,)
-            Classes: text, whole numbers, or True and False.
+            Classes: text, integers, or True and False.
         sample_weight : array (n,), optional
-            A row of weight 0 does not count, one of weight 2 counts as two.
+            Row weights. Weight 0 ignores a row, weight 2 equals two rows.
         groups : array (n,), optional
-            Rows of equal values are held out together, wherever the model draws folds.
+            Rows with equal values are held out together.
 
         Returns
         -------
@@ -343,77 +334,33 @@ class _Classifier(ClassifierMixin):
         return self._learn(X, labels, family, sample_weight, groups)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class.
-
-        Parameters
-        ----------
-        X : array (n, p) or frame
-
-        Returns
-        -------
-        array (n,)
-        """
+        """Return the most probable class, (n,)."""
         labels = self._answers(X, "class")
         return self.classes_[pd.Index(self.fit_.levels).get_indexer(labels)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probability of each class, in the order of `classes_`.
-
-        Parameters
-        ----------
-        X : array (n, p) or frame
-
-        Returns
-        -------
-        array (n, K)
-        """
+        """Return the probability of each class, (n, K), in the order of `classes_`."""
         return self._answers(X, "prob").to_numpy(dtype=float)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores: of two classes log-odds of the second, of more one each.
-
-        Parameters
-        ----------
-        X : array (n, p) or frame
-
-        Returns
-        -------
-        array (n,) or (n, K)
-        """
+        """Return scores: log-odds of the second class, (n,), or one score per class, (n, K)."""
         return self._answers(X, "link").to_numpy(dtype=float)
 
 
 class _Transformer(TransformerMixin):
-    """transform() by a type of predictions that are coordinates."""
+    """transform() to predictions that are coordinates."""
 
     _coordinates: str
 
     def transform(self, X: Any) -> np.ndarray:
-        """Coordinates of the rows: the embedding of gbmap, the view of melm.
+        """Return the coordinates of the rows: the embedding of gbmap, the view of melm.
 
-        Parameters
-        ----------
-        X : array (n, p) or frame
-
-        Returns
-        -------
-        array (n, number of coordinates)
-            Or a frame, by set_output.
+        The result is an array (n, number of coordinates), or a frame if requested by `set_output`.
         """
         return self._answers(X, self._coordinates).to_numpy(dtype=float)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the coordinates.
-
-        Parameters
-        ----------
-        input_features : array (p,), optional
-            Not needed.
-
-        Returns
-        -------
-        array of str
-        """
+        """Return the names of the coordinates; `input_features` is ignored."""
         check_is_fitted(self, "fit_", msg=UNFITTED)
         return np.array(self._coordinate_names(), dtype=object)
 
@@ -436,24 +383,24 @@ class _Selector(SelectorMixin):
 class GbmapRegressor(
     _Regressor, _Embedding, _Estimator, model="gbmap", chooses="lambda_ (and m, if open)"
 ):
-    """Gradient boosting mapping of a number; see `lodim.gbmap`.
+    """Gradient boosting mapping for a numeric response; see `lodim.gbmap`.
 
-    transform() gives the embedding, whose L1 distance ignores what does not matter for y.
+    transform() gives the embedding, whose L1 distance ignores features irrelevant to y.
     """
 
 
 class GbmapClassifier(
     _Classifier, _Embedding, _Estimator, model="gbmap", chooses="lambda_ (and m, if open)"
 ):
-    """Gradient boosting mapping of classes; see `lodim.gbmap`.
+    """Gradient boosting mapping for classes; see `lodim.gbmap`.
 
-    transform() gives the embedding, whose L1 distance ignores what does not matter for y. Of K
+    transform() gives the embedding, whose L1 distance ignores features irrelevant to y. With K
     classes each boost has up to K coordinates.
     """
 
 
 class ProsetRegressor(_Regressor, _Estimator, model="proset", chooses="lambda_v"):
-    """Prototype sets for a number; see `lodim.proset`."""
+    """Prototype sets for a numeric response; see `lodim.proset`."""
 
 
 class ProsetClassifier(
@@ -465,16 +412,16 @@ class ProsetClassifier(
 class CostnetRegressor(_Regressor, _Selector, _Estimator, model="costnet", chooses="the budget"):
     """The best linear model at every price; see `lodim.costnet`.
 
-    transform() keeps the columns that the model needs. Names in `costs` and the like are those of
-    the columns of X, x0, x1, ... where they have none.
+    transform() keeps the columns that the model needs. `costs` and similar arguments use the column
+    names of X, or x0, x1, ... for arrays.
     """
 
 
 class CostnetClassifier(_Classifier, _Selector, _Estimator, model="costnet", chooses="the budget"):
     """The best logistic model at every price; see `lodim.costnet`.
 
-    transform() keeps the columns that the model needs. Names in `costs` and the like are those of
-    the columns of X, x0, x1, ... where they have none.
+    transform() keeps the columns that the model needs. `costs` and similar arguments use the column
+    names of X, or x0, x1, ... for arrays.
     """
 
 
@@ -499,7 +446,7 @@ class RiprRegressor(
     without=["n_clusters", "balanced", "alpha"],
     chooses="lambda_, or the model's own choice of views,",
 ):
-    """A handful of views of a few features, for a number; see `lodim.ripr`."""
+    """A few low-dimensional views, for a numeric response; see `lodim.ripr`."""
 
 
 class RiprClassifier(
@@ -509,14 +456,13 @@ class RiprClassifier(
     without=["n_clusters"],
     chooses="lambda_, or the model's own choice of views,",
 ):
-    """A handful of views of a few features, for classes; see `lodim.ripr`."""
+    """A few low-dimensional views, for classes; see `lodim.ripr`."""
 
 
 class RiprClusterer(ClusterMixin, _Estimator, model="ripr", without=["method", "balanced"]):
-    """Clusters in a handful of views of a few features; see `lodim.ripr`.
+    """Clusters in a few low-dimensional views; see `lodim.ripr`.
 
-    `labels_`, of the training rows, are positions in `fit_.clusters()`, -1 of rows that no view
-    answers.
+    `labels_` are positions in `fit_.clusters()` of the training rows, -1 for rows without a view.
     """
 
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
@@ -527,9 +473,9 @@ class RiprClusterer(ClusterMixin, _Estimator, model="ripr", without=["method", "
         X : array (n, p) or frame
             A frame (pandas, polars) may hold categories and missing values.
         y : None
-            Not used.
+            Ignored.
         sample_weight : array (n,), optional
-            Weights of the rows.
+            Row weights.
 
         Returns
         -------
@@ -540,36 +486,26 @@ class RiprClusterer(ClusterMixin, _Estimator, model="ripr", without=["method", "
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """The cluster of each row.
-
-        Parameters
-        ----------
-        X : array (n, p) or frame
-
-        Returns
-        -------
-        array (n,)
-            Positions in `fit_.clusters()`, -1 of rows that no view answers.
-        """
+        """Return each row's position in `fit_.clusters()`, (n,), -1 if it has no view."""
         values = self._predicted(X, "cluster")
         return pd.Index(self.fit_.clusters()["cluster"]).get_indexer(values)
 
 
 class GlmRegressor(_Regressor, _Estimator, model="glm", own={"family": "gaussian"}):
-    """Least squares, Poisson or gamma regression, without a penalty; see `lodim.glm`.
+    """Least squares, Poisson or gamma regression without a penalty; see `lodim.glm`.
 
     `family` is "gaussian", "poisson" or "gamma". With missing="drop", the default, missing values
-    are refused, as scikit-learn's linear models do.
+    raise an error, as in scikit-learn's linear models.
     """
 
     _of_predict: ClassVar[dict] = RANK_DEFICIENT
 
 
 class GlmClassifier(_Classifier, _Estimator, model="glm"):
-    """Logistic or multinomial regression, without a penalty; see `lodim.glm`.
+    """Logistic or multinomial regression without a penalty; see `lodim.glm`.
 
-    With missing="drop", the default, missing values are refused, as scikit-learn's linear models
-    do.
+    With missing="drop", the default, missing values raise an error, as in scikit-learn's linear
+    models.
     """
 
     _of_predict: ClassVar[dict] = RANK_DEFICIENT

@@ -9,7 +9,7 @@ import pandas as pd
 
 
 class HasColumns(Protocol):
-    """A table of pandas, polars, pyarrow, Dask or any other package that narwhals reads."""
+    """A table of pandas, polars, pyarrow, Dask or another package that narwhals reads."""
 
     @property
     def columns(self) -> Any:
@@ -36,7 +36,7 @@ Data: TypeAlias = (
     HasColumns | HasSchema | Mapping[str, Any] | FilePath | Sequence[FilePath] | pd.Series
 )  # a Series is one row
 Values: TypeAlias = HasArray | Sequence[Any]
-RowValues: TypeAlias = str | Values  # the name of a column, or a value for each row
+RowValues: TypeAlias = str | Values  # name of a column, or a value per row
 
 DType: TypeAlias = Literal["float64", "float32"] | type[float] | type[np.float32]
 Engine: TypeAlias = Literal["cpu", "cuda", "auto"]
@@ -47,13 +47,13 @@ NewLevels: TypeAlias = Literal["error", "missing"]
 Curve: TypeAlias = Literal["curve", "winloss"]
 Labels: TypeAlias = HasColumns | HasArray | Mapping[Any, Any]  # by row label
 Scale: TypeAlias = Literal["response", "link"]
-Prediction: TypeAlias = Literal["response", "link", "class", "prob"]  # models have further ones
+Prediction: TypeAlias = Literal["response", "link", "class", "prob"]  # models add others
 Score: TypeAlias = (
     Literal["diverse", "uncertainty", "margin", "committee", "infogain", "entropy", "random"]
     | Callable[[Any, Any], Any]  # of a fit and rows of a frame
 )
 
-F = TypeVar("F", bound=Callable[..., Any])  # what a decorator returns as it was
+F = TypeVar("F", bound=Callable[..., Any])  # what a decorator returns unchanged
 R = TypeVar("R")
 
 # A model function, from whose signature type checkers know its other arguments (P) and its fit.

@@ -149,7 +149,7 @@ def test_a_series_is_one_row(model):
         assert str(fit.explain(row)) == str(fit.explain(one))
     for kind in {"local", "shapley"} & {*contract_of(model).plots}:
         fit.plot(kind, data=row)
-    with pytest.raises(ld.DataError, match="a pandas Series is one row, whose index"):
+    with pytest.raises(ld.DataError, match="a pandas Series must be one row, with the names"):
         fit.predict(df["age"])
 
 

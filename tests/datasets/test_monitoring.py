@@ -165,12 +165,12 @@ def test_two_ways_to_one_signal():
         (dict(response="y"), "response must be one of numeric, alert"),
         (dict(p=24), "25 signals make 25 to 225 features of graph='mixed'; p is 24"),
         (dict(p=151, graph="stars", signals=25), "25 signals make 25 to 150 features"),
-        (dict(signals=4, p=8), "signals must be a whole number from 5"),
+        (dict(signals=4, p=8), "signals must be an integer from 5"),
         (dict(noise=-1.0), "noise must be a number from 0"),
         (dict(noise=0.0, response="alert"), "noise must be positive"),
         (dict(coupling=1.5), "coupling must be a number from 0 to 1"),
-        (dict(n=0), "n must be a whole number from 1"),
-        (dict(seed=-1), "seed must be a whole number"),
+        (dict(n=0), "n must be an integer from 1"),
+        (dict(seed=-1), "seed must be an integer"),
     ],
 )
 def test_refusals(wrong, words):

@@ -35,7 +35,7 @@ def test_law_of_all(make):
     assert not df.equals(make(seed=4))
     assert make.__doc__.count("References") == 1
     for bad in (-1, 1.5, None, True):
-        with pytest.raises(ArgumentError, match="seed must be a whole number"):
+        with pytest.raises(ArgumentError, match="seed must be an integer"):
             make(seed=bad)
 
 
@@ -44,7 +44,7 @@ def test_refuses_empty_sizes(make):
     for name in {"n", "p", "P", "N", "M", "squares", "informative"} & set(
         inspect.signature(make).parameters
     ):
-        with pytest.raises(ArgumentError, match=f"{name} must be a whole number"):
+        with pytest.raises(ArgumentError, match=f"{name} must be an integer"):
             make(**{name: 0})
 
 
@@ -134,7 +134,7 @@ def test_friedman1():
     df = s.friedman1(5000, 10, 1)
     noise = df["y"] - oracle(features(df))
     assert noise.std() == pytest.approx(1, abs=0.05) and noise.mean() == pytest.approx(0, abs=0.05)
-    with pytest.raises(ArgumentError, match="p must be a whole number from 5"):
+    with pytest.raises(ArgumentError, match="p must be an integer from 5"):
         s.friedman1(p=4)
 
 
@@ -183,7 +183,7 @@ def test_informative_views_overlap_only_where_they_must():
         s.informative_views(1, 10, separation=2)
     with pytest.raises(ArgumentError, match="label_noise must be a number from 0 to 1"):
         s.informative_views(label_noise=2)
-    with pytest.raises(ArgumentError, match="R must be a whole number from 0"):
+    with pytest.raises(ArgumentError, match="R must be an integer from 0"):
         s.informative_views(R=-1)
 
 

@@ -139,7 +139,7 @@ REFUSED = {
     "y ~ np.log(d)": "holds dates",
     "y ~ I(d > x)": "holds dates",
     "y ~ bs(d, df=4)": "holds dates",
-    "d ~ x": r"the response 'd' holds dates; days\(d\)",
+    "d ~ x": r"the response 'd' holds dates; write days\(d\)",
     "y ~ year(x)": r"year\(x\) needs dates, and column 'x' holds numbers",
 }
 

@@ -232,7 +232,7 @@ def test_threads_and_layouts_do_not_change_a_bit(monkeypatch):
         (["n", "n", "n", None], None, DataError, "one class only"),
         ([1, 1, 1, 1], None, DataError, "in every row"),
         ([None] * 4, None, DataError, "no rows are left: all 4"),
-        ([0, 1, 2, 1], "cauchy", ArgumentError, "family is one of"),
+        ([0, 1, 2, 1], "cauchy", ArgumentError, "family must be one of"),
     ],
 )
 def test_families(y, family, expected, levels):
@@ -347,16 +347,16 @@ REFUSED = [
     ("cls ~ x", {"family": "gaussian"}, "needs numbers"),
     ("~ x", {"family": "gaussian"}, "needs a response"),
     ("y ~ x", {"family": "none"}, "takes no response"),
-    ("y ~ x", {"dtype": "int8"}, "dtype is"),
+    ("y ~ x", {"dtype": "int8"}, "dtype must be"),
     ("y ~ x", {"inputs": RowInputs(weights=np.ones(3))}, "3 values, and the data has 60 rows"),
     ("y ~ x", {"inputs": RowInputs(weights="ww")}, "there is no column 'ww'"),
     ("y ~ x", {"inputs": RowInputs(weights="g")}, "not numbers"),
     ("y ~ x", {"inputs": RowInputs(weights=["a"] * N)}, "array of numbers"),
-    ("y ~ x", {"inputs": RowInputs(weights=-np.ones(N))}, "not negative"),
-    ("y ~ x", {"inputs": RowInputs(weights=np.zeros(N))}, "all weights are zero"),
+    ("y ~ x", {"inputs": RowInputs(weights=-np.ones(N))}, "must be 0 or more"),
+    ("y ~ x", {"inputs": RowInputs(weights=np.zeros(N))}, "weights must have a positive value"),
     ("y ~ x", {"inputs": RowInputs(weights=np.full(N, np.inf))}, "infinite in row 'r0'"),
     ("y ~ x", {"inputs": RowInputs(weights=pd.Series(np.ones(N)))}, "other row labels"),
-    ("y ~ x", {"inputs": RowInputs(weights=np.ones((N, 2)))}, "2 dimensions"),
+    ("y ~ x", {"inputs": RowInputs(weights=np.ones((N, 2)))}, "one value per row, not shape"),
     ("y ~ x", {"inputs": RowInputs(offset=np.ones((N, 3)))}, "takes one"),
     ("g ~ x", {"inputs": RowInputs(offset=np.ones((N, 2)))}, "3 classes need one each"),
     ("y ~ x", {"inputs": RowInputs(offset=np.full(N, np.nan))}, "'offset' in 60"),
@@ -688,7 +688,7 @@ def test_a_column_that_is_never_known_is_named():
     with pytest.raises(DataError, match="'a' is missing in every row"):
         Design.learn("y ~ a + c", df, missing="keep")
     df = partial_frame().assign(w=lambda d: d["a"].isna().astype(float))
-    with pytest.raises(DataError, match="no row that counts has 'a'"):
+    with pytest.raises(DataError, match="no row of positive weight has 'a'"):
         Design.learn("y ~ a + c", df, RowInputs(weights="w"), missing="keep")
 
 

@@ -121,7 +121,7 @@ def test_rows_without_response_are_left_out(df):
     design, batch = Design.learn("y ~ x + g", df)
     assert design.n_incomplete == design.n_dropped - 5 == 115 - batch.n
     with pytest.raises(
-        DataError, match="'x' is missing in every row that counts; leave it out with '- x'"
+        DataError, match="'x' is missing in every row of positive weight; leave it out with '- x'"
     ):
         Design.learn("y ~ x + g", df.assign(x=np.nan), missing="indicator")
     with pytest.raises(DataError, match="missing='indicator' keeps rows that miss features"):
@@ -203,7 +203,7 @@ def test_ordered_categories_are_thresholds_elsewhere(df):
 def test_new_levels_of_what_is_computed_are_refused_with_the_cure():
     df = pd.DataFrame({"k": [0.0, 1, 2, 3] * 5, "y": np.arange(20.0)})
     fit = ld.glm("y ~ C(np.floor(k / 2))", df)
-    with pytest.raises(DataError, match=r"level 4.0.*computed none.*make it a column of the data"):
+    with pytest.raises(DataError, match=r"level 4.0.*computed value.*make it a column of the data"):
         fit.predict(df[:1].assign(k=9.0), new_levels="missing")
 
 

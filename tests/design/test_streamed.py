@@ -254,7 +254,7 @@ def test_a_sample_of_rows_is_the_same_from_everywhere(frame):
         same(getattr(batch, key), getattr(drawn, key), key)
     assert len(drawn.index) == 400 and drawn.index.equals(batch.index) and not drawn.streamed
     assert Design.learn("y ~ a", frame, reading=Reading(sample=10**6))[1].n == frame.y.notna().sum()
-    with pytest.raises(ArgumentError, match="sample must be a whole number from 1"):
+    with pytest.raises(ArgumentError, match="sample must be an integer from 1"):
         Design.learn("y ~ a", frame, reading=Reading(sample=0))
 
 

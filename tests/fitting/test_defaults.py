@@ -30,5 +30,5 @@ def test_page_plots_and_exports(fit):
     assert words.startswith("glm: generalized linear model")
     assert Fit._pictures(fit, None) == [] and Fit._plots(fit) == {}
     assert Fit._complexity(fit) == {"features": fit.df}
-    with pytest.raises(ld.ArgumentError, match="cannot be written out"):
+    with pytest.raises(ld.ArgumentError, match="cannot be exported"):
         Fit._expressions(fit, [], None)

@@ -171,7 +171,7 @@ def test_a_file_that_is_read_is_not_written_over(cars, files, tmp_path):
     (tmp_path / "link.parquet").symlink_to(first)
     for out in (first, f"{tmp_path}/../{tmp_path.name}/part-0.parquet", tmp_path / "link.parquet"):
         for ask in (fit.predict, fit.augment):
-            with pytest.raises(ld.ArgumentError, match="a file that is read too"):
+            with pytest.raises(ld.ArgumentError, match="must not be a file that is read"):
                 ask(files, output=out)
     assert first.read_bytes() == before
 

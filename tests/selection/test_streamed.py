@@ -55,7 +55,7 @@ def test_what_blocks_cannot_do_is_refused(problem):
         assign_in_place(problem.batch, 19, 0)
     with pytest.raises(ld.ArgumentError, match="groups cannot be held out as a whole"):
         assign_in_place(replace(problem.batch, groups=np.zeros(N)), 3, 0)
-    with pytest.raises(ld.ArgumentError, match="folds must be a whole number"):
+    with pytest.raises(ld.ArgumentError, match="folds must be an integer"):
         as_folds(1)
 
 

@@ -116,7 +116,7 @@ def test_a_bad_partition_is_named(frame, spoil, words):
 
 def test_names_that_are_no_texts(frame):
     lazy = dd.from_pandas(frame[["x"]].set_axis([0], axis=1), npartitions=2)
-    with pytest.raises(DataError, match="names that are texts, each once"):
+    with pytest.raises(DataError, match="distinct names that are strings"):
         read_source(lazy)
 
 

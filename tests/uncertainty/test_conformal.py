@@ -597,7 +597,7 @@ def test_plots(axes):
         ({"method": "cv"}, "method must be one of"),
         ({"score": "lac"}, "score must be one of absolute, normalized, quantile"),
         ({"score": "normalized"}, "glm has no score 'normalized' for this response"),
-        ({"folds": 1}, "folds must be a whole number from 2"),
+        ({"folds": 1}, "folds must be an integer from 2"),
         ({"folds": 100}, "folds=100 is more than the 60"),
         ({"method": "jackknife+", "folds": 3}, "leaves out one"),
         ({"method": "split", "folds": np.zeros(N)}, "must be a number"),

@@ -187,7 +187,7 @@ def test_bounds_are_ordered_and_end_where_theorems_do():
         (ld.melm, {"gamma": 1.0}, "melm makes use of all features"),
         (ld.costnet, {"cutoff": 0.5}, "cutoff must be above 0.5"),
         (ld.costnet, {"cutoff": "0.9"}, "cutoff must be above 0.5"),
-        (ld.costnet, {"n": 0}, "n must be a whole number from 1"),
+        (ld.costnet, {"n": 0}, "n must be an integer from 1"),
         (ld.costnet, {"seed": -1}, "seed must be"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Rows as numbers, and parts of them: training and held-out rows, without a look at the latter."""
+"""The complete rows of a frame as numbers, and their split into training and held-out rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ from lodim.design.rows import INPUTS
 from lodim.engine import tiles
 from lodim.engine.blocks import SPAN_ROWS, runs_of, sum_rows
 
-FLAT = 1e-9  # standard deviation of a constant over its value, by rounding
+FLAT = 1e-9  # relative standard deviation that rounding gives a constant
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,18 +19,18 @@ class Batch:
     """The complete rows of a frame as numbers.
 
     X : (n_tiles, p, 64) tiles (see `tiles`), centred and scaled, zero beyond row n
-    y : (n,) float64; codes 0..K-1 where the response has levels; None without a response
-    weights : (n,) float64 as given; None where all are one
-    offset : (n,) or (n, K) float64; None without
+    y : (n,) float64, or codes 0..K-1 of classes; None without a response
+    weights : (n,) float64 as given; None if all are one
+    offset : (n,) or (n, K) float64, or None
     index : labels of all N rows of the frame
     rows : (n,) int64, positions of the complete rows in `index`, ascending
-    order : (n,) float64, by which rows follow each other; None without
-    clusters : (n,) float64, codes of the clusters that rows belong to; None without
-    groups : (n,) float64, codes of the groups that are held out as a whole; None without
+    order : (n,) float64, time or order of the rows, or None
+    clusters : (n,) float64, codes of clusters, or None
+    groups : (n,) float64, codes of groups that are held out together, or None
     streamed : whether X may be larger than memory; see `out_of_core`
-    size : (p,), standard deviations of the features of the rows that they were learnt from: ones
-        where these are standardized, or constant; None of new data
-    cache : what `once` has made; a changed copy of the batch begins without
+    size : (p,), standard deviations of the features in the training rows (one for standardized
+    or constant features); None for new data
+    cache : values computed by `once`; a changed copy of the batch starts with an empty cache
     """
 
     X: np.ndarray
@@ -47,7 +47,7 @@ class Batch:
     cache: dict = field(default_factory=dict, init=False, repr=False)
 
     def once(self, key, make):
-        """Return make(), which is called once for the batch and the key: it has many fits."""
+        """Return make(), computed once per batch and key."""
         if key not in self.cache:
             self.cache[key] = make()
         return self.cache[key]
@@ -73,7 +73,7 @@ class Batch:
 
     @property
     def units(self):
-        """(n,) codes of what is held out as a whole: groups, else clusters; None of single rows."""
+        """(n,) codes of units held out together: groups, else clusters; None for single rows."""
         return self.clusters if self.groups is None else self.groups
 
     @property
@@ -88,12 +88,12 @@ class Batch:
 
     @property
     def out_of_core(self):
-        """Whether X must stay where it is: streamed, and more rows than a span holds."""
+        """Whether X must stay on disk: it is streamed and has more rows than one span."""
         return self.streamed and self.n > SPAN_ROWS
 
     @cached_property
     def runs(self):
-        """Pairs (lo, hi) of the runs of blocks with a row that counts; None of few, or all."""
+        """Pairs (lo, hi) of runs of blocks that have a row of positive weight; None for one run."""
         if self.weights is None or self.n <= SPAN_ROWS:
             return None
         starts = np.arange(0, self.n, tiles.TILE * tiles.TILES_PER_BLOCK)
@@ -105,37 +105,34 @@ class Batch:
         return self.n if self.weights is None else int(np.count_nonzero(self.weights))
 
     def offsets(self, n_scores):
-        """(n, n_scores) the offset of each row and score, zero where none is given; to read only.
-
-        It takes no memory of its own.
-        """
+        """Return the offset per row and score as a read-only view (n, n_scores)."""
         offset = np.zeros(()) if self.offset is None else self.offset
         # The offset of one score may be (n,).
         return np.broadcast_to(offset[:, None] if offset.ndim == 1 else offset, (self.n, n_scores))
 
     def offset_matrix(self, n_scores):
-        """(n, n_scores) the offset of each row and score, zero where none is given."""
+        """Return the offset per row and score, (n, n_scores), zero if none is given."""
         return np.zeros((self.n, n_scores)) + self.offsets(n_scores)
 
 
 def split(batch, held_out, standardize):
-    """Training and held-out parts of a batch: held_out (n,) bool -> (Batch, Batch).
+    """Return the training and held-out rows of a batch: held_out (n,) bool -> (Batch, Batch).
 
-    Features are centred (and scaled, if `standardize`) anew by the training rows alone.
+    Features are centred (and scaled, if `standardize`) by the training rows only.
     """
     return split_and_scaling(batch, held_out, standardize)[0]
 
 
 def split_and_scaling(batch, held_out, standardize):
-    """What `split` returns, and the means (p,) and scales (p,) of the training rows."""
+    """Return the result of `split` with the means (p,) and scales (p,) of the training rows."""
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
     mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])
     flat = (mean != 0.0) & (sd <= FLAT * np.abs(mean))
-    if flat.any():  # less a mean that is rounded, a constant would be a column of rounding errors
+    if flat.any():  # centring a constant by a rounded mean would leave a column of rounding errors
         counted = train[batch.weight[train] > 0.0]
         mean[flat] = np.fmax.reduce(X[counted][:, flat], axis=0)
-    # A column that varies in the held-out rows alone says nothing here: its scale stays one.
+    # A column that varies only in the held-out rows keeps scale one.
     varying, ones = np.where(sd > 1e-7, sd, 1.0), np.ones(len(sd))
     scale, size = (varying, ones) if standardize else (ones, varying)
     parts = (subset(batch, i, (X[i] - mean) / scale) for i in (train, test))
@@ -143,7 +140,7 @@ def split_and_scaling(batch, held_out, standardize):
 
 
 def _moments(X, weight):
-    """Weighted means and standard deviations of the columns, of what is there in each."""
+    """Return weighted means and standard deviations of the columns, ignoring missing values."""
     missing = np.isnan(X)
     if not missing.any():
         weight = weight / max(weight.sum(), 1e-300)
@@ -157,16 +154,10 @@ def _moments(X, weight):
 
 
 class SplitsInPlace(Sequence):
-    """Training and held-out parts of a batch whose X stays where it is, made when asked for.
+    """Training and held-out parts of a batch without a copy of X.
 
-    A part has all rows, those of the other part with a weight of zero; features keep the centre and
-    scale of all rows.
-
-    Parameters
-    ----------
-    batch : Batch
-    fold : array (n,)
-        Fold of each row from 0 on; -1 of rows that are held out from nothing.
+    A part has all rows, with weight zero for the rows of the other part. Features keep the centre
+    and scale of all rows. `fold` (n,) is the fold of each row from 0 on; -1 is never held out.
     """
 
     def __init__(self, batch, fold):
@@ -185,12 +176,12 @@ class SplitsInPlace(Sequence):
 
 
 def of_positive_weight(batch):
-    """The rows of weight above zero: the batch itself where all rows count."""
+    """Return the rows of positive weight; the batch itself if that is all rows."""
     return batch if batch.n_positive == batch.n else subset(batch, batch.positive_weight)
 
 
 def subset(batch, i, X=None):
-    """The rows i of a batch, with other features X (n, p) if given."""
+    """Return rows i of a batch, with other features X (n, p) if given."""
     given = {name: getattr(batch, name) for name in ("y", *INPUTS)}
     return Batch(
         X=tiles.pack(tiles.rows(batch.X, i) if X is None else X, batch.X.dtype),

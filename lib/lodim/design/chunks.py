@@ -1,8 +1,7 @@
-"""Data in parts of PART complete rows, in memory, read again in each pass, or on workers.
+"""Data in chunks of PART complete rows: in memory, read again in each pass, or on workers.
 
-All that is learnt of data is summed within each part, and added in the order of the parts, by the
-same functions wherever the data are: a frame in memory, files that are read part by part and the
-workers of a Dask cluster give equal bits. The last part has what is left.
+Sums are taken within each chunk and added in the order of the chunks, by the same functions for
+frames, files and Dask clusters, so results are identical bit for bit.
 """
 
 from bisect import bisect_right
@@ -30,11 +29,11 @@ from lodim.sources.source import PART
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """The rows that part k is made of.
+    """Position of chunk k among the rows.
 
-    k : number of the part; first : position of its first complete row among all of them
-    start, stop : the stretch of the data's rows that it lies in
-    rows : (n,) int64, positions of its rows in the stretch; empty where it is all of it
+    k : number of the chunk; first : position of its first complete row among all complete rows
+    start, stop : range of the data's rows that contains it
+    rows : (n,) int64, positions of its rows in the range; empty if it is the whole range
     n : number of its rows
     """
 
@@ -47,7 +46,7 @@ class Span:
 
 
 def spans_of(rows, n):
-    """The parts of n complete rows at some positions; `rows` empty: at 0, 1, ..., n - 1."""
+    """Return the spans of n complete rows; empty `rows` means positions 0, 1, ..., n - 1."""
     return [
         _span(rows, k, first, min(first + PART, n)) for k, first in enumerate(range(0, n, PART))
     ]
@@ -60,35 +59,35 @@ def _span(rows, k, first, last):
 
 
 def span_of(rows, k, first):
-    """The part of the complete rows at some positions."""
+    """Return the span of the complete rows at the given positions."""
     start, stop = int(rows[0]), int(rows[-1]) + 1
     whole = stop - start == len(rows)
     return Span(k, first, start, stop, ALL if whole else rows - start, len(rows))
 
 
 def draw_positions(n, size, seed):
-    """Increasing positions of `size` of n rows, at random by where they stand."""
+    """Draw `size` of n positions, in increasing order; depends only on n, size and seed."""
     drawn = np.random.default_rng(seed).choice(n, size, replace=False, shuffle=False)
     return np.sort(drawn)
 
 
 def summarize_part(_, table, request):
-    """Summaries of the columns of a part, a list."""
+    """Return the summaries of the columns of a chunk as a list."""
     return summarize(table, request)
 
 
 def merge_summaries(found, request):
-    """Summaries of columns by name, from the lists of the parts in order."""
+    """Merge the summaries of the chunks, in order, into a dict by column name."""
     return dict(zip(request.names, merge(found), strict=True))
 
 
 def tiles_of(X, span):
-    """The tiles of a part, a view."""
+    """Return a view of the tiles of a span."""
     return X[span.first // TILE : -(-(span.first + span.n) // TILE)]
 
 
 def table_of_span(table, span, columns):
-    """The table of a part, given its stretch of the columns."""
+    """Return the table of a span, given the columns of its range."""
     here = slice(span.first, span.first + span.n)
     index, rows = table.index[span.start : span.stop], read_only(span.rows)
     given = table.weights_of(here)
@@ -96,10 +95,10 @@ def table_of_span(table, span, columns):
 
 
 class Parts:
-    """The parts of the complete rows of a table, which `map` works on."""
+    """Chunks of the complete rows of a table; `map` applies a function to each."""
 
     table: Table
-    in_one = False  # whether one part, which stays in memory, has all rows
+    in_one = False  # whether one chunk in memory has all rows
 
     @property
     def n(self):
@@ -119,32 +118,29 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class TableParts(Parts):
-    """The parts of a table that is in memory."""
+    """Chunks of a table in memory."""
 
     table: Table
 
     @property
     def in_one(self):
-        """Whether one part, which stays in memory, has all rows."""
+        """Whether a single chunk in memory has all rows."""
         return self.n <= PART
 
     def gather(self, rows, names):
-        """A table of the complete rows at some positions; None: of all."""
+        """Return a table of the complete rows at the given positions; None means all."""
         return self.table if rows is None else self.table.take(rows)
 
     def map(self, work, names):
-        """A list of work(span, table of a part) of the parts in order, in threads where it pays.
+        """Return [work(span, table of the chunk), ...] in order, using threads if that is faster.
 
-        Parameters
-        ----------
-        names : list of str
-            Columns that the work reads.
+        `names` lists the columns that `work` reads.
         """
         table = self.table
         parts = spans_of(table.rows, table.n)
         if len(parts) == 1:
             return [work(parts[0], table)]
-        # Where a part alone is worth threads, they share its columns.
+        # If a single chunk is large enough for threads, they share its columns.
         numbers = 0 if PART * len(names) >= THREADED else table.n * len(names)
         return each(lambda span: work(span, self._part(span, names)), parts, numbers)
 
@@ -155,7 +151,7 @@ class TableParts(Parts):
 
 @dataclass(frozen=True)
 class RowPlace:
-    """A row as messages name it."""
+    """Name of a row in messages."""
 
     row: int
     place: str
@@ -166,11 +162,11 @@ class RowPlace:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The rows of a source, for messages: which row of which piece each is.
+    """Row labels of a source for messages: the piece and the row within it.
 
-    runs : (position, first, place) of stretches of rows that follow each other in a piece: their
-    first row among all rows, and in the piece
-    rows : positions of the rows that are meant
+    runs : (position, first, place) of consecutive rows of a piece: their first row among all rows,
+    and in the piece
+    rows : positions of the rows concerned
     """
 
     runs: list
@@ -189,25 +185,25 @@ class Labels:
 
 
 def frame_of(read, labels):
-    """Columns that have been read, by name, as a Frame."""
+    """Return columns by name as a Frame."""
     keys = {name: name for name in read}
     return Frame(tuple(read), labels, keys, frozenset(), read.__getitem__, PANDAS)
 
 
 class Cutter:
-    """Stretches of columns, put in and taken out in the order of rows."""
+    """Buffer of columns that takes ranges of rows in order and returns spans of them."""
 
     def __init__(self, stop=0):
         self.held, self.stop = [], stop
 
     def put(self, start, stop, stretch):
-        """Take the rows from start, where the last ones ended, up to stop."""
+        """Append the rows from start, where the last ones ended, up to stop."""
         self.stop = stop
         if stop > start:
             self.held.append((start, stop, stretch))
 
     def take(self, span, names):
-        """The columns of a span; what lies before its end is forgotten."""
+        """Return the columns of a span, and drop the rows up to its end."""
         within = [h for h in self.held if h[0] < span.stop and h[1] > span.start]
         self.held = [h for h in self.held if h[1] > span.stop]
         return {
@@ -223,16 +219,16 @@ class Cutter:
 
 @dataclass(frozen=True, eq=False)
 class ChunkStore:
-    """The chunks of a source, and where its rows stand, so that any can be read; it can be pickled.
+    """Chunks of a source with the positions of their rows; it can be pickled.
 
-    starts : (n_pieces + 1,) positions of the first rows of the pieces among all, and of the end
+    starts : (n_pieces + 1,) position of the first row of each piece, and of the end
     """
 
     source: object
     starts: tuple[int, ...]
 
     def read(self, names, start=0):
-        """(start, stop, columns by name) of chunks from that on which the row `start` is in."""
+        """Yield (start, stop, columns by name) of the chunks from the one with row `start` on."""
         first = bisect_right(self.starts, start) - 1
         at = self.starts[first]
         for piece in self.source.pieces[first:]:
@@ -243,7 +239,7 @@ class ChunkStore:
                 at += n
 
     def columns(self, names, span):
-        """The columns of a span by name."""
+        """Return the columns of a span by name."""
         cutter = Cutter(self.starts[bisect_right(self.starts, span.start) - 1])
         with closing(self.read(names, span.start)) as chunks:
             for chunk in chunks:
@@ -254,7 +250,7 @@ class ChunkStore:
 
 
 def read_chunk(chunk, names):
-    """The columns of a chunk by name; errors say where it is."""
+    """Return the columns of a chunk by name; errors name the chunk."""
     try:
         frame = read_frame(chunk.frame)
         return {name: read_column(frame, name) for name in names}
@@ -263,21 +259,21 @@ def read_chunk(chunk, names):
 
 
 def ahead(items):
-    """The items of a generator, the next one made in a thread while the last one is used."""
+    """Yield the items of a generator while a thread computes the next one."""
     pool = ThreadPoolExecutor(1, thread_name_prefix="lodim-read")
-    take = copy_context().run  # a Dask client may be that of the caller's context
+    take = copy_context().run  # the Dask client may be set in the caller's context
     try:
         waiting = pool.submit(take, next, items, None)
         while (item := waiting.result()) is not None:
             waiting = pool.submit(take, next, items, None)
             yield item
     finally:
-        pool.submit(items.close)  # in that thread: after Ctrl-C it may be within `items` still
+        pool.submit(items.close)  # in that thread: after Ctrl-C it may still be inside `items`
         pool.shutdown()
 
 
 def count_rows(source, names):
-    """Number of rows of a source, read where it is not known."""
+    """Return the number of rows of a source, reading it if necessary."""
     if source.n is not None:
         return source.n
     with closing(ahead(source.chunks(names[:1]))) as chunks:
@@ -285,7 +281,7 @@ def count_rows(source, names):
 
 
 def read_rows_at(source, names, rows, n):
-    """The rows of a source at some of its n positions, as a Frame in memory."""
+    """Return the rows of a source at the given positions of n, as a Frame in memory."""
     source.check_unchanged()
     check_names(source, names)
     held, stop = {name: [] for name in names}, 0
@@ -304,7 +300,7 @@ def read_rows_at(source, names, rows, n):
 
 
 def check_names(source, names):
-    """Raise unless the source has the columns that are named beside the formula."""
+    """Raise unless the source has the columns named in weights, offset and similar arguments."""
     header = Frame(
         source.names, (), {name: name for name in source.names}, frozenset(), None, PANDAS
     )
@@ -318,7 +314,7 @@ def changed():
 
 @dataclass(frozen=True, eq=False)
 class SourceParts(Parts):
-    """The parts of a source's complete rows, read again in each pass.
+    """Chunks of a source's complete rows, read again in each pass.
 
     table : Table without columns; n_rows : rows of the source, complete or not
     known : dict of Summary by name from the first pass, or None
@@ -334,26 +330,26 @@ class SourceParts(Parts):
         return super().summaries(request) if self.known is None else self.known
 
     def map(self, work, names):
-        """A list of work(span, table of a part) of the parts in order, in one pass."""
+        """Return [work(span, table of the chunk), ...] in order, in one pass."""
         with closing(self.tables(list(names))) as tables:
             return [work(span, table) for span, table in tables]
 
     def tasks(self, work, names):
-        """A call without arguments for each part, which can be pickled: together they are `map`."""
+        """Return one picklable call per chunk; together they do the work of `map`."""
         return [
             partial(part_task, self.store, span, self._bare(span), work, list(names))
             for span in spans_of(self.table.rows, self.n)
         ]
 
     def _bare(self, span):
-        """The table of a part without its columns, and with the labels that it needs alone."""
+        """Return the table of a chunk without columns, with only the labels it needs."""
         table = table_of_span(self.table, span, {})
         starts = [run[0] for run in table.index.runs]
         lo, hi = bisect_right(starts, span.start) - 1, bisect_right(starts, span.stop - 1)
         return replace(table, index=replace(table.index, runs=table.index.runs[lo:hi]))
 
     def tables(self, names):
-        """The parts as (span, table), in one pass over some columns."""
+        """Yield (span, table) per chunk in one pass over the named columns."""
         spans = spans_of(self.table.rows, self.n)
         if not names:
             yield from ((span, table_of_span(self.table, span, {})) for span in spans)
@@ -377,7 +373,7 @@ class SourceParts(Parts):
         return found
 
     def gather(self, rows, names):
-        """A table of the complete rows at some positions; None: of all."""
+        """Return a table of the complete rows at the given positions; None means all."""
         picked = self.map(partial(_pick, rows=rows), names)
         table = self.table
         held = {k: columns.concat([part[k] for part in picked]) for k in names}
@@ -388,12 +384,12 @@ class SourceParts(Parts):
 
 @dataclass(frozen=True, eq=False)
 class PartReader:
-    """Makes the batch of a part of a source, in any process: it can be pickled.
+    """Picklable function that reads a chunk of a source and returns its batch.
 
     design : Design
     store : ChunkStore
-    stretches : (n_parts, 2) int64, positions of the first row of each part and after its last
-    inputs : RowInputs of all N rows of the source, weights and offset alone
+    stretches : (n_parts, 2) int64, positions of each chunk's first row and after its last row
+    inputs : RowInputs of all N rows of the source, weights and offset only
     """
 
     design: object
@@ -403,14 +399,14 @@ class PartReader:
 
     @classmethod
     def from_parts(cls, design, learnt, inputs):
-        """For the SourceParts that a design has learnt from, and what was given of the rows."""
+        """Return the reader for the SourceParts that a design was learned from."""
         spans = spans_of(learnt.table.rows, learnt.n)
         stretches = np.array([(span.start, span.stop) for span in spans])
         inputs = RowInputs(inputs.weights, inputs.offset).arrays()
         return cls(design, learnt.store, stretches, inputs)
 
     def __call__(self, k):
-        """The Batch of part k: response, weights and offset as in that of all rows."""
+        """Return the Batch of chunk k, with the response, weights and offset of the whole batch."""
         start, stop = self.stretches[k].tolist()
         design, inputs = self.design, self.inputs.stretch(start, stop)
         span = Span(k, 0, start, stop, ALL, stop - start)
@@ -421,21 +417,15 @@ class PartReader:
 
 
 def part_task(store, span, table, work, names):
-    """What `work` makes of one part, for a pass whose parts are shared among processes.
+    """Apply `work` to one chunk, in a pass whose chunks are shared among processes.
 
-    Parameters
-    ----------
-    store : ChunkStore
-    span : Span
-    table : Table
-        Of the part, without columns; see `SourceParts.tasks`.
-    work, names : as `SourceParts.map` takes them; the work can be pickled
+    `table` is that of the chunk without columns; see `SourceParts.tasks`. `work` must be picklable.
     """
     return work(span, replace(table, columns=store.columns(names, span)))
 
 
 def _pick(span, table, rows):
-    """The columns of a part in those of its rows that are asked for."""
+    """Return the columns of a chunk at the given rows."""
     if rows is None:
         at = np.arange(table.n)
     else:
@@ -446,14 +436,14 @@ def _pick(span, table, rows):
 
 
 def flags_of(positions, n):
-    """(n,) bool, True at some positions: `take` would read no positions as all."""
+    """Return (n,) bool, True at the given positions (`take` reads no positions as all rows)."""
     flags = np.zeros(n, bool)
     flags[positions] = True
     return flags
 
 
 def client_for(client, source, sample, scratch):
-    """The client whose workers read a source, or None where it is read here, as where it is False.
+    """Return the client whose workers read a source; None or False reads it here.
 
     A Dask frame goes to the client of this process, if there is one.
     """
@@ -464,34 +454,34 @@ def client_for(client, source, sample, scratch):
         return None if stays else dask_cluster.own_client()
     if source is None:
         raise ArgumentError(
-            "client= is for files or a Dask frame, which its workers read; data in memory are "
-            "fitted here: leave client out"
+            "client needs files or a Dask frame, which its workers read; these data are in memory: "
+            "leave client out"
         )
     if sample is not None:
-        raise ArgumentError("sample= draws rows that are fitted here: leave client out, or sample")
+        raise ArgumentError("sample cannot be combined with client: leave one of the two out")
     if scratch is not None:
         raise ArgumentError(
-            'control={"scratch": ...} is for features that are held here, and those of client= are '
-            "held by its workers: leave one of the two out"
+            'control={"scratch": ...} cannot be combined with client, whose workers hold the '
+            "features: leave one of the two out"
         )
     return dask_cluster.checked_client(client)
 
 
 @dataclass(frozen=True, eq=False)
 class WorkerParts(SourceParts):
-    """Parts of which the workers of a client work on one each."""
+    """Chunks that the workers of a Dask client process."""
 
     client: object = None
 
     @classmethod
     def of_client(cls, read, client):
-        """The parts of a source on the workers of a client; as they are where they are few."""
+        """Return the chunks of a source on the client's workers; unchanged if they are few."""
         if client is None or read.n <= PART:
             return read
         return cls(read.store, read.table, read.n_rows, read.known, client)
 
     def map(self, work, names):
-        """A list of work(span, table of a part) of the parts in order, in one pass."""
+        """Return [work(span, table of the chunk), ...] in order, in one pass."""
         if not names:
             return super().map(work, names)
         spans = spans_of(self.table.rows, self.n)
@@ -499,7 +489,7 @@ class WorkerParts(SourceParts):
         return dask_cluster.run_tasks(self.client, part_task, self.store, each)
 
     def tiles(self, design, given, inputs):
-        """Tiles of all rows on the workers, their response, and the RowInputs that are there too.
+        """Return the tiles on the workers, their response, and the RowInputs that are there too.
 
         given : RowInputs by name, or of all rows of the source; inputs : of the complete rows
         """

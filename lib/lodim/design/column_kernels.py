@@ -1,7 +1,7 @@
-"""Kernels over one column: look for what is missing, take its moments, write it into the tiles.
+"""Kernels over one column: find missing values, compute moments, write it into the tiles.
 
-Each walks the column once in memory. `rows` holds the positions of the rows to use; when it is
-empty, all rows are used, in order (the usual case, and the one that vectorizes).
+Each reads the column once. `rows` holds the positions of the rows to use; if it is empty, all rows
+are used in order (the usual case, which the compiler vectorizes).
 """
 
 import math
@@ -16,32 +16,32 @@ from lodim.engine.tiles import TILE
 BLOCK = 512
 ALL = np.empty(0, np.int64)
 NO_WEIGHTS = np.empty(0)
-NO_ROWS = 0.0, 0.0, 0.0, math.inf, -math.inf  # what `moments` is of none
+NO_ROWS = 0.0, 0.0, 0.0, math.inf, -math.inf  # `moments` of no rows
 _OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 
 def read_only(x):
-    """A read-only view, of a copy where x has gaps in memory: one kernel serves for all."""
+    """Return a read-only contiguous view or copy of x, for which one compiled kernel serves."""
     view = np.ascontiguousarray(x).view()
     view.flags.writeable = False
     return view
 
 
 def weight_unit(weights):
-    """What weights (n,) are divided by in `moments`, so that their sums do not leave float64."""
+    """Return the divisor of weights (n,) that keeps sums in `moments` within float64."""
     if weights is None or not len(weights) or 1e-100 < weights.max() < 1e100:
         return 1.0
     return float(weights.max())
 
 
 def as_real(values):
-    """A column as kernels read it: float64; float32 of a whole span or more as it is."""
+    """Return a column as kernels read it: float64, or float32 if it has a whole span or more."""
     keeps = values.dtype == np.float64 or (values.dtype == np.float32 and len(values) >= SPAN_ROWS)
     return read_only(values if keeps else values.astype(np.float64))
 
 
 def kernel_weights(weights, unit=1.0):
-    """Weights (n,) as `moments` takes them, None for ones."""
+    """Return weights (n,) for `moments`, None for ones."""
     if weights is None:
         return read_only(NO_WEIGHTS)
     return read_only(weights if unit == 1.0 else weights / unit)
@@ -53,7 +53,7 @@ def scan(x, bad):
     n_nan = 0
     infinite = -1
     for start in range(0, x.size, BLOCK):
-        part = x[start : start + BLOCK]  # a place that is counted from 0 needs no look at its sign
+        part = x[start : start + BLOCK]  # an index that counts from 0 needs no check of its sign
         total = 0.0
         for i in range(part.size):
             total += part[i] * 0.0
@@ -70,11 +70,10 @@ def scan(x, bad):
 
 @njit(**_OPTIONS)
 def moments(x, rows, weights):
-    """Sum of weights, mean, sum of squares about it, least and greatest of x; weighted.
+    """Return the sum of weights, weighted mean, sum of squares about it, minimum and maximum of x.
 
-    Rows of weight zero are as if they were not there. Blocks are centred at their own mean and
-    merged by the formula of Chan, Golub & LeVeque (1979), so that a large mean does not cancel the
-    variance.
+    Rows of weight zero are ignored. Blocks are centred at their own mean and merged by the formula
+    of Chan, Golub & LeVeque (1979), so that a large mean does not cancel the variance.
     """
     n = rows.size if rows.size else x.size
     total, mean, spread = 0.0, 0.0, 0.0
@@ -105,7 +104,7 @@ def moments(x, rows, weights):
 
 
 def column_moments(x, rows, weights):
-    """`moments` of a column as `as_real` has it, of many whole blocks without weights sooner."""
+    """Return `moments` of a column, by a faster kernel for many whole blocks without weights."""
     if x.size >= SPAN_ROWS and not (rows.size or weights.size or x.size % (4 * BLOCK)):
         return moments_of_blocks(x)
     return moments(read_only(x.astype(np.float64, copy=False)), rows, weights)
@@ -113,7 +112,7 @@ def column_moments(x, rows, weights):
 
 @njit(**_OPTIONS)
 def moments_of_blocks(x):
-    """`moments` of whole blocks, bit for bit: four at a time, whose sums need not wait in turn."""
+    """Return `moments` of whole blocks, bit for bit, four blocks at a time for speed."""
     total, mean, spread = 0.0, 0.0, 0.0
     least, greatest = np.full(TILE, np.inf), np.full(TILE, -np.inf)
     for start in range(0, x.size, 4 * BLOCK):
@@ -147,7 +146,7 @@ def moments_of_blocks(x):
 
 
 def merge_moments(parts):
-    """Moments of all rows, (..., 5), from those of parts of them in order, by the same formula."""
+    """Merge moments of parts of the rows, in order, into those of all rows, (..., 5)."""
     parts = iter(parts)
     total, mean, spread, least, greatest = np.moveaxis(np.asarray(next(parts)), -1, 0)
     for part in parts:
@@ -169,9 +168,8 @@ def merge_moments(parts):
 def pack(x, rows, mean, scale, inverse, tiles, k, size):
     """Write (x - mean) / scale into column k of the tiles, (n_tiles, p, 64); see `standardize`.
 
-    size (64,) of float64 takes the largest |x - mean| at each place in a tile, where one number
-    alone would not vectorize; it is made outside, as NumPy's functions in a kernel are compiled
-    with it.
+    size (64,) float64 receives the largest |x - mean| at each position of a tile, which vectorizes
+    where one maximum would not. It is allocated outside, since compiling NumPy's functions is slow.
     """
     for j in range(TILE):
         size[j] = 0.0

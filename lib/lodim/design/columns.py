@@ -1,8 +1,8 @@
-"""What a column of the user's data holds: numbers, dates or levels; and where it is missing.
+"""A column of the user's data: numbers, dates or levels, and where it is missing.
 
-A date is held as the number of days since 1970-01-01, its time of day as a fraction (exact to a
-microsecond). A time with a zone is the time that a clock in that zone shows. Nothing is written to;
-a column of numpy numbers is looked at in place.
+A date is stored as days since 1970-01-01, with the time of day as a fraction (exact to a
+microsecond). A time with a zone is stored as local time in that zone. Columns are never modified;
+numpy numbers are read in place.
 """
 
 import datetime
@@ -27,25 +27,25 @@ THURSDAY = 3  # of 1970-01-01; a Monday is 0
 
 
 def to_days(moments):
-    """Days since 1970-01-01 of an array of datetime64, (n,) float64, NaN where one is missing."""
+    """Return days since 1970-01-01 of an array of datetime64, (n,) float64, NaN if missing."""
     missing = np.isnat(moments)
     moments = np.where(missing, np.datetime64(0, "D"), moments).astype("datetime64[us]")
     day = moments.astype("datetime64[D]")
     whole = day.astype(np.int64).astype(float)
     days = whole + (moments - day) / np.timedelta64(1, "D")
-    days = np.minimum(days, np.nextafter(whole + 1.0, whole))  # rounding ends no day
+    days = np.minimum(days, np.nextafter(whole + 1.0, whole))  # stay within the day
     return np.where(missing, np.nan, days)
 
 
 def to_moments(days):
-    """The datetime64 of numbers of days since 1970-01-01, to a microsecond; NaT of NaN."""
+    """Return the datetime64 of days since 1970-01-01, to a microsecond; NaN gives NaT."""
     missing = np.isnan(days)
     micros = np.round(np.where(missing, 0.0, days) * 86_400e6).astype(np.int64)
     return np.where(missing, np.datetime64("NaT"), micros.astype("datetime64[us]"))
 
 
 def parse_date(text):
-    """Days since 1970-01-01 of a text such as "2024-01-31 12:30"; None if it is no date."""
+    """Return days since 1970-01-01 of a text such as "2024-01-31 12:30"; None if it is no date."""
     found = ISO_DATE.fullmatch(text)
     if not found:
         return None
@@ -57,7 +57,7 @@ def parse_date(text):
 
 
 def date_part(name, days, origin="1970-01-01"):
-    """What a function of a formula makes of days since 1970-01-01, (n,) float64."""
+    """Apply a date function of a formula to days since 1970-01-01; returns (n,) float64."""
     if name == "days":
         return days - np.datetime64(origin, "D").astype(np.int64)
     day = np.floor(days)
@@ -70,7 +70,7 @@ def date_part(name, days, origin="1970-01-01"):
 
 
 def date_advice(name):
-    """What to write in a formula for a column of dates."""
+    """Return the advice for using a column of dates in a formula."""
     name = quote(name)
     return (
         f"write days({name}), year({name}), month({name}) or weekday({name}) for a number, such as "
@@ -80,15 +80,15 @@ def date_advice(name):
 
 @dataclass(frozen=True)
 class Column:
-    """One column of N rows.
+    """A column of N rows.
 
-    kind : 'number', 'level', 'date', or 'empty' if every value is missing and no kind can be told
-    values : (N,) numbers of any real dtype, NaN where missing; days of dates; None for levels
-    codes : (N,) integers, positions in `levels`, -1 where missing; None unless kind is 'level'
+    kind : 'number', 'level', 'date', or 'empty' if every value is missing and the kind is unknown
+    values : (N,) numbers of any real dtype, NaN if missing; days of dates; None for levels
+    codes : (N,) integers, positions in `levels`, -1 if missing; None unless kind is 'level'
     levels : str, bool, int or float; in the order of the categories, else sorted
-    whole : whether the numbers are whole by their type (kept where gaps made them floats)
-    declared : whether the levels are those of a pandas Categorical, which need not have rows
-    ordered : whether they are in an order that means something
+    whole : whether the dtype was an integer type (also if gaps turned it into floats)
+    declared : whether the levels are those of a pandas Categorical, which may have no rows
+    ordered : whether the order of the levels has a meaning
     """
 
     name: str
@@ -102,7 +102,7 @@ class Column:
 
 
 def to_column(series, name):
-    """A pandas Series as a Column."""
+    """Return a pandas Series as a Column."""
     dtype = series.dtype
     if isinstance(dtype, np.dtype):
         if dtype.kind in "fiu":
@@ -137,7 +137,7 @@ def to_column(series, name):
 
 
 def refusal(name, kind):
-    """What to do with a column that is neither numbers nor levels."""
+    """Return the advice for a column that is neither numbers nor levels."""
     low = kind.lower()
     if any(word in low for word in ("time", "duration")):
         advice = "make it a number, for instance of days or hours"
@@ -157,14 +157,14 @@ def _category_column(series, name):
 
 
 def _plain(level):
-    """A level as a Python value; what is not text, a bool or a number is shown as text."""
+    """Return a level as a Python value; other types become text."""
     if isinstance(level, np.generic):
         level = level.item()
     return level if isinstance(level, (str, bool, int, float)) else str(level)
 
 
 def _sorted_column(name, codes, levels):
-    """Levels in sorted order, the codes made to match."""
+    """Return a Column with sorted levels and matching codes."""
     order = sorted(range(len(levels)), key=levels.__getitem__)
     place = np.empty(len(levels) + 1, np.int64)
     place[order] = np.arange(len(levels))
@@ -173,7 +173,7 @@ def _sorted_column(name, codes, levels):
 
 
 def _object_column(array, name):
-    """A column of Python objects: all numbers, all bools, or all text."""
+    """Return a column of Python objects that are all numbers, all bools, or all text."""
     kind = pd.api.types.infer_dtype(array, skipna=True)
     if kind == "empty":
         return Column(name, "empty", np.full(len(array), np.nan))
@@ -191,17 +191,17 @@ def _object_column(array, name):
     try:
         values[~missing] = present.astype(np.float64)
     except (OverflowError, ValueError, TypeError):
-        raise DataError(f"column {name!r} holds a number too large for a computer's") from None
+        raise DataError(f"column {name!r} holds a number too large for float64") from None
     return Column(name, "number", values, whole=kind == "integer")
 
 
 def _on_the_clock(moment):
-    """A date, or a time without its zone."""
+    """Return a date, or a time without its zone."""
     return moment.replace(tzinfo=None) if isinstance(moment, datetime.datetime) else moment
 
 
 def _check_numbers(present, name):
-    """Raise unless all are numbers, saying what is among them."""
+    """Raise unless all values are numbers; the message lists the other types."""
     real = (numbers.Real, decimal.Decimal, np.number)
     others = [v for v in present if not isinstance(v, real) or isinstance(v, (bool, complex))]
     if not others:
@@ -222,12 +222,12 @@ def _check_numbers(present, name):
 
 
 def as_float(values):
-    """The column as float64: itself where it is, a copy otherwise."""
+    """Return the values as float64, copied only if necessary."""
     return values if values.dtype == np.float64 else values.astype(np.float64)
 
 
 def as_levels(column):
-    """The column with each distinct number as a level; itself where it has levels."""
+    """Return the column with each distinct number as a level; unchanged if it has levels."""
     if column.kind == "level":
         return column
     codes, values = pd.factorize(column.values, use_na_sentinel=True)
@@ -236,7 +236,7 @@ def as_levels(column):
 
 
 def without_levels(column, known, forgiven=None):
-    """The column with some values missing: those not `known` but `forgiven` (None: all others)."""
+    """Replace unknown levels by missing: those `forgiven`, or all if that is None."""
     if column.kind != "level":
         unknown = forgiven is None and ~np.isin(as_float(column.values), known)
         return replace(column, values=np.where(unknown, np.nan, as_float(column.values)))
@@ -249,14 +249,10 @@ def without_levels(column, known, forgiven=None):
 
 
 def concat(stretches):
-    """One column of several stretches of rows, in order.
+    """Return one column of consecutive chunks of rows.
 
-    Categories that are declared alike stay; otherwise levels are those of all stretches, sorted.
-
-    Raises
-    ------
-    DataError
-        Numbers in one stretch are text or categories in another.
+    Categories declared alike stay; otherwise the levels are those of all chunks, sorted. Raises a
+    DataError if some chunks hold numbers and others text or categories.
     """
     if len(stretches) == 1:
         return stretches[0]
@@ -272,7 +268,7 @@ def concat(stretches):
 
 
 def _place_codes(column, levels, place):
-    """Positions in `levels` of a column's values, -1 where one is missing, (n,) int32."""
+    """Return positions in `levels` of a column's values, (n,) int32, -1 if missing."""
     if column.kind == "empty":
         return np.full(len(column.values), -1, np.int32)
     if column.levels == levels:
@@ -282,12 +278,12 @@ def _place_codes(column, levels, place):
 
 
 def kind_of(column):
-    """What a column holds, without its rows."""
+    """Return the column without its rows."""
     return replace(column, values=None, codes=None)
 
 
 def join_kinds(kinds):
-    """What columns of one name hold together, as a Column without rows."""
+    """Merge the kinds of columns of one name into a Column without rows."""
     held = [kind for kind in kinds if not is_open(kind)]
     if not held:
         return next((kind for kind in kinds if kind.kind == "level"), kinds[0])
@@ -308,17 +304,17 @@ def join_kinds(kinds):
 
 
 def is_open(column):
-    """Whether every value is missing, so that other rows say what the column holds."""
+    """Whether every value is missing, so that other rows determine the kind."""
     return column.kind == "empty" or (column.kind == "level" and not column.levels)
 
 
 def sketch(column):
-    """What a column holds, without its rows and most of its levels."""
+    """Return the column without its rows and most of its levels."""
     return Column(column.name, column.kind, levels=column.levels[:3])
 
 
 def check_alike(one, other, here="one part", there="another"):
-    """Raise where a column holds numbers in one place and text or categories in another."""
+    """Raise if a column holds numbers in one place and text or categories in another."""
     if is_open(one) or is_open(other) or _sort(one) == _sort(other):
         return
 
@@ -332,7 +328,7 @@ def check_alike(one, other, here="one part", there="another"):
 
 
 def _sort(column):
-    """What can be joined: numbers, dates, or levels that are text, true and false, or numbers."""
+    """Return the group of kinds within which columns can be joined."""
     if column.kind != "level":
         return column.kind
     level = column.levels[0]
@@ -340,13 +336,9 @@ def _sort(column):
 
 
 def take(values, rows):
-    """Some rows of an array, of a Column, or of what is given of rows beside the data.
+    """Return some rows of an array, a Column, or a row input; names, numbers and None stay.
 
-    Parameters
-    ----------
-    values : array, Series, DataFrame, Column, list; or a name, a number or None, which stay
-    rows : slice, array of positions or of bools
-        An empty array means all rows.
+    `rows` is a slice, or an array of positions or bools; an empty array means all rows.
     """
     if isinstance(rows, np.ndarray) and not rows.size:
         return values
@@ -358,19 +350,16 @@ def take(values, rows):
 
 
 def used_levels(column, rows):
-    """Levels that occur in these rows, in order."""
+    """Return the levels that occur in these rows, in order."""
     codes = take(column.codes, rows)
     counts = np.bincount(codes[codes >= 0], minlength=len(column.levels))
     return tuple(level for level, n in zip(column.levels, counts, strict=True) if n)
 
 
 def recode(column, levels, rows, cure=""):
-    """Positions in `levels` of the column's values, -1 where one is missing, (n,) int64.
+    """Return positions in `levels` of the column's values, (n,) int64, -1 if missing.
 
-    Raises
-    ------
-    DataError
-        A value is not among `levels`.
+    Raises a DataError if a value is not among `levels`.
     """
     if column.kind == "date":
         raise DataError(f"column {column.name!r} holds dates, and the model knows levels of it")
@@ -388,7 +377,7 @@ def recode(column, levels, rows, cure=""):
 
 
 def raise_unknown_level(name, level, levels, cure=""):
-    """Say that a level is none of those that are known."""
+    """Raise an error that names an unknown level and the known ones."""
     raise DataError(
         f"column {name!r} has the level {level!r}, which is not among those the model knows: "
         f"{first_few([*levels])}{cure}"
@@ -397,14 +386,13 @@ def raise_unknown_level(name, level, levels, cure=""):
 
 @dataclass
 class Table:
-    """Columns to evaluate on: `rows` of each, all where empty; `index` labels the data's rows.
+    """Columns to evaluate on, at `rows` of each (all if empty); `index` labels the data's rows.
 
-    ``positive_weight`` (n,) bool masks the rows that may teach (weight above zero); None means all.
-    ``weights`` (n,) are those of the rows, None where they are one, in `learn` alone;
-    ``weight_unit`` is what they are divided by before they are summed.
-    ``missing`` says what is done where a feature is missing (see `Design`), and ``filled`` holds
-    the columns whose gaps are filled, for what needs a value in each row. ``complete_columns`` are
-    names of columns that miss nothing.
+    ``positive_weight`` (n,) bool marks the rows of weight above zero; None means all.
+    ``weights`` (n,) are used only in `learn`; None means one. They are divided by ``weight_unit``
+    before they are summed. ``missing`` says how missing features are treated (see `Design`),
+    ``filled`` holds columns with imputed values, and ``complete_columns`` names columns without
+    missing values.
     """
 
     columns: dict
@@ -419,28 +407,24 @@ class Table:
     weight_unit: float = 1.0
 
     def complete(self, name):
-        """A column, its gaps filled where they are."""
+        """Return a column with its missing values imputed."""
         return self.filled.get(name) or self.columns[name]
 
     def take(self, at):
-        """The table of the rows at some positions among its own."""
+        """Return the table of the rows at the given positions."""
         rows = read_only(self.rows[at] if self.rows.size else at)
         return replace(self, rows=rows, n=len(at), **self.weights_of(at))
 
     def weights_of(self, at):
-        """Keywords of a table of some of the rows: their weights, and which are above zero."""
+        """Return the keyword arguments that give some rows their weights."""
         given = {"weights": self.weights, "positive_weight": self.positive_weight}
         return {key: None if x is None else x[at] for key, x in given.items()}
 
 
 def known_rows(table, names):
-    """The part of a table where none of some columns is missing, and where its rows stand.
+    """Return the rows of a table that miss none of the named columns, and their positions.
 
-    Returns
-    -------
-    Table, where
-        Positions among the table's rows, (n_known,) int64; empty where all are known, as they
-        always are unless the table keeps rows with missing values.
+    The positions are (n_known,) int64, empty if no value is missing.
     """
     if table.missing != "keep" or not table.n:
         return table, ALL
@@ -454,7 +438,7 @@ def known_rows(table, names):
 
 
 def rows_to_learn(table, names):
-    """As `known_rows`, where something is to be learnt: a DataError if no known row counts."""
+    """Return `known_rows`; raise a DataError if none of them has positive weight."""
     part, where = known_rows(table, names)
     if part.n and (part.positive_weight is None or part.positive_weight.any()):
         return part, where
@@ -463,14 +447,14 @@ def rows_to_learn(table, names):
 
 
 def raise_unknown(names, everywhere):
-    """Say that nothing can be learnt of columns: missing `everywhere`, or in all that counts."""
+    """Raise an error: columns are missing `everywhere` or in all rows of positive weight."""
     if everywhere:
         raise DataError(f"column {names[0]!r} is missing in every row")
-    raise DataError(f"no row that counts has {' and '.join(map(repr, names))}")
+    raise DataError(f"no row of positive weight has {' and '.join(map(repr, names))}")
 
 
 def expand_rows(values, where, n):
-    """Values of the known rows among n, NaN elsewhere; as they are where all are known."""
+    """Return values of the known rows among n, NaN elsewhere; unchanged if all are known."""
     if where is ALL:
         return values
     full = np.full(n, np.nan)
@@ -486,7 +470,7 @@ def has_gaps(table, name):
 
 
 def is_missing(column, rows):
-    """Where a column is missing, (n,) bool."""
+    """Return where a column is missing, (n,) bool."""
     if column.kind == "level":
         return take(column.codes, rows) < 0
     if column.values.dtype.kind in "iu":

@@ -1,4 +1,4 @@
-"""From a frame to numbers: what a formula learns from data, and how it is applied to new data."""
+"""From a frame to numbers: what a formula learns from data, and its application to new data."""
 
 import itertools
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim import forms
-from lodim.checks import check_rectangular, one_of
+from lodim.checks import check_rectangular, flag, one_of
 from lodim.design import factors
 from lodim.design import terms as design_terms
 from lodim.design.batch import Batch
@@ -41,37 +41,35 @@ from lodim.text import counted
 
 REAL = (float, np.float64, np.float32)
 FAMILIES = ("gaussian", "binomial", "multinomial", "poisson", "gamma", "none")
-LARGEST = 1e160  # of a mean in a file: no larger number has a square
-MISSING = ("drop", "indicator", "keep")  # what can be done where a feature is missing
+LARGEST = 1e160  # largest mean in a file whose square is finite
+MISSING = ("drop", "indicator", "keep")  # treatments of missing features
 
 
 @forms.record
 class Design:
-    """What a formula has learnt from data; holds no row of it.
+    """Formula with what it has learned from data; holds no row of the data.
 
     formula : as the user wrote it
     family : 'none' without a response
     terms : tuples of factors (see `factor`), whose columns are multiplied
-    names : p names of features; term_names : names of the terms
-    term_of : the term that each feature belongs to
-    mean, scale : X = (raw - mean) / scale. In a constant feature X is 0 always,
-        also in new data: nothing could be learnt of it
+    names, term_names : names of the p features, and of the terms
+    term_of : term of each feature
+    mean, scale : X = (raw - mean) / scale. A constant feature has X = 0, also in new data
     constant : names of the constant features
-    n_dropped : rows left out for missing values, but for those of weight zero
-    weights, offset : names of columns, where they were given by name
+    n_dropped : rows of positive weight dropped for missing values
+    weights, offset : names of columns, if given by name
     offset_given : whether an offset was used
     dtype : of X
-    left_out : columns that a dot has left out: answers of a model (`.fitted`), names of the rows
-    missing : what is done with rows that miss a feature. 'drop': they are left out. 'indicator':
-        a number is its training mean, a category a level of its own, and a column says where a
-        number that training had gaps in is missing. 'keep': features, and the response where it
-        is missing, are NaN in the batch
-    fills : a Fill of each column of the right side, in order; empty but with 'indicator'
-    n_incomplete : rows of weight above zero that miss features alone, whatever is done with them
-    frame_kind : name of the package whose frame the data were: "pandas" (also of a dict), "polars"
-    n_sampled : rows that splines, centres and scales were learnt from, where these were a sample
-    wild : Limits of each feature with wild values, in order. The middle of the others stands for
-        these, also in new data; see `summaries`
+    left_out : columns that a dot leaves out: predictions of a model (`.fitted`), names of rows
+    missing : treatment of missing features. 'drop': the row is dropped. 'indicator': a number is
+        replaced by its training mean, with an indicator column if training had missing values; a
+        missing category is a level. 'keep': NaN in the batch, for the response too
+    fills : a Fill per column of the right side, in order; empty unless 'indicator'
+    n_incomplete : rows of positive weight that miss only features
+    frame_kind : package of the data frame: "pandas" (also for a dict), "polars"
+    n_sampled : rows that splines, centres and scales were learned from, if a sample; else 0
+    wild : Limits of each feature with wild values, in order; see `summaries`. The middle of the
+        other values replaces them, also in new data
     """
 
     formula: str = forms.text()
@@ -114,36 +112,30 @@ class Design:
     ):
         """Learn a design from data, and apply it to the same data.
 
-        Rows with a missing response, weight or offset are left out first, and by default those
-        with a missing feature. Means and scales are weighted by `weights` (population sd, divisor
-        the sum of weights); rows of weight zero are kept and do not count.
+        Rows with a missing response, weight or offset are dropped, and by default those with a
+        missing feature. Means and scales are weighted (population standard deviation, divisor the
+        sum of weights); rows of weight zero are kept but do not influence them.
 
         Parameters
         ----------
         formula : str
             For instance ``"y ~ ."``; see `lodim.formula.formula`.
-        data : DataFrame or mapping, path or other source
-            pandas, polars or another frame that narwhals reads, or a dict of columns; or what
-            `read_source` reads part by part.
+        data : DataFrame, mapping, path or other source
         inputs : RowInputs, optional
-            Names of columns, or arrays (N,) or (N, K); weights may be "balanced", see
-            `class_weights`.
+            Column names, or arrays (N,) or (N, K); weights may be "balanced", see `class_weights`.
         family : {None, 'gaussian', 'binomial', 'multinomial', 'poisson', 'gamma', 'none'}
-            None infers: levels are classes, as are numbers that are exactly {0, 1} or {-1, 1};
+            None infers it: levels, and numbers that are exactly {0, 1} or {-1, 1}, are classes;
             other numbers are gaussian.
         standardize : bool
-            Whether features are scaled to unit sd; they are centred in any case.
+            Scale features to unit standard deviation; they are always centred.
         dtype : {'float64', 'float32'}
         missing : {'drop', 'indicator', 'keep'}
-            What is done with rows that miss a feature; see `Design`. With 'keep', rows that miss
-            the response stay too.
+            Treatment of missing features, see `Design`. 'keep' also keeps rows without a response.
         reference_levels : bool
-            Code factors as R does: by a column for each level but the first, ordered categories by
-            orthogonal polynomials, and either by one for every level if the rest of the term is
-            not part of an earlier term. Without it ordered categories have a column for each level
-            but the first too, 1 where it is reached.
+            Code factors as R does: a column per level except the first, orthogonal polynomials for
+            ordered categories, and full coding if the rest of the term is not in an earlier term.
         which : int, optional
-            Which response of a formula with several on its left side; without it there is one.
+            Index of the response, for a formula with several on its left side.
         reading : Reading, optional
 
         Returns
@@ -196,22 +188,20 @@ class Design:
         return design, Batch(X, y, **vars(inputs), **at)
 
     def apply(self, data, *, offset=None, response=False, new_levels="error"):
-        """Turn new data into numbers as the data of `learn` were.
+        """Convert new data to numbers as `learn` did.
 
-        Rows that miss the offset (with `response`: or the response or weight), and by default those
-        that miss a feature, are not in the batch; `Batch.rows` says which are.
+        Rows that miss the offset (with `response`: also the response or weight), and by default
+        those that miss a feature, are left out; `Batch.rows` has the positions of the others.
 
         Parameters
         ----------
         data : DataFrame or mapping
         offset : str, number, (N,) or (N, K) array, optional
-            Needed where an array was given to `learn`; a column that was named there is looked up.
-            A number stands for all rows.
+            Required if `learn` got an array; a column named there is read from the data.
         response : bool
-            Whether to read and code the response too, and the weights where they are a column.
+            Also read and code the response, and the weights if they are a column.
         new_levels : {'error', 'missing'}
-            What a level that training had not is. A declared category without training rows is
-            missing in any case.
+            Treatment of new levels. A declared category without training rows is always missing.
 
         Returns
         -------
@@ -220,12 +210,12 @@ class Design:
         Raises
         ------
         DataError
-            A column is missing or of another kind, or has a level that was not seen.
+            If a column is missing, has another kind or has a new level.
 
         Warns
         -----
         ExtrapolationWarning
-            More rows than may be wild have values that the fit takes the middle of training for.
+            If more rows have wild values than chance explains.
         """
         frame = read_frame(data)
         if response:
@@ -238,7 +228,7 @@ class Design:
         return batch
 
     def _warn_of_wild_rows(self, frame):
-        """Warn if more rows of a Frame have wild values than may be by accident."""
+        """Warn if more rows of a Frame have wild values than chance explains."""
         n = len(frame.index)
         for one, rows, values in self.wild_rows(frame):
             if len(rows) > most_wild(n):
@@ -250,19 +240,10 @@ class Design:
                 )
 
     def batch_of(self, frame, inputs, response, known, part=False):
-        """The complete rows of a frame as numbers, as `apply` returns them.
+        """Return the complete rows of a frame as numbers, as `apply` does.
 
-        Parameters
-        ----------
-        frame : Frame
-        inputs : RowInputs of its rows
-        response : bool
-            Whether to code the response too.
-        known : dict
-            As `known_levels` returns it.
-        part : bool
-            Whether these are some of the rows that the design has learnt from: weights are then
-            as given.
+        `known` is the result of `known_levels`. `part` says that these are some of the rows that
+        the design has learned from; weights are then as given.
         """
         target, names = self.response if response else None, self.features
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
@@ -279,13 +260,7 @@ class Design:
         return Batch(X, y, **vars(inputs), index=frame.index, rows=rows)
 
     def wild_rows(self, data):
-        """Return the rows of data with wild values.
-
-        Returns
-        -------
-        list of (Limits, rows, values)
-            Of each feature that has some in training: positions of the rows in the data, values.
-        """
+        """Return (Limits, positions of rows, values) per feature with wild values in training."""
         at = [self.names.index(one.feature) for one in self.wild]
         design, kept = self.restrict(at)
         frame, known = read_frame(data), design.known_levels("missing")
@@ -300,19 +275,9 @@ class Design:
         return found
 
     def restrict(self, features):
-        """The design without the terms that have none of some features: new data need no others.
+        """Return the design of the terms with the given features, and its feature positions.
 
-        A term of several columns (levels, a spline) stays whole where one of them is asked for.
-
-        Parameters
-        ----------
-        features : (A,) int
-            Positions in `names`.
-
-        Returns
-        -------
-        Design, kept
-            `kept` (q,) int, increasing: the features of this design that the new one has.
+        A term of several columns (levels, a spline) is kept whole if one of them is given.
         """
         wanted = np.unique(self.term_of[features])
         kept = np.flatnonzero(np.isin(self.term_of, wanted))
@@ -333,17 +298,7 @@ class Design:
         return restricted, kept
 
     def rescaled(self, mean, scale):
-        """The design that centres and scales anew what this one has centred and scaled.
-
-        Parameters
-        ----------
-        mean, scale : (p,) float64
-            Of the features in units of this design, as `batch.split_and_scaling` returns them.
-
-        Returns
-        -------
-        Design
-        """
+        """Return the design with its features centred and scaled once more by mean, scale (p,)."""
         return replace(self, mean=self.mean + self.scale * mean, scale=self.scale * scale)
 
     def _require_response(self):
@@ -352,7 +307,7 @@ class Design:
         return self.response
 
     def _offset(self, offset):
-        """The offset to use, or what is wrong with it."""
+        """Return the offset to use; raise if it must or must not be given."""
         if offset is not None and not self.offset_given:
             raise DataError("the model was fitted without an offset; it cannot be given now")
         if offset is None and self.offset_given and self.offset is None:
@@ -360,7 +315,7 @@ class Design:
         return self.offset if offset is None else offset
 
     def has_response(self, data):
-        """Whether data have the columns of the response, and of weights that have a name."""
+        """Whether data have the columns of the response, and of weights given by name."""
         if self.response is None:
             return False
         needed = [*_answers(self.response), *([self.weights] if self.weights else [])]
@@ -368,7 +323,7 @@ class Design:
 
     @property
     def levels(self):
-        """Classes of the response in order; None for a numeric one, or without a response."""
+        """Classes of the response in order; None if it is numeric or absent."""
         return None if self.response is None else self.response.levels
 
     @property
@@ -378,22 +333,11 @@ class Design:
         return list(dict.fromkeys(names))
 
     def columns_needed(self, others=()):
-        """Names of the columns of both sides, and of others, each once."""
+        """Return the names of the columns of both sides, and of others, each once."""
         return list(dict.fromkeys([*self.features, *_answers(self.response), *others]))
 
     def known_levels(self, new_levels):
-        """Of columns whose new levels may be missing values: those known, and which are missing.
-
-        Parameters
-        ----------
-        new_levels : {'error', 'missing'}
-            As `apply` takes it.
-
-        Returns
-        -------
-        dict
-            (levels, others that are taken as missing; None: all others) by column.
-        """
+        """Return (known levels, levels treated as missing or None for all) by column."""
         one_of("new_levels", new_levels, ("error", "missing"))
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))
         for name, part in [(factors.column_with_levels(part), part) for part in parts]:
@@ -410,7 +354,7 @@ class Design:
         return found
 
     def has_level_of_missing(self, name):
-        """Whether a missing value of a column of the data is a level of its own in some term."""
+        """Whether missing values of a column are a level of their own in some term."""
         parts = itertools.chain.from_iterable(self.terms)
         return any(
             factors.column_with_levels(part) == name and part.missing is not None for part in parts
@@ -418,7 +362,7 @@ class Design:
 
     @property
     def limits(self):
-        """(lower, upper, middle) by position of the features with wild values, a dict."""
+        """Return (lower, upper, middle) by position of the features with wild values."""
         return limits_by_position(self.wild, self.names)
 
     def _is_constant(self):
@@ -426,7 +370,7 @@ class Design:
         return [name in constant for name in self.names] if constant else [False] * len(self.names)
 
     def _check_fields(self):
-        """Raise a ValueError unless the fields fit each other."""
+        """Raise a ValueError unless the fields are consistent."""
         names, term_names, term_of = design_terms.names(self.terms, design_terms.widths(self.terms))
         same = (self.names, self.term_names) == (names, term_names) and all(self.terms)
         if not (same and (self.term_of == term_of).all() and set(self.constant) <= set(names)):
@@ -445,12 +389,12 @@ class Design:
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """What is read of data before its features are learnt.
+    """Data read before its features are learned.
 
     kind : package of the frame; keys : of the terms; left_out : as in a Design
     family, response : as in a Design, y the response of the complete rows
-    given : RowInputs as given, classes that are balanced with their weights
-    rows : Rows; parts : of these; summaries : of the columns by name
+    given : RowInputs as given, balanced class weights computed
+    rows : Rows; parts : chunks of them; summaries : of the columns by name
     """
 
     kind: str
@@ -494,13 +438,13 @@ def _read(formula, data, given, family, which, missing, reading):
         if not named_rows:
             found = keys, left_out, coded, response, y, weighted, rows, parts, summaries
             return _Read(data.kind, *found)
-        # Rows are read again without these columns: they may be all that a row misses.
+        # Rows are read again without these columns, which may be the only missing ones.
         hidden |= {one.column.name for one in named_rows}
         left_out += tuple(one.column.name for one in named_rows)
 
 
 def _tiles(design, features, moments, flat, read, reading):
-    """The tiles X of all rows, their response, and RowInputs, which may be on workers."""
+    """Return the tiles X of all rows, their response, and RowInputs, possibly on workers."""
     rows, parts, limits = read.rows, read.parts, design.limits
     if isinstance(parts, WorkerParts):
         return parts.tiles(design, read.given, rows.inputs)
@@ -517,18 +461,16 @@ def _tiles(design, features, moments, flat, read, reading):
 
 
 def _check_arguments(family, dtype, standardize, missing):
-    if missing not in MISSING:
-        raise ArgumentError(f"missing is one of {', '.join(MISSING)}, not {missing!r}")
-    if family is not None and not (isinstance(family, str) and family in FAMILIES):
-        raise ArgumentError(f"family is one of {', '.join(FAMILIES)}, not {family!r}")
+    one_of("missing", missing, MISSING)
+    if family is not None:
+        one_of("family", family, FAMILIES)
     if not isinstance(dtype, str | type) or dtype not in ("float64", "float32", *REAL):
-        raise ArgumentError(f"dtype is 'float64' or 'float32', not {dtype!r}")
-    if not isinstance(standardize, bool):
-        raise ArgumentError(f"standardize is True or False, not {standardize!r}")
+        raise ArgumentError(f"dtype must be 'float64' or 'float32', not {dtype!r}")
+    flag("standardize", standardize)
 
 
 def read_formula(text, family, which=None):
-    """Parse, and see that the family fits the left side: a Formula, and the response meant."""
+    """Parse a formula and check its left side against the family; return Formula and response."""
     parsed = parse(text)
     response = parsed.response if which is None else parsed.responses[which]
     if response is None and family not in (None, "none"):
@@ -539,7 +481,7 @@ def read_formula(text, family, which=None):
 
 
 def columns_read(formula, names, family=None, beside=()):
-    """Those of some columns that a formula reads, and what is named beside it: a tuple of names."""
+    """Return the names of the columns that a formula and other arguments read."""
     parsed, chosen = read_formula(formula, family)
     keys = expand(parsed, names, set(beside))
     used = {*design_terms.columns_of(keys), *_answers(_response(chosen)), *beside}
@@ -547,23 +489,23 @@ def columns_read(formula, names, family=None, beside=()):
 
 
 def _response(leaf):
-    """The response that is meant, its levels not learnt yet."""
+    """Return the response without its levels."""
     return None if leaf is None else Response(leaf.text, None, leaf.kind == "call")
 
 
 def _answers(response):
-    """Names of the columns that a response needs."""
+    """Return the names of the columns that a response needs."""
     return [] if response is None else factors.columns_of(response.key)
 
 
 def _formula(response, terms):
-    """The formula whose terms these are."""
+    """Return the formula that has these terms."""
     left = "" if response is None else _text(response)
     right = " + ".join(dict.fromkeys(":".join(map(_text, term)) for term in terms)) or "1"
     return f"{left} ~ {right}".strip()
 
 
 def _text(part):
-    """A response or a factor as it is written: code as it is, a column's name quoted if need be."""
+    """Return a response or factor as formula text, quoting a column name if necessary."""
     code = isinstance(part, factors.Expression) or getattr(part, "called", False)
     return part.name if code else quote(part.name)

@@ -1,7 +1,4 @@
-"""Expressions: calls of the closed list, walked node by node over columns.
-
-Nothing is handed to Python's `eval`: each node that `language` allows has its line here.
-"""
+"""Evaluation of formula expressions node by node over columns, without Python's `eval`."""
 
 import ast
 import functools
@@ -39,7 +36,7 @@ COMPARISONS = {
 
 @dataclass
 class _Scope:
-    """One evaluation: its columns, and the states that it learns or takes in order."""
+    """State of one evaluation: its columns, and the states that it learns or uses in order."""
 
     table: Table
     code: str  # for messages
@@ -50,7 +47,7 @@ class _Scope:
 
 @functools.lru_cache(5000)
 def tree(code):
-    """The syntax of an expression, checked again: it may come from a saved file."""
+    """Parse an expression and check it again, since it may come from a saved file."""
     try:
         node = language.read(code)
         if isinstance(node, ast.Call):
@@ -63,14 +60,14 @@ def tree(code):
 
 
 def learn(code, table):
-    """The number of columns an expression makes, and the states it has learnt from a table."""
+    """Return the number of columns of an expression, and the states learned from a table."""
     scope = _Scope(table, code, learning=True)
     width = _matrix(tree(code), scope).shape[1]
     return width, tuple(scope.states)
 
 
 def check_states(code, width, states):
-    """Raise an error unless an expression makes `width` columns with the states of a saved file."""
+    """Raise unless an expression with the states of a saved file makes `width` columns."""
     left = list(states)
     with np.errstate(all="ignore"):
         found = _width(tree(code), left)
@@ -79,7 +76,7 @@ def check_states(code, width, states):
 
 
 def _width(node, states):
-    """Number of columns of a node; its transforms take their states from the front of the list."""
+    """Return the number of columns of a node; its transforms consume the list of states."""
     if column_name(node) is not None:
         return 1
     called = isinstance(node, ast.Call)
@@ -101,18 +98,18 @@ def _width(node, states):
 
 
 def _settings(node):
-    """What a call is given after its data, as a list and as a dict of keywords."""
+    """Return the arguments of a call after its data, as a list and a dict of keywords."""
     settings = [ast.literal_eval(arg) for arg in node.args[count_data(node) :]]
     return settings, {w.arg: ast.literal_eval(w.value) for w in node.keywords}
 
 
 def evaluate(code, node, table, states=()):
-    """An expression's values, (n, width) float64, every one finite; `code` is for messages."""
+    """Return an expression's values, (n, width) float64, all finite; `code` is for messages."""
     return _matrix(node, _Scope(table, code, list(states)))
 
 
 def _matrix(node, scope):
-    """An expression's values, (n, width) float64, every one finite."""
+    """Return an expression's values, (n, width) float64, all finite."""
     try:
         with np.errstate(all="ignore"):
             value = _float(_value(node, scope), node, scope)
@@ -132,7 +129,7 @@ def _matrix(node, scope):
 
 
 def _report(value, node, scope):
-    """Say in which row, and of what, an expression made no number."""
+    """Raise an error that names the row and the value for which an expression is not finite."""
     table = scope.table
     i = int(np.flatnonzero(~np.isfinite(value).all(axis=1))[0])
     position = table.rows[i] if table.rows.size else i
@@ -150,7 +147,7 @@ def _at(source, position):
 
 
 def _value(node, scope):
-    """The value of a node: an array over the rows, or a setting as it is written."""
+    """Return the value of a node: an array over the rows, or a constant."""
     name = column_name(node)
     if name is not None:
         return _operand(scope.table.complete(name), scope.table.rows)
@@ -172,7 +169,7 @@ def _value(node, scope):
 
 
 def _operand(source, rows):
-    """A column in an expression: float64, bool, or the levels themselves as objects."""
+    """Return a column in an expression: float64, bool, or levels as objects."""
     if source.kind == "date":
         raise DataError(f"column {source.name!r} holds dates; {columns.date_advice(source.name)}")
     if source.kind != "level":
@@ -184,7 +181,7 @@ def _operand(source, rows):
 
 
 def _float(value, node, scope):
-    """A value as float64; text is refused, with the name of its column."""
+    """Return a value as float64; raise for text, naming its column."""
     array = np.asarray(value)
     if array.dtype.kind in "OUS":
         name = column_name(node)
@@ -194,7 +191,7 @@ def _float(value, node, scope):
 
 
 def _single(node, scope):
-    """One float64 for each row, or one for all."""
+    """Return one float64 per row, or one for all rows."""
     value = _float(_value(node, scope), node, scope)
     if value.ndim > 1:
         raise FormulaError(
@@ -205,7 +202,7 @@ def _single(node, scope):
 
 
 def _truth(node, scope):
-    """A value that is true or false in each row."""
+    """Return a value that is true or false in each row."""
     value = np.asarray(_value(node, scope))
     if value.dtype != bool:
         raise FormulaError(
@@ -216,7 +213,7 @@ def _truth(node, scope):
 
 
 def _compare(node, scope):
-    """a < b < c, as the comparisons of neighbours, all true."""
+    """Evaluate a < b < c as the conjunction of its comparisons."""
     result, left = True, np.asarray(_value(node.left, scope))
     for op, before, after in zip(
         node.ops, [node.left, *node.comparators], node.comparators, strict=False
@@ -237,7 +234,7 @@ def _compare(node, scope):
 
 
 def _call(node, scope):
-    """A function of the closed list, applied."""
+    """Apply a function of the closed list."""
     name = function_name(node.func)
     if name == "I":
         return _value(node.args[0], scope)
@@ -256,7 +253,7 @@ def _call(node, scope):
 
 
 def _days(name, scope):
-    """Days since 1970-01-01 of a column of dates, or of text that is all dates, (n,) float64."""
+    """Return days since 1970-01-01 of a column of dates or of date text, (n,) float64."""
     source, rows = scope.table.complete(name), scope.table.rows
     if source.kind == "level":
         codes = take(source.codes, rows)
@@ -277,7 +274,7 @@ def _days(name, scope):
 
 
 def _data(node, scope):
-    """What a transform learns from: one value, or several, for each row."""
+    """Return the value or values per row that a transform learns from."""
     value = _float(_value(node, scope), node, scope)
     if value.ndim == 0 or len(value) != scope.table.n:
         raise FormulaError(f"{scope.code}: {ast.unparse(node)} does not give a value for each row")
@@ -287,7 +284,7 @@ def _data(node, scope):
 
 
 def _transform(name, data, settings, words, scope):
-    """A spline or a standardization: learnt first where asked, then applied."""
+    """Apply a spline or a standardization, after learning it if asked to."""
     values = None
     try:
         if scope.learning:
@@ -307,7 +304,7 @@ def _transform(name, data, settings, words, scope):
     except IndexError:
         pass
     except Exception as error:
-        raise DataError(f"{scope.code}: {name}() cannot be made of this: {error}") from None
+        raise DataError(f"{scope.code}: {name}() cannot be computed: {error}") from None
     if values is None:
         raise FormulaError(f"{scope.code}: {name}() cannot stand here")
     if name == "bs":
@@ -316,7 +313,7 @@ def _transform(name, data, settings, words, scope):
 
 
 def _warn_extrapolated(state, x, scope):
-    """Warn where a B-spline is evaluated outside of the range that it was fitted to."""
+    """Warn if a B-spline is evaluated outside the range of its training values."""
     low, high = state["_all_knots"][[0, -1]]
     if x.min(initial=low) < low or x.max(initial=high) > high:
         warn(

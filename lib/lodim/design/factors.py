@@ -1,7 +1,7 @@
 """A factor of a term: the numbers of a column, its levels, or an expression of columns.
 
-A factor learns what it needs from the rows used (levels, knots, means), keeps that as plain
-numbers, and makes the same columns of any later data.
+A factor stores what it learns from the training rows (levels, knots, means) as plain numbers, and
+makes the same columns from new data.
 """
 
 import ast
@@ -30,34 +30,31 @@ from lodim.formula import language, patsy_terms
 from lodim.formula.formula import quote
 from lodim.formula.language import column_name, column_nodes, function_name
 
-TRUTH = (False, True)  # the levels of a condition
+TRUTH = (False, True)  # levels of a condition
 CURE = "; predict(..., new_levels='missing') takes it as a missing value"
-NO_CURE = "; of a value that is computed none can be taken as missing: make it a column of the data"
+NO_CURE = "; a new level of a computed value cannot be missing: make it a column of the data"
 
 
 @forms.record
 class Numeric:
-    """The numbers of one column, as they are."""
+    """The numbers of a column, unchanged."""
 
     name: str = forms.text()
 
 
 @forms.record
 class Levels:
-    """The levels of a column, of what stands in C(), or of a condition in I().
+    """The levels of a column, of C() or of a condition in I().
 
-    Two levels make one column of 0 and 1, for the second; more make one column each, not one fewer
-    as least squares needs: a penalty then treats all levels alike, and no choice of a reference
-    level changes the fit. Where a model asks for a reference level, the first has no column: its
-    columns are those of the last levels. With a contrast, row i of ``matrix`` codes level i.
+    Two levels make one 0/1 column, for the second. More levels make one column each, so that a
+    penalty treats all levels alike. For models with reference levels the first level has no column.
+    With a contrast, row i of ``matrix`` codes level i.
 
-    ``name`` is a column's, or where ``called`` the code, such as ``C(x, Sum)`` or ``I(x > 0)``,
-    whose levels are False and True. ``unseen`` are declared categories without rows: nothing is
-    known of them, and they are taken as missing.
+    ``name`` is a column, or if ``called`` the code, such as ``C(x, Sum)`` or ``I(x > 0)`` with
+    levels False and True. ``unseen`` are declared categories without rows, treated as missing.
 
-    Where missing values are to be filled (see `Design`): if training had some, ``missing`` labels
-    a column of their own, the last one; else ``shares`` (n_levels,) are those of the training rows,
-    and stand for a value that is missing later.
+    If missing values are imputed (see `Design`) and training had some, ``missing`` labels their
+    column, the last one. Otherwise the training ``shares`` (n_levels,) replace a missing value.
     """
 
     name: str = forms.text()
@@ -71,11 +68,11 @@ class Levels:
 
     @classmethod
     def known(cls, name, called, levels, labels, matrix=None):
-        """Levels that have rows, none of them missing."""
+        """Return levels that have rows, without missing values."""
         return cls(name, called, levels, labels, matrix, (), None, None)
 
     def _check_fields(self):
-        """Raise a ValueError unless the labels are of the levels."""
+        """Raise a ValueError unless the labels fit the levels."""
         columns_of((None if self.called else self.name, self.name if self.called else None))
         check_levels(self.levels, self.name, least=1)
         check_levels(self.unseen, self.name, least=0)
@@ -94,7 +91,7 @@ class Missing:
 
 
 def _read_learnt(value, where, sizes):
-    """What a function of a formula has learnt: its name and a dict."""
+    """Return the name and the learned dict of a formula function."""
     name, learnt = value
     patsy_terms.check(name, learnt)
     return name, dict(learnt)
@@ -105,7 +102,7 @@ LEARNT = forms.Form(_read_learnt, list)
 
 @forms.record
 class Expression:
-    """A call, evaluated over columns; ``states`` are what its splines and means have learnt.
+    """A call over columns; ``states`` are what its splines and means have learned.
 
     Each state is (function, dict of numbers and arrays), in the order of evaluation.
     """
@@ -115,7 +112,7 @@ class Expression:
     states: tuple = forms.several(None, LEARNT)
 
     def _check_fields(self):
-        """Raise a ValueError unless the expression makes its columns with what it has learnt."""
+        """Raise a ValueError unless the states fit the expression."""
         columns_of((None, self.name))
         expressions.check_states(self.name, self.width, self.states)
 
@@ -125,22 +122,17 @@ KINDS = (Numeric, Levels, Expression, Missing)
 
 @functools.lru_cache(5000)
 def columns_of(key):
-    """Names of the columns that a factor key needs."""
+    """Return the names of the columns that a factor key needs."""
     name, code = key
     return (name,) if code is None else tuple(column_name(n) for n in column_nodes(tree(code)))
 
 
 def learn(key, summaries, table, missing, polynomials=False):
-    """The factor of a key; ordered categories by polynomials or thresholds.
+    """Return the factor of a key; `polynomials` chooses the coding of ordered categories.
 
-    Parameters
-    ----------
-    summaries : dict
-        Summaries of columns by name, and of what is computed in C() by key.
-    table : Table
-        The rows that splines, centres and scales are learnt from.
-    missing : str
-        What is done where a feature is missing (see `Design`).
+    summaries : dict of Summary by column name, and by key for computed values in C()
+    table : Table of the rows that splines, centres and scales are learned from
+    missing : treatment of missing features (see `Design`)
     """
     name, code = key
     if code is not None and not (is_category(code) or _is_column_of_bools(code, summaries)):
@@ -179,9 +171,9 @@ def _of_column(summary, n, polynomials):
 
 
 def names_rows(summary):
-    """Whether most rows have a level of their own, which says nothing of any other row.
+    """Whether most rows have a level of their own, as an identifier has.
 
-    Declared categories are meant, and no column of up to 20 levels is an identifier.
+    Declared categories and columns of up to 20 levels are never identifiers.
     """
     column = summary.column
     if column.kind != "level" or column.declared or len(summary.levels) <= FEW_LEVELS:
@@ -190,7 +182,7 @@ def names_rows(summary):
 
 
 def row_names(summary):
-    """That a column names its rows, in words."""
+    """Return a phrase that a column names its rows."""
     own, n = np.count_nonzero(summary.counts == 1), summary.counts.sum()
     return (
         f"column {summary.column.name!r} names the rows: {own:,} of {n:,} rows have a level that "
@@ -199,7 +191,7 @@ def row_names(summary):
 
 
 def learn_expression(code, table):
-    """What a call that is no C() has learnt from the rows of a table."""
+    """Return what a call other than C() learns from the rows of a table."""
     if not remembers(code):
         return Expression(code, 1, ())
     known = rows_to_learn(table, columns_of((None, code)))[0]
@@ -207,7 +199,7 @@ def learn_expression(code, table):
 
 
 def remembers(code):
-    """Whether a call has a spline, a centre or a scale in it."""
+    """Whether a call contains a spline, a centre or a scale."""
     return any(name in patsy_terms.TRANSFORMS for name in language.functions(tree(code)))
 
 
@@ -229,12 +221,12 @@ def holds_bools(column):
 
 
 def column_in(code):
-    """Name of the column that stands in a C() or I(); None where something is computed."""
+    """Return the column in a C() or I(); None if it contains an expression."""
     return column_name(tree(code).args[0])
 
 
 def is_counted(code):
-    """Whether the levels of a call are numbers that must be computed to be known."""
+    """Whether the levels of a call are numbers that must be computed first."""
     computed = is_category(code) and column_in(code) is None
     return computed and not language.is_condition(tree(code).args[0])
 
@@ -246,7 +238,7 @@ def is_computed_condition(factor):
 
 
 def labels(factor):
-    """Names of the columns that a factor makes."""
+    """Return the names of the columns of a factor."""
     if isinstance(factor, Levels):
         own = () if factor.missing is None else (factor.missing,)
         return tuple(f"{factor.name}[{label}]" for label in (*factor.labels, *own))
@@ -258,30 +250,30 @@ def labels(factor):
 
 
 def title(factor):
-    """The name of a factor in that of a term."""
+    """Return the name of a factor in a term's name."""
     return f"{factor.name}[missing]" if isinstance(factor, Missing) else factor.name
 
 
 def width(factor):
-    """How many columns a factor makes."""
+    """Return the number of columns of a factor."""
     if isinstance(factor, Levels):
         return len(factor.labels) + (factor.missing is not None)
     return factor.width if isinstance(factor, Expression) else 1
 
 
 def letters(factor):
-    """How long the name of one of its columns is, nearly."""
+    """Return the approximate length of a column name of a factor."""
     shown = max(map(len, factor.labels), default=0) if isinstance(factor, Levels) else 0
     return shown + len(factor.name)
 
 
 def least_width(key):
-    """How many columns the factor of a key makes, as far as the formula says."""
+    """Return the least number of columns of a factor key, as far as the formula tells."""
     return 1 if key[1] is None else language.width(tree(key[1]))
 
 
 def needs(factor):
-    """Names of the columns of the data that a factor reads."""
+    """Return the names of the data columns that a factor reads."""
     if isinstance(factor, Numeric | Missing):
         return (factor.name,)
     called = isinstance(factor, Expression) or factor.called
@@ -289,7 +281,7 @@ def needs(factor):
 
 
 def prepare(factor, table):
-    """The values that `column` reads: (n,) numbers, (n,) codes of levels, or (n, width) numbers."""
+    """Return the values for `column`: (n,) numbers, (n,) level codes, or (n, width) numbers."""
     if isinstance(factor, Numeric):
         return as_float(take(raw_numbers(factor, table), table.rows))
     if isinstance(factor, Missing):
@@ -306,7 +298,7 @@ def prepare(factor, table):
 
 
 def column(factor, prepared, j):
-    """Column j of a factor, (n,) float64."""
+    """Return column j of a factor, (n,) float64."""
     if isinstance(factor, Numeric | Missing):
         return prepared
     if isinstance(factor, Expression):
@@ -323,12 +315,12 @@ def column(factor, prepared, j):
 
 
 def level_of(factor, j):
-    """Position of the level that column j is for, where each has one."""
+    """Return the position of the level of column j, if each column has one."""
     return j + len(factor.levels) - len(factor.labels)
 
 
 def of_missing(factor, j):
-    """Column j where a value is missing: zero beside a column of its own, else the mean."""
+    """Return column j for a missing value: zero if it has its own column, else the mean."""
     if factor.missing is not None or factor.shares is None:
         return 0.0
     if factor.matrix is None:
@@ -337,14 +329,14 @@ def of_missing(factor, j):
 
 
 def against_reference(factor, reduced):
-    """A factor with a column for each level but the first if `reduced`, else for every level."""
+    """Return the factor with a column per level, except the first if `reduced`."""
     if not isinstance(factor, Levels) or (reduced and factor.matrix is not None):
         return factor
     return replace(factor, labels=tuple(map(str, factor.levels))[int(reduced) :], matrix=None)
 
 
 def _in_order(factor, polynomials):
-    """An ordered category coded by orthogonal polynomials, or by what each level reaches."""
+    """Return an ordered category coded by orthogonal polynomials or by thresholds."""
     levels = factor.levels
     if polynomials and len(levels) > 1:
         matrix, suffixes = patsy_terms.contrast(factor.name, ast.Name("Poly"), levels)
@@ -356,12 +348,12 @@ def _in_order(factor, polynomials):
 
 
 def _shown(levels):
-    """Labels of the columns that levels make: the second of two, else each."""
+    """Return the column labels of levels: the second of two, else each."""
     return tuple(str(level) for level in (levels[1:] if len(levels) == 2 else levels))
 
 
 def raw_numbers(factor, table):
-    """The numbers of a column in all rows of the data, in their own dtype."""
+    """Return the numbers of a column in all rows, in their own dtype."""
     source = table.complete(factor.name)
     if source.kind == "date":
         raise DataError(
@@ -384,7 +376,7 @@ def _is_number(value):
 
 
 def _categorical(code, name, used):
-    """C(x), C(x, contrast), C(x, levels=[...]) or I(x > 0); the levels `used` of `name` occur."""
+    """Return the levels of C(x), C(x, contrast), C(x, levels=[...]) or I(x > 0)."""
     node = tree(code)
     keywords = {word.arg: word.value for word in node.keywords}
     contrast = node.args[1] if len(node.args) > 1 else keywords.get("contrast")
@@ -403,7 +395,7 @@ def _categorical(code, name, used):
 
 
 def _with_missing(factor, summary, missing):
-    """A factor with what it knows of values that are missing, and of categories without rows."""
+    """Return a factor with its treatment of missing values and of categories without rows."""
     declared = summary.levels if summary.column.declared else ()
     factor = replace(factor, unseen=tuple(v for v in declared if v not in factor.levels))
     if missing != "indicator":
@@ -418,20 +410,20 @@ def _with_missing(factor, summary, missing):
 
 
 def column_with_levels(factor):
-    """Name of the column whose values are the levels of a factor; None of anything else."""
+    """Return the column whose values are the levels of a factor, or None."""
     if not isinstance(factor, Levels):
         return None
     return column_name(tree(factor.name).args[0]) if factor.called else factor.name
 
 
 def is_read_as_number(factor, name):
-    """Whether a factor takes the values of a column as numbers."""
+    """Whether a factor uses a column as numbers."""
     computed = isinstance(factor, Numeric | Expression) or is_computed_condition(factor)
     return computed and name in needs(factor)
 
 
 def _inner(code, node, table):
-    """The column that stands in C() or I(), and which of its rows are meant."""
+    """Return the column in C() or I(), and which of its rows to use."""
     name = column_name(node)
     if name is not None:
         return table.columns[name], table.rows
@@ -439,14 +431,14 @@ def _inner(code, node, table):
 
 
 def as_column(code, node, values):
-    """The Column of an expression's values (n,): numbers, or the bools of a condition."""
+    """Return an expression's values (n,) as a Column of numbers or bools."""
     if language.is_condition(node):
         return Column(code, "level", None, values.astype(np.int8), TRUTH)
     return Column(code, "number", values)
 
 
 def check_levels(levels, name, least):
-    """Raise a ValueError unless levels are numbers of arrays, none twice, and so many at least."""
+    """Raise a ValueError unless levels are storable, distinct and at least `least`."""
     if any(isinstance(level, int) and not -(2**63) <= level < 2**63 for level in levels):
         raise ValueError(f"{name} has a level that is beyond the whole numbers of arrays")
     if len(set(levels)) < max(len(levels), least):

@@ -1,9 +1,8 @@
-"""The features of some terms in all rows: their moments, and their tiles.
+"""The features of the terms in all rows: their moments and their tiles.
 
-Tiles are in memory, or in a scratch file without a name that is mapped into memory, or the columns
-of the user's frame where these are the features but for centre and scale. The scratch file is
-unlinked as it is made (on Windows the system removes it when the process ends), so that nothing is
-left behind, whatever becomes of the process; its space is reserved before it is written.
+Tiles are in memory, in a memory-mapped scratch file, or in place in the user's frame. The scratch
+file has no name (on Windows the system removes it when the process ends), so nothing is left behind
+if the process dies. Its disk space is reserved before anything is written.
 """
 
 import errno
@@ -41,13 +40,13 @@ from lodim.engine.tiles import TILE, count
 from lodim.errors import ArgumentError, DataError
 from lodim.text import size_in_bytes
 
-FAR = {"float64": 1e100, "float32": 1e15}  # in size, of what is squared, multiplied and summed
-FLAT = 1e-13  # a spread below this part of the size is rounding, not signal
+FAR = {"float64": 1e100, "float32": 1e15}  # largest absolute value for squares and sums
+FLAT = 1e-13  # a relative spread below this is rounding, not signal
 KEPT = 4_000_000  # numbers of factors that are kept between terms
 
 
 class Prepared:
-    """What columns are cut from: small ones are kept where they are needed again.
+    """Evaluated factors; small ones are kept for later terms.
 
     again : whether all of the terms will be written once more
     """
@@ -67,7 +66,7 @@ class Prepared:
 
 
 def _sources(term, table, prepared):
-    """(column, rows) for each feature of a term: the user's array where it is numbers."""
+    """Return (column, rows) per feature of a term: the user's array if it holds numbers."""
     part, where = known_rows(table, [name for f in term for name in factors.needs(f)])
     if where is ALL:
         yield from _known_sources(term, part, prepared)
@@ -81,7 +80,7 @@ def _sources(term, table, prepared):
 
 
 def _known_sources(term, table, prepared):
-    """The same for a table where nothing of the term is missing."""
+    """Return the same for a table where the term has no missing value."""
     if len(term) == 1 and isinstance(term[0], factors.Numeric):
         values = factors.raw_numbers(term[0], table)
         yield as_real(values), table.rows
@@ -93,7 +92,7 @@ def _known_sources(term, table, prepared):
 
 
 def _product(columns):
-    """The product of columns that miss nothing; infinite where it is beyond all numbers."""
+    """Return the product of complete columns; it may overflow to infinity."""
     with np.errstate(over="ignore", invalid="ignore"):
         product = np.multiply.reduce(columns)
     product[np.isnan(product)] = np.inf
@@ -101,7 +100,7 @@ def _product(columns):
 
 
 def _each(work, terms, table, p):
-    """Do the work of every term, given its first feature; in threads where there is much."""
+    """Apply work(term, its first feature), in threads for large tables."""
     widths = [math.prod(map(factors.width, term)) for term in terms]
     firsts = np.cumsum([0, *widths])[:-1].tolist()
     pairs = list(zip(terms, firsts, strict=True))
@@ -109,7 +108,7 @@ def _each(work, terms, table, p):
 
 
 def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
-    """Write every feature but the constant ones into the tiles of the table's rows.
+    """Write every feature except the constant ones into the tiles of the table's rows.
 
     limits : dict of (lower, upper, middle) by position of the features that have some
     """
@@ -127,13 +126,9 @@ def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
 
 
 def learn_moments(terms, table, prepared=None, *, known, limits):
-    """Moments of the features in the rows of a table, (p, 5); see `column_kernels.moments`.
+    """Return the moments of the features in a table, (p, 5); see `column_kernels.moments`.
 
-    Parameters
-    ----------
-    known : (p,) bool
-        Features whose moments are known: zeros are left there.
-    limits : as `write` takes them
+    `known` (p,) bool marks features whose moments are known; their rows stay zero.
     """
     prepared, found = prepared or Prepared(terms, table), np.zeros((len(known), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
@@ -153,7 +148,7 @@ def learn_moments(terms, table, prepared=None, *, known, limits):
 
 
 def raw_features(terms, table, p):
-    """Features as the terms make them, neither centred nor scaled nor limited, (n, p) float64."""
+    """Return the features neither centred nor scaled nor limited, (n, p) float64."""
     prepared, out = Prepared(terms, table), np.empty((table.n, p))
 
     def work(term, first):
@@ -165,9 +160,9 @@ def raw_features(terms, table, p):
 
 
 def learn_tails(terms, table, prepared=None, *, at, size):
-    """The `size` least and greatest values of some features, a dict of Tails by position.
+    """Return the `size` least and greatest values of features, Tails by position in `at`.
 
-    at : frozenset of positions; rows of weight zero do not count
+    Rows of weight zero are ignored.
     """
     prepared, found = prepared or Prepared(terms, table), {}
 
@@ -187,15 +182,10 @@ def learn_tails(terms, table, prepared=None, *, at, size):
 
 
 def scaling(found, names, standardize):
-    """Mean, scale and size (p,) of features, and which are constant, (p,) bool.
+    """Return mean, scale and size (p,) of features, and which are constant, (p,) bool.
 
-    By their moments (p, 5). The size is the standard deviation in units of the scale; of a
-    constant 1.
-
-    Raises
-    ------
-    DataError
-        The numbers of a feature are too large to be squared.
+    `found` (p, 5) holds their moments. The size is the standard deviation in units of the scale, 1
+    for a constant. Raises a DataError if numbers are too large to be squared.
     """
     total, mean, spread, least, greatest = found.T
     with np.errstate(all="ignore"):
@@ -212,19 +202,19 @@ def scaling(found, names, standardize):
 
 
 def check_near(distance, scale, term, dtype):
-    """Raise where a feature is so far from the mean row that distances would be infinite."""
+    """Raise if a feature is so far from the mean row that distances would be infinite."""
     with np.errstate(over="ignore"):
         largest = distance / scale
     if largest > FAR[dtype.name]:
         name = ":".join(part.name for part in term)
         raise DataError(
             f"{name!r} holds a number that is {largest:.3g} standard deviations (or units) from "
-            "the training rows' mean, too far to be computed with; make it missing or correct it"
+            "the training rows' mean, too far for the computations; correct it or make it missing"
         )
 
 
 def _known_moments(x, rows, weights):
-    """Moments of the rows where x is not missing."""
+    """Return the moments of the rows in which x is known."""
     if rows.size or not np.isnan(x).any():
         return column_moments(x, rows, weights)
     at = np.flatnonzero(~np.isnan(x))
@@ -234,9 +224,9 @@ def _known_moments(x, rows, weights):
 
 
 class Features:
-    """What the terms of a design make of all rows.
+    """The features of a design in all rows.
 
-    Where one part has them all, what is made for the moments is kept for the tiles.
+    If one chunk has all rows, the values evaluated for the moments are reused for the tiles.
     """
 
     def __init__(self, terms, fills, parts, missing):
@@ -244,7 +234,7 @@ class Features:
         self._kept = None
 
     def moments(self, p, summaries):
-        """Moments of the features (p, 5), those of plain numbers from the summaries."""
+        """Return the moments of the features (p, 5), those of plain numbers from the summaries."""
         found, known, first = np.zeros((p, 5)), np.zeros(p, bool), 0
         for term in self.terms:
             if is_known(term, summaries, self.missing):
@@ -253,9 +243,9 @@ class Features:
         return self._learn_moments(found, known, {})
 
     def limits(self, names, moments):
-        """Limits of the features that have wild values, given the moments (p, 5) of all: a tuple.
+        """Return the Limits of the features with wild values, given the moments (p, 5) of all.
 
-        Of numbers, as they are or computed: what levels and splines make has a range.
+        Only numeric features are examined, since levels and splines are bounded.
         """
         positive = self.parts.positive_weight
         n = self.parts.n if positive is None else int(positive.sum())
@@ -271,13 +261,13 @@ class Features:
         return tuple(one for one in limits if one is not None)
 
     def moments_within(self, limits, moments):
-        """Moments (p, 5) of the features within limits, a dict by position, given those without."""
+        """Return the moments (p, 5) within limits, by position, given those without."""
         known = np.ones(len(moments), bool)
         known[np.isin(self._term_of, self._term_of[list(limits)])] = False
         return self._learn_moments(moments, known, limits)
 
     def _learn_moments(self, found, known, limits):
-        """Moments (p, 5), of which those of the features that are `known` (p,) are found."""
+        """Return the moments (p, 5); those of the features `known` (p,) are taken from `found`."""
         if known.all():
             return found
         work = partial(learn_moments, known=known, limits=limits)
@@ -285,7 +275,7 @@ class Features:
         return np.where(known[:, None], found, merge_moments(parts))
 
     def _map(self, work, terms):
-        """A list of work(terms, table, prepared) of the parts; columns of some terms are read."""
+        """Return [work(terms, table, prepared), ...] over the chunks."""
         names = _needed(terms)
         if self.parts.in_one:
             return self.parts.map(lambda _, table: work(self.terms, *self._prepared(table)), names)
@@ -293,7 +283,7 @@ class Features:
         return self.parts.map(partial(here, work=work), names)
 
     def _prepared(self, table):
-        """The table of all rows and what its columns are cut from, which are kept."""
+        """Return the table of all rows and its evaluated factors, which are kept."""
         if self._kept is None:
             whole = filled(replace(table, missing=self.missing), self.fills)
             self._kept = whole, Prepared(self.terms, whole, again=True)
@@ -304,11 +294,11 @@ class Features:
         return np.repeat(np.arange(len(self.terms)), np.array(widths(self.terms), int))
 
     def _with(self, at):
-        """The terms that have features at some positions."""
+        """Return the terms that have features at some positions."""
         return [self.terms[t] for t in np.unique(self._term_of[at])]
 
     def in_place(self, dtype):
-        """The columns of a frame that are the features, where a fit may read them; or None."""
+        """Return the columns of a frame that a fit may read in place of features, or None."""
         if self.missing == "keep" or not isinstance(self.parts, TableParts):
             return None
         table = self.parts.table
@@ -317,9 +307,9 @@ class Features:
         return columns_in_place(self.terms, table.columns.__getitem__, table.n, dtype)
 
     def tiles_in_place(self, columns, found, mean, scale, flat, dtype):
-        """Tiles of such columns, of moments (p, 5)."""
+        """Return tiles of such columns, with moments `found` (p, 5)."""
         least, greatest = found[:, 3], found[:, 4]
-        if self.parts.table.weights is not None:  # moments are of the rows that count alone
+        if self.parts.table.weights is not None:  # moments only concern rows of positive weight
             least, greatest = np.array([(x.min(), x.max()) for x in columns], np.float64).T
         far = np.maximum(np.abs(least - mean), np.abs(greatest - mean))
         for term, distance, unit, is_flat in zip(self.terms, far, scale, flat, strict=True):
@@ -328,7 +318,7 @@ class Features:
         return tiles_in_place(columns, mean, scale, flat, dtype)
 
     def write(self, X, mean, scale, flat, limits):
-        """Write the tiles X of all rows; limits are (lower, upper, middle) by position, a dict."""
+        """Write the tiles X of all rows; limits are (lower, upper, middle) by position."""
         if self._kept is not None:
             write_features(self.terms, self._kept[0], X, mean, scale, flat, limits, self._kept[1])
             return
@@ -337,7 +327,7 @@ class Features:
 
 
 def columns_within(summaries, parts):
-    """Summaries of columns, a list, with the moments of numbers within their limits."""
+    """Return a list of summaries of columns, with moments of the numbers within their limits."""
     numbers = [name for name, known in summaries.items() if known.moments is not None]
     columns = Features(tuple((factors.Numeric(name),) for name in numbers), (), parts, "keep")
     moments = np.array([summaries[name].moments for name in numbers]).reshape(-1, 5)
@@ -349,7 +339,7 @@ def columns_within(summaries, parts):
 
 
 def is_known(term, summaries, missing):
-    """Whether a term is a number that nothing stands for where it is missing."""
+    """Whether a term is a number that is never imputed."""
     if len(term) > 1 or not isinstance(term[0], factors.Numeric):
         return False
     known = summaries[term[0].name]
@@ -357,18 +347,18 @@ def is_known(term, summaries, missing):
 
 
 def is_number(term):
-    """Whether a term is a product of which some factor is a number: a column, or one computed."""
+    """Whether some factor of a term is a number, read or computed."""
     single = [part for part in term if not isinstance(part, factors.Levels | factors.Missing)]
     return bool(single) and all(factors.width(part) == 1 for part in single)
 
 
 def _needed(terms):
-    """Names of the columns that terms read, each once."""
+    """Return the names of the columns that terms read, each once."""
     return list(dict.fromkeys(n for term in terms for part in term for n in factors.needs(part)))
 
 
 def of_part(_, table, terms, fills, missing, work):
-    """What `work` makes of some terms in a part, which may be on a worker."""
+    """Apply `work` to some terms in a chunk, possibly on a worker."""
     return work(terms, filled(replace(table, missing=missing), fills))
 
 
@@ -377,20 +367,18 @@ def _write_part(span, table, terms, fills, X, mean, scale, flat, limits):
     write_features(terms, table, tiles_of(X, span), mean, scale, flat, limits)
 
 
-MIN_BYTES = 2**26  # bytes of features from which memory counts more than the time of a pass
-MAX_TILE_BYTES = 2**15  # bytes of a tile that is laid out in the nearest cache
+MIN_BYTES = 2**26  # bytes of features above which memory matters more than the time of a pass
+MAX_TILE_BYTES = 2**15  # bytes of a tile that fits the nearest cache
 
 
 def columns_in_place(terms, read, n, dtype):
-    """The columns that are the features of n rows but for centre and scale; None: a copy it is.
+    """Return the columns that equal the features of n rows except for centre and scale; else None.
 
-    They are numbers of one real precision, no wider than features, and so many that a copy would
-    take MIN_BYTES bytes, but no more columns than the nearest cache has room for in a tile.
+    They must hold numbers of one real precision, no wider than the features. They must be so many
+    that a copy takes MIN_BYTES bytes, but fit into the nearest cache tile by tile.
 
-    Parameters
-    ----------
     terms : tuples of factors
-    read : callable(name) -> columns.Column, of which all rows are of use and none is missing
+    read : callable(name) -> columns.Column, all rows used and none missing
     dtype : of the features
     """
     size = np.dtype(dtype).itemsize
@@ -409,7 +397,7 @@ def columns_in_place(terms, read, n, dtype):
 
 
 def tiles_in_place(columns, mean, scale, flat, dtype):
-    """ColumnTiles of columns, of which those that are `flat` (p,) are zero."""
+    """Return the ColumnTiles of columns; those that are `flat` (p,) are zero."""
     return ColumnTiles(columns, mean, np.where(flat, np.inf, scale), dtype)
 
 
@@ -417,14 +405,10 @@ SHARE = 0.5  # of the free memory that tiles may take
 
 
 def tiles_for(is_source, n, p, dtype, folder):
-    """Room for tiles (n_tiles, p, 64): in memory, or in a scratch file.
+    """Allocate tiles (n_tiles, p, 64) in memory or in a scratch file.
 
-    Parameters
-    ----------
-    is_source : bool
-        Whether the data are not in memory: tiles that take over half of it go to a scratch file.
-    folder : str or None
-        Where a scratch file is made in any case.
+    Tiles of data on disk (`is_source`) go to a scratch file if they need over half of the memory; a
+    `folder` always gets a scratch file.
     """
     if folder is not None:
         return tiles_in(folder, n, p, dtype)
@@ -439,14 +423,10 @@ def tiles_for(is_source, n, p, dtype, folder):
 
 
 def tiles_in(folder, n, p, dtype):
-    """Zeroed tiles (n_tiles, p, 64) in a file of a folder; its space is free once they are gone.
+    """Return zeroed tiles (n_tiles, p, 64) in a file of a folder; its space is freed with them.
 
-    Raises
-    ------
-    ArgumentError
-        There is no such folder.
-    DataError
-        There is too little space in it, or it cannot be written.
+    Raises an ArgumentError if there is no such folder, a DataError if it is full or cannot be
+    written.
     """
     shape, dtype = (count(n), p, TILE), np.dtype(dtype)
     size = shape[0] * shape[1] * shape[2] * dtype.itemsize
@@ -472,7 +452,7 @@ def tiles_in(folder, n, p, dtype):
 
 
 def _reserve(file, size):
-    """Give a file its size, and the space where the system can: a full disk is found out now."""
+    """Give a file its size, reserving the space if possible so that a full disk is noticed now."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)
     else:
@@ -488,18 +468,18 @@ def _too_small(folder, size, free):
 
 
 def fits_memory(n, p, dtype):
-    """Whether tiles take no more than half of the memory that is free."""
+    """Whether tiles take at most half of the free memory."""
     return count(n) * p * TILE * np.dtype(dtype).itemsize <= SHARE * free_memory()
 
 
 def free_memory():
-    """Bytes of memory that this process may still take, as far as the system says."""
+    """Return the bytes of memory available to this process, as reported by the system."""
     found = [_available(), _of_group()]
     return min((size for size in found if size is not None), default=float("inf"))
 
 
 def _available():
-    """Memory that the system calls available."""
+    """Return the memory that the system reports as available."""
     try:
         with open("/proc/meminfo") as lines:
             sizes = {line.split(":")[0]: line.split()[1] for line in lines}
@@ -509,7 +489,7 @@ def _available():
 
 
 def _of_group():
-    """What is left of the limit of this process's group (cgroup), where it has one."""
+    """Return what is left of this process's memory limit (cgroup), if it has one."""
     try:
         with (
             open("/sys/fs/cgroup/memory.max") as limit,

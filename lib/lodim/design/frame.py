@@ -1,9 +1,8 @@
-"""The user's table as named columns, and what a fit returns as a table of the user's kind.
+"""The user's table as named columns, and results of a fit as a table of the user's kind.
 
-Reads pandas frames, mappings of arrays, and through narwhals (imported when needed) what else is a
-frame. What comes in goes out: what a public method of a fit returns is of the kind of the data it
-was given, or of those that the fit was made from. Columns of text that hold numbers or dates are
-refused where no category can be meant.
+Reads pandas frames, mappings of arrays, and other frames through narwhals (imported when needed).
+Methods of a fit return tables of the kind of their data, or of the training data. Columns of text
+that hold numbers or dates are refused if they cannot be categories.
 """
 
 import functools
@@ -27,22 +26,22 @@ from lodim.typing import F
 
 PANDAS = "pandas"
 _READ = "read its rows into memory first, or some of them"
-EAGER = (PANDAS, "polars", "pyarrow", "modin", "cudf")  # kinds of frames that can be read
+EAGER = (PANDAS, "polars", "pyarrow", "modin", "cudf")  # readable kinds of frames
 
 
 def read_narwhals(data, words):
-    """A frame of narwhals over one that only narwhals knows, and the name of its kind.
+    """Return a narwhals frame over a foreign frame, and the name of its package.
 
     words : what is readable, for errors
     """
     kind = f"{type(data).__module__}.{type(data).__qualname__}"
     if is_path(data):
         path = os.fspath(data) if isinstance(data, str | os.PathLike) else data
-        raise DataError(f"data is {words} here, not a path ({path!r:.300}): {_READ}")
+        raise DataError(f"data must be {words} here, not a path ({path!r:.300}): {_READ}")
     if kind.startswith(("dask.", "pyarrow._dataset.")):
-        raise DataError(f"data is {words} here, not {kind}: {_READ}")
+        raise DataError(f"data must be {words} here, not {kind}: {_READ}")
     if not hasattr(type(data), "columns"):
-        raise DataError(f"data is {words}, not {kind}")
+        raise DataError(f"data must be {words}, not {kind}")
     try:
         import narwhals as nw
     except ImportError:
@@ -53,14 +52,14 @@ def read_narwhals(data, words):
         frame = nw.from_native(data, eager_only=True)
     except TypeError:
         lazy = "; collect it first" if "lazy" in kind.lower() else ""
-        raise DataError(f"data is {words}, not {kind}{lazy}") from None
+        raise DataError(f"data must be {words}, not {kind}{lazy}") from None
     return nw, frame
 
 
 def frame_kind(data):
-    """The kind of some data as the name of its package; "pandas" of dicts, files, Dask's frames."""
+    """Return the package of a data frame; "pandas" for dicts, files and Dask frames."""
     package = type(data).__module__.partition(".")[0]
-    if package in ("polars", "pyarrow"):  # also what is lazy
+    if package in ("polars", "pyarrow"):  # also lazy frames
         return package
     if isinstance(data, pd.DataFrame) or not hasattr(type(data), "columns"):
         return PANDAS
@@ -73,14 +72,7 @@ def frame_kind(data):
 
 
 def with_column(data, name, values):
-    """The data with a column more, without a copy of the others.
-
-    Parameters
-    ----------
-    data : DataFrame of pandas, or of what narwhals reads
-    name : str
-    values : array or Categorical (n,)
-    """
+    """Return the data with one more column `values` (n,), without a copy of the others."""
     if isinstance(data, pd.DataFrame):
         data = data.copy(deep=False)
         data[name] = values
@@ -91,12 +83,10 @@ def with_column(data, name, values):
 
 
 def convert(values, kind):
-    """A Series or DataFrame of pandas as one of a kind; as it is where that is not installed.
+    """Return a Series or DataFrame of pandas as one of a kind; unchanged if that is not installed.
 
-    What is not of pandas is converted already: a class of the user's has called its base's method.
-
-    Missing values are null. Rows lose their labels; columns of several levels are named by all of
-    them, the last first: estimate[USA].
+    Other objects are returned unchanged, as they are already converted. Missing values become null.
+    Row labels are dropped; columns of several levels are named by all of them: estimate[USA].
     """
     if kind == PANDAS or not isinstance(values, pd.Series | pd.DataFrame):
         return values
@@ -114,7 +104,7 @@ def convert(values, kind):
 
 
 def with_columns(data, new, kind):
-    """The data with new columns (a DataFrame of pandas) in the place of those of their names."""
+    """Return the data with the columns of `new` (a pandas DataFrame) added or replaced."""
     if isinstance(data, pd.DataFrame):
         data = data.set_axis(new.index)  # the same rows, which chunks number from zero
         return pd.concat([data.drop(columns=new.columns, errors="ignore"), new], axis=1)
@@ -125,7 +115,7 @@ def with_columns(data, new, kind):
 
 
 def take_rows(data, rows):
-    """The rows of a frame at some positions (k,), as a frame of its kind."""
+    """Return the rows of a frame at positions (k,), as a frame of its kind."""
     if isinstance(data, pd.DataFrame):
         return data.iloc[rows]
     if isinstance(data, Mapping):
@@ -141,19 +131,19 @@ def take_rows(data, rows):
 
 
 def rows_of(data):
-    """A Series of pandas as the frame of one row that it is; anything else as it is."""
+    """Return a pandas Series as a frame of one row; anything else unchanged."""
     if not isinstance(data, pd.Series):
         return data
     if not any(isinstance(label, str) for label in data.index):
         raise DataError(
-            "a pandas Series is one row, whose index are the names of the columns; the index of "
-            f"this one is {first_few([*data.index]) or 'empty'}: for a column, give the frame"
+            "a pandas Series must be one row, with the names of the columns as its index, not "
+            f"{first_few([*data.index]) or 'an empty one'}: for a column, give the frame"
         )
     return data.to_frame().T.infer_objects()
 
 
 def one_row(data, row):
-    """The row of a pandas frame at a position, as a frame; a Series is a frame of one row."""
+    """Return the row of a pandas frame at a position as a frame; a Series is a frame of one row."""
     data = rows_of(data)
     is_position = isinstance(row, int | np.integer) and not isinstance(row, bool)
     if not (isinstance(data, pd.DataFrame) and is_position) or not -len(data) <= row < len(data):
@@ -162,14 +152,14 @@ def one_row(data, row):
 
 
 def to_arrow(data):
-    """A frame that narwhals reads as a Table of pyarrow."""
+    """Return a frame that narwhals reads as a pyarrow Table."""
     import narwhals as nw
 
     return nw.from_native(data, eager_only=True).to_arrow()
 
 
 def join_frames(parts, kind):
-    """Frames below each other, as one of a kind."""
+    """Concatenate frames into one of a kind."""
     if all(isinstance(part, pd.DataFrame) for part in parts):
         return pd.concat(parts, ignore_index=True)
     import narwhals as nw
@@ -179,7 +169,7 @@ def join_frames(parts, kind):
 
 
 def name_of(label):
-    """A label of a column as a text; of several levels the last first: estimate[USA]."""
+    """Return a column label as text; of several levels the last first: estimate[USA]."""
     if not isinstance(label, tuple):
         return str(label)
     *first, last = map(str, label)
@@ -187,7 +177,7 @@ def name_of(label):
 
 
 def _plain(series):
-    """Values as an array of numbers or a list."""
+    """Return values as an array of numbers or a list."""
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "fiub":
         return series.to_numpy()
     values = series.astype(object)
@@ -195,16 +185,16 @@ def _plain(series):
 
 
 def _nulls(nw, frame):
-    """The frame with null for NaN."""
+    """Return the frame with null instead of NaN."""
     floats = [name for name, dtype in frame.schema.items() if dtype.is_float()]
     return frame.with_columns(nw.col(*floats).fill_nan(None)) if floats else frame
 
 
 def as_given(method: F) -> F:
-    """Decorate a method (fit, data, ...) -> frame of pandas: the frame is of the kind of `data`.
+    """Decorate a method (fit, data, ...) -> pandas frame to return a frame of the kind of `data`.
 
-    Without `data` the kind is that of the frame that the fit was made from. lodim itself calls the
-    method by `in_pandas`.
+    Without `data` the kind is that of the training data. lodim itself calls the method by
+    `in_pandas`.
     """
 
     takes_data = "data" in inspect.signature(method).parameters
@@ -225,7 +215,7 @@ def as_given(method: F) -> F:
 
 
 def in_pandas(method: F) -> F:
-    """The method of an object as it is without `as_given`: its frame is of pandas."""
+    """Return the method of an object without `as_given`, so that it returns a pandas frame."""
     bound: Any = method
     return cast(F, functools.partial(bound.in_pandas, bound.__self__))
 
@@ -237,8 +227,8 @@ READABLE = "a pandas or polars DataFrame, a pyarrow Table, or a dict of columns"
 class Frame:
     """The user's data as named columns of equal length.
 
-    keys : what `fetch` takes to return a column, by name; repeated : names that two columns share
-    kind : name of the package whose frame it is; "pandas" of mappings too
+    keys : argument of `fetch` for each column name; repeated : names that two columns share
+    kind : package of the data frame; "pandas" for mappings too
     """
 
     names: tuple[str, ...]
@@ -250,16 +240,16 @@ class Frame:
 
 
 def read_frame(data):
-    """The columns of a pandas frame, a mapping, or what narwhals reads; a Frame as it is.
+    """Return a pandas frame, a mapping or a narwhals-readable frame as a Frame; a Frame unchanged.
 
-    A Series of pandas is one row, whose index are the names of the columns.
+    A pandas Series is one row, whose index has the names of the columns.
 
     Raises
     ------
     DataError
-        `data` is none of these.
+        If `data` is none of these.
     MissingExtraError
-        narwhals is needed and not installed.
+        If narwhals is needed and not installed.
     """
     if isinstance(data, Frame):
         return data
@@ -288,7 +278,7 @@ def _mapping_frame(data):
     columns, lengths = {}, {}
     for key, value in data.items():
         if isinstance(value, (str, bytes)) or not hasattr(value, "__len__"):
-            raise DataError(f"column {str(key)!r} is one value; give a list or array of values")
+            raise DataError(f"column {str(key)!r} must be a list or array of values, not one value")
         column = value if isinstance(value, pd.Series) else _as_series(key, value)
         columns[key], lengths[str(key)] = column, len(column)
     if len(set(lengths.values())) > 1:
@@ -299,7 +289,7 @@ def _mapping_frame(data):
 
 
 def _common_index(data, n):
-    """The index that all Series of a mapping share, or 0..n-1 where there are none."""
+    """Return the index that all Series of a mapping share, or 0..n-1 if there are none."""
     indexes = [(str(k), v.index) for k, v in data.items() if isinstance(v, pd.Series)]
     for name, index in indexes[1:]:
         if not index.equals(indexes[0][1]):
@@ -315,13 +305,13 @@ def _as_series(key, value):
         listed = not hasattr(value, "__array__")
         value = np.asarray(value, dtype=object if listed and len(value) else None)
     if value.ndim != 1:
-        raise DataError(f"column {str(key)!r} has {value.ndim} dimensions; a column has one")
+        raise DataError(f"column {str(key)!r} has {value.ndim} dimensions; it must have one")
     # Objects stay objects: pandas would look through them for dates.
     return pd.Series(value, dtype=object if value.dtype == object else None, copy=False)
 
 
 def _narwhals_frame(data):
-    """A frame that only narwhals knows."""
+    """Return a foreign frame as a Frame."""
     nw, frame = read_narwhals(data, READABLE)
     names, index = list(frame.columns), pd.RangeIndex(len(frame))
     kind = frame.implementation.value
@@ -329,7 +319,7 @@ def _narwhals_frame(data):
 
 
 def _narwhals_series(nw, column):
-    """A narwhals column as a pandas one, in place where it is numbers without gaps."""
+    """Return a narwhals column as a pandas Series, without a copy for complete numbers."""
     dtype, name = column.dtype, column.name
     if column.null_count() == len(column):
         return pd.Series([None] * len(column), dtype=object)
@@ -354,19 +344,15 @@ def _narwhals_series(nw, column):
 
 
 def _has_own_levels(column):
-    """Whether a native column is a dictionary of pyarrow that is in order, or not of text."""
+    """Whether a native column is a pyarrow dictionary that is ordered, or not of text."""
     kind = getattr(column, "type", None)
     return hasattr(kind, "ordered") and (kind.ordered or "string" not in str(kind.value_type))
 
 
 def read_column(frame, name):
-    """One column of a frame.
+    """Return one column of a frame.
 
-    Raises
-    ------
-    DataError
-        There is no such column, or two, or it holds what is neither numbers nor levels, or text
-        that cannot be written.
+    Raises a DataError if it is absent, repeated, neither numbers nor levels, or not valid Unicode.
     """
     check_name(frame, name)
     column = frame.fetch(frame.keys[name])
@@ -380,7 +366,7 @@ def read_column(frame, name):
 
 
 def check_name(frame, name):
-    """Raise unless a frame has one column of a name, and that can be written."""
+    """Raise unless a frame has exactly one column of this name, and the name is valid Unicode."""
     if name not in frame.keys:
         near = " or ".join(map(repr, near_matches(name, frame.names)))
         hint = f"did you mean {near}?" if near else f"it has {first_few(frame.names)}"
@@ -391,7 +377,7 @@ def check_name(frame, name):
 
 
 def _check_text(text, what, cure):
-    """Raise where a text has half of a surrogate pair, so that it is no Unicode."""
+    """Raise if a text has half of a surrogate pair, so that it is not valid Unicode."""
     if text.isascii():
         return
     try:
@@ -411,26 +397,18 @@ THOUSANDS = re.compile(r"[^,\d]*[1-9]\d{0,2}(,\d{3})+(?!\d|,)[^,]*")
 MARKS = {"", "?", "-", "--", ".", "..", "*", "#n/a", "n/a", "na", "n.a.", "nan", "nil", "none"}
 MARKS |= {"null", "missing", "unknown"}
 FEW_LEVELS = 20  # numbers that codes of a category may be
-SOME_LEVELS = 10  # up to here levels are always a category
+SOME_LEVELS = 10  # so few levels are always a category
 
 
 def check_numeric_text(column, levels, n, answer=False):
-    """Refuse, or warn of, a column of text that holds numbers or dates but for a few values.
+    """Refuse, or warn about, a text column that holds mostly numbers or dates.
 
-    Dates such as "2024-01-31" are refused if they have over 10 levels. Nothing is said of declared
-    categories, nor of up to 20 numbers as text beside no mark of a missing value ("?", "n/a").
-    Numbers are refused if there are more levels than half of the rows, or over 20 and most of them
-    fractions.
+    Declared categories always pass, as do up to 20 numeric levels without a mark of missing values
+    ("?", "n/a"). Dates are refused with over 10 levels. Numbers are refused if the levels are more
+    than half of the rows, or over 20 and mostly fractions.
 
-    Parameters
-    ----------
-    column : Column
-    levels : tuple
-        That occur.
-    n : int
-        Number of rows.
-    answer : bool
-        Whether it is the response.
+    column : Column; levels : tuple of those that occur; n : number of rows
+    answer : whether it is the response
     """
     if column.declared or not all(isinstance(level, str) for level in levels):
         return
@@ -451,18 +429,18 @@ def check_numeric_text(column, levels, n, answer=False):
 
 
 def _are_many(levels, others):
-    """Whether too many levels, or all but one, are others than what most may be."""
+    """Whether the exceptions among the levels are too many, or all levels but one."""
     return len(levels) - len(others) < 2 or len(others) > max(2, len(levels) // 10)
 
 
 def _is_number(level):
-    """Whether a text is a number, also with a currency, in percent or with groups of digits."""
+    """Whether a text is a number, also with a currency, a percent sign or grouped digits."""
     digits = any(c.isdigit() for c in level)
     return digits and bool(NUMBER.fullmatch(level) or AMOUNT.fullmatch(level))
 
 
 def _check_dates(what, name, levels, answer):
-    """Refuse text that is dates but for a few levels."""
+    """Refuse text that is dates except for a few levels."""
     others = [level for level in levels if not columns.ISO_DATE.fullmatch(level)]
     if len(levels) <= SOME_LEVELS or _are_many(levels, others):
         return
@@ -476,7 +454,7 @@ def _check_dates(what, name, levels, answer):
 
 
 def _cure(name, levels, answer):
-    """How to make numbers of it, and how to say that levels are meant."""
+    """Return the advice for making numbers of a column, or for declaring levels."""
     texts = [level for level in levels if _is_number(level)]
     commas = [level for level in texts if "," in level]
     decimal = not all(THOUSANDS.fullmatch(level) for level in commas)
@@ -492,5 +470,5 @@ def _cure(name, levels, answer):
 
 
 def _category(name, answer):
-    """How to say that levels are meant."""
+    """Return the advice for declaring levels."""
     return f"df[{name!r}].astype('category')" if answer else f"C({quote(name)}) in the formula"

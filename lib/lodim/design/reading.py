@@ -1,4 +1,4 @@
-"""The complete rows of data: of a frame in memory, of a source in one pass, or of a sample."""
+"""The complete rows of a frame in memory, of a source in one pass, or of a sample."""
 
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -43,13 +43,12 @@ from lodim.errors import DataError
 class Reading:
     """How rows are read, and where their features are held.
 
-    sample : number of rows that are drawn, at random by where they stand and `seed`; None: all
-    scratch : folder of the file that holds the features. Without it they are in memory, or where
-        the data are not and half of what is free is too little, in the temporary folder
-    client : of Dask, whose workers read the data and hold the features. Without it that of this
-        process, of a Dask frame; False: none
-    in_place : whether X may be ColumnTiles, of columns of the data that are not copied; they are
-        where `columns_in_place` says so
+    sample : number of rows drawn at random by `seed`; None: all
+    scratch : folder of the file that holds the features. By default they are in memory; those of
+    data on disk go to the temporary folder if they need over half of the free memory
+    client : Dask client whose workers read the data and hold the features. By default that of this
+    process for a Dask frame; False: none
+    in_place : whether X may be ColumnTiles over uncopied columns, if `columns_in_place` allows it
     """
 
     sample: int | None = None
@@ -59,13 +58,13 @@ class Reading:
     in_place: bool = False
 
     def client_for(self, source):
-        """The client whose workers read a source, or None where it is read here."""
+        """Return the client whose workers read a source, or None if it is read here."""
         return client_for(self.client, source, self.sample, self.scratch)
 
     def reader(self, data, source, request, answers, inputs, missing):
-        """A function that reads the rows of a Frame or a source, and the inputs to call it with.
+        """Return a function that reads the rows of a Frame or a source, and its RowInputs.
 
-        These are `inputs`, or where a sample is asked for those of the rows drawn.
+        These are `inputs`, or if a sample is requested those of the rows drawn.
         """
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)
@@ -78,12 +77,12 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What is known of the rows of some data before anything is learnt of their features.
+    """The complete rows of some data, before features are learned.
 
-    inputs : of the complete rows; table : their answers, at least; parts : all of their columns
+    inputs : of the complete rows; table : at least their response; parts : chunks of all columns
     rows : (n,) int64, positions of the complete rows in `index`, the labels of all N rows
     n_dropped, n_incomplete : as in a Design
-    streamed : whether the parts are read again in each pass
+    streamed : whether the chunks are read again in each pass
     """
 
     inputs: RowInputs
@@ -97,16 +96,7 @@ class Rows:
 
 
 def read_frame_rows(frame, request, answers, inputs, missing):
-    """The rows of a frame in memory.
-
-    Parameters
-    ----------
-    frame : Frame
-    request : ColumnRequest
-    answers : list of str, columns of the response
-    inputs : RowInputs
-    missing : as `Design.learn` takes it
-    """
+    """Return the Rows of a frame in memory; `answers` lists the columns of the response."""
     inputs = inputs.read(frame)
     read = read_complete(frame, list(request.names), answers, inputs, missing, learning=True)
     table, rows, *numbers = read
@@ -116,16 +106,16 @@ def read_frame_rows(frame, request, answers, inputs, missing):
     return Rows(inputs, table, TableParts(table), rows, frame.index, *numbers)
 
 
-MANY_PARTS = 64  # whose summaries are merged before the next ones come
+MANY_PARTS = 64  # summaries merged at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """What a first look at some rows says of them; scans of rows that follow each other are joined.
+    """Result of a first look at some rows; scans of consecutive rows are joined.
 
     n : number of rows; runs : as those of Labels, counted from the first of them
-    flags : where something is missing
-    beside : Columns of the response and of inputs that are named
+    flags : positions of missing values
+    beside : Columns of the response and of inputs given by name
     kinds : of each column, a Column without rows, and where it was seen
     """
 
@@ -137,7 +127,7 @@ class Scan:
 
 
 def join_scans(scans):
-    """One Scan of several that follow each other."""
+    """Join consecutive Scans into one."""
     starts = np.cumsum([0, *(scan.n for scan in scans)]).tolist()
     runs = [
         (at + start, first, place)
@@ -154,16 +144,14 @@ def join_scans(scans):
 
 
 def _add(counts):
-    """Sums of dicts that have the same keys."""
+    """Sum dicts that have the same keys."""
     return {key: sum(count[key] for count in counts) for key in counts[0]}
 
 
 def join_kinds(kinds, more):
-    """What columns hold, given what they hold in the rows that follow; an error names both places.
+    """Merge the kinds of columns with those in the rows that follow; errors name both places.
 
-    Parameters
-    ----------
-    kinds, more : dict of (Column without rows, place) by name, as in a Scan
+    `kinds` and `more` are dicts of (Column without rows, place) by name, as in a Scan.
     """
     joined = dict(kinds)
     for name, (kind, place) in more.items():
@@ -175,16 +163,7 @@ def join_kinds(kinds, more):
 
 
 def scan(chunk, request, answers, inputs, missing):
-    """A first look at a chunk: its Scan, and its columns by name.
-
-    Parameters
-    ----------
-    chunk : sources.Chunk
-    request : ColumnRequest
-    answers : list of str, columns of the response
-    inputs : RowInputs of the chunk
-    missing : str
-    """
+    """Return the Scan of a chunk, and its columns by name."""
     read = read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
     n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
     frame = frame_of(read, Labels(runs, range(n)))
@@ -192,14 +171,14 @@ def scan(chunk, request, answers, inputs, missing):
     inputs = inputs.read(frame)
     used = {name: read[name] for name in dict.fromkeys([*request.names, *answers])}
     flags = flag_missing(used, answers, inputs, missing, frame.index)
-    # Copies: a view would hold all columns of its chunk.
+    # Copies, since a view would keep all columns of its chunk in memory.
     kept = {name: columns.take(read[name], np.arange(n)) for name in beside_names}
     kinds = {name: (columns.sketch(column), chunk.place) for name, column in read.items()}
     return Scan(n, runs, flags, kept, kinds), read
 
 
 def read_source_rows(source, request, answers, inputs, missing):
-    """The rows of a source, by its first pass; as `read_frame_rows` reads those of a frame."""
+    """Return the Rows of a source in one pass, as `read_frame_rows` does for a frame."""
     needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
     check_names(source, needed)
     first = _FirstPass(request, answers, inputs.arrays(), missing)
@@ -213,16 +192,16 @@ def read_source_rows(source, request, answers, inputs, missing):
 
 
 class _FirstPass:
-    """Scans of chunks, and summaries of the parts that are whole already."""
+    """Scans of chunks, and summaries of the complete chunks so far."""
 
     def __init__(self, request, answers, inputs, missing):
         self.request, self.answers, self.inputs, self.missing = request, answers, inputs, missing
         self.scans, self.summaries, self.cutter, self.kinds = [], [], Cutter(), {}
         self.n, self.n_levels, self.starts = 0, 0, [0]
-        self.open = np.empty(0, np.int64)  # complete rows of no part yet
+        self.open = np.empty(0, np.int64)  # complete rows that are in no chunk yet
 
     def scan(self, source, names):
-        """(Scan, columns) of each chunk of a source that has rows."""
+        """Yield (Scan, columns) of each chunk of a source that has rows."""
         start = 0
         for piece in source.pieces:
             for chunk in piece.read(names):
@@ -234,7 +213,7 @@ class _FirstPass:
             self.starts.append(start)
 
     def add(self, found, read):
-        """Take the next chunk."""
+        """Add the next chunk."""
         self.kinds = join_kinds(self.kinds, found.kinds)
         weights = self._weights(read, found.n)
         stretch = {name: read[name] for name in self.request.names}
@@ -247,7 +226,7 @@ class _FirstPass:
             self._learn(chunks.PART)
 
     def _weights(self, read, n):
-        """The weights of a chunk as a Column, ones where there are none."""
+        """Return the weights of a chunk as a Column, ones by default."""
         weights = self.inputs.weights
         if isinstance(weights, str):
             return read[weights]
@@ -255,7 +234,7 @@ class _FirstPass:
         return columns.Column("weights", "number", values)
 
     def _learn(self, size):
-        """Learn the summaries of the next part, of so many complete rows."""
+        """Learn the summaries of the next chunk, of `size` complete rows."""
         rows, self.open = self.open[:size], self.open[size:]
         span = span_of(rows, 0, 0)
         held = self.cutter.take(span, [*self.request.names, None])
@@ -270,7 +249,7 @@ class _FirstPass:
             self.n_levels = 0
 
     def rows(self, source, inputs):
-        """What was found of all rows."""
+        """Return the Rows found."""
         if not self.n:
             raise DataError("the data has no rows")
         if len(self.open):
@@ -305,29 +284,17 @@ def _rows_of(found, first, source, labels, inputs):
 
 
 def _without_labels(value, n):
-    """What is given of n rows, without row labels where these are 0, 1, ..., n - 1."""
+    """Return a row input without row labels if these are 0, 1, ..., n - 1."""
     if isinstance(value, pd.Series | pd.DataFrame) and value.index.equals(pd.RangeIndex(n)):
         return value.to_numpy()
     return value
 
 
 def draw_sample(data, source, names, inputs, size, seed):
-    """A frame of some of the rows, in their order, and what is given of these.
+    """Return a Frame of randomly drawn rows, in their order, and their RowInputs.
 
-    Parameters
-    ----------
-    data : Frame, or the source
-    source : Source or None
-    names : list of str
-        The columns that are needed.
-    inputs : RowInputs of all rows
-    size : int
-        All rows are taken where there are no more.
-    seed : int
-
-    Returns
-    -------
-    Frame, RowInputs
+    data : Frame, or the source; names : columns needed; inputs : RowInputs of all rows
+    size : number of rows drawn; if there are no more, all are taken
     """
     n = len(data.index) if source is None else count_rows(source, names)
     rows = draw_positions(n, size, seed) if size < n else np.arange(n)

@@ -1,7 +1,6 @@
-"""What is given and what is missing of the rows beside their features.
+"""The response, the row inputs (weights, offset, order, clusters, groups), and missing values.
 
-The response, row inputs (weights, offset, order, clusters, groups), which rows are complete, and
-what stands where a column is missing: the training mean, or a level of its own.
+Finds the complete rows, and imputes missing features by the training mean or by a level.
 """
 
 import ast
@@ -31,18 +30,18 @@ from lodim.errors import DataError
 from lodim.formula.language import column_name, function_name, is_condition, quote, spell
 from lodim.text import first_few
 
-NUMERIC = ("gaussian", "poisson", "gamma")  # families of responses that are numbers
+NUMERIC = ("gaussian", "poisson", "gamma")  # families of numeric responses
 BALANCED = "balanced"  # weights= that give the classes of the response equal sums
-LARGEST = 1e70  # in size, of responses, weights and offsets: errors of losses have its 4th power
+LARGEST = 1e70  # largest absolute response, weight or offset: losses use its fourth power
 
 
 @forms.record
 class Response:
-    """What stands on the left side.
+    """The left side of a formula.
 
     ``levels`` are the classes as the user wrote them (str, bool, int or float), the last of two
-    being the success; None where the response is a number. ``called`` says that ``name`` is an
-    expression such as ``np.log(y)``, not a column.
+    being the success; None for a numeric response. ``called`` means that ``name`` is an expression
+    such as ``np.log(y)``, not a column.
     """
 
     name: str = forms.text()
@@ -55,7 +54,7 @@ class Response:
         return (None, self.name) if self.called else (self.name, None)
 
     def event(self, level):
-        """A class as an event: "species = cat", or of a condition what is true, "quality >= 7"."""
+        """Return a class as an event: "species = cat", or for a condition "quality >= 7"."""
         node = tree(self.name) if self.called else None
         if node is None or not is_condition(node):
             return f"{self.name} = {level}"
@@ -63,7 +62,7 @@ class Response:
         return inner if level else f"not ({inner})"
 
     def _check_fields(self):
-        """Raise a ValueError unless the name can stand on the left side, and levels are classes."""
+        """Raise a ValueError unless the name fits the left side and the levels are classes."""
         factors.columns_of(self.key)
         if self.called and not isinstance(tree(self.name), ast.Call):
             raise ValueError(f"the response {self.name!r} is no call")
@@ -71,9 +70,9 @@ class Response:
             factors.check_levels(self.levels, self.name, least=2)
 
     def check_family(self, family):
-        """Raise a ValueError unless the response is one for a family, by its name."""
+        """Raise a ValueError unless the response fits the named family."""
         numeric = (True, False) if family == "binomial" else (family in NUMERIC,)
-        if (self.levels is None) not in numeric:  # of "binomial" also shares of trials
+        if (self.levels is None) not in numeric:  # "binomial" also takes proportions of trials
             raise ValueError(f"the response has levels {self.levels!r:.40}, and is {family}")
         if family == "binomial" and len(self.levels or ()) > 2:
             raise ValueError(f"the response has {len(self.levels)} levels, not 2")
@@ -81,11 +80,11 @@ class Response:
 
 @dataclass(frozen=True, eq=False)
 class RowInputs:
-    """What is given of rows beside the formula: names of columns, arrays, or None.
+    """Row inputs besides the formula: names of columns, arrays, or None.
 
-    As `read` returns them, float64 arrays, NaN where missing: weights (n,), offset (n,) or (n, K),
-    order (n,), by which rows follow each other, and codes of clusters and of groups, (n,). Clusters
-    say which rows belong together, for covariances that allow for it; groups are held out together.
+    `read` returns float64 arrays, NaN if missing: weights (n,), offset (n,) or (n, K), order (n,),
+    and codes of clusters and of groups, (n,). Clusters are for covariances that allow dependence
+    within them; groups are held out together.
     """
 
     weights: Any = None
@@ -96,38 +95,38 @@ class RowInputs:
 
     @property
     def names(self):
-        """Names of the columns that are meant."""
+        """Return the names of the columns given by name."""
         return [value for value in vars(self).values() if isinstance(value, str)]
 
     def map(self, work):
-        """The inputs with work(value, name of the input) for each value that is given."""
+        """Return the inputs with work(value, name of the input) applied to each given value."""
         return RowInputs(**{k: None if v is None else work(v, k) for k, v in vars(self).items()})
 
     def read(self, frame):
-        """The arrays of a frame's rows."""
+        """Return the arrays of a frame's rows."""
         read = self.map(partial(_read_input, frame))
         if read.groups is not None:
             _check_groups(frame, self.groups, read.groups)
         return read
 
     def arrays(self):
-        """Values of rows as arrays that can be cut; names and numbers as they are."""
+        """Return values per row as arrays; names and numbers unchanged."""
         return self.map(_as_array)
 
     def take(self, rows):
-        """The inputs of some rows, none of them where `rows` is empty."""
+        """Return the inputs of some rows; empty `rows` means all."""
         rows = rows if isinstance(rows, slice) or len(rows) else slice(0)
         return self.map(lambda value, _: columns.take(value, rows))
 
     def stretch(self, start, stop):
-        """The inputs of the rows from start up to stop, which `arrays` must have."""
+        """Return the inputs of the rows from start up to stop; requires `arrays`."""
         for what, value in vars(self).items():
             if np.ndim(value) and len(value) < stop:
                 raise DataError(f"{what} has {len(value)} values, and the data has more rows")
         return self.take(slice(start, stop))
 
     def complete(self, rows):
-        """The inputs of the complete rows; weights that are all one become None."""
+        """Return the inputs of the complete rows; weights that are all one become None."""
         inputs = self.take(rows)
         if inputs.weights is not None and len(rows):
             _check_weights(inputs.weights)
@@ -136,13 +135,13 @@ class RowInputs:
 
     @property
     def positive_weight(self):
-        """(n,) bool, rows whose weight is above zero; None where all are."""
+        """Return where weights are positive, (n,) bool; None if all are."""
         if self.weights is None or (self.weights > 0).all():
             return None
         return self.weights > 0
 
     def check_classes(self, family, response):
-        """An offset of K columns needs K classes."""
+        """Raise unless an offset of K columns has K classes."""
         if self.offset is None:
             return
         if self.offset.ndim == 1:
@@ -165,7 +164,7 @@ INPUTS = tuple(field.name for field in fields(RowInputs))
 
 
 def _read_input(frame, value, what):
-    """The array of an input: of a name of a column, or of values of all rows."""
+    """Return the array of an input given as a column name or as values of all rows."""
     if what in ("clusters", "groups"):
         return _codes(frame, value, what)
     if isinstance(value, str):
@@ -185,7 +184,7 @@ def _read_input(frame, value, what):
 
 
 def _codes(frame, values, what):
-    """Codes of what a column or an array says of rows, (n,) float64, NaN where missing."""
+    """Return codes of the values of a column or array, (n,) float64, NaN if missing."""
     if isinstance(values, str):
         column = read_column(frame, values)
         values = column.values
@@ -196,12 +195,12 @@ def _codes(frame, values, what):
             f"{what} has shape {np.shape(values)}, and the data has {len(frame.index)} rows"
         )
     _check_row_labels(frame, values, what)
-    codes = pd.factorize(pd.Series(values))[0]  # in the kind of the values: no id is rounded
+    codes = pd.factorize(pd.Series(values))[0]  # in their dtype: no id is rounded
     return np.where(codes < 0, np.nan, codes)
 
 
 def _check_groups(frame, groups, codes):
-    """Raise where a row has no group: whether it may be held out alone is not for us to say."""
+    """Raise if a row has no group, since it is unknown whether it may be held out alone."""
     missing = np.flatnonzero(np.isnan(codes))
     if len(missing):
         name = f"groups: column {groups!r}" if isinstance(groups, str) else "groups"
@@ -216,20 +215,21 @@ def _check_size(values, what):
     largest = np.abs(values).max(initial=0.0, where=~np.isnan(values))
     if largest > LARGEST:
         raise DataError(
-            f"{what} reaches {largest:g}, and numbers up to {LARGEST:g} can be computed with: "
-            "scale it down"
+            f"{what} must be at most {LARGEST:g} in absolute value, and reaches {largest:g}: "
+            "divide it by a power of ten"
         )
 
 
 def _input_array(frame, value, what):
-    """An array given beside the frame, whose rows must be those of the frame."""
+    """Return an array given as a row input, with the same row labels as the frame."""
     array = _as_numbers(value, what)
     n = len(frame.index)
     if what == "offset" and array.ndim == 0:
         array = np.full(n, float(array))
     most = 2 if what == "offset" else 1
     if not 1 <= array.ndim <= most:
-        raise DataError(f"{what} has {array.ndim} dimensions, not one")
+        wanted = "one value per row" + (", or per row and class" if what == "offset" else "")
+        raise DataError(f"{what} must have {wanted}, not shape {array.shape}")
     if len(array) != n:
         raise DataError(f"{what} has {len(array)} values, and the data has {n} rows")
     _check_row_labels(frame, value, what)
@@ -237,20 +237,23 @@ def _input_array(frame, value, what):
 
 
 def _as_array(value, what):
-    """Values of rows as an array; a name or a number as it is."""
+    """Return values per row as an array; a name or a number unchanged."""
     if np.ndim(value) == 0:
         return value
     return np.asarray(value) if what in ("clusters", "groups") else _as_numbers(value, what)
 
 
 def _as_numbers(value, what):
-    """Values of rows as an array of float64."""
+    """Return values per row as an array of float64."""
     try:
         if isinstance(value, pd.Series | pd.DataFrame):
             return value.to_numpy(dtype=np.float64, na_value=np.nan)
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError(f"{what} is the name of a column or an array of numbers") from None
+        given = f"{type(value).__name__} {value!r:.80}".replace("\n", " ")
+        raise DataError(
+            f"{what} must be the name of a column or an array of numbers, not the {given}"
+        ) from None
 
 
 def _check_row_labels(frame, value, what):
@@ -260,28 +263,23 @@ def _check_row_labels(frame, value, what):
 
 def _check_weights(weights):
     if weights.min() < 0:
-        raise DataError(f"weights are not negative, and one is {weights.min():g}")
+        raise DataError(f"weights must be 0 or more, and one is {weights.min():g}")
     if weights.max() == 0:
-        raise DataError("all weights are zero; nothing can be learnt")
+        raise DataError("weights must have a positive value, and all are zero")
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Read columns, and find the rows of use.
+    """Read columns, and find the complete rows.
 
-    Rows that miss a weight or offset are none. With `missing` "drop" none of the columns may be
-    missing, with "indicator" no answer, with "keep" all may be.
-
-    Parameters
-    ----------
-    features, answers : lists of names of columns, of the right and of the left side
-    known : dict
-        Of columns, what `columns.without_levels` takes.
+    Rows that miss a weight or offset are incomplete. Columns that may not be missing are: with
+    `missing` "drop" all, with "indicator" the response, with "keep" none. `features` and `answers`
+    name the columns of the right and of the left side; `known` is an argument of
+    `columns.without_levels`.
 
     Returns
     -------
     Table, rows, n_dropped, n_incomplete
-        `rows` are positions, (n,) int64; in the table they are empty where all are of use. The
-        numbers are those of `complete_rows`.
+        `rows` are positions, (n,) int64; in the table they are empty if all rows are complete.
     """
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
@@ -298,9 +296,9 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
 
 @dataclass(frozen=True, eq=False)
 class Flags:
-    """Where something is missing.
+    """Where values are missing.
 
-    gaps, bad : (n,) bool, rows that miss what may be missing, and rows that are of no use
+    gaps, bad : (n,) bool, rows that miss a feature that may be missing, and incomplete rows
     columns, inputs : numbers of rows that miss each
     """
 
@@ -311,7 +309,7 @@ class Flags:
 
 
 def flag_missing(read, answers, inputs, missing, index):
-    """Flags of rows: of columns by name, those of `answers` among them, and of RowInputs."""
+    """Return the Flags of rows, given columns by name (including `answers`) and RowInputs."""
     n = len(index)
     gaps, bad, lacking = np.zeros(n, bool), np.zeros(n, bool), {}
 
@@ -329,13 +327,13 @@ def flag_missing(read, answers, inputs, missing, index):
 
 
 def complete_rows(flags, weights, missing, learning):
-    """Which rows are of use.
+    """Find the complete rows.
 
     Returns
     -------
     rows, n_dropped, n_incomplete
-        Positions of the rows of use, (n,) int64; the number of others, and of rows that miss
-        features alone: rows of weight zero are among neither, as they count nowhere.
+        Positions of the complete rows, (n,) int64; number of other rows, and of rows that miss only
+        features. Rows of weight zero count in neither number.
     """
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"
     of_use = ~(bad | gaps) if drop else ~bad
@@ -352,7 +350,7 @@ def _flag(column, bad, index):
     """Mark where a column is missing; return in how many rows."""
     if column.kind == "level":
         missing = column.codes < 0
-        bad[missing] = True  # never False: several threads mark the same rows
+        bad[missing] = True  # never write False: several threads mark the same rows
         return int(missing.sum())
     if column.values.dtype.kind in "iu":
         return 0
@@ -379,7 +377,7 @@ def learn_response(response, family, table):
 
     Returns
     -------
-    y : (n,) float64, NaN where it is missing from rows that stay; or None
+    y : (n,) float64, NaN if missing in a row that is kept; or None
     response : Response, or None
     family : str
     """
@@ -403,7 +401,7 @@ def learn_response(response, family, table):
 
 
 def _are_proportions(source, rows, table):
-    """Whether a response to a binomial family has shares of trials, whose numbers are weights."""
+    """Whether a binomial response has proportions of trials, whose numbers are the weights."""
     if source.kind == "level":
         return False
     y = columns.take(source.values, rows)
@@ -413,22 +411,22 @@ def _are_proportions(source, rows, table):
     if table.weights is None and len(np.unique(y)) > 2:
         raise DataError(
             f"the response {source.name!r} holds proportions, such as {y[(y > 0) & (y < 1)][0]:g}; "
-            "family 'binomial' needs their numbers of trials as weights= of glm, or a row for each "
+            "family 'binomial' needs the numbers of trials as weights= (glm only), or one row per "
             "trial with a response of two classes"
         )
     return table.weights is not None
 
 
 def is_balanced(weights, names):
-    """Whether weights= asks for equal weights of the classes: a column of that name comes first."""
+    """Whether weights= asks for equal class weights; a column named "balanced" takes precedence."""
     return isinstance(weights, str) and weights == BALANCED and BALANCED not in names
 
 
 def class_weights(y, response, rows, size):
-    """Weights (size,) that have the same sum in each class: n / (K n_k) in the n_k rows of class k.
+    """Return weights (size,) with equal sums per class: n / (K n_k) for the n_k rows of class k.
 
-    y (n,) : codes of the classes, NaN where missing; rows (n,) : their positions in the data. One
-    in rows without a response.
+    y (n,) : codes of the classes, NaN if missing; rows (n,) : their positions in the data. Rows
+    without a response have weight one.
     """
     if response is None or response.levels is None:
         name = "there is none" if response is None else f"{response.name!r} is numeric"
@@ -441,7 +439,7 @@ def class_weights(y, response, rows, size):
 
 
 def code_response(response, table, family):
-    """The response of new data, (n,) float64, by the levels that are known."""
+    """Return the response of new data, (n,) float64, coded by the known levels."""
     n = table.n
     table, where = known_rows(table, factors.columns_of(response.key))
     if not table.n:
@@ -454,13 +452,13 @@ def code_response(response, table, family):
 
 
 def _source(response, table):
-    """The response as a column, and which of its rows are meant."""
+    """Return the response as a column, and which of its rows to use."""
     if not response.called:
         source = table.columns[response.name]
         if source.kind == "date":
             name = quote(source.name)
             raise DataError(
-                f"the response {source.name!r} holds dates; days({name}) makes a number of them"
+                f"the response {source.name!r} holds dates; write days({name}) to make them numbers"
             )
         return source, table.rows
     node = tree(response.name)
@@ -483,8 +481,8 @@ def _values(source, rows, family):
     _check_size(y, f"the response {source.name!r}")
     if family == "binomial" and y.size and not 0 <= y.min() <= y.max() <= 1:
         raise DataError(
-            f"the response {source.name!r} is from {y.min():g} to {y.max():g}, and was learned as "
-            "proportions, from 0 to 1"
+            f"the response {source.name!r} must hold proportions, from 0 to 1, as in training; it "
+            f"holds {y.min():g} to {y.max():g}"
         )
     if family != "gaussian" and y.size and not (y > 0 if family == "gamma" else y >= 0).all():
         allowed = "numbers above 0" if family == "gamma" else "counts, 0 or more"
@@ -496,7 +494,7 @@ def _values(source, rows, family):
 
 
 def _infer_family(source, rows):
-    """The family that a response speaks of."""
+    """Return the family inferred from a response."""
     if source.kind == "level":
         return "binomial" if len(columns.used_levels(source, rows)) <= 2 else "multinomial"
     values = columns.take(source.values, rows)
@@ -514,7 +512,7 @@ def _check_varies(y, name, positive_weight):
 
 
 def _as_condition(name, levels):
-    """How to make two classes of a number, in words; nothing of other levels."""
+    """Return advice for making two classes of a number; nothing for other levels."""
     if not all(isinstance(level, int | float) for level in levels):
         return ""
     return f", or a condition such as I({name} > {levels[len(levels) // 2]:g})"
@@ -533,16 +531,16 @@ def _check_levels(name, levels, y, family, positive_weight):
         )
 
 
-LARGEST_MEAN = 1e160  # of a mean in a file: no larger number has a square
+LARGEST_MEAN = 1e160  # largest mean in a file whose square is finite
 
 
 @forms.record
 class Fill:
-    """What stands for the missing values of a column.
+    """Replacement for the missing values of a column.
 
-    value : weighted mean of the training rows; of a category its most frequent level, which stands
-        inside of functions alone: elsewhere a missing one is a level of its own
-    n_missing : number of training rows of positive weight where it is missing
+    value : weighted mean of the training rows; for a category its most frequent level, used only
+    inside functions, since elsewhere a missing category is a level of its own
+    n_missing : number of training rows of positive weight in which it is missing
     """
 
     name: str = forms.text()
@@ -550,18 +548,15 @@ class Fill:
     n_missing: int = forms.whole()
 
     def _check_fields(self):
-        """Raise a ValueError unless a mean has a square."""
+        """Raise a ValueError unless the square of a mean is finite."""
         if isinstance(self.value, float) and not abs(self.value) <= LARGEST_MEAN:
             raise ValueError(f"mean of {self.name} is {self.value}")
 
 
 def learn_fills(summaries):
-    """The Fill of each column, in the order of their summaries.
+    """Return the Fill of each column, in the order of the summaries.
 
-    Raises
-    ------
-    DataError
-        A column is missing in every row that counts.
+    Raises a DataError if a column is missing in every row of positive weight.
     """
     return tuple(_learn_fill(found) for found in summaries)
 
@@ -570,10 +565,10 @@ def _learn_fill(summary):
     column = summary.column
     if not summary.n_known:
         raise DataError(
-            f"column {column.name!r} is missing in every row that counts; leave it out with "
+            f"column {column.name!r} is missing in every row of positive weight; leave it out with "
             f"'- {quote(column.name)}'"
         )
-    # Of levels the one of the most weight, the first of several.
+    # the level of the largest weight, the first if several are equal
     if column.kind == "level":
         value = summary.levels[int(summary.mass.argmax())]
     else:
@@ -582,14 +577,14 @@ def _learn_fill(summary):
 
 
 def filled(table, fills):
-    """The table with the gaps of its columns filled."""
+    """Return the table with missing values of its columns imputed."""
     gaps = [f for f in fills if f.name in table.columns and has_gaps(table, f.name)]
     columns = {f.name: _fill(table.columns[f.name], f.value) for f in gaps}
     return replace(table, filled=columns)
 
 
 def _fill(column, value):
-    """A column with a value where it is missing; as it is where that is of another kind."""
+    """Return a column with missing values replaced; unchanged if the value is of another kind."""
     number = isinstance(value, float)
     if column.kind == "level":
         if number:
@@ -609,7 +604,7 @@ def _fill(column, value):
 
 
 def indicators(terms, fills):
-    """A term for each column that training had gaps in, unless a term has a level for them."""
+    """Return a term per column with missing training values, unless a term has a level for them."""
     coded = (term[0] for term in terms if len(term) == 1)
     own = {factors.column_with_levels(part) for part in coded}
     gaps = [f.name for f in fills if f.n_missing and f.name not in own]

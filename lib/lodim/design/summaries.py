@@ -1,13 +1,12 @@
-"""What is known of columns from their rows: levels and how often they occur, moments, gaps, tails.
+"""Summaries of columns: levels and their counts, moments, missing values, tails.
 
-Summaries of parts of the rows are merged in order; factors are learnt from what they say together.
+Summaries of chunks are merged in order, and factors are learned from the result.
 
-Wild values are numbers of a few rows far outside of all others, which count as their middle. Sums
-over rows are set by a single row that is far enough away: a column with one cell of 1e12 has a
-standard deviation that makes all other rows equal. Heavy tails are no reason to change data, so
-a value is wild only if a gap separates it from the others that is many times their whole range.
-Then it says nothing of its row, as a missing value does; at the others' end it would still say too
-much, since few rows there set the slopes.
+Wild values are numbers in a few rows far outside all others; they are replaced by a middle value. A
+single cell of 1e12 would otherwise set the mean and scale, and make all other rows equal. A value
+is wild only if the gap to the others is many times their whole range, so that heavy tails stay
+unchanged. A wild value is treated like a missing one, since clipping it to the nearest other value
+would still let a few rows determine the slope.
 """
 
 from dataclasses import dataclass, replace
@@ -38,15 +37,15 @@ from lodim.engine.blocks import each
 from lodim.errors import DataError
 from lodim.formula.formula import quote
 
-MOST_LEVELS = 1_000_000  # more make more features than a formula may
+MOST_LEVELS = 1_000_000  # more levels would make more features than a formula may
 
 
 @dataclass(frozen=True)
 class ColumnRequest:
-    """What is to be found out of columns.
+    """What to compute of columns.
 
-    names : of the columns; coded : those whose numbers are taken as levels; summed : those whose
-    numbers need moments; ranged : those whose least and greatest number must be found again
+    names : of the columns; coded : those whose numbers become levels; summed : those whose numbers
+    need moments; ranged : those whose extreme numbers must be located
     """
 
     names: tuple[str, ...]
@@ -57,15 +56,15 @@ class ColumnRequest:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What the complete rows of some data say of a column.
+    """Summary of a column over the complete rows.
 
     column : a Column without rows
-    n : number of rows; n_missing : of those where it is missing
-    n_known, n_gaps : rows of positive weight where it is known, and where it is missing
+    n : number of rows; n_missing : number in which it is missing
+    n_known, n_gaps : rows of positive weight in which it is known, and missing
     levels : those of a category, or those that occur
     counts, mass : (n_levels,) rows and weight of each level
-    moments : (5,) of `column_kernels.moments`; None where they were not requested
-    extremes : positions among the rows of the least and the greatest number; -1 without
+    moments : (5,) of `column_kernels.moments`; None if not requested
+    extremes : positions of the rows of the least and the greatest number; -1 if not requested
     """
 
     column: Column
@@ -81,17 +80,17 @@ class Summary:
 
     @property
     def used_levels(self):
-        """The levels that occur, in order."""
+        """Return the levels that occur, in order."""
         return tuple(level for level, n in zip(self.levels, self.counts, strict=True) if n)
 
     def mass_of(self, levels):
-        """Weights of some levels, (n_levels,) float64, zero where one does not occur."""
+        """Return the weights of some levels, (n_levels,) float64, zero for absent levels."""
         known = dict(zip(self.levels, self.mass.tolist(), strict=True))
         return np.array([known.get(level, 0.0) for level in levels])
 
 
 def summarize(table, request):
-    """Summaries of columns of a table, a list in the order of their names."""
+    """Return the summaries of the requested columns of a table as a list."""
     names = list(request.names)
     return each(lambda name: _summarize(table, name, request), names, table.n * len(names))
 
@@ -116,7 +115,7 @@ def _summarize(table, name, request):
 
 
 def _moments(table, column, known):
-    """Moments of the numbers that are known; where gaps are to be filled, of those that count."""
+    """Return the moments of the known numbers, or with imputation of those of positive weight."""
     values, rows, weights = as_real(column.values), table.rows, table.weights
     if known is not None:
         if table.missing == "indicator" and table.positive_weight is not None:
@@ -129,7 +128,7 @@ def _moments(table, column, known):
 
 
 def _extremes(table, column, found):
-    """Positions of the first rows of positive weight with the least and the greatest number."""
+    """Return the positions of the first rows of positive weight with the extreme numbers."""
     x, positive = as_float(take(column.values, table.rows)), table.positive_weight
     places = []
     for size in found[3:]:
@@ -139,7 +138,7 @@ def _extremes(table, column, found):
 
 
 def _count(table, column, known):
-    """Rows and weights of levels; without those of rows that are not used, unless declared."""
+    """Return rows and weights per level; levels of unused rows are dropped unless declared."""
     codes, weights = take(column.codes, table.rows), table.weights
     if known is not None:
         codes, weights = codes[known], None if weights is None else weights[known]
@@ -154,7 +153,7 @@ def _count(table, column, known):
 
 
 def summarize_values(table, name, values, n):
-    """Summaries of numbers that have been computed of the known rows among n, taken as levels."""
+    """Summarize computed numbers of the known rows among n, taken as levels."""
     column, positive = Column(name, "number", values), table.positive_weight
     n_known = table.n if positive is None else int(positive.sum())
     counted = _count(replace(table, rows=ALL), as_levels(column), None)
@@ -162,12 +161,9 @@ def summarize_values(table, name, values, n):
 
 
 def merge(parts_found):
-    """Summaries of columns over all rows, a list, from the lists of the parts in order.
+    """Merge lists of summaries of chunks, in order, into one list.
 
-    Raises
-    ------
-    DataError
-        The parts of a column do not go together, or there are too many levels.
+    Raises a DataError if the chunks of a column are of different kinds, or have too many levels.
     """
     if len(parts_found) == 1:
         return list(parts_found[0])
@@ -191,7 +187,7 @@ def _merge(parts, moments):
 
 
 def _merge_extremes(parts, found):
-    """Positions among all rows of the first that have the least and the greatest number."""
+    """Return the positions among all rows of the first extreme numbers."""
     firsts = np.cumsum([0, *(part.n for part in parts)])
     return tuple(
         next(
@@ -224,7 +220,7 @@ def _merge_levels(column, parts):
 
 
 def check_count(column, n_levels):
-    """Raise where a column has more levels than features can be made of."""
+    """Raise if a column has too many levels to make features."""
     if n_levels > MOST_LEVELS:
         raise DataError(
             f"column {column.name!r} has over {MOST_LEVELS:,} levels, as a name of the rows would; "
@@ -236,19 +232,19 @@ def check_count(column, n_levels):
 LARGEST = np.finfo(float).max
 GAP = 10.0  # ranges of the other values
 FEW_ROWS, SHARE, MOST_ROWS = 3, 0.01, 1000  # that may be wild: 1%, but 3 where that is less
-SMALL = 0.1  # of the rows: so many that are wild would not be few
-DEPTH = 10  # times the rows that may be wild: so many may differ from the most frequent value
+SMALL = 0.1  # share of the rows: more wild values would not be few
+DEPTH = 10  # times the rows that may be wild: so many may differ from the mode
 
 
 @forms.record
 class Limits:
-    """A feature that has wild values in the training rows, and the range of its other values.
+    """A feature with wild values in the training rows, and the range of its other values.
 
     feature : its name
-    least, greatest : of the values that are not wild
-    middle : halfway between a low and a high quantile of all; it stands for wild values
-    n : number of the training rows with wild values
-    farthest : the value of these that is farthest away
+    least, greatest : range of the values that are not wild
+    middle : mean of a low and a high quantile of all values; replaces wild values
+    n : number of training rows with wild values
+    farthest : the most distant of these values
     """
 
     feature: str = forms.text()
@@ -259,18 +255,18 @@ class Limits:
     farthest: float = forms.real(least=-LARGEST, most=LARGEST)
 
     def _check_fields(self):
-        """Raise a ValueError unless the limits leave out the farthest value."""
+        """Raise a ValueError unless the farthest value is outside the limits."""
         if not self.least <= self.middle <= self.greatest or not self.beyond(self.farthest):
             raise ValueError(f"limits of {self.feature} do not leave out its farthest value")
 
     def beyond(self, x):
-        """Which numbers (n,) are wild."""
+        """Return which numbers (n,) are wild."""
         low, high = self.ends
         return (x < low) | (x > high)
 
     @property
     def ends(self):
-        """The least and the greatest number that is not wild."""
+        """Return the range of numbers that are not wild."""
         with np.errstate(over="ignore"):
             gap = GAP * (np.float64(self.greatest) - self.least)
             ends = max(self.least - gap, -LARGEST), min(self.greatest + gap, LARGEST)
@@ -278,20 +274,20 @@ class Limits:
 
 
 def most_wild(n):
-    """Number of rows, of n, that may be wild."""
+    """Return the largest number of rows, of n, that may be wild."""
     return min(max(FEW_ROWS, int(SHARE * n)), MOST_ROWS, int(SMALL * n))
 
 
 def tail_size(n):
-    """Number of the least, and of the greatest, of n numbers that tell which are wild."""
+    """Return how many of the least, and of the greatest, of n numbers decide which are wild."""
     return DEPTH * most_wild(n) + 1
 
 
 def may_be_wild(moments, n):
-    """Which features may have wild values by their moments, (p,) bool: few have, of most data.
+    """Return which features may have wild values by their moments, (p,) bool.
 
-    If wild values lie beyond GAP ranges of the others, and are few, then the farthest value is this
-    many standard deviations from the mean at least.
+    If a few wild values lie beyond GAP ranges of the others, then the farthest is at least this
+    many standard deviations from the mean.
     """
     total, mean, spread, least, greatest = moments.T
     share = most_wild(n) / max(n, 1)
@@ -299,12 +295,12 @@ def may_be_wild(moments, n):
     with np.errstate(all="ignore"):
         distance = np.maximum(greatest - mean, mean - least)
         near = distance <= 0.999 * deviations * np.sqrt(spread / total)
-    return ~near & (share > 0.0)  # also where squares are beyond all numbers
+    return ~near & (share > 0.0)  # also if squares overflow
 
 
 @dataclass(frozen=True, eq=False)
 class Tails:
-    """The n numbers of a feature, of which the least and the greatest are known, in order."""
+    """The least and greatest of the n numbers of a feature, in order."""
 
     n: int
     low: np.ndarray
@@ -312,7 +308,7 @@ class Tails:
 
     @classmethod
     def of_values(cls, x, size):
-        """Of numbers (n,), the `size` least and greatest."""
+        """Return the tails of numbers (n,), `size` at each end."""
         if len(x) > 2 * size:
             parted = np.partition(x, (size - 1, len(x) - size))
             return cls(len(x), np.sort(parted[:size]), np.sort(parted[-size:]))
@@ -321,17 +317,17 @@ class Tails:
 
     @classmethod
     def merged(cls, parts, size):
-        """Of all rows, from those of parts of them."""
+        """Merge the tails of chunks."""
         low = np.sort(np.concatenate([part.low for part in parts]))[:size]
         high = np.sort(np.concatenate([part.high for part in parts]))[-size:]
         return cls(sum(part.n for part in parts), low, high)
 
     def limits(self, feature):
-        """The Limits of the feature; None without wild values.
+        """Return the Limits of the feature; None without wild values.
 
-        All but the outermost values are taken as they are, and then each next one that lies within
-        GAP times the range so far: what is left is wild. Where most rows have one value, such as
-        zero, those of other values are counted alone: of three that differ none is wild.
+        Starting from all but the outermost values, each next value within GAP times the range so
+        far is accepted; the rest is wild. If most rows share one value, such as zero, only the
+        others are examined: of three that differ none is wild.
         """
         few = most_wild(self.n)
         deep = min(DEPTH * few, (self.n - 1) // 2)
@@ -360,18 +356,18 @@ class Tails:
 
 
 def find_limits(x, name):
-    """The Limits of numbers (n,) under a name; None without wild values."""
+    """Return the Limits of numbers (n,) under a name; None without wild values."""
     return Tails.of_values(x, tail_size(len(x))).limits(name)
 
 
 def limits_by_position(limits, names):
-    """(lower end, upper end, middle) by the position of the feature among `names`, a dict."""
+    """Return (lower end, upper end, middle) by the position of the feature among `names`."""
     place = {name: k for k, name in enumerate(names)} if limits else {}
     return {place[one.feature]: (*one.ends, one.middle) for one in limits}
 
 
 def apply_limits(x, rows, limits):
-    """Numbers (n,) and the rows of them that are used, the middle for wild ones."""
+    """Return the used rows of numbers (n,) with wild values replaced by the middle."""
     if limits is None:
         return x, rows
     lower, upper, middle = limits

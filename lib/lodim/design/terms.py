@@ -1,4 +1,4 @@
-"""The terms of a design: learnt from what is known of the columns, counted and named."""
+"""The terms of a design: learned from summaries of columns, counted and named."""
 
 import itertools
 import math
@@ -25,13 +25,13 @@ SAMPLE = 1_000_000  # rows that splines, centres and scales are learnt from, at 
 
 
 def columns_of(keys):
-    """Names of the columns that terms need, each once."""
+    """Return the names of the columns that terms need, each once."""
     every = dict.fromkeys(key for term in keys for key in term)
     return list(dict.fromkeys(name for key in every for name in factors.columns_of(key)))
 
 
 def column_request(keys, missing):
-    """What must be known of the columns of some keys, as a ColumnRequest."""
+    """Return the ColumnRequest for the columns of some keys."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code is not None]
     coded = [code for code in codes if factors.is_category(code)]
@@ -47,9 +47,9 @@ def column_request(keys, missing):
 
 
 def row_names(keys, summaries, written):
-    """Return the summaries of the columns of a dot that name the rows, and warn about each.
+    """Return the summaries of the columns of a dot that identify rows, and warn about each.
 
-    A column whose text means numbers raises a DataError.
+    A text column that holds numbers raises a DataError.
     """
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [summaries[n] for n in names if n not in written and factors.names_rows(summaries[n])]
@@ -65,22 +65,14 @@ def row_names(keys, summaries, written):
 
 
 def learn(keys, parts, summaries, fills, missing, reference_levels):
-    """The terms of some keys, a dict of the names of their features and of themselves, n_sampled.
+    """Return the terms of some keys, the names of their features and terms, and n_sampled.
 
-    Parameters
-    ----------
     keys : tuple of terms, as `formula.expand` returns them
-    parts : TableParts, or what else has `n`, `map` and `gather`
-    summaries : dict of Summary by the name of the column
-    fills : tuple of Fill
-    missing : str
-    reference_levels : bool
+    parts : TableParts, or another object with `n`, `map` and `gather`
+    summaries : dict of Summary by column name; fills : tuple of Fill
 
-    Returns
-    -------
-    terms, named, n_sampled
-        `n_sampled` is the number of rows that splines and the like were learnt from where these
-        are a sample, else 0.
+    `n_sampled` is the number of rows that splines and means were learned from if it is a sample,
+    else 0.
     """
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
     summaries = summaries | _computed_levels(keys, parts, fills)
@@ -94,7 +86,7 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
 
 
 def _computed_levels(keys, parts, fills):
-    """Summaries of what is computed in C(), by key."""
+    """Return summaries of computed values in C(), by key."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code and factors.is_counted(code)]
     if not codes:
@@ -105,7 +97,7 @@ def _computed_levels(keys, parts, fills):
 
 
 def _count_computed(_, table, codes, fills):
-    """Summaries of what is computed in each C() in a part of the rows."""
+    """Return summaries of computed values in each C() in a chunk."""
     table, found = filled(table, fills), []
     for code in codes:
         part = known_rows(table, factors.columns_of((None, code)))[0]
@@ -115,7 +107,7 @@ def _count_computed(_, table, codes, fills):
 
 
 def _rows_to_learn(keys, parts, summaries, fills):
-    """The table that splines, centres and scales are learnt from; its rows where it is a sample."""
+    """Return the table from which splines and means are learned, and its rows if it is a sample."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [c for _, c in every if c and not factors.is_category(c) and factors.remembers(c)]
     if not codes:
@@ -128,7 +120,7 @@ def _rows_to_learn(keys, parts, summaries, fills):
 
 
 def _sample(parts, ends):
-    """Positions of the rows of positive weight, in order; of many a sample, and those of `ends`."""
+    """Return positions of rows of positive weight, or a sample of many that includes `ends`."""
     rows = np.arange(parts.n)
     if parts.positive_weight is not None:
         rows = rows[parts.positive_weight]
@@ -154,7 +146,7 @@ def _learn_factors(keys, summaries, table, missing, reference_levels):
 
 
 def _against_reference(keys):
-    """The factors of each term that R codes against a reference level, a dict of sets by term.
+    """Return the factors of each term that R codes against a reference level, sets by term.
 
     R sorts the terms by degree. A factor is coded by contrasts if the rest of its term is empty or
     part of an earlier term; else all levels have columns (Chambers & Hastie 1992, page 38).
@@ -163,13 +155,13 @@ def _against_reference(keys):
     for term in sorted(keys, key=len):
         rests = {key: frozenset(term) - {key} for key in term}
         reduced[term] = {key for key, rest in rests.items() if rest in covered}
-        # No larger part of a term can be the rest of a term that comes later.
+        # The rest of a term cannot be part of a later, smaller term.
         covered |= {frozenset(term), *rests.values()}
     return reduced
 
 
 def check_size(widths, keys, n):
-    """Raise where a formula makes too much; `widths` are the numbers of features of its terms."""
+    """Raise if a formula makes too many features; `widths` has the number per term."""
     p, used = sum(widths), len(columns_of(keys))
     few = p <= EACH * used or (p <= MANY_FEATURES and n * p <= MANY_NUMBERS)
     if few and p <= MAX_FEATURES:
@@ -182,12 +174,12 @@ def check_size(widths, keys, n):
 
 
 def widths(terms):
-    """Numbers of features of the terms."""
+    """Return the numbers of features of the terms."""
     return [math.prod(map(factors.width, term)) for term in terms]
 
 
 def names(terms, sizes):
-    """Names of the features and of the terms, and the term of each feature."""
+    """Return the names of the features and of the terms, and the term of each feature."""
     letters = sum(w * sum(map(factors.letters, t)) for w, t in zip(sizes, terms, strict=True))
     if letters > MAX_LETTERS:
         raise DataError(
@@ -209,6 +201,6 @@ def names(terms, sizes):
 
 
 def column_choices(term):
-    """For each column of a term, the column of each factor; that of the first runs fastest."""
+    """Return for each column of a term the column of each factor; the first runs fastest."""
     widths = [range(factors.width(part)) for part in term]
     return [choice[::-1] for choice in itertools.product(*reversed(widths))]

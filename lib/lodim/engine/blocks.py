@@ -1,15 +1,10 @@
 """Sums of kernels over fixed row blocks, shared among threads.
 
-Kernels release the GIL, so plain threads share the blocks; unlike Numba's own parallel loops this
-composes with folds that run side by side, compiles several times faster, and needs no threading
-layer. Each block writes its own partial, and partials are added over one fixed tree: those of a
-span of 16 blocks in order, then the spans in order. The result has the same bits on any number of
-threads, and wherever the spans are. Tiles that `place` has moved to a GPU stay there, and the CUDA
-twins of the kernels work on them; tiles on the workers of a cluster stay there, and the kernels go
-to them.
-
-Passes over spans of 65,536 rows find a span's own result from its own rows, in a fixed order, and
-put results together in the order of the spans: where rows are changes nothing.
+Kernels release the GIL, so plain threads share the blocks. Unlike Numba's parallel loops this works
+with folds in parallel, compiles faster, and needs no threading layer. Each block writes its own
+partial sum, and partials are added over one fixed tree: the 16 blocks of a span in order, then the
+spans in order. So results are identical bit for bit for any number of threads, and for rows in
+memory, on a GPU (by the CUDA versions of the kernels) or on the workers of a cluster.
 """
 
 import os
@@ -28,15 +23,15 @@ from lodim.engine.tiles import TILE, TILES_PER_BLOCK, of_rows
 from lodim.errors import DeviceError, MissingExtraError
 
 ENGINES = ("auto", "cpu", "cuda")
-THREADED = 2_000_000  # numbers in columns above which threads over columns pay
-HANDED_OVER = 64  # stretches of items that a thread takes, about
-SPAN = 16  # blocks whose partials are added by themselves, before those of other spans
+THREADED = 2_000_000  # numbers in columns above which threads over columns are faster
+HANDED_OVER = 64  # approximate number of batches of items per thread
+SPAN = 16  # blocks per span, whose partials are added first
 SPAN_ROWS = SPAN * TILES_PER_BLOCK * TILE  # 65,536: a sum over no more rows has one part
-LARGE = 2**28  # bytes of X from which a fit is worth moving to a GPU: below, launches cost more
+LARGE = 2**28  # bytes of X above which a GPU is faster; below, kernel launches cost more
 
 
 def place(X, engine, large=None):
-    """Tiles X where their passes will run: X itself, also on workers, or its DeviceTiles."""
+    """Return the tiles X where their passes will run: X itself, or its DeviceTiles."""
     if not on_host(X):
         if engine == "cuda":
             raise DeviceError(
@@ -49,11 +44,11 @@ def place(X, engine, large=None):
 
 
 def device_for(X, engine, large=None):
-    """The module that puts tiles on a GPU, by their shape and type; None where they stay here.
+    """Return the module that moves tiles to a GPU; None if they stay on the CPU.
 
-    "auto" takes a GPU for a `large` problem (by default one with X of at least LARGE bytes) where
-    numba's CUDA target is installed, a GPU is usable and X fits its memory; it looks in this order,
-    so that small data import nothing.
+    "auto" uses a GPU for a `large` problem (by default X of at least LARGE bytes) if numba's CUDA
+    target is installed, a GPU is usable and X fits its memory. The checks run in this order, so
+    that small data import nothing.
     """
     large = X.nbytes >= LARGE if large is None else large
     if engine == "cpu" or (engine == "auto" and not (large and _has_target())):
@@ -65,9 +60,9 @@ def device_for(X, engine, large=None):
 
 
 def _device(X):
-    """Why X cannot be on a GPU, or None; and the module that puts it there."""
+    """Return why X cannot be on a GPU, or None; and the module that puts it there."""
     try:
-        from lodim.engine import cuda  # imports numba's CUDA target: only where a GPU is asked for
+        from lodim.engine import cuda  # imports numba's CUDA target, so only if a GPU is requested
     except ImportError as error:
         return _missing(error), None
     if not cuda.usable():
@@ -87,7 +82,7 @@ def _device(X):
 
 
 def _has_target():
-    """Whether one of the packages that compile kernels for a GPU is installed."""
+    """Whether a package that compiles kernels for a GPU is installed."""
     return any(find_spec(name) for name in ("numba_cuda_mlir", "numba_cuda"))
 
 
@@ -105,17 +100,17 @@ def on_host(tiles):
 
 
 def _as_argument(tiles):
-    """Tiles on the host as kernels take them."""
+    """Return tiles on the host as an argument of kernels."""
     return tiles.view if isinstance(tiles, ColumnTiles) else tiles
 
 
 def count_blocks(tiles):
-    """Number of row blocks in tiles of shape (n_tiles, p, 64)."""
+    """Return the number of row blocks in tiles (n_tiles, p, 64)."""
     return -(-tiles.shape[0] // TILES_PER_BLOCK)
 
 
 def available_threads():
-    """Threads that this process may use."""
+    """Return the number of threads that this process may use."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return min(count, _most_threads.get() or count)
 
@@ -125,7 +120,7 @@ _most_threads: ContextVar[int | None] = ContextVar("most_threads", default=None)
 
 @contextmanager
 def at_most(threads):
-    """No more threads are available within; of this thread alone."""
+    """Limit the available threads within a block, in this thread only."""
     token = _most_threads.set(threads)
     try:
         yield
@@ -141,7 +136,7 @@ def _pool(pid):
 def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
     """Run kernel(lo, hi, *args) over the blocks [0, n_blocks), on up to `threads` threads.
 
-    runs : pairs (lo, hi) of blocks that are worked on, in order; all where None
+    runs : pairs (lo, hi) of blocks to process, in order; None means all
     """
     threads = min(threads, n_blocks, _most_threads.get() or threads)
     if runs is not None:
@@ -150,26 +145,26 @@ def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
         kernel(0, n_blocks, *args)
         return
     bounds = [n_blocks * i // threads for i in range(threads + 1)]
-    # A pool belongs to one process: after a fork its threads are gone.
+    # A pool belongs to one process; its threads do not survive a fork.
     pool = _pool(os.getpid())
     waiting = [pool.submit(kernel, lo, hi, *args) for lo, hi in pairwise(bounds[1:])]
     try:
         kernel(bounds[0], bounds[1], *args)
-    finally:  # also where it is interrupted: what they read must outlive them
+    finally:  # also after an interrupt: the arrays that they read must outlive them
         wait(waiting)
     for job in waiting:
         job.result()
 
 
 def _over_runs(kernel, runs, lo, hi, *args):
-    """Run a kernel over what of the blocks [lo, hi) is in runs."""
+    """Run a kernel over the part of the blocks [lo, hi) that is in runs."""
     for first, last in runs:
         if max(lo, first) < min(hi, last):
             kernel(max(lo, first), min(hi, last), *args)
 
 
 def runs_of(some):
-    """Pairs (lo, hi) of the runs of True in `some` (n_blocks,); None where all are."""
+    """Return pairs (lo, hi) of the runs of True in `some` (n_blocks,); None if all are True."""
     if some.all():
         return None
     ends = np.flatnonzero(np.diff(np.concatenate([[False], some, [False]])))
@@ -177,11 +172,11 @@ def runs_of(some):
 
 
 def each(work, items, numbers, threads=None):
-    """A list of work(item); in threads where the items hold so many numbers that it pays.
+    """Return [work(item), ...], in threads if the items hold enough numbers.
 
-    What is to gain is what the work does without the GIL. The first error, in the items' order, is
-    raised. Of very many items a thread takes several at a time: handing one over takes as long as
-    the product of two short columns.
+    Only work without the GIL gains from threads. The first error, in the items' order, is raised. A
+    thread takes several of many items at a time, since handing one over takes as long as the
+    product of two short columns.
     """
     items, threads = list(items), min(8, threads or available_threads())
     if numbers < THREADED or threads == 1:
@@ -195,7 +190,7 @@ def each(work, items, numbers, threads=None):
 def over_rows(kernel, tiles, *args, threads=1, runs=None):
     """Run kernel(lo, hi, tiles, *args), which fills its last argument, over all blocks.
 
-    runs : of blocks on the host that are worked on, as `for_blocks` has them
+    runs : as in `for_blocks`, on the host
     """
     if on_host(tiles):
         X = _as_argument(tiles)
@@ -205,9 +200,9 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
 
 
 def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
-    """Sum over blocks of what kernel(lo, hi, partials, tiles, *args) leaves in partials[block].
+    """Return the sum over blocks of the partials[block] of kernel(lo, hi, partials, tiles, *args).
 
-    runs : of blocks on the host that are worked on, as `for_blocks` has them; others add nothing
+    runs : as in `for_blocks`, on the host; other blocks add nothing
     """
     if not on_host(tiles):
         return tiles.sum_blocks(kernel, shape, *args)
@@ -219,10 +214,7 @@ def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
 
 
 def sum_partials(partials):
-    """Sum of the partials of blocks, (n_blocks, ...): within spans of SPAN blocks, then of spans.
-
-    So whoever has the blocks of whole spans can send the sum of each.
-    """
+    """Add the partials of blocks, (n_blocks, ...), within spans of SPAN blocks, then over spans."""
     if len(partials) == 1:
         return partials[0]
     spans = (partials[lo : lo + SPAN] for lo in range(0, len(partials), SPAN))
@@ -230,21 +222,21 @@ def sum_partials(partials):
 
 
 def row_spans(n):
-    """The spans of n rows, slices of SPAN_ROWS of them; one of no rows where there are none."""
+    """Return the spans of n rows, slices of SPAN_ROWS rows; one empty slice for no rows."""
     return [slice(lo, min(n, lo + SPAN_ROWS)) for lo in range(0, max(n, 1), SPAN_ROWS)]
 
 
 def sum_rows(part, n, add=np.add):
-    """Sum over n rows of part(rows), rows a slice: by the spans of `row_spans`, in their order.
+    """Add part(rows) over the spans of n rows in order, rows a slice.
 
-    `add` joins two partial sums. What `part` makes of a span depends on its rows alone, so that the
-    sum has the same bits wherever each span is worked on.
+    `add` joins two partial sums. The result of a span depends only on its rows, so the sum is the
+    same bit for bit wherever spans are processed.
     """
     return reduce(add, map(part, row_spans(n)))
 
 
 def dot(u, v):
-    """u'v without BLAS: its idle threads spin for a while, and halve the speed of the kernels'."""
+    """Return u'v without BLAS, whose idle threads spin and slow the kernels."""
     return float(sum_rows(lambda i: np.einsum("i,i->", u[i], v[i]), len(u)))
 
 
@@ -261,10 +253,9 @@ _users, _lock = 0, Lock()
 
 @contextmanager
 def single_blas():
-    """BLAS on one thread while any caller is within: on tiny arrays its threads wait and spin.
+    """Limit BLAS to one thread, as its threads wait and spin on tiny arrays.
 
-    The setting is the process's own, so callers on several threads share it, and the last one out
-    restores what was there.
+    The setting belongs to the process, so threads share it, and the last one restores it.
     """
     global _users
     with _lock:
@@ -286,13 +277,13 @@ def over_spans(work, X, n, *rows, threads=1):
     Parameters
     ----------
     work : callable
-        A function of a module, or a `functools.partial` of one with arrays: it may run elsewhere.
+        Module-level function, or a `functools.partial` of one with arrays; it may run elsewhere.
     X : tiles (n_tiles, p, 64)
     *rows : arrays (n, ...), or None
-        What belongs to the rows.
+        Values of the rows.
     threads : int or None
-        That find spans side by side, of X in memory; None: all. With one, a span is found when the
-        one before it has been taken.
+        Number of spans processed in parallel, for X in memory; None: all threads. With one, a span
+        is processed when the one before has been consumed.
     """
 
     def of_span(part):
@@ -308,24 +299,21 @@ def over_spans(work, X, n, *rows, threads=1):
 
 
 def sum_spans(work, X, n, *rows):
-    """Sum of work(X, *rows) over spans, in order; see `over_spans`."""
+    """Return the sum of work(X, *rows) over spans, in order; see `over_spans`."""
     return reduce(np.add, over_spans(work, X, n, *rows))
 
 
 def rows_of_spans(work, X, n, *rows):
-    """What work(X, *rows) finds of each of n rows, (n, ...), span after span; see `over_spans`.
+    """Return the results of work(X, *rows) per row, (n, ...); see `over_spans`.
 
-    Of the rows that fill a span's last tile, what it finds is left out.
+    Results for the padding rows of the last tile are dropped.
     """
     found = zip(row_spans(n), over_spans(work, X, n, *rows), strict=True)
     return np.concatenate([own[: part.stop - part.start] for part, own in found])
 
 
 def over_tiles(work, X, *arrays):
-    """Yield work(X, *arrays) of each span, in order, of arrays that are tiles (n_tiles, ..., 64).
-
-    `work` as of `over_spans`.
-    """
+    """Yield work(X, *arrays) of each span, in order, for arrays of tiles (n_tiles, ..., 64)."""
     if not on_host(X):
         yield from X.map_tiles(work, *arrays)
         return
@@ -335,10 +323,10 @@ def over_tiles(work, X, *arrays):
 
 
 def each_tile(work, tiles, *args):
-    """work(tiles, *args), of tiles that go through `work` one by one: where they are."""
+    """Return work(tiles, *args) for tiles that can be processed one by one, where they are."""
     return work(tiles, *args) if on_host(tiles) else tiles.map(work, *args)
 
 
 def sum_tiles(work, X, *arrays):
-    """Sum of work(X, *arrays) over spans, in order; see `over_tiles`."""
+    """Return the sum of work(X, *arrays) over spans, in order; see `over_tiles`."""
     return reduce(np.add, over_tiles(work, X, *arrays))

@@ -1,7 +1,7 @@
-"""Tiles of columns that stay where they are: each tile is laid out when a kernel comes to it.
+"""Tiles over columns that are not copied: a kernel copies each tile to cache when it needs it.
 
-Of many rows the features are most of what a fit keeps, and numbers of a frame are there already.
-Laying a tile out in the nearest cache takes a tenth to a third of a pass over it.
+For many rows the features take most of a fit's memory, and the numbers of a frame are already
+there. Copying a tile takes 10% to 30% of the time of a pass.
 """
 
 from typing import NamedTuple
@@ -15,15 +15,15 @@ from numba.np.numpy_support import as_dtype
 from lodim.engine.compiled import LINE, ask_for, inlined, njit
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK, count
 
-AHEAD = 4  # tiles by which columns are asked for: memory is slow, and the columns lie apart
+AHEAD = 4  # prefetch distance in tiles, since columns are far apart in memory
 _INLINED = {"forceinline": True, "error_model": "numpy", "fastmath": False}
 
 
 class _View(NamedTuple):
-    """`ColumnTiles` as kernels take them.
+    """`ColumnTiles` as an argument of kernels.
 
     shape (n_tiles, p, 64); n rows; place (p,) int64, addresses of the columns; mean, scale, inverse
-    (p,); column, tile : empty arrays, of the precision of either
+    (p,); column, tile : empty arrays that carry the two dtypes
     """
 
     shape: tuple[int, int, int]
@@ -39,15 +39,15 @@ class _View(NamedTuple):
 class ColumnTiles:
     """Tiles (n_tiles, p, 64) of n rows, (column - mean) / scale, equal to those in memory.
 
-    They are for kernels, which take `view`; a slice of tiles is one too, and np.asarray lays all
-    of them out. Nothing is ever written to the columns.
+    Kernels take `view`; a slice of tiles is of this class too, and np.asarray copies all of them.
+    The columns are never written to.
 
     Parameters
     ----------
     columns : list of p arrays (n,)
-        Of one precision, float64 or float32, without gaps in memory, free of NaN.
+        Of one precision, float64 or float32, contiguous, without NaN.
     mean, scale : arrays (p,)
-        Of which scale is infinite where a column is constant: its features are zero.
+        The scale is infinite for a constant column, so that its feature is zero.
     dtype : of the tiles
     """
 
@@ -78,19 +78,19 @@ class ColumnTiles:
 
     @property
     def nbytes(self):
-        """Bytes that tiles in memory would take."""
+        """Bytes of equal tiles in memory."""
         return self.size * self.dtype.itemsize
 
     @property
     def view(self):
-        """What kernels take in place of tiles, as long as these live."""
+        """Argument for kernels in place of tiles, valid as long as this object lives."""
         place = np.array([x.ctypes.data for x in self._columns], np.int64)
         scaling = self._mean, self._scale, inverses(self._scale, self.dtype)
         kinds = np.empty(0, self._columns[0].dtype), np.empty(0, self.dtype)
         return _View(self.shape, self.n, place, *scaling, *kinds)
 
     def take(self, i):
-        """The rows at positions i, (r,) -> (r, p)."""
+        """Return the rows at positions i, (r,) -> (r, p)."""
         out = np.empty((len(i), self.shape[1]), self.dtype)
         ways = self._columns, self._mean, self._scale, inverses(self._scale, self.dtype)
         for k, (x, mean, scale, inverse) in enumerate(zip(*ways, strict=True)):
@@ -99,7 +99,7 @@ class ColumnTiles:
         return out
 
     def varies(self):
-        """Which columns are not zero throughout, (p,)."""
+        """Return which columns are not all zero, (p,)."""
         out = np.isinf(self._scale)
         constant = out.copy()
         for lo in range(0, len(self), TILES_PER_BLOCK):
@@ -110,10 +110,10 @@ class ColumnTiles:
 
 
 def inverses(scale, dtype):
-    """Of scales (p,) what features of a precision are multiplied by; 0 where they are divided.
+    """Return the factors that replace division by scales (p,); 0 where division is needed.
 
-    Features are computed in float64. Rounded to single precision a product with the inverse is as
-    good as the quotient, and takes half the time.
+    Features are computed in float64. If they are rounded to single precision, multiplying by the
+    inverse is as exact as division, and twice as fast.
     """
     if np.dtype(dtype) == np.float64:
         return np.zeros(len(scale))
@@ -124,7 +124,7 @@ def inverses(scale, dtype):
 
 @inlined(cache=True, error_model="numpy", fastmath=False)
 def standardize(x, mean, scale, inverse, out):
-    """out = (x - mean) / scale, (r,) of a tile's 64 rows; see `inverses`."""
+    """Compute out = (x - mean) / scale, (r,) of a tile's 64 rows; see `inverses`."""
     if inverse == 0.0:
         for j in range(x.size):
             out[j] = (x[j] - mean) / scale
@@ -135,7 +135,7 @@ def standardize(x, mean, scale, inverse, out):
 
 @intrinsic
 def _pointer(typingctx, address):
-    """An address as a pointer."""
+    """Convert an address to a pointer."""
 
     def codegen(context, builder, signature, args):
         return builder.inttoptr(args[0], cgutils.voidptr_t)
@@ -144,12 +144,12 @@ def _pointer(typingctx, address):
 
 
 def room_for(X):
-    """In kernels: what `tile_at` works in; its dtype is that of tiles X."""
+    """In kernels: return work space for `tile_at`, with the dtype of tiles X."""
     raise NotImplementedError
 
 
 def tile_at(X, t, room):
-    """In kernels: tile t, (p, 64), of tiles X in memory or a view of ColumnTiles."""
+    """In kernels: return tile t, (p, 64), of tiles X in memory or a view of ColumnTiles."""
     raise NotImplementedError
 
 

@@ -1,7 +1,7 @@
-"""numba's njit, which works without a cache where no folder can be written.
+"""numba's njit, which also works if no folder for its cache can be written.
 
-numba caches kernels where NUMBA_CACHE_DIR says, beside the code, or in the user's own cache folder,
-and raises where it can write to none of them, as in a container with read-only packages.
+numba caches kernels in NUMBA_CACHE_DIR, beside the code, or in the user's cache folder, and raises
+if none is writable, as in a container with read-only packages.
 """
 
 import contextlib
@@ -19,22 +19,21 @@ from numba import config, types
 from numba.core import event
 from numba.extending import intrinsic
 
-ZERO = np.int64(0)  # has a type: a literal 0 would compile what it is given to once more
+ZERO = np.int64(0)  # typed, as a literal 0 would trigger another compilation
 
 
 class _Compilation(event.Listener):
-    """What goes with compilation: a word, once in a process, and no collection of garbage.
+    """Actions at compilation: a message once per process, and no garbage collection.
 
-    Numba makes and drops a million small objects, and looking through them for cycles takes a sixth
-    of the time that kernels take to compile. It compiles one kernel at a time, under a lock; those
-    that a kernel calls are compiled within.
+    Numba creates millions of small objects, and searching them for cycles takes a sixth of the
+    compile time. It compiles one kernel at a time, under a lock, with the kernels that it calls.
     """
 
     depth = 0
     collects = False
 
     def on_start(self, event):
-        """Say that kernels of lodim are being compiled; none is that is cached."""
+        """Announce the compilation of a kernel that is not cached, and stop garbage collection."""
         module = getattr(event.data["dispatcher"].py_func, "__module__", None) or ""
         is_own = module.split(".")[0] == "lodim"
         if not self.depth and not is_own:
@@ -47,7 +46,7 @@ class _Compilation(event.Listener):
             _say_compiling()
 
     def on_end(self, event):
-        """Collect garbage again as before, also after an error."""
+        """Resume garbage collection, also after an error."""
         if self.depth:
             self.depth -= 1
             if not self.depth and self.collects:
@@ -59,22 +58,19 @@ event.register("numba:compile", _Compilation())
 
 @lru_cache(maxsize=1)
 def _say_compiling():
-    """Say that kernels of lodim are being compiled, once in a process."""
+    """Announce the compilation of kernels, once per process."""
     logging.getLogger("lodim").warning(
         "compiling kernels, which takes up to a minute where they are not cached yet"
     )
 
 
 def njit(*signatures, **options):
-    """numba's njit; where it finds no folder for its cache, with a temporary one, or without.
+    """Call numba's njit with a writable cache folder, a temporary one, or none.
 
-    Parameters
-    ----------
-    *signatures, **options
-        As numba takes them.
+    `signatures` and `options` are those of numba.
     """
 
-    options |= {"no_cfunc_wrapper": True}  # an entry for C, which nothing calls, costs compilation
+    options |= {"no_cfunc_wrapper": True}  # an unused C entry costs compile time
 
     def compiled(function):
         try:
@@ -93,17 +89,17 @@ def njit(*signatures, **options):
 
 
 def inlined(**options):
-    """njit for what kernels alone call: inlined by force, without an entry for Python.
+    """Call njit for functions that only kernels call: always inlined, without a Python entry.
 
-    That entry is half of what a small function costs to compile. Python must not call it: numba
-    would jump to nowhere.
+    The entry is half of the compile time of a small function. Python must not call the function,
+    since numba would jump to an invalid address.
     """
     return njit(**options, forceinline=True, no_cpython_wrapper=True)
 
 
 @lru_cache(maxsize=1)
 def _folder():
-    """A temporary folder for kernels that is the user's alone, or None; says so, once."""
+    """Return a private temporary folder for kernels, or None; log it once."""
     folder = _private()
     what = "are compiled anew in each process" if folder is None else f"are cached in {folder}"
     logging.getLogger("lodim").warning(
@@ -115,7 +111,7 @@ def _folder():
 
 
 def _private():
-    """The folder, made where it is not there; cached kernels are code, so nobody else may write."""
+    """Return the folder, created if necessary; only the user may write, as kernels are code."""
     try:
         user = os.getuid()
         folder = os.path.join(tempfile.gettempdir(), f"lodim-cache-{user}")
@@ -126,19 +122,19 @@ def _private():
         if not is_own or stat.S_IMODE(status.st_mode) & 0o077:
             return None
         tempfile.TemporaryFile(dir=folder).close()
-    except (OSError, AttributeError):  # nothing can be written; a system without users' numbers
+    except (OSError, AttributeError):  # not writable, or a system without user ids
         return None
     return folder
 
 
-LINE = 64  # bytes that memory is read in
+LINE = 64  # bytes of a cache line
 
 
 @intrinsic
 def ask_for(typingctx, array, offset):
-    """Have the line of memory `offset` bytes after an array's first brought near, if there is one.
+    """Prefetch the memory `offset` bytes after an array's first.
 
-    It changes nothing and reads nothing: the place may be beyond the array's end.
+    It changes and reads nothing, so the place may be beyond the array's end.
     """
 
     def codegen(context, builder, signature, args):

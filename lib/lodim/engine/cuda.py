@@ -1,7 +1,7 @@
-"""Arrays and kernels on a GPU. The only importer of numba's CUDA target, itself imported by
-`blocks` alone (and by the kernels it launches), and only once a GPU is asked for.
+"""Arrays and kernels on a GPU.
 
-The target is numba_cuda_mlir where that is installed, else numba.cuda, which it succeeds: the same
+This is the only importer of numba's CUDA target. `blocks` (and the kernels it launches) imports it
+only if a GPU is requested. The target is numba_cuda_mlir if installed, else numba.cuda; the same
 kernels compile with both. The simulator is numba.cuda's.
 """
 
@@ -22,10 +22,10 @@ if find_spec("numba_cuda_mlir") and not config.ENABLE_CUDASIM:
 else:
     from numba import cuda
 
-# One device, one queue: folds that run side by side in threads take turns.
+# One device, one queue: folds in parallel threads take turns.
 _TURN = threading.RLock()
 _PLACED: dict[int, "DeviceTiles"] = {}
-ROW_BYTES = 64  # of a row beside its features: response, weight, scores, and their copies
+ROW_BYTES = 64  # bytes per row besides features: response, weight, scores, and their copies
 
 
 def usable():
@@ -34,22 +34,22 @@ def usable():
 
 
 def fits(X):
-    """Whether the GPU has room for X and what belongs to its rows."""
+    """Whether the GPU has room for X and the values of its rows."""
     rows = X.shape[0] * X.shape[2]
     return X.nbytes + ROW_BYTES * rows <= room()
 
 
 def room():
-    """Bytes that the GPU can still hold."""
+    """Return the bytes free on the GPU."""
     return 0.95 * cuda.current_context().get_memory_info()[0]
 
 
 class DeviceTiles:
-    """Tiles of X, (n_tiles, p, 64), in the memory of the GPU; kernels find them by this type.
+    """Tiles of X, (n_tiles, p, 64), in the memory of the GPU; kernels dispatch on this type.
 
-    The CUDA twin of a kernel in `models/<model>/kernels/cpu.py` is the function of the same name in
-    `kernels/cuda.py` beside it: called with these tiles and the kernel's further arguments, it
-    returns the sum of the partials, or fills its last argument.
+    The CUDA version of a kernel in `models/<model>/kernels/cpu.py` is the function of the same name
+    in `kernels/cuda.py`. Called with these tiles and the other arguments, it returns the sum of the
+    partials, or fills its last argument.
     """
 
     def __init__(self, array):
@@ -58,7 +58,7 @@ class DeviceTiles:
 
     @classmethod
     def from_tiles(cls, X):
-        """The copy of X on the GPU, the same one for as long as X lives: a path moves X once."""
+        """Return the copy of X on the GPU, made once as long as X lives."""
         if id(X) not in _PLACED:
             _PLACED[id(X)] = cls(upload(X))
             weakref.finalize(X, _PLACED.pop, id(X), None)
@@ -71,7 +71,7 @@ class DeviceTiles:
         return DeviceTiles(self.array[part])
 
     def scratch(self, name, shape):
-        """An array that is kept from pass to pass: to allocate one stops the GPU."""
+        """Return an array that is kept between passes, since allocation stops the GPU."""
         kept = self._scratch.get(name)
         if kept is None or kept[0] != shape:
             self._scratch.pop(name, None)
@@ -85,15 +85,15 @@ class DeviceTiles:
         return kept[1]
 
     def over_rows(self, kernel, *args):
-        """Let the twin of a kernel fill its last argument."""
+        """Run the CUDA version of a kernel that fills its last argument."""
         self.run(kernel, *args)
 
     def sum_blocks(self, kernel, shape, *args):
-        """The sum, of some shape, that the twin of a kernel returns."""
+        """Return the sum, of some shape, that the CUDA version of a kernel computes."""
         return self.run(kernel, *args)
 
     def run(self, kernel, *args):
-        """What the CUDA twin of a compiled CPU kernel makes of these tiles."""
+        """Run the CUDA version of a compiled CPU kernel on these tiles."""
         function = kernel.py_func
         twins = import_module(function.__module__.replace(".kernels.cpu", ".kernels.cuda"))
         with _TURN:
@@ -101,17 +101,17 @@ class DeviceTiles:
 
 
 def upload(v):
-    """A host array as a contiguous array on the GPU."""
+    """Return a host array as a contiguous array on the GPU."""
     return cuda.to_device(np.ascontiguousarray(v))
 
 
 def zeros(shape):
-    """Zeros on the GPU."""
+    """Return zeros on the GPU."""
     return cuda.to_device(np.zeros(shape))
 
 
 def limit_registers(count):
-    """Options of a kernel that may use so many registers; the simulator knows no limit."""
+    """Return options that limit a kernel's registers; the simulator has none."""
     return {} if config.ENABLE_CUDASIM else {"max_registers": count}
 
 

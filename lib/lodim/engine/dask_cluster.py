@@ -1,8 +1,8 @@
-"""The workers of a Dask cluster: pure tasks, what comes of them, and what goes wrong in words. The
-only importer of `distributed` beside `sources`, and only once a client is given.
+"""Tasks on the workers of a Dask cluster, their results and errors.
 
-No task is answered from what was asked before, and none changes what another one has made: Dask
-keeps their graph, and makes anew what a lost worker held.
+This is the only importer of `distributed` besides `sources`, and only if a client is given. Tasks
+are pure, have unique keys, and never modify another task's result. Dask keeps their graph, and
+recomputes what a lost worker held.
 """
 
 import asyncio
@@ -22,17 +22,17 @@ from lodim.engine.blocks import SPAN, SPAN_ROWS, at_most, single_blas
 from lodim.engine.tiles import TILES_PER_BLOCK
 from lodim.errors import ArgumentError, DataError, DataWarning, DeviceError, MissingExtraError, warn
 
-PART = SPAN_ROWS  # rows of a part: those of one span of the sums
+PART = SPAN_ROWS  # rows of a chunk: one span of the sums
 PART_TILES = SPAN * TILES_PER_BLOCK
-PATIENCE = 5.0  # seconds after which a wait looks whether there are workers
-GONE = 30.0  # seconds without any worker after which a fit ends
+PATIENCE = 5.0  # seconds between checks for workers while waiting
+GONE = 30.0  # seconds without any worker after which a fit fails
 ROOM = 0.6  # share of a worker's memory that tiles may take: beyond, Dask moves them to its disk
 BESIDE = 8 * 8  # bytes of a row beside its features: response, weight, scores, and their copies
 SAME = ("python", "lodim", "numpy", "numba", "llvmlite", "distributed")  # versions that must agree
 
 
 def checked_client(client):
-    """The client, if it is one of `dask.distributed` that this thread can wait for."""
+    """Return the client if it is a synchronous `dask.distributed` client; else raise."""
     try:
         from distributed import Client
     except ImportError as error:
@@ -49,7 +49,7 @@ def checked_client(client):
 
 
 def own_client():
-    """The client of this process that waits for its workers, or None."""
+    """Return the synchronous client of this process, or None."""
     try:
         from distributed import default_client
     except ImportError:
@@ -62,7 +62,7 @@ def own_client():
 
 
 def run_tasks(client, work, shared, each):
-    """What work(shared, *args) returns for the args of each, in order, as tasks of the workers.
+    """Return work(shared, *args) for the args of each, in order, as tasks of the workers.
 
     `shared` is sent once.
     """
@@ -80,7 +80,7 @@ def _itself(shared):
 
 @contextmanager
 def _any_size():
-    """No warning of Dask's about what is sent: it cannot be less."""
+    """Suppress Dask's warning about large messages, which cannot be smaller."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph")
         yield
@@ -88,7 +88,7 @@ def _any_size():
 
 @dataclass(frozen=True)
 class Group:
-    """Parts [lo, hi) of the rows, n_rows of them."""
+    """Chunks [lo, hi) of the rows, n_rows rows."""
 
     lo: int
     hi: int
@@ -96,17 +96,17 @@ class Group:
 
     @property
     def tiles(self):
-        """The group's tiles among all, a slice."""
+        """The group's range of all tiles, a slice."""
         first = self.lo * PART_TILES
         return slice(first, first + tiles.count(self.n_rows))
 
 
 class Cluster:
-    """The workers of a client, and the groups of n rows that are shared among them.
+    """The workers of a client, and the groups of n rows shared among them.
 
-    There are as many groups as workers, and Dask gives one to each: it begins with those who have
-    nothing to do. No task names its worker. One that does, with `allow_other_workers`, waits for
-    ever once all workers have died and others have come (distributed 2026.8).
+    There are as many groups as workers, and Dask gives idle workers one each. No task names its
+    worker: with `allow_other_workers` it would wait forever after all workers have been replaced
+    (distributed 2026.8).
     """
 
     def __init__(self, client, n):
@@ -119,7 +119,7 @@ class Cluster:
         self.groups = [Group(lo, hi, min(n, hi * PART) - lo * PART) for lo, hi in bounds]
 
     def check_room(self, row_bytes):
-        """Raise DataError where a group does not fit the memory of its worker."""
+        """Raise a DataError if a group does not fit the memory of its worker."""
         known = _in_words(self.client, self.client.scheduler_info)["workers"]
         rows = max(group.n_rows for group in self.groups)
         need = rows * (row_bytes + BESIDE)
@@ -133,9 +133,9 @@ class Cluster:
                 )
 
     def submit(self, work, held=(), sent=(), name=None):
-        """A future of work(group, *held arrays of the group, *sent) for each group.
+        """Return a future of work(group, *held arrays of the group, *sent) for each group.
 
-        held : WorkerTiles; sent : of each group its own, or one for all
+        held : WorkerTiles; sent : an `Each` with one entry per group, or one value for all
         """
         name = name or work.__name__
         tasks = []
@@ -146,23 +146,23 @@ class Cluster:
             return _submit(self.client, name, tasks, *(array.futures for array in held))
 
     def results(self, futures):
-        """What the futures have come to, in order; a LodimError where they cannot."""
+        """Return the results of the futures in order; raise a LodimError if they fail."""
         return _results(self.client, futures)
 
 
 @dataclass(frozen=True)
 class Each:
-    """Of what is sent to the workers: a list with an entry for each group."""
+    """Values sent to the workers, one per group."""
 
     each: list
 
 
 @dataclass(frozen=True)
 class Task:
-    """A call work(*first, *what is held on a worker, *last) that Dask moves as it is.
+    """A call work(*first, *held on a worker, *last) that Dask moves as a single block of bytes.
 
-    It is pickled as one piece of bytes: Dask sends arrays apart from what holds them, and they may
-    arrive where no number begins, which SciPy refuses and for which Numba compiles anew.
+    Dask would otherwise send arrays separately, which may arrive misaligned. SciPy refuses these,
+    and Numba compiles again for them.
     """
 
     work: object
@@ -186,12 +186,12 @@ def _task(pickled):
 
 
 def _aligned(v):
-    """An array as kernels are compiled for: copied where it has come from another worker."""
+    """Return an array as kernels are compiled for, copied if it came from another worker."""
     return np.require(v, requirements="AW") if isinstance(v, np.ndarray) else v
 
 
 def _submit(client, name, tasks, *held):
-    """Futures of tasks, each with its own of the futures that are held, in one message."""
+    """Submit tasks with the futures they hold in one message; return their futures."""
     keys = [_key(name) for _ in tasks]
     return client.map(_call, tasks, *held, key=keys, pure=False)
 
@@ -201,12 +201,12 @@ def _call(task, *held):
 
 
 def _key(name):
-    """A key that no other task has: nothing is answered from what was asked before."""
+    """Return a unique key, so that no earlier result is reused."""
     return f"lodim-{name.strip('_')}-{uuid4().hex}"
 
 
 def _results(client, futures):
-    """What futures have come to, in order; a LodimError where they cannot."""
+    """Return the results of futures in order; raise a LodimError if they fail."""
     job = asyncio.run_coroutine_threadsafe(_gathered(client, futures), client.loop.asyncio_loop)
     alone_since = None
     try:
@@ -224,10 +224,10 @@ def _results(client, futures):
 
 
 def _release_unfinished(futures):
-    """Give back futures that have failed, or are not wanted any more.
+    """Release futures that have failed or are no longer needed.
 
-    The client holds the error of a future for as long as the future lives; the error, once raised,
-    the frames that it went through; and these the future, which would live for ever.
+    The client holds the error of a living future, a raised error holds its frames, and these hold
+    the future, which would live forever.
     """
     for future in futures:
         if future.status != "finished":
@@ -235,7 +235,7 @@ def _release_unfinished(futures):
 
 
 def _alone_since(client, before):
-    """Since when there is no worker, None where there are some; DeviceError after GONE."""
+    """Return since when there is no worker, or None; DeviceError after GONE seconds."""
     if _in_words(client, client.nthreads):
         return None
     now = time.monotonic()
@@ -252,7 +252,7 @@ async def _gathered(client, futures):
 
 
 def _workers(client):
-    """Threads of each worker, by address; DeviceError where none comes within GONE seconds."""
+    """Return the threads of each worker by address; DeviceError if none comes in GONE seconds."""
     try:
         _in_words(client, lambda: client.wait_for_workers(1, timeout=GONE))
     except TimeoutError as error:
@@ -264,14 +264,14 @@ def _workers(client):
 
 
 def _threads():
-    """Threads of the worker that this task runs on."""
+    """Return the number of threads of the worker that runs this task."""
     from distributed import get_worker
 
     return get_worker().state.nthreads
 
 
 def _in_words(client, call):
-    """What a call of Dask returns; what can befall a cluster as a DeviceError."""
+    """Return the result of a Dask call; turn failures of the cluster into a DeviceError."""
     from concurrent.futures import CancelledError
 
     from distributed.comm import CommClosedError
@@ -287,7 +287,7 @@ def _in_words(client, call):
             "give them more memory"
         ) from error
     except (OSError, *lost) as error:
-        # With a scheduler at hand it is an error of a task's own, or the end of a spell of waiting.
+        # With a scheduler, it is an error of the task or a timeout.
         if client.status == "running" and not isinstance(error, lost):
             raise
         raise DeviceError(
@@ -296,7 +296,7 @@ def _in_words(client, call):
 
 
 def host():
-    """Versions and processor of this process, a dict."""
+    """Return versions and processor of this process as a dict."""
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features()
@@ -306,9 +306,9 @@ def host():
 
 
 def _compare(hosts):
-    """Raise where versions differ from those here; warn where the workers' processors differ."""
+    """Raise if versions differ from those here; warn if the workers' processors differ."""
     here = host()
-    # One that died meanwhile is replaced, or not, as any that dies later.
+    # A worker that has died since is handled like one that dies later.
     hosts = {at: there for at, there in hosts.items() if not isinstance(there, OSError)}
     for address, there in hosts.items():
         if isinstance(there, Exception):

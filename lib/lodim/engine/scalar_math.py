@@ -1,8 +1,8 @@
-"""Scalar maths of the kernels: plain Python, which Numba compiles to forms that vectorize.
+"""Scalar functions of the kernels, which Numba compiles to vector instructions.
 
-LLVM turns a call of the C library's exp or log1p into one scalar call per row. The polynomials
-below are branch-free and stay in vector registers, in the precision of their argument: within a
-few units in the last place of NumPy's (tests/engine/test_scalar_math.py).
+LLVM calls the C library's exp or log1p once per row. The polynomials below are branch-free and
+vectorize, in the precision of their argument, within a few units in the last place of NumPy's
+(tests/engine/test_scalar_math.py).
 """
 
 import math
@@ -19,18 +19,18 @@ FAST = {"error_model": "numpy", "fastmath": {"contract"}}
 
 
 def exp_negative(x):
-    """exp(x) for x <= 0; smallest normal number below -708 (float32: -87)."""
+    """Return exp(x) for x <= 0; smallest normal number below -708 (float32: -87)."""
     return math.exp(x)
 
 
 def log1p_unit(e):
-    """log(1 + e) for 0 <= e <= 1."""
+    """Return log(1 + e) for 0 <= e <= 1."""
     return math.log1p(e)
 
 
 @intrinsic
 def _scale_by_power(typingctx, q, t):
-    """q * 2**k, where k is in the low bits of t = 1.5 * 2**(bits of the mantissa) + k."""
+    """Return q * 2**k, with k in the low bits of t = 1.5 * 2**(bits of the mantissa) + k."""
     wide = q == types.float64
     bits, mantissa = (64, 52) if wide else (32, 23)
 
@@ -55,7 +55,7 @@ _LOG32 = (0.1407888918155454, 0.13982578872598633, 0.20012297615351873, 0.333331
 
 @overload(exp_negative, jit_options=FAST)
 def _exp_negative(x):
-    """exp(k ln 2 + r) = 2**k exp(r), with ln 2 in two parts (Cody & Waite)."""
+    """Compute exp(k ln 2 + r) = 2**k exp(r), with ln 2 in two parts (Cody & Waite)."""
     if x == types.float64:
         kind, coefficients = np.float64, _EXP64
         numbers = (-708.0, 1.5 * 2**52, 6.93147180369123816490e-01, 1.90821492927058770002e-10)
@@ -81,7 +81,7 @@ def _exp_negative(x):
 
 @overload(log1p_unit, jit_options=FAST)
 def _log1p_unit(e):
-    """2 atanh(s), s = e / (2 + e)."""
+    """Compute 2 atanh(s), s = e / (2 + e)."""
     kind, coefficients = (np.float64, _LOG64) if e == types.float64 else (np.float32, _LOG32)
     two, first = kind(2.0), kind(coefficients[0])
     rest = tuple(kind(c) for c in coefficients[1:])

@@ -1,28 +1,28 @@
 """The layout of X: tiles of 64 rows, stored by column within the tile.
 
-A tile is a (p, 64) block. A kernel walks it column by column for z = Xw and again for X'r, both
-with unit stride over rows, so both loops vectorize and the tile is still in cache the second time.
-Rows beyond n in the last tile are zero.
+A tile is a (p, 64) block. A kernel reads it column by column for z = Xw and again for X'r, both
+with unit stride over rows, so both loops vectorize and the second read is from cache. Rows beyond n
+in the last tile are zero.
 """
 
 import numpy as np
 
 TILE = 64
-TILES_PER_BLOCK = 64  # 4,096 rows: the unit of work and of summation
+TILES_PER_BLOCK = 64  # 4,096 rows, the unit of work and of summation
 
 
 def count(n):
-    """Number of tiles that hold n rows."""
+    """Return the number of tiles of n rows."""
     return -(-n // TILE)
 
 
 def empty(n, p, dtype):
-    """Zeroed tiles, shape (n_tiles, p, 64)."""
+    """Return zeroed tiles (n_tiles, p, 64)."""
     return np.zeros((count(n), p, TILE), dtype)
 
 
 def pack(X, dtype=np.float64):
-    """Tiles of a matrix, (n, p) -> (n_tiles, p, 64)."""
+    """Return the tiles of a matrix, (n, p) -> (n_tiles, p, 64)."""
     n, p = X.shape
     tiles = empty(n, p, dtype)
     whole = n // TILE
@@ -33,37 +33,37 @@ def pack(X, dtype=np.float64):
 
 
 def unpack(tiles, n):
-    """Matrix of the first n rows, (n_tiles, p, 64) -> (n, p)."""
+    """Return the matrix of the first n rows, (n_tiles, p, 64) -> (n, p)."""
     tiles = np.asarray(tiles)
     return tiles.transpose(0, 2, 1).reshape(len(tiles) * TILE, tiles.shape[1])[:n]
 
 
 def by_row(tiles, n):
-    """Columns of the first n rows, (n_tiles, 64) -> (n,) or (n_tiles, K, 64) -> (n, K)."""
+    """Return values of the first n rows, (n_tiles, 64) -> (n,) or (n_tiles, K, 64) -> (n, K)."""
     return tiles.reshape(-1)[:n] if tiles.ndim == 2 else unpack(tiles, n)
 
 
 def rows(tiles, i):
-    """The rows at positions i, (r,) -> (r, p); of tiles that are not an array as they take them."""
+    """Return the rows at positions i, (r,) -> (r, p), of tiles of any class."""
     if not isinstance(tiles, np.ndarray):
         return tiles.take(i)
     return tiles[i // TILE, :, i % TILE]
 
 
 def of_rows(rows):
-    """The tiles that hold a slice of rows, which begins at a tile: a slice."""
+    """Return the slice of tiles of a slice of rows that starts at a tile."""
     return slice(rows.start // TILE, count(rows.stop))
 
 
 def pad(v, n_tiles, dtype=np.float64):
-    """A per-row array as tiles, zero beyond its end: (n,) -> (n_tiles, 64)."""
+    """Return a per-row array as tiles, zero beyond its end: (n,) -> (n_tiles, 64)."""
     out = np.zeros(n_tiles * TILE, dtype)
     out[: len(v)] = v
     return out.reshape(n_tiles, TILE)
 
 
 def varies(tiles):
-    """Which columns are not zero throughout, (p,): most show it in their first tile."""
+    """Return which columns are not all zero, (p,); most differ in their first tile."""
     if not isinstance(tiles, np.ndarray):
         return tiles.varies()
     out, first = np.zeros(tiles.shape[1], bool), 0

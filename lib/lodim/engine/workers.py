@@ -1,9 +1,9 @@
-"""Tiles on the workers of a Dask cluster, and kernels that run where they are.
+"""Tiles on the workers of a Dask cluster, and kernels that run there.
 
-Each worker holds a contiguous group of parts of PART rows. What it holds is the result of pure
-tasks: the group's rows are made from the source, and all that is kept beside them from the rows and
-from what was sent. So what a lost worker held is made again with the same bits. An evaluation sends
-each group the parameters and gets back the sums of its spans, which are added in the order of rows.
+Each worker holds a contiguous group of chunks of PART rows. Its contents are results of pure tasks
+(the rows from the source, everything else from the rows and what was sent), so Dask can recompute
+them bit for bit if a worker is lost. An evaluation sends parameters to each group and returns the
+sums of its spans, which are added in the order of rows.
 """
 
 from functools import reduce
@@ -21,9 +21,9 @@ from lodim.engine.tiles import TILE
 class WorkerTiles:
     """Tiles (n_tiles, ..., 64) of n rows whose groups are on the workers.
 
-    A kernel that is given these tiles runs on each group where it is; of its further arguments
-    those that are WorkerTiles are the group's own, and the others are sent. `beside` has columns
-    that were read with the rows, by name: the array (n,) or (n, K) here, and its WorkerTiles.
+    A kernel called with these tiles runs on each group on its worker; further WorkerTiles arguments
+    supply the group's part, and other arguments are sent. `beside` has columns that were read with
+    the rows, by name: the array (n,) or (n, K) here, and its WorkerTiles.
     """
 
     def __init__(self, cluster, futures, n, shape, dtype):
@@ -41,14 +41,13 @@ class WorkerTiles:
 
     @property
     def nbytes(self):
-        """Bytes of all groups together."""
+        """Bytes of all groups."""
         return self.size * self.dtype.itemsize
 
     def map(self, function, *args, shape=None, dtype=None):
-        """WorkerTiles of function(tiles, *args) of each group, of another shape (n_tiles, ...).
+        """Return WorkerTiles of function(tiles, *args) per group, of another shape (n_tiles, ...).
 
-        It is a pure task: made again if its worker is lost. `function` must not change what it is
-        given.
+        `function` must be pure, since the task is repeated if its worker is lost.
         """
         held, task = self._split(function, args)
         futures = self.cluster.submit(_map, held, task, function.__name__)
@@ -56,7 +55,7 @@ class WorkerTiles:
         return WorkerTiles(self.cluster, futures, self.n, shape, dtype or self.dtype)
 
     def add(self, kernel, onto, *args):
-        """WorkerTiles of what kernel(lo, hi, tiles, *args, out) makes of a copy of `onto`.
+        """Return WorkerTiles of kernel(lo, hi, tiles, *args, out) applied to a copy of `onto`.
 
         onto : WorkerTiles, or the axes (..., 64) of zeros
         """
@@ -69,38 +68,38 @@ class WorkerTiles:
         return WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
 
     def over_rows(self, kernel, *args):
-        """Add to the host's array args[-1], (n_tiles, ...), what a kernel of every row adds."""
+        """Add the result of a kernel per row to the host's array args[-1], (n_tiles, ...)."""
         *args, out = args
         out += self.add(kernel, out.shape[1:], *args).gather()
 
     def sum_blocks(self, kernel, shape, *args):
-        """Sum over blocks of a kernel's partials, spans first: as of tiles in memory."""
+        """Return the sum over blocks of a kernel's partials, spans first, as in memory."""
         held, task = self._split(_name(kernel), args)
         futures = self.cluster.submit(_span_sums, held, (*task, shape), kernel.__name__)
         parts = self.cluster.results(futures)
         return reduce(np.add, (span for part in parts for span in part))
 
     def spans(self, function, *args):
-        """A list of function(rows, *tiles of a span, *args) of all spans, in order.
+        """Return [function(rows, *tiles of a span, *args), ...] of all spans, in order.
 
-        rows : where the span is among all rows, a slice
+        rows : the slice of the span among all rows
         """
         held, task = self._split(function, args)
         futures = self.cluster.submit(_by_span, held, task, function.__name__)
         return [span for part in self.cluster.results(futures) for span in part]
 
     def map_spans(self, work, *rows):
-        """A list of work(X, *rows) of all spans, in order; see `over_spans`."""
+        """Return [work(X, *rows), ...] of all spans, in order; see `over_spans`."""
         given = [v is not None for v in rows]
         columns = [self.column(v) for v in rows if v is not None]
         return self.spans(_rowwise, *columns, work, given)
 
     def map_tiles(self, work, *arrays):
-        """A list of work(X, *arrays) of all spans, of WorkerTiles, in order; see `over_tiles`."""
+        """Return [work(X, *arrays), ...] of all spans of WorkerTiles in order; see `over_tiles`."""
         return self.spans(_tilewise, *arrays, work)
 
     def take(self, i):
-        """The rows at positions i, (r,) -> (r, ...)."""
+        """Return the rows at positions i, (r,) -> (r, ...)."""
         order = np.argsort(i, kind="stable")
         first = np.array([group.lo * PART for group in self.groups])
         each = np.split(i[order], np.searchsorted(i[order], first[1:]))
@@ -112,11 +111,11 @@ class WorkerTiles:
         return out
 
     def astype(self, dtype):
-        """The tiles in another precision; themselves if it is theirs."""
+        """Return the tiles in another precision, themselves if equal."""
         return self if dtype == self.dtype else self.map(_cast, dtype, dtype=dtype)
 
     def constant(self, value):
-        """WorkerTiles (n_tiles, 64) of one number in all rows."""
+        """Return WorkerTiles (n_tiles, 64) of one number in all rows."""
         if value not in self._constants:
             futures, shape = self.cluster.submit(_constant, (self,), (value,)), (len(self), TILE)
             made = WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
@@ -124,10 +123,9 @@ class WorkerTiles:
         return self._constants[value]
 
     def column(self, values):
-        """WorkerTiles (n_tiles, ..., 64) of an array of the rows, (n,) or (n, K); of None zeros.
+        """Return WorkerTiles (n_tiles, ..., 64) of an array (n,) or (n, K); None gives zeros.
 
-        An array that was read with the rows is not sent: each worker has its part. One that was
-        sent is remembered while it lives.
+        Arrays read with the rows are already there. A sent array is cached while it lives.
         """
         if values is None:
             return self.constant(0.0)
@@ -146,16 +144,16 @@ class WorkerTiles:
         return there
 
     def know(self, values, there):
-        """Take WorkerTiles for the `column` of an array, while the array lives."""
+        """Register WorkerTiles as the `column` of an array, while the array lives."""
         self._sent.append((ref(values), there))
 
     def varies(self):
-        """Which columns are not zero throughout, (p,)."""
+        """Return which columns are not all zero, (p,)."""
         futures = self.cluster.submit(_varies, (self,))
         return np.any(self.cluster.results(futures), axis=0)
 
     def gather(self):
-        """The tiles of all groups here."""
+        """Return the tiles of all groups in this process."""
         out = np.empty(self.shape, self.dtype)
         for group, part in zip(self.groups, self.cluster.results(self.futures), strict=True):
             out[group.tiles] = part
@@ -167,22 +165,22 @@ class WorkerTiles:
         return self.cluster.groups
 
     def _split(self, function, args):
-        """What is held on the workers, self first, and what tells `_merge` the rest."""
+        """Return the WorkerTiles among the arguments, self first, and data to `_merge` them."""
         at = [i for i, v in enumerate(args) if isinstance(v, WorkerTiles)]
         sent = tuple(None if i in at else v for i, v in enumerate(args))
         return (self, *(args[i] for i in at)), (function, at, sent)
 
 
 def read_parts(client, make, n, p, dtype):
-    """Tiles of rows that the workers read: WorkerTiles with their columns `beside`.
+    """Return WorkerTiles of rows that the workers read, with their columns in `beside`.
 
     Parameters
     ----------
     client : distributed.Client
     make : callable(k)
-        The rows [k PART, (k + 1) PART): a picklable function of k alone, whose result has X
-        (n_tiles, p, 64), and y, weights, offset (n_k,) or (n_k, K), or None, as a Batch has. Where
-        Dask asks again it must give the same bits.
+        Picklable function that returns rows [k PART, (k + 1) PART) with X (n_tiles, p, 64), and y,
+        weights, offset (n_k,) or (n_k, K), or None, as in a Batch. Repeated calls must give the
+        same bits.
     n, p, dtype
         Number of rows and columns, and dtype of X.
     """
@@ -208,7 +206,7 @@ def _field(rows, n, name, width, dtype=np.float64):
 
 
 def _read(group, make):
-    """The rows of a group: a dict of tiles X and of the columns that there are."""
+    """Return the rows of a group: a dict of tiles X and of the columns that exist."""
     out, n_tiles = {}, tiles.count(group.n_rows)
     for k in range(group.lo, group.hi):
         part = make(k)
@@ -224,14 +222,14 @@ def _read(group, make):
 
 
 def _as_tiles(v):
-    """A column (n,) or (n, K) as tiles (n_tiles, 64) or (n_tiles, K, 64)."""
+    """Return a column (n,) or (n, K) as tiles (n_tiles, 64) or (n_tiles, K, 64)."""
     if v.ndim == 2:
         return tiles.pack(v)
     return tiles.pad(v, tiles.count(len(v)))
 
 
 def _widths(group, rows):
-    """Axes of the columns between tiles and rows, by name."""
+    """Return the axes of the columns between tiles and rows, by name."""
     return {name: rows[name].shape[1:-1] for name in COLUMNS if name in rows}
 
 
@@ -240,7 +238,7 @@ def _one(group, rows, name):
 
 
 def _name(kernel):
-    """Where a compiled kernel is found on a worker: its pickle would be compiled there anew."""
+    """Return the import path of a compiled kernel, whose pickle would be compiled again."""
     return kernel.__module__, kernel.__name__
 
 
@@ -250,7 +248,7 @@ def _find(name):
 
 
 def _merge(arrays, at, sent):
-    """The arguments of a function: what is held at the places `at`, and what was sent."""
+    """Return a function's arguments: held ones at the places `at`, and sent ones."""
     args = list(sent)
     for i, array in zip(at, arrays, strict=True):
         args[i] = array
@@ -272,7 +270,7 @@ def _fill(group, X, *rest):
 
 
 def _span_sums(group, X, *rest):
-    """Sums of the spans' partials, (n_spans, *shape)."""
+    """Return sums of the spans' partials, (n_spans, *shape)."""
     *held, name, at, sent, shape = rest
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))
@@ -295,14 +293,14 @@ def _by_span(group, X, *rest):
 
 
 def _rowwise(rows, X, *rest):
-    """work(X, *rows) with columns as arrays of the rows of a span."""
+    """Return work(X, *rows) with columns as arrays of the rows of a span."""
     *columns, work, given = rest
     flat = (tiles.by_row(v, rows.stop - rows.start) for v in columns)
     return work(X, *(next(flat) if there else None for there in given))
 
 
 def _tilewise(rows, X, *rest):
-    """work(X, *arrays) of the tiles of a span."""
+    """Return work(X, *arrays) for the tiles of a span."""
     *arrays, work = rest
     return work(X, *arrays)
 

@@ -1,4 +1,4 @@
-"""Arguments that a function does not have: answered by the one that was probably meant."""
+"""Errors for unknown arguments, with a suggestion."""
 
 import functools
 import inspect
@@ -10,7 +10,7 @@ from lodim.progress import showing
 from lodim.typing import P, R
 
 PENALTIES = ("lambda_", "lambda_v")
-SYNONYMS: dict[tuple[str, ...], tuple[str, ...]] = {  # of scikit-learn, glmnet, R and others
+SYNONYMS: dict[tuple[str, ...], tuple[str, ...]] = {  # names in scikit-learn, glmnet, R and others
     ("n_estimators", "n_trees", "num_boost_round", "nrounds", "n_rounds"): ("m", "n_batches"),
     ("alpha",): (*PENALTIES, "l1_ratio", "level"),
     ("C", "lam", "lambda", "reg", "reg_lambda", "ridge", "penalty"): PENALTIES,
@@ -41,7 +41,7 @@ SYNONYMS: dict[tuple[str, ...], tuple[str, ...]] = {  # of scikit-learn, glmnet,
 
 
 def unknown_argument(function: str, name: str, known: Collection[str]) -> ArgumentError:
-    """The error of an argument that a function does not have, with what was probably meant."""
+    """Return the error for an unknown argument, with the one that was probably meant."""
     meant = [
         own
         for names, ours in SYNONYMS.items()
@@ -58,12 +58,11 @@ def unknown_argument(function: str, name: str, known: Collection[str]) -> Argume
 
 
 def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """A public function that answers an argument which it does not have by an ArgumentError.
+    """Decorate a public function to refuse unknown arguments and to show progress.
 
-    What it takes for a model function, its first argument, is known too. Type checkers learn the
-    arguments of that model from `*args: P.args`, before which a keyword cannot be marked as such:
-    what has a default there is given by keyword alone, and `*args` takes nothing.
-    The call shows its progress, as the argument `progress` says.
+    If its first argument is a model function, that function's arguments are known too. Type
+    checkers get them from `*args: P.args`, before which a keyword cannot be marked as such:
+    parameters with a default there are keyword-only, and `*args` takes nothing.
     """
     signature = inspect.signature(function)
     own = list(signature.parameters.values())

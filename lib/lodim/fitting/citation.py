@@ -1,4 +1,4 @@
-"""cite(): what to cite for the package and for a model, as BibTeX."""
+"""cite(): BibTeX entries for the package and a model."""
 
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -24,22 +24,21 @@ FITERAU = """\
 
 
 def cite(model: Any = None) -> str:
-    """References to the package, and to the source of a model, as BibTeX.
+    """Return BibTeX entries for the package, and for the source of a model.
 
     Parameters
     ----------
     model : str, model function or fit, optional
-        Such as "gbmap", `lodim.gbmap` or what it returned. None: the package alone.
+        For example "gbmap", `lodim.gbmap` or its result. By default only the package.
 
     Returns
     -------
     str
-        Entries of BibTeX, one after the other.
 
     Raises
     ------
     ArgumentError
-        There is no such model.
+        If there is no such model.
 
     See Also
     --------
@@ -59,6 +58,6 @@ def cite(model: Any = None) -> str:
         name = model if isinstance(model, str) else getattr(model, "name", None)
         name = name or getattr(model, "__name__", model)
         if not isinstance(name, str) or name not in MODELS:
-            raise ArgumentError(f"model is one of {', '.join(MODELS)}, not {model!r:.80}")
+            raise ArgumentError(f"model must be one of {', '.join(MODELS)}, not {model!r:.80}")
         entries.append(model_module(name).MODEL.reference)
     return "\n\n".join(entries)

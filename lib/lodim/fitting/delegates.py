@@ -1,4 +1,4 @@
-"""Delegates: methods of every fit that other packages carry out: checks, code, tables, a page."""
+"""Methods of every fit that other packages implement: checks, code, tables, a page."""
 
 from abc import ABC
 from collections.abc import Sequence
@@ -14,42 +14,42 @@ from lodim.typing import Data, FilePath, NewLevels, Offset, Scale
 
 
 class Delegates(ABC):
-    """Methods of every fit that other packages carry out."""
+    """Methods of every fit that other packages implement."""
 
     name: str
     design: Any
     family: Any
-    _separates = False  # whether estimates can be infinite
-    _separated: Any = ()  # terms whose estimates are
+    _separates = False  # whether maximum likelihood estimates can be infinite
+    _separated: Any = ()  # terms with infinite estimates
     _cooks_distance: Any = None  # labels and distances of the training rows, where they are known
 
-    # What a model brings -----------------------------------------------------------------------
+    # Provided by each model --------------------------------------------------------------------
 
     def _expressions(self, features, offset):
-        """The link scores as nodes (see `lodim.export`), and conditions of rows without answer."""
-        raise ArgumentError(f"a fit of {self.name} cannot be written out; save() keeps it")
+        """Return the link scores as nodes (see `lodim.export`), and when there is no prediction."""
+        raise ArgumentError(f"a fit of {self.name} cannot be exported; save() keeps it")
 
     def _in_words(self) -> list[str]:
-        """Sentences that say what the model is."""
+        """Return sentences that describe the model."""
         return [f"{self.name}: {MODELS[self.name]}."]
 
     def _pictures(self, data) -> list[Any]:
-        """Pictures of the model itself, for its page; of the rows of `data` where there are any."""
+        """Return pictures of the model for its page, with the rows of `data` if given."""
         return []
 
     def _plots(self) -> dict[str, Any]:
-        """Functions (fit, ax, ...) that draw the kinds of plot() but "calibration", by name."""
+        """Return the functions (fit, ax, ...) of plot() except "calibration", by kind."""
         return {}
 
     def _linear(self):
-        """Coefficients (q,) that are linear in the score, covariance (q, q) and names, or None."""
+        """Return coefficients (q,) linear in the score, covariance (q, q) and names, or None."""
         return None
 
-    # What all models share ---------------------------------------------------------------------
+    # Shared by all models ----------------------------------------------------------------------
 
     @property
     def _reader(self) -> Any:
-        """The design that new data are read with: a model may need but some of the terms."""
+        """Design for reading new data; a model may need only some of the terms."""
         return self.design
 
     def plot(self, kind: Any = None, ax: Any = None, **arguments: Any) -> Any:
@@ -71,30 +71,29 @@ class Delegates(ABC):
         offset: Offset | None = None,
         ignore: Sequence[str] = (),
     ) -> Checks:
-        """Look for what may be wrong with the fit, with its training rows, or with new ones.
+        """Look for problems of the fit, of its training rows, or of new rows.
 
         Parameters
         ----------
         data : frame, optional
-            The training rows, or new rows, with the response or without; which they are is seen
-            from their number and their means. Without data only what the fit knows is looked at.
+            The training rows or new rows (recognized by their number and means), with or without
+            the response. Without data only the fit is checked.
         offset : array (n,) or column name, optional
-        ignore : tuple of str
-            Codes that are not looked at.
+        ignore : tuple of str, default=()
+            Codes of checks to skip.
 
         Returns
         -------
         Checks
-            An iterable of findings, each with code, severity ("problem" or "note"), sentence, hint,
-            terms and rows. Its print says what was found, what was looked at, and why the rest was
-            not.
+            Iterable of findings with code, severity ("problem" or "note"), sentence, hint, terms
+            and rows. Its print also lists which checks were made, and why others were not.
 
         Raises
         ------
         ArgumentError
-            A code is unknown.
+            If a code is unknown.
         DataError
-            A column is missing or of another kind, or no row is complete.
+            If a column is missing or of another kind, or no row is complete.
 
         See Also
         --------
@@ -102,57 +101,49 @@ class Delegates(ABC):
 
         Notes
         -----
-        Where chance plays a part, what is healthy is found with a probability of 0.001 over all
-        features or classes.
+        Checks that involve chance give a false alarm with probability 0.001 over all features or
+        classes. "Standard errors" below are those of the measured quantity.
 
         =============  =======================  ============================================
-        code           needs                    is found where
+        code           needs                    found if
         =============  =======================  ============================================
         convergence                             the optimizer stopped before its tolerance
         separation                              (glm) a maximum likelihood estimate is infinite
-        dropped-rows                            more than 10 % of the rows miss values, and were
-                                                left out
+        dropped-rows                            over 10% of the rows were dropped for missing values
         constant                                a feature did not vary in training
-        grid-end                                the least held-out loss is at the smallest penalty
-                                                that was tried
-        overfit        (new rows with the       more than half of what the fit explains of the
-                       response)                training rows is not explained of rows held out (or
-                                                new ones), by more than four standard errors
-        wild-values    rows                     a feature or a numeric response has values of a few
-                                                rows (1%, or 3) that lie farther from all others
-                                                than 10 times the range of these; all models but
-                                                glm take the middle of the others for them
-        leak           rows with the response   one feature has a correlation of .995 with a number
-                                                (of values or ranks), an area under the curve of
-                                                .995 between all classes; or the levels of one tell
-                                                the classes of 99.5 % of the rows
-        copies         rows                     two features of different columns have a
-                                                correlation of .995 or more
-        identifier     the training rows        a column of whole numbers, of which 90 % differ, is
-                                                named like an identifier, such as id
-        duplicates     the training rows        1 % of the rows repeat an earlier one, features
-                                                and response, ten times as many as by chance
+        grid-end                                the lowest held-out loss is at the smallest penalty
+        overfit        (new rows with the       over half of the deviance explained in training is
+                       response)                lost on held-out or new rows (by 4 standard errors)
+        wild-values    rows                     a few rows (1%, or 3) lie farther from the others
+                                                than 10 times their range; all models but glm use
+                                                the middle of the others instead
+        leak           rows with the response   one feature nearly determines the response:
+                                                correlation, AUC or accuracy of at least 0.995
+        copies         rows                     features of two columns have a correlation of at
+                                                least 0.995
+        identifier     the training rows        a column of integers, 90% of them distinct, has an
+                                                identifier's name, such as id
+        duplicates     the training rows        1% of the rows repeat an earlier one, ten times as
+                                                many as by chance
         collinearity   the training rows        (glm, costnet) a variance inflation factor of a
-                                                number among the numbers is above 10
-        rare-level     the training rows        a level or a class has fewer than 5 rows: of five
-                                                folds one or more has none
-        empty-cells    the training rows        a combination of levels of crossed factors has no
-                                                row, or one
-        dispersion     the training rows        (glm, poisson) Pearson's statistic over its degrees
-                                                of freedom is below 0.5 or above 1.5, by more than
-                                                four standard errors
-        zeros          the training rows        (glm, poisson) half as many zeros again as the fit
-                                                expects, by more than four standard errors
+                                                numeric feature is above 10
+        rare-level     the training rows        a level or class has fewer than 5 rows, so that some
+                                                of five folds have none
+        empty-cells    the training rows        a combination of levels of crossed factors has at
+                                                most one row
+        dispersion     the training rows        (glm, poisson) Pearson's statistic per degree of
+                                                freedom is below 0.5 or above 1.5 (by 4 standard
+                                                errors)
+        zeros          the training rows        (glm, poisson) zeros exceed their expected number by
+                                                half (and by 4 standard errors)
         influence      the training rows        (glm) Cook's distance is above 1; (others) one row
-                                                makes 25 % of the deviance
-        extrapolation  new rows                 a value is farther from the mean than any of n
-                                                training rows can be, sqrt(n - 1) standard
-                                                deviations; a level that training had not
-        drift          new rows (20)            the mean of a feature has moved by a quarter of a
+                                                has 25% of the deviance
+        extrapolation  new rows                 a value is over sqrt(n - 1) standard deviations from
+                                                the training mean, or a level is new
+        drift          new rows (20)            a feature's mean has moved by a quarter of a
                                                 standard deviation, and by more than chance
-        calibration    new rows (40) with the   intercept and slope on the predictions (on their
-                       response                 logits) would take away 2 % of the deviance, and
-                                                more than chance
+        calibration    new rows (40) with the   recalibration by intercept and slope would reduce
+                       the response                 deviance by 2%, and by more than chance
         =============  =======================  ============================================
 
         Examples
@@ -170,36 +161,35 @@ class Delegates(ABC):
         return run(self, data, offset, ignore)
 
     def _probabilities(self, data, offset):
-        """Probabilities (n, K) of the rows of known class and weight above 0; codes; weights."""
+        """Return probabilities (n, K) of weighted rows of known class, codes and weights."""
         batch = of_positive_weight(self._reader.apply(data, offset=offset, response=True))
         batch, _ = self._answered(batch)
         return self._predict(batch, "prob")[0], batch.y.astype(int), batch.row_weights
 
     def to_python(self, *, new_levels: NewLevels = "error") -> str:
-        """The fit as a module of plain Python, which needs neither lodim nor another package.
+        """Return the fit as a module of plain Python, which needs no package.
 
         Parameters
         ----------
-        new_levels : {"error", "missing"}
-            What a level that training had not is, as `predict` takes it.
+        new_levels : {"error", "missing"}, default="error"
+            Treatment of new levels, as in `predict`.
 
         Returns
         -------
         str
-            The text of a module with a function predict(row): a dict of values by column gives what
-            `predict` does, a number, or for classes a dict of probabilities by class. A missing
-            value is None or NaN, and the answer NaN where `predict` gives NaN. What `predict`
-            refuses (an unknown level, a text for a number) is a ValueError. Also refused are
-            numbers beyond 1e90, and in cc() and before % numbers more than 1e8 periods from zero,
-            where languages round differently. Of a view without classes: a dict of coordinates. The
-            text holds what `save` says of single training rows: of `proset` the prototypes, of
-            `melm` the coordinates of all rows, of other models nothing.
+            Source of a module with predict(row), where row is a dict of values by column. It
+            returns the value of `predict`: a number, a dict of probabilities by class, or of
+            coordinates for a view. A missing value is None or NaN. Rows that `predict` refuses
+            raise a ValueError, as do numbers beyond 1e90, and in cc() and % numbers over 1e8
+            periods from zero, where languages round differently. The text holds the same data on
+            single training rows as `save`: prototypes of `proset`, coordinates of `melm`, nothing
+            for other models.
 
         Raises
         ------
         ArgumentError
-            The model cannot be written as a formula: `ripr`; `melm` with an estimator; an
-            offset without a column's name.
+            If the model is no formula: `ripr`, `melm` with an estimator, or an offset that is no
+            column.
 
         See Also
         --------
@@ -226,29 +216,28 @@ class Delegates(ABC):
         *,
         new_levels: NewLevels = "error",
     ) -> str:
-        """The fit as one query, which gives all columns of a table and the predictions.
+        """Return the fit as a query that adds predictions to the columns of a table.
 
         Parameters
         ----------
         dialect : {"duckdb", "postgres"}
-            PostgreSQL from version 12 on.
+            PostgreSQL needs version 12 or newer.
         table : str or tuple of str
-            Its name, or names of schema and table; quoted, whatever is in them.
-        new_levels : {"error", "missing"}
-            What a level that training had not is: NULL is predicted, or it is a missing value.
+            Name of the table, or of schema and table; always quoted.
+        new_levels : {"error", "missing"}, default="error"
+            New levels give NULL, or count as missing values.
 
         Returns
         -------
         str
-            The query. Beside the table's columns it gives `prediction`, or for classes a column
-            `prob_<class>` each; NULL where `predict` gives NaN, and where the
-            module of `to_python` would refuse the row.
-            Rows come in any order: keep a key in the table.
+            Query that returns the table's columns with `prediction`, or `prob_<class>` for each
+            class. They are NULL if `predict` gives NaN, or if `to_python` would refuse the row.
+            Rows have no order, so keep a key in the table.
 
         Raises
         ------
         ArgumentError
-            As of `to_python`; or another dialect.
+            As `to_python`, or for another dialect.
 
         See Also
         --------
@@ -268,30 +257,28 @@ class Delegates(ABC):
         return sql.write(self._equation(new_levels), dialect, table)
 
     def to_onnx(self, *, new_levels: NewLevels = "error") -> Any:
-        """The fit as an ONNX model; needs the extra `onnx`.
+        """Return the fit as an ONNX model; needs the extra `onnx`.
 
         Parameters
         ----------
-        new_levels : {"error", "missing"}
-            What a level that training had not is: NaN is predicted, or it is a missing value.
+        new_levels : {"error", "missing"}, default="error"
+            New levels give NaN, or count as missing values.
 
         Returns
         -------
         onnx.ModelProto
-            Of opset 17, which `onnx.save` writes to a file. It has an input of shape (n, 1) for
-            each column, by its name: doubles for numbers and truth values (1 and 0), NaN where
-            missing; strings for texts, empty where missing. Its output is `prediction` (n, 1), or
-            `probabilities` (n, K) with the classes, as JSON, in the model's metadata; NaN where
-            `predict` gives NaN, and where the module of `to_python` would refuse the row. Inverse
-            trigonometric and hyperbolic functions are in single precision.
+            Model of opset 17, with an input (n, 1) per column: doubles for numbers and booleans,
+            NaN if missing; strings for text, empty if missing. The output is `prediction` (n, 1),
+            or `probabilities` (n, K), with the classes as JSON in the metadata. It is NaN if
+            `predict` gives NaN, or if `to_python` would refuse the row. Inverse trigonometric and
+            hyperbolic functions have single precision.
 
         Raises
         ------
         ArgumentError
-            As of `to_python`; or the fit reads no column, has an order of texts in its formula, or
-            a level that is empty text.
+            As `to_python`, or if the fit uses no column, compares text, or has an empty level.
         MissingExtraError
-            onnx is not installed.
+            If onnx is not installed.
 
         See Also
         --------
@@ -310,37 +297,33 @@ class Delegates(ABC):
         return onnx.write(self._equation(new_levels))
 
     def _equation(self, new_levels):
-        """What writers print."""
+        """Return the input of code writers."""
         from lodim.export.equation import build
 
         return build(self.name, self._reader, self.family, new_levels, self._expressions)
 
     def to_marginaleffects(self, data: Data, type: Scale = "response") -> Any:
-        """The fit as a model of the package marginaleffects, for its functions.
-
-        Such as `avg_slopes(fit.to_marginaleffects(data))`; predictions(), comparisons(), slopes(),
-        datagrid() and the avg_ ones take it.
+        """Return the fit as a model for slopes() and other functions of marginaleffects.
 
         Parameters
         ----------
         data : frame
-            Rows that effects are of, and averaged over, as a rule those of training. Rows that miss
-            a value of the model are left out.
-        type : {"response", "link"}
-            Of the predictions that are compared.
+            Rows for effects and averages, usually the training rows. Incomplete rows are dropped.
+        type : {"response", "link"}, default="response"
+            Scale of the predictions.
 
         Returns
         -------
         ModelAbstract
-            Of marginaleffects. Of glm estimates have standard errors, by the covariance of the fit;
-            other models have no covariance of estimates, and theirs have none.
+            Model of the package marginaleffects. Only `glm` has standard errors, from its
+            covariance.
 
         Raises
         ------
         ArgumentError
-            The formula has no response, or the offset was an array.
+            If the formula has no response, or the offset was an array.
         MissingExtraError
-            marginaleffects is not installed.
+            If marginaleffects is not installed.
 
         See Also
         --------
@@ -359,29 +342,26 @@ class Delegates(ABC):
         return marginaleffects.wrap(self, data, type)
 
     def report(self, path: FilePath, data: Data | None = None) -> None:
-        """Write a page about the fit: one HTML file to look at and to send.
+        """Write a page about the fit as one HTML file, which needs no network.
 
-        It says in words what the model is, draws its pictures (what the pointer is on is shown)
-        and what each column does, has the summary, and predicts for values that the reader sets.
-        It needs no other file and no network. With `data` it holds what the pictures show of its
-        rows (at most 1,000) and the ranges of its columns; there each row counts once, whatever its
-        weight.
+        It describes the model, shows its pictures, the effect of each column and the summary, and
+        predicts for values that the reader sets. With `data` the file holds up to 1,000 of its rows
+        and the ranges of its columns; each row counts once, whatever its weight.
 
         Parameters
         ----------
         path : path
-            Of the file, such as "cars.html"; an existing one is replaced.
+            File to write or replace, such as "cars.html".
         data : frame, optional
-            Rows to show, as `predict` takes them; with known responses, how well the fit does on
-            them. Without data the ranges of columns are guessed from means and standard
-            deviations, where the fit knows them.
+            Rows to show, as for `predict`; with responses the page also evaluates the fit. Without
+            data, ranges of columns are guessed from means and standard deviations.
 
         Raises
         ------
         MissingExtraError
-            The extra `report` (altair, jinja2) is not installed.
+            If the extra `report` (altair, jinja2) is not installed.
         StoreError
-            The file cannot be written.
+            If the file cannot be written.
 
         See Also
         --------
@@ -398,7 +378,7 @@ class Delegates(ABC):
 
         page.write(self, path, data)
 
-    # What maketables asks for, under its names.
+    # Interface of maketables, under its names.
 
     @property
     def __maketables_coef_table__(self):

@@ -1,4 +1,4 @@
-"""estimate(): the memory, the disk and the passes of a call, before it is made."""
+"""estimate(): predict memory, disk space and passes of a call."""
 
 import shutil
 import tempfile
@@ -29,43 +29,40 @@ from lodim.sources.source import PART
 from lodim.text import size_in_bytes
 from lodim.typing import Data, Model, P
 
-LOOK = 16_384  # rows that are looked at
-PLACES = 8  # pieces of a source that they are from
+LOOK = 16_384  # rows in the sample
+PLACES = 8  # pieces of a source in the sample
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a call of a model function will need; see `estimate`.
+    """Expected resources of a call of a model function; see `estimate`.
 
     Attributes
     ----------
     model : str
         Name of the model function.
     rows, columns : int
-        Complete rows, and features, as numbers.
+        Number of complete rows and of features.
     tile_bytes : int
-        Of the features of all rows, where the fit reads them.
+        Size of the features of all rows.
     in_place : bool
-        Whether it reads them in the columns of the frame, so that they take no memory more.
+        Whether the fit reads them in the data frame, without a copy.
     scratch : str or None
-        Folder of the scratch file that holds them; None where they stay in memory.
+        Folder of the scratch file that holds them; None if they stay in memory.
     free_bytes : int
-        That are free there now; with a client, in this process.
+        Free space there; with a client, free memory in this process.
     memory_bytes : int
-        The most memory that the call takes in this process, the tiles among it where they are made
-        and stay in memory; not the data where they are a frame in memory.
+        Peak memory of the call in this process, including tiles in memory but not a data frame.
     source_passes, source_bytes : int or None
-        How often the data are read, and the size of their files; None of a frame in memory, and the
-        size also of what has no files.
+        Number of times the data are read, and size of their files; None if in memory.
     tile_passes : (int, int) or None
-        How often the fit reads all tiles: the least and the most that is usual. Cross-validation
-        that chooses settings beforehand reads at most 20,000 rows, and is not counted.
+        Usual range of passes over all tiles, without cross-validation on up to 20,000 rows.
     workers : int
-        Of the Dask client; 0 without one.
+        Number of Dask workers; 0 without a client.
     worker_bytes : int or None
-        Memory of each of them, with a client.
+        Memory per worker.
     looked_at : str
-        What the estimate was made from.
+        Description of the rows that the estimate is based on.
     notes : tuple of str
 
     See Also
@@ -127,7 +124,7 @@ class Estimate:
         return Report(f"What {self.model}() will need", head, (), notes)
 
     def _where(self):
-        """Where the fit passes over the features, a note."""
+        """Return a note about where the features are held."""
         if self.workers:
             return "The workers keep the features, and the fit passes over them there."
         if self.in_place:
@@ -141,27 +138,26 @@ class Estimate:
 def estimate(
     model: Model[P, Any], formula: str, data: Data, *args: P.args, **arguments: P.kwargs
 ) -> Estimate:
-    """The memory, the disk and the passes that a call will need, before it is made.
+    """Predict the memory, disk space and passes of a call before it is made.
 
     Parameters
     ----------
     model : function
-        Such as `lodim.gbmap`.
+        Model function, such as `lodim.gbmap`.
     formula : str
-    data : frame, or what the model reads part by part
-        Paths and patterns of files, folders, lazy frames, Dask frames.
+    data : frame, path or other source
     **arguments
-        Of the model function, as in the call that is meant; `client` among them.
+        Arguments of the planned call, including `client`.
 
     Returns
     -------
     Estimate
-        It prints as a table.
+        Prints as a table.
 
     Raises
     ------
     FormulaError, DataError, ArgumentError
-        Where the call would.
+        As the call would.
 
     See Also
     --------
@@ -169,14 +165,12 @@ def estimate(
 
     Notes
     -----
-    Looked at are 16,384 rows, of files the first ones in up to eight places, beside the number of
-    rows that files state. Where these say nothing (lazy and Dask frames, whose rows are counted) or
-    the rows do not do (as one class alone is among them), all rows are read once, which
-    `looked_at` says. Levels that these rows lack would add columns.
-
-    Memory is the most that arrays take at once, as Python's tracemalloc counts it, without what
-    Python and the libraries take when they are loaded (0.3 GB). It was within 20 % of what was
-    measured for gbmap, costnet and glm from 200,000 rows on.
+    The estimate uses 16,384 rows (of files, the first ones in up to eight places) and the number of
+    rows stated in files. If rows must be counted (lazy and Dask frames), or the sample does not
+    suffice (one class only), all rows are read once; `looked_at` says so. Levels absent from the
+    sample would add columns. Memory is the peak of arrays by Python's tracemalloc, without 0.3 GB
+    for Python and its libraries; it was within 20% of measurements for gbmap, costnet and glm from
+    200,000 rows on.
 
     Examples
     --------
@@ -236,7 +230,7 @@ def estimate(
 
 @dataclass
 class _Looked:
-    """A look at some rows of the data of a call."""
+    """Sample of the rows of a call's data."""
 
     model: DeclaredModel
     formula: str
@@ -244,7 +238,7 @@ class _Looked:
     names: tuple = ()
 
     def at_frame(self, data):
-        """(number of rows, Problem of some rows evenly from first to last, words)."""
+        """Return (number of rows, Problem of evenly spaced rows, description)."""
         frame = read_frame(data)
         n = len(frame.index)
         self._need(frame.names)
@@ -253,7 +247,7 @@ class _Looked:
         return n, self._prepare(data if len(at) == n else take_rows(data, at), at), words
 
     def at_source(self, source, data):
-        """(number of rows, Problem of some rows, words)."""
+        """Return (number of rows, Problem of some rows, description)."""
         every = source.names
         self._need(every)
         source = source.select(self.names)
@@ -283,7 +277,7 @@ class _Looked:
         return any(np.ndim(self.arguments.get(k)) for k in INPUTS)
 
     def _prepare(self, data, at):
-        """The Problem of the rows at some positions."""
+        """Return the Problem of the rows at some positions."""
         given = {
             k: np.asarray(v)[at] if k in INPUTS and np.ndim(v) else v
             for k, v in self.arguments.items()
@@ -292,7 +286,7 @@ class _Looked:
 
 
 def _first_rows(source, names, only_first):
-    """Frames of the first rows of some pieces, evenly from first to last."""
+    """Return frames of the first rows of evenly spaced pieces."""
     pieces = [piece for piece in source.pieces if piece.n != 0]
     k = 1 if only_first else min(PLACES, len(pieces))
     found = []
@@ -307,10 +301,9 @@ def _first_rows(source, names, only_first):
 
 
 def _reads_in_place(problem, data, n, arguments):
-    """Whether a fit reads the features of all n rows of a frame in its columns.
+    """Whether a fit reads the features of all n rows in the columns of a frame.
 
-    It does not where reading a column copies it (read again it is elsewhere), where a row is
-    dropped, or on a GPU.
+    Not if reading a column copies it, a row is dropped, or the fit runs on a GPU.
     """
     design = problem.design
     if not problem.model.in_place or problem.settings.engine == "cuda":
@@ -332,17 +325,17 @@ def _reads_in_place(problem, data, n, arguments):
 
 
 def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n_names: int) -> int:
-    """Bytes beside the tiles: while the data are read, or while the model is fitted."""
+    """Return bytes besides the tiles: the peak of reading the data and fitting the model."""
     given = [x for x in (getattr(batch, name) for name in INPUTS) if x is not None]
     held = 16 * rows + sum(8 * rows * (x.size // max(1, batch.n)) for x in given)
     fit = needs.row * rows + needs.fixed if needs else 0
-    # Two parts of each column are in memory while a source is read, and flags of each row.
+    # While a source is read, memory holds two chunks of each column and flags per row.
     reading = 8 * n + (2 * PART * 8 * n_names if source is not None else 0)
     return int(held + max(fit, reading))
 
 
 def _source_passes(problem, rows):
-    """How often a source is read: for its rows, for what functions learn, for means, to write."""
+    """Return how often a source is read: for its rows, learned functions, means, and writing."""
     design = problem.design
     gaps = {fill.name for fill in design.fills if fill.n_missing}
     parts = [part for term in design.terms for part in term]
@@ -353,7 +346,7 @@ def _source_passes(problem, rows):
 
 
 def _of_worker(workers, rows, tiles, needs, names):
-    """Bytes on each worker: its parts, what the model keeps beside them, and what it reads."""
+    """Return bytes per worker: its tiles, the model's arrays, and the chunk it reads."""
     share = -(-count(rows) * TILE // PART // workers) * PART if rows > PART else rows
     row = tiles / max(1, rows) + 16 + (needs.row if needs else 0)
     return int(share * row + (needs.fixed if needs else 0) + PART * 8 * len(names))

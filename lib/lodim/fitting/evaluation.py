@@ -1,10 +1,9 @@
-"""What evaluate() says of rows, as sums over chunks of them that can be added.
+"""Evaluation of predictions, as sums over chunks of rows that can be added.
 
-The deviance of the null model needs its intercept, which all rows decide. It is found from sums in
-one pass: by counts of the classes, or, of numbers, from the null model of each chunk, as variances
-of parts are put together (Chan, Golub and LeVeque 1979). Classes with an offset have no such sums:
-response, weight and offset of their rows are kept. The AUC compares all rows with each other: the
-class, weight and scores of each row are kept for it.
+The null deviance needs an intercept over all rows. It follows from the counts of classes, or for
+numbers from the null model of each chunk, as variances of parts are merged (Chan, Golub and LeVeque
+1979). Classes with an offset have no such sums, so response, weight and offset of their rows are
+kept. The AUC needs class, weight and scores of each row.
 """
 
 from dataclasses import dataclass
@@ -17,11 +16,11 @@ from lodim.classification import auc, macro_auc
 
 @dataclass(frozen=True)
 class NullPart:
-    """The null model of some rows of weight above zero.
+    """The null model of some rows of positive weight.
 
     weight : their sum
-    size : weight of the exponent of the intercept: of Poisson's counts their weighted sum
-    intercept, deviance : of the null model of these rows; the deviance summed
+    size : weight of the exponent of the intercept: for Poisson counts their weighted sum
+    intercept, deviance : of the null model of these rows; the deviance is a sum
     """
 
     weight: float
@@ -32,18 +31,17 @@ class NullPart:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Sums over rows of what evaluate() shows.
+    """Sums over rows for evaluate().
 
     family : of the fit
-    n, weight : number of rows of weight above zero, and the sum of their weights
+    n, weight : number of rows of positive weight, and the sum of their weights
     totals : weighted sum of each loss, by its name
-    classes : (K, 2) weight of the rows of each class, and of those classified rightly; None of
-        numbers
-    squares : weighted sum of the squared response; reach : its least and greatest value
+    classes : (K, 2) weight of the rows per class, and of the correct ones; None for numbers
+    squares : weighted sum of the squared response; reach : its minimum and maximum
     offset_given : whether there is an offset
-    nulls : a NullPart of each chunk of numbers; (y, weights, offset) of proportions, and of classes
+    nulls : a NullPart per chunk of numbers; (y, weights, offset) for proportions, and for classes
         with an offset
-    ranked : (y, weights, scores) of each chunk of classes, for the AUC
+    ranked : (y, weights, scores) per chunk of classes, for the AUC
     """
 
     family: object
@@ -59,14 +57,10 @@ class Evaluation:
 
     @classmethod
     def of_rows(cls, family, y, weights, offset, score, losses):
-        """Sums over rows with known responses and predictions.
+        """Return the sums over rows with known responses and predictions.
 
-        Parameters
-        ----------
-        y : (n,); classes as codes
-        weights : (n,) as given
-        offset : (n, K), or None
-        score : (n, K)
+        y : (n,), classes as codes; weights : (n,) as given; offset : (n, K), or None; score : (n,
+        K);
         losses : dict of (n,) arrays
         """
         at = weights > 0
@@ -108,35 +102,35 @@ class Evaluation:
         )
 
     def mean(self, name):
-        """Weighted mean of a loss."""
+        """Return the weighted mean of a loss."""
         return self.totals[name] / self.weight
 
     @property
     def dev_ratio(self):
-        """Share of the null deviance that is explained; NaN where the response does not vary."""
+        """Return the explained share of the null deviance; NaN if the response does not vary."""
         square = self.squares / self.weight if self.classes is None else None
         varies = square is None or self.offset_given or self.reach[0] != self.reach[1]
         return share_explained(self.mean("deviance"), self._null_deviance(), square, varies)
 
     @property
     def balanced_accuracy(self):
-        """Mean over classes with rows of the share of these that is classified rightly."""
+        """Return the mean over classes of the share classified correctly."""
         size, right = self.classes.T
         return float((right[size > 0] / size[size > 0]).mean())
 
     @property
     def auc(self):
-        """The AUC of the classes; see `auc_of_classes`."""
+        """Return the AUC of the classes; see `auc_of_classes`."""
         return auc_of_classes(self.family, *map(np.concatenate, zip(*self.ranked, strict=True)))
 
     def _null_deviance(self):
-        """Mean deviance of the model with intercepts alone."""
+        """Return the mean deviance of the intercept-only model."""
         rows_kept = _needs_rows(self.family, self.offset_given)
         if self.classes is None and not rows_kept:
             return _null_deviance(self.family, self.nulls) / self.weight
         if rows_kept:
             y, weights, offset = (np.concatenate(parts) for parts in zip(*self.nulls, strict=True))
-        else:  # a row for each class says it all
+        else:  # one row per class suffices
             size = self.classes[:, 0]
             y, weights = np.flatnonzero(size).astype(float), size[size > 0]
             offset = np.zeros((len(y), self.family.n_scores))
@@ -156,26 +150,26 @@ def auc_of_classes(family, y, weight, score):
 
 
 def share_explained(deviance, null_deviance, square, varies):
-    """Share of a mean null deviance that is explained; NaN where the response does not vary.
+    """Return the explained share of a mean null deviance; NaN if the response does not vary.
 
-    square : mean square of a numeric response, None of classes
-    varies : False where all numbers are the same, and nothing is offset
+    square : mean square of a numeric response, None for classes
+    varies : False if all numbers are equal and there is no offset
     """
     if not varies:
         return np.nan
-    # What is left of a response that does not vary is rounding, not deviance.
+    # The deviance of a constant response is rounding.
     rounding = 1e-9 if square is None else 1e-20 * square
     return 1.0 - deviance / null_deviance if null_deviance > rounding else np.nan
 
 
 def _needs_rows(family, offset_given):
-    """Whether the null deviance of rows does not follow from sums over parts of them."""
+    """Whether the null deviance cannot be computed from sums over chunks."""
     proportions = isinstance(family, families.Proportion)
     return proportions or (offset_given and families.has_classes(family))
 
 
 def _by_class(y, weights, score):
-    """Weight of the rows of each class, and of those classified rightly, (K, 2)."""
+    """Return the weight of the rows per class, and of the correct ones, (K, 2)."""
     code = y.astype(int)
     K = max(2, score.shape[1])
     right = (score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0) == code
@@ -184,7 +178,7 @@ def _by_class(y, weights, score):
 
 
 def _null_of(family, y, weights, offset):
-    """The NullPart of rows of weight above zero."""
+    """Return the NullPart of rows of positive weight."""
     total = weights.sum()
     null = family.null_score(y, weights / total, offset)
     size = weights @ y if family.name == "poisson" else total
@@ -193,9 +187,9 @@ def _null_of(family, y, weights, offset):
 
 
 def _null_deviance(family, parts):
-    """Deviance, summed, of the null model of several parts.
+    """Return the summed deviance of the null model of several chunks.
 
-    For an intercept c the rows of part k have its own deviance and, with d = c_k - c: gaussian
+    For an intercept c the rows of chunk k have their own deviance and, with d = c_k - c: gaussian
     w d^2, gamma 2 w (e^d - 1 - d), poisson 2 s (e^-d - 1 + d), s the weighted sum of the counts.
     """
     weight, size, own, deviance = (

@@ -1,4 +1,4 @@
-"""Fit: what a model function returns, and all that models share."""
+"""Fit: result of a model function, with the methods that all models share."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -29,10 +29,16 @@ from lodim.report import tables as report
 from lodim.sources.read import read_source
 from lodim.typing import Data, FilePath, NewLevels, Offset
 
-OF_KIND = {"predict", "augment", "evaluate", "tidy", "glance"}  # frames as the data's are
-OF_ROWS = {"predict", "augment"}  # of these, those that have a row for each row of data
-ARRAY = "<array>"  # stands in `arguments` for an array, which a fit does not keep
-ROUNDING = 1e-12  # of the null deviance: what is explained of it is not known more closely
+OF_KIND = {
+    "predict",
+    "augment",
+    "evaluate",
+    "tidy",
+    "glance",
+}  # methods that return frames of the data's kind
+OF_ROWS = {"predict", "augment"}  # those with one row per row of data
+ARRAY = "<array>"  # replaces arrays in `arguments`, which a fit does not keep
+ROUNDING = 1e-12  # relative precision of the explained null deviance
 
 
 class Fit(Delegates):
@@ -43,26 +49,26 @@ class Fit(Delegates):
     """
 
     name: str
-    _estimate_name: str  # what tidy()'s estimate is, on the axis of a plot
+    _estimate_name: str  # axis label of tidy()'s estimates
     types: tuple[str, ...] = ("response", "link", "class", "prob")
     _without_offset: tuple[str, ...] = ()  # types that an offset does not enter
-    _predicts_steps = False  # whether predictions have no slope
-    _estimates_are_smooth = False  # whether they follow the rows' weights without jumps
+    _predicts_steps = False  # whether predictions are step functions
+    _estimates_are_smooth = False  # whether they are continuous in the weights of rows
     _n_free: int | None = None  # parameters estimated from the rows, if the model can count them
-    _biased_by: str | None = None  # what keeps estimates from the truth, in words
+    _biased_by: str | None = None  # why estimates are biased, in words
     family: Any  # Gaussian, Binomial, ...
     settings: Any  # frozen record of the model's arguments, all chosen
     estimates: Any  # frozen record of the model's estimates
     log: dict[str, Any]
     null_deviance: float
 
-    # What files hold of every fit, beside what its class has; see `forms`
+    # Saved fields of every fit, besides those of its class; see `forms`
     design: Design = saved.DESIGN  # what the formula learned from the data
-    selection: pd.DataFrame | None = forms.optional(saved.FRAME)  # that chose settings, if any
+    selection: pd.DataFrame | None = forms.optional(saved.FRAME)  # table of tried settings, if any
     call: str = forms.text()
-    # Of the call that `update` repeats, chosen settings filled in
+    # Arguments of the call that `update` repeats, with chosen settings
     arguments: dict[str, Any] = saved.ARGUMENTS
-    # Settings that were chosen, with what each draw of the folds would have chosen
+    # Chosen settings, with the choice by each set of random folds
     chosen: dict[str, Any] = forms.entries(forms.several(None, saved.ANY_NUMBER))
 
     def __init__(self, **fields):
@@ -71,7 +77,7 @@ class Fit(Delegates):
         vars(self).update(fields)
         self.family = families.family_of(self.design)
 
-    # What a model brings -----------------------------------------------------------------------
+    # Provided by each model --------------------------------------------------------------------
 
     def __init_subclass__(cls, **arguments):
         super().__init_subclass__(**arguments)
@@ -84,7 +90,7 @@ class Fit(Delegates):
 
     @abstractmethod
     def _score(self, batch):
-        """Link scores (n, K) of the rows of a batch, its offset included."""
+        """Return link scores (n, K) of the rows of a batch, including its offset."""
 
     @property
     @abstractmethod
@@ -93,69 +99,66 @@ class Fit(Delegates):
 
     @abstractmethod
     def tidy(self) -> pd.DataFrame:
-        """One row an estimate: a frame with columns term and estimate at least."""
+        """Return a frame with one row per estimate, and at least columns term and estimate."""
 
     def _summary(self, full):
-        """The Report that summary() returns, by default with a table of tidy()."""
+        """Return the Report for summary(), by default with a table of tidy()."""
         frame = self._of_tables().set_index("term").rename_axis(None)
         table = report.Table("Estimates", frame, dict.fromkeys(frame, report.significant))
         return report.Report(f"Results of {self.name}", phrases.header(self), [table], (), full)
 
     def _listing(self):
-        """Lines and Table of the short print."""
+        """Return the lines and Table of the short print."""
         lines = [f"Family: {self.family.name}{phrases.levels(self)}", phrases.rows(self)]
         table = self._of_tables().set_index("term")[["estimate"]].rename_axis(None)
         return lines, report.Table("", table, {"estimate": report.significant})
 
     def _glance(self, sizes, ends):
-        """The frame of glance(), with a model's own figures before the deviances and at the end."""
+        """Return the frame of glance(), with a model's sizes before the deviances and its ends."""
         row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
         row |= {"p": len(self.design.names)} | sizes | {"deviance": self._deviance}
         row |= {name: getattr(self, name) for name in ("null_deviance", "dev_ratio", "converged")}
         return pd.DataFrame([row | ends])
 
     def _complexity(self) -> dict[str, Any]:
-        """What the fit is made of: number of `features`, and where it has some of `parts`.
-
-        With parts goes their noun, `part`; `price` is that of a model with prices.
-        """
+        """Return the number of `features`, and of `parts` with their name `part`, or a `price`."""
         return {"features": self.df}
 
     def _check_fields(self) -> None:
-        """Raise a ValueError unless the fields fit each other, as those of a file may not."""
+        """Raise a ValueError unless the fields are consistent, as those of a file may not be."""
         saved.check_call(self)
 
     @property
     def _reader_columns(self):
-        """Positions (q,) among the features of the design of those that `_reader` has."""
+        """Return the positions (q,) of the features of `_reader` among those of the design."""
         return np.arange(len(self.design.names))
 
     @property
     def _conformity(self):
-        """Scores that lodim.conformal knows for the fit, its default first."""
+        """Return the conformity scores that the fit supports, its default first."""
         return ("absolute",) if self.levels is None else ("lac", "aps")
 
     def _spread_of_rows(self, batch):
-        """Standard deviation (n,) of the responses of rows, up to a factor, for "normalized"."""
+        """Return a multiple of the standard deviation (n,) of the responses, for "normalized"."""
         raise NotImplementedError
 
     def _quantiles_of_rows(self, batch, shares):
-        """Quantiles (n, L) of the responses of rows at shares (L,), for "quantile"."""
+        """Return quantiles (n, L) of the responses at shares (L,), for "quantile"."""
         raise NotImplementedError
 
     def _selected_features(self):
-        """Positions (s,) among the features of the design of those that the model has selected."""
+        """Return positions (s,) of the features that the model has selected."""
         raise NotImplementedError
 
     def _selected_views(self):
-        """Positions, as `_selected_features`, for each view that the model has selected."""
+        """Return positions, as `_selected_features`, for each view that the model has selected."""
         return []
 
-    # What all models share ---------------------------------------------------------------------
+    # Shared by all models ----------------------------------------------------------------------
 
     @property
     def _frame_kind(self):
-        """Name of the package whose frames tidy() and glance() give a user."""
+        """Package of the frames that tidy() and glance() return."""
         return self.design.frame_kind
 
     @property
@@ -175,29 +178,29 @@ class Fit(Delegates):
         threshold: float | None = None,
         output: FilePath | None = None,
     ) -> pd.Series | pd.DataFrame:
-        """Predictions with one row for each row of `data`, in its order and with its index.
+        """Predict the rows of `data`, in their order and with their index.
 
         Parameters
         ----------
         data : frame
             New data, with the columns of the formula's right side and the offset, if any.
-        type : str
-            "response": mean of the response, for two classes the probability of the second level,
-            for more one column per class. "link": scores. "class": most probable class. "prob":
-            one column of probabilities per class. The attribute `types` lists all types.
+        type : str, default="response"
+            "response": mean of the response; with two classes the probability of the second level,
+            with more one column per class. "link": scores. "class": most probable class. "prob":
+            probability per class. The attribute `types` lists all types.
         offset : array (n,) or column name, optional
-        new_levels : {"error", "missing"}
-            Whether a level without training rows raises an error or counts as a missing value. A
-            declared category (pandas' Categorical) without training rows always counts as missing.
+        new_levels : {"error", "missing"}, default="error"
+            Treatment of new levels. Declared categories without training rows always count as
+            missing.
         threshold : float, optional
-            Probability from which on type="class" predicts the second of two classes. If a missed
-            case costs c times a false alarm, 1 / (1 + c) has the least expected cost.
+            With type="class" and two classes, probability from which the second is predicted. If a
+            missed case costs c times a false alarm, 1 / (1 + c) minimizes the expected cost.
 
         Returns
         -------
         Series or DataFrame
-            Of the kind of `data`. NaN (None for classes; null, but for pandas) in rows where an
-            input is missing, but where the model was fitted with missing="indicator" (or "keep").
+            Of the kind of `data`. NaN (None for classes; null outside pandas) for rows with missing
+            input, unless the model was fitted with missing="indicator" or "keep".
 
         See Also
         --------
@@ -228,7 +231,7 @@ class Fit(Delegates):
         return self._in_all_rows(batch, classes, self.design.response.name)
 
     def _check_threshold(self, threshold, type):
-        """Raise unless the threshold of predict() is None, or means something."""
+        """Raise unless the threshold of predict() is None or applies."""
         if threshold is None:
             return
         if len(self.levels or ()) != 2:
@@ -239,7 +242,7 @@ class Fit(Delegates):
         share("threshold", threshold)
 
     def _classes(self, score, threshold=None):
-        """Predicted classes (n,) by scores (n, K), None where these are missing."""
+        """Return predicted classes (n,) from scores (n, K), None if missing."""
         if threshold is not None:
             probability = self.family.mean(score)
             code = (probability if probability.ndim == 1 else probability[:, 1]) >= threshold
@@ -250,7 +253,7 @@ class Fit(Delegates):
         return classes
 
     def _predict(self, batch, type):
-        """Values of the complete rows and their names: an array (n,) or (n, q), str or list."""
+        """Return values of the complete rows, (n,) or (n, q), and their name or names."""
         score, name = self._score(batch), self.design.response.name
         if type == "class":
             return self._classes(score), name
@@ -263,14 +266,14 @@ class Fit(Delegates):
         return mean, (name if mean.ndim == 1 else list(self.levels))
 
     def _in_all_rows(self, batch, values, names):
-        """Values of the complete rows, laid out over all rows of the data."""
+        """Return values of the complete rows as a frame of all rows of the data."""
         shape = (len(batch.index), *values.shape[1:])
         if values.dtype == object:
             full = np.full(shape, None, dtype=object)
         else:
             full = np.full(shape, np.nan)
         full[batch.rows] = values
-        # Where a row is missing classes stay objects, lest pandas makes NaN of None; else they keep
+        # With missing rows classes stay objects, so that None does not become NaN; else they keep
         # the kind of the labels (numbers, bool).
         form = pd.Series if full.ndim == 1 else pd.DataFrame
         named = {"name": names} if full.ndim == 1 else {"columns": names}
@@ -278,7 +281,7 @@ class Fit(Delegates):
         return out if out.isna().any(axis=None) else out.infer_objects()
 
     def coef(self) -> pd.Series:
-        """Estimates by term, from tidy().
+        """Return the estimates by term, from tidy().
 
         See Also
         --------
@@ -305,18 +308,19 @@ class Fit(Delegates):
     def augment(
         self, data: Data, *, offset: Offset | None = None, output: FilePath | None = None
     ) -> pd.DataFrame:
-        """`data` with predictions and residuals beside its columns.
+        """Return `data` with predictions and residuals as further columns.
 
         Parameters
         ----------
         data : frame
-            With known responses; NaN where one is missing.
+            With responses, which may be missing.
         offset : array (n,) or column name, optional
 
         Returns
         -------
         DataFrame
-            Columns of `data`, .fitted (one per class), .resid, .loss (deviance), .class of classes.
+            Columns of `data`, .fitted (one per class), .resid, .loss (deviance), and .class for
+            classes.
 
         See Also
         --------
@@ -355,27 +359,27 @@ class Fit(Delegates):
 
     @as_given
     def evaluate(self, data: Data, *, offset: Offset | None = None) -> pd.DataFrame:
-        """Loss on data with known responses: mean deviance, dev_ratio; for classes accuracy, AUC.
+        """Measure the loss on data with known responses.
 
         Parameters
         ----------
         data : frame
-            Rows without a response, and those that predict() does not answer, are left out.
+            Rows without a response or a prediction are ignored.
         offset : array (n,) or column name, optional
 
         Returns
         -------
         DataFrame
-            One row. n: rows of weight above zero. deviance: mean per row. dev_ratio: share of the
-            null deviance of `data` explained (R2 for a numeric response), NaN if the response does
-            not vary. For classes also accuracy (each of k most probable classes counts 1/k),
-            log_loss and auc (ties count half; for several classes the mean over each class against
-            the others; NaN if all rows are of one class).
+            One row with n (rows of positive weight), deviance (mean per row) and dev_ratio
+            (explained share of the null deviance of `data`; R2 for a numeric response; NaN if the
+            response is constant). For classes also accuracy (a tie of k classes counts 1/k),
+            log_loss and auc (for several classes the mean over each class against the others; NaN
+            if there is only one).
 
         Raises
         ------
         DataError
-            No row is complete, or a column is missing or of another kind.
+            If no row is complete, or a column is missing or of another kind.
 
         See Also
         --------
@@ -412,13 +416,13 @@ class Fit(Delegates):
         return pd.DataFrame([row | means | self._measures(batch, score)])
 
     def _measures(self, batch, score):
-        """What else evaluate() shows of some rows, which is no mean over rows: a dict."""
+        """Return further values for evaluate() that are no means over rows, as a dict."""
         if self.levels is None:
             return {}
         return {"auc": auc_of_classes(self.family, batch.y, batch.weight, score)}
 
     def _losses(self, batch, score):
-        """What evaluate() shows the weighted means of: (n,) of each row, by name."""
+        """Return the losses (n,) of each row whose weighted means evaluate() shows, by name."""
         deviance = self.family.deviance(batch.y, score)
         if self.levels is None:
             return {"deviance": deviance}
@@ -426,7 +430,7 @@ class Fit(Delegates):
         return {"deviance": deviance, "accuracy": hit, "log_loss": deviance / 2.0}
 
     def _evaluation_frame(self, found):
-        """What evaluate() shows of an Evaluation."""
+        """Return the frame that evaluate() shows for an Evaluation."""
         means = {name: found.mean(name) for name in found.totals}
         row = {"n": found.n, "deviance": means.pop("deviance"), "dev_ratio": found.dev_ratio}
         return pd.DataFrame([row | means | ({} if self.levels is None else {"auc": found.auc})])
@@ -443,7 +447,7 @@ class Fit(Delegates):
 
     @property
     def converged(self) -> bool:
-        """Whether the optimizer met its tolerance, in every stage."""
+        """Whether the optimizer met its tolerance in every stage."""
         return bool(np.all(self.log["converged"]))
 
     @property
@@ -462,26 +466,26 @@ class Fit(Delegates):
 
     @property
     def _engine(self):
-        # To move new rows to a GPU takes longer than to read them here: only where asked.
+        # Moving new rows to a GPU takes longer than computing here, so only if requested.
         return "cuda" if self.settings.engine == "cuda" else "cpu"
 
     @property
     def _null_deviance(self):
-        """Mean deviance of the null model."""
+        """Return the mean deviance of the null model."""
         return self.null_deviance
 
     def _explained(self, deviance):
-        """Share of the null deviance that is explained, of one model or of several."""
+        """Return the explained share of the null deviance, for one model or several."""
         with np.errstate(over="ignore"):
             share = 1.0 - np.divide(deviance, self._null_deviance or np.nan)
         return np.where(np.abs(share) < ROUNDING, 0.0, share)[()]
 
     def _held_out_deviance(self):
-        """Mean deviance of held-out rows at settings near those of the fit, None if unknown."""
+        """Return the mean held-out deviance at settings near those of the fit, None if unknown."""
         return None if self.selection is None else nearest_loss(self.selection, self.settings)
 
     def _answered(self, batch):
-        """The part of a batch with known responses and predictions, and their link scores."""
+        """Return the rows of a batch with responses and predictions, and their link scores."""
         score = self._score(batch)
         known = ~(np.isnan(batch.y) | np.isnan(score).any(axis=1))
         if known.all():
@@ -490,12 +494,12 @@ class Fit(Delegates):
         return subset(batch, at), score[at]
 
     def summary(self, *, full: bool = False) -> report.Report:
-        """The printed report of the fit: text, HTML in notebooks, LaTeX by `as_latex()`.
+        """Return the printed report: text, HTML in notebooks, LaTeX by `as_latex()`.
 
         Parameters
         ----------
-        full : bool
-            Whether tables of more than 30 rows are whole; by default 15 rows of them are shown.
+        full : bool, default=False
+            Show all rows of tables with more than 30 rows, instead of 15.
 
         Returns
         -------
@@ -522,23 +526,23 @@ class Fit(Delegates):
 
     @property
     def model(self) -> Callable[..., Self]:
-        """The function that fits this model, such as `lodim.gbmap`."""
+        """Function that fits this model, such as `lodim.gbmap`."""
         return model_function(self.name)
 
     @property
     def _penalties(self):
-        """Names of the settings of the model that are penalties."""
+        """Names of the model's penalties."""
         return tuple(model_module(self.name).MODEL.penalties)
 
     def update(self, data: Data, **changes: Any) -> Self:
-        """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.
+        """Fit the same model to `data`, with some arguments or the formula changed.
 
         Parameters
         ----------
         data : frame
         changes
-            Arguments of the model function. As in R, the dots of `formula=". ~ . - x"` stand for
-            the sides of this fit's formula; without one on the left, for all columns.
+            Arguments of the model function. As in R, dots in `formula=". ~ . - x"` stand for the
+            sides of this fit's formula; without a dot on the left, for all columns.
 
         Returns
         -------
@@ -548,7 +552,7 @@ class Fit(Delegates):
         Raises
         ------
         ArgumentError
-            An argument of the call was an array, which a fit does not keep.
+            If an argument of the call was an array, which a fit does not keep.
 
         See Also
         --------
@@ -567,7 +571,7 @@ class Fit(Delegates):
         return self.model(data=data, **arguments)
 
     def _call_arguments(self, changes: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of the call with some changed; an ArgumentError if one was not kept."""
+        """Return the call's arguments with changes; raise an ArgumentError if one was not kept."""
         arguments = self.arguments | changes
         for name, value in arguments.items():
             if isinstance(value, str) and value == ARRAY:
@@ -578,21 +582,21 @@ class Fit(Delegates):
         return arguments
 
     def _of_tables(self):
-        """What of tidy() a table of several fits shows."""
+        """Return the part of tidy() for a table of several fits."""
         return in_pandas(self.tidy)()
 
     def _comparable(self, reference):
-        """What of tidy() is compared with that of another fit to the same rows, its `reference`."""
+        """Return the part of tidy() to compare with a `reference` fit to the same rows."""
         return self._of_tables()
 
     def save(self, path: FilePath) -> None:
-        """Write the fit to one file; `lodim.load` reads it. No code is stored.
+        """Write the fit to one file, which `lodim.load` reads. No code is stored.
 
         Every file holds names of columns, levels of categories, means, standard deviations, and
-        the boundary values of splines. Single training rows: none for `costnet`, those that
-        neighbours need for `gbmap` (none with control={"reference_rows": 0}), the prototypes for
-        `proset`, the coordinates for `melm`, all rows for `ripr`. Row labels are those of the index
-        of the data; reset_index() removes them.
+        boundary values of splines. Single training rows: none for `costnet`, those needed by
+        neighbours for `gbmap` (none with control={"reference_rows": 0}), the prototypes for
+        `proset`, the coordinates for `melm`, all rows for `ripr`. Row labels are those of the
+        data's index; reset_index() removes them.
 
         Parameters
         ----------
@@ -602,7 +606,7 @@ class Fit(Delegates):
         Raises
         ------
         StoreError
-            The file cannot be written, or the fit holds what no file can.
+            If the file cannot be written, or the fit holds an object that cannot be stored.
 
         See Also
         --------
@@ -635,7 +639,7 @@ forms.take_forms(Fit)
 
 
 def _name_as_method(function, cls, name):
-    """Give a function of a module that a class has as a method the name that errors call it by."""
+    """Give a module's function that serves as a method the name used in errors."""
     while isfunction(function) and "." not in function.__qualname__:
         function.__module__, function.__name__ = cls.__module__, name
         function.__qualname__ = f"{cls.__qualname__}.{name}"

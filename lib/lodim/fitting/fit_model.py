@@ -1,4 +1,4 @@
-"""fit_model(): the road from the call of a model function to a fit, the same for all models."""
+"""fit_model(): the steps from the call of a model function to a fit, for all models."""
 
 import dataclasses
 import functools
@@ -30,11 +30,11 @@ from lodim.text import counted, size_in_bytes
 from lodim.typing import P, R
 
 DESIGN = ("family", *INPUTS, "standardize", "dtype", "missing", "sample")  # options of the design
-SCRATCH = "scratch"  # the entry of `control` that names a folder
+SCRATCH = "scratch"  # entry of `control` that names a folder
 
 
 def fitted_by(model: Model) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate the signature and the help of a public function: `fit_model` answers its calls."""
+    """Decorate the signature and help of a public function; `fit_model` executes its calls."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
@@ -47,16 +47,7 @@ def fitted_by(model: Model) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def fit_model(model, formula, data, options):
-    """Return the fit of a call of a model function.
-
-    Parameters
-    ----------
-    model : Model
-    formula : str
-    data : frame, mapping, path or other source
-    options : dict
-        Keyword arguments of the call.
-    """
+    """Return the fit of a call of a model function; `options` are its keyword arguments."""
     if model.several_responses and (n := len(parse(formula).responses)) > 1:
         problems = [prepare(model, formula, data, options, which=i) for i in range(n)]
         return model.fit_together(problems)
@@ -64,7 +55,7 @@ def fit_model(model, formula, data, options):
 
 
 def model_of(function):
-    """The Model of a public function; an ArgumentError for anything else."""
+    """Return the Model of a public function; raise an ArgumentError for anything else."""
     name = getattr(function, "__name__", None)
     module = model_module(name) if name in MODELS else None
     if getattr(module, str(name), None) is not function:
@@ -75,17 +66,16 @@ def model_of(function):
 
 
 def with_own(model, options, **others):
-    """Options of a call with others, such as the seed, that are settings of the model."""
+    """Return the options with those of others, such as the seed, that are settings of the model."""
     own = {field.name for field in dataclasses.fields(model.settings)}
     return options | {name: value for name, value in others.items() if name in own}
 
 
 def prepare(model, formula, data, options, which=None, groups=None, in_place=False):
-    """Learn the design and check the settings: a Problem.
+    """Learn the design and check the settings; return a Problem.
 
-    which, in_place : as `Design.learn` takes them
-
-    groups : of cv's folds, where the model itself draws none and has no such argument
+    which, in_place : as in `Design.learn`
+    groups : groups of cv's folds, if the model itself has no such argument
     """
     if groups is not None and "groups" in inspect.signature(model.function).parameters:
         options, groups = options | {"groups": groups}, None
@@ -128,7 +118,7 @@ def prepare(model, formula, data, options, which=None, groups=None, in_place=Fal
             f"{batch.n:,} rows x {len(design.names):,} features take minutes; "
             "sample=100_000 would draw rows"
         )
-    # A fit can repeat the arguments that are no arrays; a mark stands for an array.
+    # A fit keeps arguments to repeat the call; a marker replaces arrays.
     options = as_tuples(own) | of_design | {"control": control or None}
     arguments = {k: v if isinstance(v, PLAIN) else ARRAY for k, v in options.items()}
     standardize = of_design.get("standardize", True)
@@ -137,7 +127,7 @@ def prepare(model, formula, data, options, which=None, groups=None, in_place=Fal
 
 
 def _completed(model, options):
-    """Options of a call with the defaults of those that are not given, without `progress`."""
+    """Return the options with defaults filled in, without `progress`."""
     parameters = inspect.signature(model.function).parameters
     known = {k: p.default for k, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
     for name in options:
@@ -167,7 +157,7 @@ def _warn_of_wild_values(design, batch):
 
 
 def _client(model, client):
-    """What `Design.learn` takes: False if a model's kernels do not run on workers."""
+    """Return the client for `Design.learn`, False if the model does not run on workers."""
     if model.on_workers:
         return client
     if client is not None:
@@ -180,10 +170,9 @@ def _client(model, client):
 
 
 def in_memory(what, batch):
-    """A batch whose features may be copied, for what (a name) needs them all at once.
+    """Return a batch whose features may be copied, for the step `what` that needs them all at once.
 
-    Features that stay in place are taken as those of a frame, and from the workers of a cluster,
-    where they fit into memory by the rule by which they are kept there; else an error is raised.
+    Features in place or on workers are gathered if they fit into memory; else an error is raised.
     """
     if not batch.out_of_core:
         return batch
@@ -200,9 +189,9 @@ def in_memory(what, batch):
 
 
 def _control(model, arguments, control):
-    """The entries of `control`, checked beside the other arguments, a dict; and its "scratch".
+    """Return the checked entries of `control` as a dict, and its "scratch" folder.
 
-    That folder is where numbers are kept, and no part of what the model is: a fit keeps it not.
+    The folder is no part of the model, so a fit does not keep it.
     """
     if control is not None and not isinstance(control, dict):
         raise ArgumentError(f"control must be a dict, not {control!r}")
@@ -214,6 +203,6 @@ def _control(model, arguments, control):
         allowed = ", ".join(sorted(names | {SCRATCH}))
         raise ArgumentError(f"control has no entry {unknown[0]!r}; it may have: {allowed}")
     if model.shared_setting and isinstance(arguments[model.shared_setting], tuple):
-        several = arguments[model.shared_setting]  # of which cross-validation alone knows
+        several = arguments[model.shared_setting]  # several values are for cross-validation only
         raise ArgumentError(f"{model.shared_setting} must be a number, not {several!r:.80}")
     return control, scratch

@@ -1,4 +1,4 @@
-"""What the package maketables asks of a fit for its tables: coefficients, and figures by name."""
+"""Interface of the package maketables: coefficients, and statistics by name."""
 
 import itertools
 
@@ -17,7 +17,7 @@ INTERCEPT = "Intercept"  # as other packages call it
 
 
 def coefficients(fit):
-    """The estimates of tidy() with their inference, NaN where there is none, by term."""
+    """Return the estimates of tidy() by term, with their inference or NaN."""
     frame = fit._of_tables()
     keys = [c for c in ("level", "dimension") if c in frame]
     known = _references(fit.design) | {"(Intercept)": INTERCEPT}
@@ -30,7 +30,7 @@ def coefficients(fit):
 
 
 def figure(fit, key):
-    """A figure of the whole fit by its name in maketables; None of one that it does not have."""
+    """Return a statistic of the fit by its name in maketables, or None."""
     if key in ("r2", "pseudo_r2"):
         return fit.dev_ratio if key == main_figures(fit)[1] else None
     row = in_pandas(fit.glance)().iloc[0]
@@ -39,12 +39,12 @@ def figure(fit, key):
 
 
 def main_figures(fit):
-    """Names of the figures that a table has by default."""
+    """Return the names of the statistics that a table shows by default."""
     return ["N", "r2" if fit.levels is None else "pseudo_r2"]
 
 
 def _references(design):
-    """Names of levels beside a reference level, as other packages write them: origin[T.USA]."""
+    """Return names of levels as other packages write them: origin[T.USA]."""
     names = {}
     for part in itertools.chain.from_iterable(design.terms):
         if column_with_levels(part) and part.matrix is None and len(part.labels) < len(part.levels):

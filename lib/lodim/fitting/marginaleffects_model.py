@@ -1,4 +1,4 @@
-"""LodimModel: a fit as marginaleffects asks for it. Loaded when asked for, as that package is."""
+"""LodimModel: adapter of a fit to marginaleffects; imported only if that package is used."""
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ SHIFT = 1e5
 
 
 class LodimModel(ModelAbstract):
-    """A fit of lodim: predictions of data, at its coefficients or near them."""
+    """Predictions of data by a fit, at its coefficients or near them."""
 
     _n_offsets = 0  # columns beside the design matrix
 
@@ -51,7 +51,7 @@ class LodimModel(ModelAbstract):
         return self.vault.vcov if vcov else None
 
     def get_exog(self, newdata):
-        # Of a linear model the design matrix, with the offset beside it.
+        # For a linear model, the design matrix and the offset.
         if self.vault.coef is None:
             return newdata
         X, offset = self.model._matrix(self._frame(newdata))
@@ -73,7 +73,7 @@ class LodimModel(ModelAbstract):
         return "models of lodim"
 
     def _long(self, values, levels):
-        """Predictions (n,) or (n, K) as a frame of one a row, and of each class."""
+        """Return predictions (n,) or (n, K) as a frame with one row per row and class."""
         rows = pl.Series("rowid", range(len(values)), dtype=pl.Int32)
         if values.ndim == 1:
             return pl.DataFrame([rows, pl.Series("estimate", values)])
@@ -94,7 +94,7 @@ class LodimModel(ModelAbstract):
 
 
 def complete_rows(read, needed):
-    """A polars DataFrame of columns, without the rows in which one that is needed is missing."""
+    """Return a polars DataFrame without the rows in which a needed column is missing."""
     frame = pl.DataFrame([_series(column) for column in read.values()])
     whole = frame.drop_nulls(needed)
     if len(whole) < len(frame):
@@ -107,7 +107,7 @@ def complete_rows(read, needed):
 
 
 def _series(column):
-    """A column as polars has it: levels as text."""
+    """Return a column as polars Series, with levels as text."""
     if column.kind != "level":
         return pl.Series(column.name, column.values, nan_to_null=True)
     if column.levels == (False, True):

@@ -1,4 +1,4 @@
-"""Model: what a model declares and does; Problem: the data, and what was asked of the model."""
+"""Model: declarations and steps of a model; Problem: the data and settings of a call."""
 
 import dataclasses
 import inspect
@@ -20,16 +20,16 @@ from lodim.text import as_literal
 
 SPREAD = "spread"  # value of `for_path`: see `Model.assemble`
 PLAIN = str | int | float | bool | dict | tuple | None  # arguments that a fit keeps
-LONG = 60  # characters of a dict that a printed call shows
+LONG = 60  # characters of a dict in a printed call
 
 
 @dataclass(frozen=True)
 class Penalty:
     """A setting that shrinks a model.
 
-    largest : callable(batch, family, settings) -> float, where the model is (nearly) the null one
-    ratio : smallest value worth trying, as a share of the largest
-    needed : whether a fit needs a value; if not, None is a value too
+    largest : callable(batch, family, settings) -> float, at which the model is (nearly) null
+    ratio : smallest value to try, as a share of the largest
+    needed : whether a fit needs a value; if not, None is allowed
     """
 
     largest: Callable
@@ -39,9 +39,9 @@ class Penalty:
 
 @dataclass(frozen=True)
 class Option:
-    """An option of the command line, which becomes the keyword argument `name` of the function.
+    """An option of the command line, passed as keyword argument `name` of the function.
 
-    file : whether its value is the name of a CSV file, whose content is the argument
+    file : whether its value names a CSV file with the argument
     """
 
     flag: str
@@ -68,10 +68,10 @@ class Needs:
 
 @dataclass(frozen=True)
 class Problem:
-    """The data as numbers, and what was asked of the model.
+    """The data as numbers, and the settings of the call.
 
-    `chosen` has, for each setting that was chosen by cross-validation, the values that the single
-    draws of the folds would have chosen; it is empty for one draw.
+    `chosen` has, for each setting chosen by cross-validation, the choices by the single sets of
+    random folds; it is empty for one set.
     """
 
     model: "Model"
@@ -85,9 +85,9 @@ class Problem:
 
     @property
     def call(self):
-        """The call as a user would write it, without defaults; df stands for the data.
+        """Return the call as a user would write it, without defaults; df stands for the data.
 
-        So a fit has the same bytes wherever its rows are from.
+        So fits to equal rows from different sources have equal bytes.
         """
         function = self.model.function
         parameters = inspect.signature(function).parameters
@@ -100,21 +100,21 @@ class Problem:
         return f"{function.__name__}({', '.join([formula, 'data=df', *parts])})"
 
     def null_deviance(self):
-        """Mean deviance of the model with an intercept alone."""
+        """Return the mean deviance of the intercept-only model."""
         batch, family = self.batch, self.family
         return family.null_deviance(batch.y, batch.weight, batch.offsets(family.n_scores))
 
     def common(self, selection):
-        """Keywords of every model's Fit."""
+        """Return the keyword arguments of every model's Fit."""
         names = ("design", "settings", "call", "arguments", "chosen")
         return {name: getattr(self, name) for name in names} | {"selection": selection}
 
     def settle(self, settings, *, given=(), chosen=None):
-        """The problem with settings fixed: those of `given` become arguments of the call.
+        """Return the problem with settings fixed; those of `given` become arguments of the call.
 
-        So the call of a path's or cv()'s fit makes that fit again.
+        So the call stored in a path's or cv()'s fit reproduces that fit.
         """
-        # A penalty that was "auto" is as it stands: by itself a call may choose another one.
+        # A penalty that was "auto" becomes a number, since another call may choose another one.
         auto = [name for name in self.model.penalties if self.arguments[name] == "auto"]
         names = [*given, *(auto if given else ())]
         values = {name: getattr(settings, name) for name in names}
@@ -127,7 +127,7 @@ class Problem:
 
 
 def _text(value):
-    """An argument as it would be typed; three dots for an array, or within a long dict."""
+    """Return an argument as it would be typed; three dots for an array, or in a long dict."""
     if isinstance(value, float):
         return f"{value:.6g}"
     text = repr(value) if isinstance(value, PLAIN) and value != ARRAY else "..."
@@ -139,9 +139,9 @@ def _same(value, default):
 
 
 def lambda_grid(problem, penalty, n, ratio=None):
-    """Decreasing values of a penalty (n,), evenly spaced in log, from the largest down.
+    """Return decreasing values of a penalty (n,), evenly spaced in log, from the largest down.
 
-    ratio : of the least value and the largest; by default that of the penalty
+    ratio : smallest value over largest; by default that of the penalty
     """
     n = whole("n_lambda", n, least=2)
     kind = problem.model.penalties[penalty]
@@ -174,8 +174,8 @@ class Model:
         Name of the setting that counts stages: one run gives every smaller value as well. The
         settings then have `max_stages` and `path_stages`.
     shared_setting : str or None
-        Name of a setting of which one run serves several values: `fit_stages` takes an increasing
-        tuple of them and yields a stage for each.
+        Name of a setting whose values share one run: `fit_stages` takes an increasing tuple of
+        them and yields a stage for each.
     after_stages : tuple of str
         Settings of steps after the last stage: cv() scores stages and cannot vary these.
     patience : int

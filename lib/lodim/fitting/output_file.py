@@ -1,4 +1,4 @@
-"""Rows written to a file, some at a time: Parquet, Arrow or CSV by the end of its name."""
+"""Write rows to a Parquet, Arrow or CSV file, chunk by chunk."""
 
 import contextlib
 import os
@@ -13,22 +13,22 @@ from lodim.errors import ArgumentError, DataError, MissingExtraError
 
 @contextlib.contextmanager
 def writing(path, other=None):
-    """A function that appends a frame to a file, which is there, whole, once the block has ended.
+    """Yield a function that appends frames to a file, which appears complete when the block ends.
 
-    An existing file is replaced; after an error it is as it was. Frames are of pandas, polars or
-    pyarrow, and have the same columns. Row labels of pandas, unless they count (a RangeIndex), are
-    written too: in CSV as the first columns, in Parquet and Arrow as pandas reads them.
+    An existing file is replaced, or unchanged after an error. Frames are of pandas, polars or
+    pyarrow, with equal columns. Row labels of pandas are written unless they are a RangeIndex: in
+    CSV as the first columns, in Parquet and Arrow as pandas reads them.
 
-    other : what files of any other name are; without it there are none
+    other : kind of files with any other suffix; None refuses them
 
     Raises
     ------
     ArgumentError
-        The name ends in nothing that is known.
+        If the suffix is unknown.
     DataError
-        The file cannot be written.
+        If the file cannot be written.
     MissingExtraError
-        pyarrow is needed and not installed.
+        If pyarrow is needed and not installed.
     """
     kind = _kind(path, other)
     try:
@@ -40,24 +40,24 @@ def writing(path, other=None):
 
 
 def check_apart(path, files):
-    """Raise an ArgumentError where a path is one of the files that are read, by their names."""
+    """Raise an ArgumentError if a path is one of the input files."""
     if any(_is_same(path, name) for name in files):
-        raise ArgumentError(f"output is {os.fspath(path)}, a file that is read too: name another")
+        raise ArgumentError(f"output must not be a file that is read: {os.fspath(path)}")
 
 
 def _is_same(path, other):
     try:
         return os.path.samefile(path, other)
-    except (OSError, TypeError, ValueError):  # one of them is not there, or no path
+    except (OSError, TypeError, ValueError):  # one of them is missing, or no path
         return False
 
 
 def _kind(path, other):
     if not isinstance(path, (str, os.PathLike)):
-        raise ArgumentError(f"output is the path of a file, not {path!r:.80}")
+        raise ArgumentError(f"output must be the path of a file, not {path!r:.80}")
     kind = KINDS.get(Path(path).suffix.lower(), other)
     if kind is None:
-        raise ArgumentError(f"output ends in {', '.join(KINDS)}, and {os.fspath(path)!r} in none")
+        raise ArgumentError(f"output must end in {', '.join(KINDS)}, not {os.fspath(path)!r}")
     return kind
 
 
@@ -67,7 +67,7 @@ def _csv(file):
 
     def append(frame):
         nonlocal first
-        if not isinstance(frame, pd.DataFrame):  # whole numbers beside gaps stay whole
+        if not isinstance(frame, pd.DataFrame):  # integers with missing values stay integers
             frame = to_arrow(frame).to_pandas(types_mapper=pd.ArrowDtype)
         labelled = not isinstance(frame.index, pd.RangeIndex)
         _named(frame).to_csv(file, mode="wb", header=first, index=labelled)
@@ -116,9 +116,9 @@ KINDS = {
 
 @contextlib.contextmanager
 def _tables(open_writer):
-    """A function that appends frames as tables of pyarrow of one schema, that of the first ones.
+    """Yield a function that appends frames as pyarrow tables with the schema of the first ones.
 
-    Tables wait as long as they have a column without any value, whose type nothing tells yet.
+    Tables wait while a column has no value yet, since its type is unknown.
     """
     import pyarrow as pa
 
@@ -151,7 +151,7 @@ def _tables(open_writer):
 
 
 def _plain_types(schema):
-    """The schema with the values of categories, whose codes chunks do not share."""
+    """Return the schema with plain values for categories, whose codes differ between chunks."""
     import pyarrow as pa
 
     for j, field in enumerate(schema):
@@ -170,5 +170,5 @@ def _table(frame):
 
 
 def _named(frame):
-    """The frame with a text as the name of each column."""
+    """Return the frame with a string as the name of each column."""
     return frame.set_axis([name_of(label) for label in frame.columns], axis=1)

@@ -1,4 +1,4 @@
-"""Saved fits: what the files of all models hold, and load()."""
+"""Saved fits: contents of the files of all models, and load()."""
 
 from dataclasses import fields, replace
 from importlib import import_module
@@ -17,13 +17,13 @@ from lodim.fitting.registry import MODELS, model_function
 from lodim.fitting.selected import MEASURE
 from lodim.typing import FilePath
 
-STORED = {  # the module and the class of what each kind of file holds
+STORED = {  # module and class of each kind of file
     **{name: (f"lodim.models.{name}.fit", f"{name.title()}Fit") for name in MODELS},
     "ripr_fits": ("lodim.models.ripr.multi_fit", "RiprFits"),
     "conformal": ("lodim.uncertainty.prediction_sets", "Conformal"),
 }
 
-SHARED: dict[str, forms.Form] = {  # arguments that are read of a fit of any model
+SHARED: dict[str, forms.Form] = {  # arguments that are read for a fit of any model
     "family": forms.optional(forms.text()),
     "sample": forms.optional(forms.whole(least=1)),
     "standardize": forms.flags(),
@@ -34,7 +34,7 @@ SHARED: dict[str, forms.Form] = {  # arguments that are read of a fit of any mod
 
 
 def load(path: FilePath) -> Any:
-    """Read a fit that `Fit.save` wrote, or what lodim.conformal made. Runs no code from the file.
+    """Read a fit written by `Fit.save`, or a saved result of lodim.conformal, without running code.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def load(path: FilePath) -> Any:
     Raises
     ------
     StoreError
-        The file is missing, corrupt, not a fit, or from a newer lodim.
+        If the file is missing, corrupt, not a fit, or from a newer lodim.
 
     See Also
     --------
@@ -73,31 +73,31 @@ def load(path: FilePath) -> Any:
     try:
         return read_state(kind, state, "", {})
     except Exception as error:
-        # What a forged state holds can set off nearly any exception in the records' checks.
+        # A forged state can cause almost any exception in the records' checks.
         raise StoreError(f"{path} does not hold a whole {kind} fit: {error}") from error
 
 
 def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, int]) -> Any:
-    """Read what a file of one of the kinds holds."""
+    """Read the contents of a file of one of the kinds."""
     module, name = STORED[kind]
     return forms.part(getattr(import_module(module), name)).read(state, where, sizes)
 
 
 def _read_design(value, where, sizes):
-    """The Design of a fit, of p features, K scores and C classes: 0 of numbers."""
+    """Read the Design of a fit, with p features, K scores and C classes (0 for numbers)."""
     design = forms.part(Design).read(value, where, sizes)
     sizes |= {"K": families.family_of(design).n_scores, "C": len(design.levels or ())}
     return design
 
 
 def _read_frame(value, where, sizes):
-    """A DataFrame of a dict of lists of plain values."""
+    """Read a DataFrame from a dict of lists of plain values."""
     forms.entries(forms.several(None, forms.modest())).read(value, where, sizes)
     return pd.DataFrame(value)
 
 
 def _read_arguments(value, where, sizes):
-    """Arguments of a call, whose sequences are tuples; in a file they are lists."""
+    """Read the arguments of a call, with tuples for lists."""
     return as_tuples(forms.modest().read(value, where, sizes))
 
 
@@ -113,7 +113,7 @@ FRAME: Any = forms.Form(_read_frame, lambda frame: frame.to_dict("list"))
 
 
 def _read_any_fit(value, where, sizes):
-    """A fit of any model, whose name is among its entries."""
+    """Read a fit of any model, whose name is among its entries."""
     kind = forms.choice(*MODELS).read(value.get("model"), f"{where}.model", sizes)
     return read_state(kind, {k: v for k, v in value.items() if k != "model"}, where, {})
 
@@ -122,7 +122,7 @@ ANY_FIT: Any = forms.Form(_read_any_fit, lambda fit: {"model": fit.name} | forms
 
 
 def settings(kind: type, **others: forms.Form) -> Any:
-    """The form of a record that checks its plain fields itself; `others` are those of its rest."""
+    """Return the form of a record that checks its plain fields itself; `others` are forms."""
     of_fields = {field.name: forms.modest() for field in fields(kind)} | others
 
     def read(value, where, sizes):
@@ -134,7 +134,7 @@ def settings(kind: type, **others: forms.Form) -> Any:
 
 
 def check_call(fit: Any) -> None:
-    """Raise a ValueError unless arguments are those of the model, and settings tried fit them."""
+    """Raise a ValueError unless arguments belong to the model, and fit the table of settings."""
     parameters = signature(model_function(fit.name)).parameters.values()
     named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"progress", "client"}
     if set(fit.arguments) != named:
@@ -150,7 +150,7 @@ def check_call(fit: Any) -> None:
 
 
 def _check_selection(selection, chosen, settings):
-    """Raise a ValueError unless a table of settings tried has the columns that are read of it."""
+    """Raise a ValueError unless a table of tried settings has the required columns."""
     missing = {"mean", "se", *chosen} - {*selection}
     if missing or not len(selection):
         raise ValueError(f"selection has {len(selection)} rows, and lacks {missing}")

@@ -1,4 +1,4 @@
-"""What the table of tried settings says of a fit."""
+"""Held-out losses of a fit from the table of tried settings."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ MEASURE = "measure"  # column of a table whose mean losses are no deviances: the
 
 
 def nearest_loss(selection: pd.DataFrame, settings: Any) -> float | None:
-    """Return the mean held-out deviance of the tried settings that are nearest to `settings`.
+    """Return the mean held-out deviance of the tried settings nearest to `settings`.
 
-    Positive numbers are compared by their ratios, other numbers by their differences; anything else
-    must be equal. None where the table has no deviances, or no such settings.
+    Positive numbers are compared by ratio, other numbers by difference; other values must be equal.
+    None if the table has no deviances, or no such settings.
     """
     if MEASURE in selection:
         return None
@@ -24,7 +24,7 @@ def nearest_loss(selection: pd.DataFrame, settings: Any) -> float | None:
 
 
 def _distances(tried, own):
-    """Distances (n,) of tried values of a setting from the value of a fit."""
+    """Return the distances (n,) of tried values of a setting from the fit's value."""
     numbers = pd.to_numeric(tried, errors="coerce").to_numpy(float)
     if own is None or isinstance(own, str) or np.isnan(numbers).all():
         same = tried.isna() if own is None else tried == own

@@ -1,8 +1,8 @@
-"""Save and load, without pickle: one zip of JSON and plain arrays. Loading runs no code.
+"""Save and load without pickle: one zip of JSON and plain arrays. Loading runs no code.
 
-SHA256SUMS in the zip has the checksum of each other member, as `sha256sum -c` reads them. A file
-that was damaged or edited since is refused. It is no signature: who edits a file and wants to
-deceive makes the checksums anew, so a file is worth as much trust as where it comes from.
+SHA256SUMS in the zip has the checksums of the other members, in the format of `sha256sum -c`.
+Damaged or edited files are refused. This is no signature: anyone who alters a file can also
+recompute its checksums, so load only files from sources that you trust.
 """
 
 import functools
@@ -26,7 +26,7 @@ from lodim.errors import StoreError
 
 FORMAT = 1
 SUMS = "SHA256SUMS"
-MAX_BYTES = 2**30  # of all members together, unpacked: far above any fit, far below a zip bomb
+MAX_BYTES = 2**30  # all members unpacked: far above any fit, far below a zip bomb
 MAX_MEMBERS = 100_000
 MAX_JSON_BYTES = 2**26
 
@@ -42,7 +42,7 @@ _HEADER = re.compile(
 
 
 def plain_label(label):
-    """A row's label as a file can hold it."""
+    """Return a row's label in a form that a file can hold."""
     label = label.item() if isinstance(label, np.generic) else label
     return label if isinstance(label, bool | int | float | str) else str(label)
 
@@ -53,15 +53,14 @@ def write(path: str | os.PathLike, kind: str, state: dict[str, Any]) -> None:
     Parameters
     ----------
     path : path
-        File to write; an existing one is replaced in one step, once the new one is complete, and
-        keeps its mode. Of a symbolic link the target is written. What a killed save has left
-        beside it is removed.
+        File to write. An existing one (for a symbolic link, its target) is replaced in one step and
+        keeps its mode. Files left by a killed save are removed.
     kind : str
-        What is saved, such as "gbmap".
+        Kind of content, such as "gbmap".
     state : dict
-        Nested dicts (keys are text), lists, tuples (which come back as lists), text, int, float,
-        bool, None and arrays of bool, integers, floats up to 8 bytes or complex numbers up to 16.
-        Floats keep every bit, NaN and infinity included. Numpy scalars come back as Python's.
+        Nested dicts (keys are text), lists, tuples (read back as lists), text, int, float, bool,
+        None and arrays of bool, integers, floats up to 8 bytes or complex numbers up to 16. Floats
+        keep every bit. NumPy scalars come back as Python's.
 
     Raises
     ------
@@ -108,25 +107,10 @@ def _path(path):
 
 
 def read(path: str | os.PathLike, kind: str | None = None) -> tuple[str, dict[str, Any]]:
-    """Load what `write` saved.
+    """Read a file that `write` saved; return its kind and state.
 
-    Parameters
-    ----------
-    path : path
-        File to read.
-    kind : str, optional
-        What it must hold.
-
-    Returns
-    -------
-    (str, dict)
-        The kind and the state.
-
-    Raises
-    ------
-    StoreError
-        If there is no such file, it is damaged or no file of lodim's, holds another kind, or was
-        written in a format newer than this lodim knows.
+    `kind` is the required kind, if given. Raises a StoreError if there is no such file, it is
+    damaged or not from lodim, has another kind, or a newer format.
     """
     path = _path(path)
     try:
@@ -141,7 +125,7 @@ def read(path: str | os.PathLike, kind: str | None = None) -> tuple[str, dict[st
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
     except Exception as error:
-        # A damaged byte can set off nearly any exception in zipfile, zlib, json and numpy.
+        # A damaged byte can cause almost any exception in zipfile, zlib, json and numpy.
         raise StoreError(f"{str(path)!r} is damaged: {type(error).__name__}: {error}") from error
 
 
@@ -156,7 +140,7 @@ def _read(file, path, kind):
         raise StoreError(
             f"{path} is damaged, or was edited after it was saved: its checksums do not fit"
         )
-    # Each array is made once, however often a forged state names it.
+    # Each array is read once, however often a forged state names it.
     load = functools.cache(functools.partial(_array, members, path))
     state = _decode(json.loads(_member_of(members, "state.json", path)), load)
     if not isinstance(state, dict):
@@ -165,7 +149,7 @@ def _read(file, path, kind):
 
 
 def _content(archive, info):
-    """What a member holds, as a bytearray: its size is known before it is unpacked."""
+    """Return a member as a bytearray, whose size is known before it is unpacked."""
     content, at = bytearray(info.file_size), 0
     with archive.open(info) as stream:
         while step := stream.readinto(memoryview(content)[at:]):
@@ -176,7 +160,7 @@ def _content(archive, info):
 
 
 def _sums(members):
-    """Checksums of all members but themselves, a line each, as sha256sum writes them."""
+    """Return the checksums of the other members, one per line, in the format of sha256sum."""
     lines = [
         f"{hashlib.sha256(content).hexdigest()}  {name}\n"
         for name, content in sorted(members.items())
@@ -186,10 +170,10 @@ def _sums(members):
 
 
 def _check_members(members, path):
-    """Refuse what would not fit in memory before a byte of it is unpacked.
+    """Refuse content that would not fit in memory, before unpacking it.
 
     zipfile never inflates more than the declared size, so the declared sizes can be trusted; its
-    other methods of compression have no such bound.
+    other compression methods have no such bound.
     """
     if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
         raise StoreError(f"{path} is damaged: it is compressed in a way that lodim does not use")
@@ -224,7 +208,7 @@ def _check_meta(meta, path, kind):
 
 
 def _encode(value, where, arrays):
-    """The value as JSON can hold it; arrays go to the list, and their number stays."""
+    """Return the value as JSON; arrays are moved to a list and replaced by their number."""
     if isinstance(value, np.ndarray):
         arrays.append(_checked(value, where))
         return {_TAG + "array": len(arrays) - 1}
@@ -271,7 +255,7 @@ def _decode(value, load):
 
 
 def _array(members, path, number):
-    """One array, a copy of its bytes; these must be as many as its header says."""
+    """Return one array as a copy of its bytes, whose number must match its header."""
     name = _member(number)
     content = _member_of(members, name, path)
     size = struct.unpack_from("<H", content, 8)[0] if content[:8] == _MAGIC else 0

@@ -1,6 +1,6 @@
-"""Predictions of rows that are not in memory, a chunk of them at a time, and into files.
+"""Predictions of data that are not in memory, chunk by chunk, optionally into files.
 
-`streaming` makes predict() and augment() of every model take sources and `output`; evaluate() adds
+`streaming` lets predict() and augment() of every model take sources and `output`; evaluate() adds
 the sums of chunks.
 """
 
@@ -25,19 +25,23 @@ from lodim.sources.read import read_source
 from lodim.typing import F
 
 DASK = "dask"
-SHARED = {"type", "offset", "new_levels", "threshold"}  # of predict(), which ask for no columns
+SHARED = {
+    "type",
+    "offset",
+    "new_levels",
+    "threshold",
+}  # arguments of predict() that name no columns
 OUTPUT = """output : path, optional
-    File to write instead, a row for each row of `data`: Parquet, CSV or Arrow by its ending
-    (.parquet, .csv, .arrow, .feather). It is there once it is whole; the path is returned. Files,
-    patterns of files and lazy frames as `data` are read in chunks: memory holds a few of these,
-    and without `output` the result. Of a Dask frame the result is a lazy one.
+    File to write (.parquet, .csv, .arrow or .feather), whose path is returned instead. `data` may
+    then be larger than memory: files and lazy frames are read in chunks. A Dask frame gives a lazy
+    result.
 """
 
 
 def streaming(method: F) -> F:
-    """A method (fit, data, ...) -> frame of the rows of data that takes sources, and `output`.
+    """Decorate a method (fit, data, ...) -> frame to take sources as data, and `output`.
 
-    The method names `output` in its signature, and is not given it.
+    The method names `output` in its signature, but does not receive it.
     """
 
     @functools.wraps(method)
@@ -60,7 +64,7 @@ def streaming(method: F) -> F:
 
 
 def _with_output(text):
-    """A docstring with `output` as the last of the parameters."""
+    """Return a docstring with `output` as the last of the parameters."""
     if not text or "\nReturns\n" not in inspect.cleandoc(text):
         return text
     text = inspect.cleandoc(text)
@@ -70,7 +74,7 @@ def _with_output(text):
 
 @dataclass(frozen=True)
 class MethodCall:
-    """A call of a method of a fit, all but its data."""
+    """A call of a method of a fit, without its data."""
 
     fit: Any
     method: Any
@@ -79,25 +83,22 @@ class MethodCall:
 
     @property
     def beside(self):
-        """Whether the answers go beside the columns of the data."""
+        """Whether the result includes the columns of the data."""
         return self.method.__name__ == "augment"
 
     def __call__(self, frame, **offset):
         return self.method(self.fit, frame, *self.arguments, **self.keywords | offset)
 
     def of_frame(self, data):
-        """The answers for a frame in memory: one pair as `of_source` has them."""
+        """Yield one pair for a frame in memory, as `of_source` does."""
         answers = self(data)
         beside = self.beside and not isinstance(data, pd.DataFrame) and hasattr(data, "columns")
         yield (data if beside else None), answers
 
     def of_source(self, source):
-        """Pairs: of each chunk the columns that the answers go beside, or None, and the answers.
+        """Yield (columns to include or None, result) per chunk.
 
-        Raises
-        ------
-        DataError
-            As the method does; names the place and the row.
+        Raises a DataError of the method with the place and the row.
         """
         names = source.names if self.beside else self._names(source)
         offsets = _Offsets(self.keywords.get("offset"))
@@ -123,7 +124,7 @@ class MethodCall:
             warn(messages[0] + more, category)
 
     def _names(self, source):
-        """Columns of a source that the method reads; all of them where it will miss one."""
+        """Return the columns of a source that the method reads; all if one will be missing."""
         fits = getattr(self.fit, "fits", {"": self.fit}).values()
         shared = set(self.keywords) <= SHARED
         wanted = {name for fit in fits for name in _features(fit, shared)}
@@ -133,13 +134,13 @@ class MethodCall:
 
 
 def _features(fit, as_fitted):
-    """Columns that predictions of a fit, and its offset, are made of."""
+    """Return the columns that predictions of a fit and its offset depend on."""
     design = fit._reader if as_fitted else fit.design
     return [*design.features, *([design.offset] if design.offset else [])]
 
 
 class _Offsets:
-    """The parts of an offset that chunks need; arrays go by the order of the rows."""
+    """The parts of an offset for each chunk; arrays follow the order of rows."""
 
     def __init__(self, offset):
         if isinstance(offset, (pd.Series, pd.DataFrame)):
@@ -150,7 +151,7 @@ class _Offsets:
         self.offset, self.first = offset, 0
 
     def next(self, n, place):
-        """Keywords with the offset of the next n rows, where it is an array."""
+        """Return keyword arguments with the offset of the next n rows, if it is an array."""
         if not self.is_array:
             return {}
         part = np.asarray(self.offset[self.first : self.first + n])
@@ -169,7 +170,7 @@ class _Offsets:
 
 
 def _frame(chunk, source, stop=None):
-    """The columns of a chunk, or of its first rows; rows are named by their position in the piece.
+    """Return the columns of a chunk, or of its first rows, labelled by position in the piece.
 
     A Dask partition keeps its labels.
     """
@@ -184,7 +185,7 @@ def _frame(chunk, source, stop=None):
 
 
 def _placed(answer, chunk, source, offset):
-    """What `answer` says of a chunk; an error of the data with the place and the row of it."""
+    """Return the result of `answer` for a chunk; add the place and row to errors of the data."""
     frame = _frame(chunk, source)
     try:
         return answer(frame, **offset)
@@ -195,8 +196,11 @@ def _placed(answer, chunk, source, offset):
 
 
 def _first_refused(answer, chunk, source, offset):
-    """Position of the first row of a chunk that is refused; None where it is not for its rows."""
-    low, high = -1, len(_frame(chunk, source).index)  # so many first rows are answered, refused
+    """Return the position of the first refused row of a chunk; None if no row is refused."""
+    low, high = (
+        -1,
+        len(_frame(chunk, source).index),
+    )  # number of first rows that are accepted, refused
     while high - low > 1:
         stop = max(0, (low + high) // 2)
         try:
@@ -207,11 +211,11 @@ def _first_refused(answer, chunk, source, offset):
     return high - 1 if high else None
 
 
-# What becomes of the answers -------------------------------------------------------------------
+# Results ---------------------------------------------------------------------------------------
 
 
 def _write(path, parts):
-    """Write the answers, beside the columns that go with them; return the path."""
+    """Write the results with the included columns; return the path."""
     with output_file.writing(path) as append:
         for data, answers in parts:
             append(_beside(data, answers))
@@ -219,7 +223,7 @@ def _write(path, parts):
 
 
 def predictions(fit, data, *arguments, **keywords):
-    """What predict() answers, as frames of pandas: one of a frame in memory, one a chunk else."""
+    """Yield results of predict() as pandas frames: one in memory, else one per chunk."""
     source = read_source(data)
     call = MethodCall(fit, type(fit).predict, arguments, keywords)
     for _, answers in call.of_frame(data) if source is None else call.of_source(source):
@@ -227,7 +231,7 @@ def predictions(fit, data, *arguments, **keywords):
 
 
 def _beside(data, answers):
-    """The answers to a chunk as a frame, beside the columns of `data` where it is not None."""
+    """Return the result of a chunk as a frame, with the columns of `data` if given."""
     new = pd.DataFrame(answers)
     if data is None:
         return new
@@ -235,7 +239,7 @@ def _beside(data, answers):
 
 
 def _together(call, source):
-    """The answers to all chunks below each other, of the kind of the source."""
+    """Concatenate the results of all chunks, as a frame of the source's kind."""
     data, answers = zip(*call.of_source(source), strict=True)
     answers = pd.concat(answers, ignore_index=True)
     if not call.beside:
@@ -244,10 +248,10 @@ def _together(call, source):
 
 
 def _lazily(call, data):
-    """The answers to a Dask frame as one, in which nothing is computed yet."""
+    """Return the result for a Dask frame as an uncomputed one."""
     if _Offsets(call.keywords.get("offset")).is_array:
         raise ArgumentError(
-            "offset= of a Dask frame is the name of a column: its partitions have no known length"
+            "offset= of a Dask frame must be a column name: its partitions have no known length"
         )
     none = call(data._meta)
     name = call.method.__name__
@@ -256,7 +260,7 @@ def _lazily(call, data):
 
 
 def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywords):
-    """The answers to a partition, in the dtypes that an empty one has."""
+    """Return the result for a partition, with the dtypes of an empty one."""
     try:
         answers = getattr(fit, name)(data, *given, **keywords)
     except DataError as error:
@@ -270,12 +274,9 @@ def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywor
 
 
 def evaluation(fit, source, offset):
-    """The Evaluation of a fit on a source: sums over its chunks.
+    """Return the Evaluation of a fit on a source: sums over its chunks.
 
-    Raises
-    ------
-    DataError
-        No row is complete, or none has a weight above zero.
+    Raises a DataError if no row is complete and of positive weight.
     """
     offsets, total = _Offsets(offset), None
     design = fit.design
@@ -297,13 +298,13 @@ def evaluation(fit, source, offset):
 
 
 def _evaluation_of_rows(fit, frame, offset):
-    """Sums over the rows of a chunk, all of which may have weight zero."""
+    """Return sums over the rows of a chunk, all of which may have weight zero."""
     reader = replace(fit._reader, weights=None)
     batch = reader.apply(frame, offset=offset, response=True)
     weights = RowInputs(weights=fit.design.weights).read(frame).weights
     weights = np.ones(batch.n) if weights is None else weights[batch.rows]
     if (weights < 0).any():
-        raise DataError(f"weights are not negative, and one is {np.nanmin(weights):g}")
+        raise DataError(f"weights must be 0 or more, and one is {np.nanmin(weights):g}")
     known = ~np.isnan(weights)
     batch, weights = subset(batch, np.flatnonzero(known)), weights[known]
     answered, score = fit._answered(replace(batch, weights=weights))

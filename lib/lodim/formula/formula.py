@@ -1,7 +1,7 @@
-"""A formula as text: its sides, the columns they name, and what its dots stand for.
+"""A formula as text: its sides, the columns they name, and the expansion of its dots.
 
-The text is read by `parser`; what a formula may say is in `language` and `terms`. Nothing here
-knows data but by the names of their columns.
+`parser` parses the text, `language` and `terms` define what is allowed. Of the data, only the names
+of the columns are used here.
 """
 
 import re
@@ -13,7 +13,7 @@ from lodim.formula.language import ALLOWED, DATES, RESERVED, canonical, function
 from lodim.formula.parser import Joined, Leaf, fail, side, tokens
 from lodim.text import first_few, near_matches
 
-# What augment() and its like put beside the columns of the data: answers, not features.
+# Columns added by augment(): predictions, not features.
 ANSWERS = re.compile(
     r"\.(fitted|resid|std\.resid|pred|prob|loss|class|view|cluster|drift|x[0-9]+$)", re.DOTALL
 )
@@ -21,7 +21,7 @@ ANSWERS = re.compile(
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula that is right by its syntax; nothing is known of the data yet.
+    """A parsed formula, before data are seen.
 
     ``responses`` is empty for ``~ .``; otherwise each is a column or a call. ``right`` is the tree
     of the right side, ``sides`` the text of both.
@@ -34,7 +34,7 @@ class Formula:
 
     @property
     def response(self):
-        """The one response, or None; a FormulaError where there are several."""
+        """The only response, or None; raises a FormulaError if there are several."""
         if len(self.responses) > 1:
             message = "only one response can be used here; for a sum of columns write I(a + b)"
             fail(self.text, self.responses[1].place, message)
@@ -42,21 +42,9 @@ class Formula:
 
 
 def parse(text):
-    """Read a formula.
+    """Parse a formula such as ``"y ~ ."``, ``"np.log(y) ~ . - x"`` or ``"~ a:b + I(x**2)"``.
 
-    Parameters
-    ----------
-    text : str
-        For instance ``"y ~ ."``, ``"np.log(y) ~ . - x"``, ``"~ a:b + I(x**2)"``.
-
-    Returns
-    -------
-    Formula
-
-    Raises
-    ------
-    FormulaError
-        With the formula and a caret under the place.
+    Returns a Formula; raises a FormulaError that shows the formula with a caret under the place.
     """
     text, left, right, tilde = _cut(text)
     responses = side(text, left, 0)
@@ -69,7 +57,7 @@ def parse(text):
 
 
 def _cut(text):
-    """The formula in one line, the tokens of its sides, and the place of its '~'."""
+    """Return the formula in one line, the tokens of its sides, and the position of its '~'."""
     if not isinstance(text, str):
         raise FormulaError(f"a formula is text such as 'y ~ .', not {type(text).__name__}")
     every = tokens(text)
@@ -84,7 +72,7 @@ def _cut(text):
 
 
 def _check_numbers(text, tree):
-    """A model has its own intercept: it cannot be taken away, and other numbers mean nothing."""
+    """Raise for numbers as terms; the intercept cannot be removed."""
     for sign, part in _summands(tree):
         if not isinstance(part, Leaf) or part.kind != "number":
             continue
@@ -97,14 +85,14 @@ def _check_numbers(text, tree):
 
 
 def _summands(tree):
-    """(sign, part) of each summand of a side."""
+    """Return (sign, part) of each summand of a side."""
     if isinstance(tree, Joined) and tree.operators[-1] in ("+", "-"):
         return list(zip(tree.operators, tree.parts, strict=True))
     return [("+", tree)]
 
 
 def _responses(text, tree):
-    """The responses, each a column or a call, checked."""
+    """Return the checked responses, each a column or a call."""
     responses = {}
     if isinstance(tree, Joined) and "(" in text[: tree.place]:
         fail(text, tree.place, "on the left side, for a sum of columns write I(a + b)")
@@ -125,29 +113,16 @@ def _responses(text, tree):
 
 
 def expand(formula, names, hidden=()):
-    """The terms of the right side, given the columns of the data.
+    """Return the terms of the right side, given the columns of the data; see `terms`.
 
-    A dot stands for all columns that the left side does not name, that are not in `hidden`, and
-    that are no answers of a model (see `answers`).
-
-    Parameters
-    ----------
-    formula : Formula
-    names : sequence of str
-        The columns of the data.
-    hidden : collection of str
-        Columns that play another part: weights, offset.
-
-    Returns
-    -------
-    tuple of terms
-        See `terms`.
+    A dot stands for all columns except those on the left side, those in `hidden` (weights, offset),
+    and predictions of a model (see `answers`).
 
     Raises
     ------
     FormulaError
-        A column is not in `names` (near matches are listed), could be one of two, is on both
-        sides, or there would be too many terms.
+        If a column is not in `names` (near matches are listed), is ambiguous or on both sides, or
+        if there are too many terms.
     """
     columns = _Names(formula.text, names)
     left = {named.name for leaf in formula.responses for named in leaf.columns}
@@ -167,14 +142,14 @@ def expand(formula, names, hidden=()):
 
 
 def answers(formula, names):
-    """The columns that a dot of a formula leaves out: what augment() has put beside the data."""
+    """Return the columns that a dot leaves out because augment() has added them."""
     if all(leaf.kind != "dot" for leaf in _leaves(formula.right)):
         return ()
     return tuple(name for name in names if ANSWERS.match(name))
 
 
 def written(formula):
-    """Names of the columns that are factors of a term by themselves and not by a dot, a set."""
+    """Return the columns that are named as factors of a term, not by a dot."""
     columns = (leaf for leaf in _leaves(formula.right) if leaf.kind == "column")
     return {named.name for leaf in columns for named in leaf.columns}
 
@@ -188,24 +163,17 @@ def _leaves(tree):
 
 
 def _check_dots(formula):
-    """A dot that stands for no column has no products."""
+    """Raise for products of a dot that stands for no column."""
     for _, part in _summands(formula.right):
         if isinstance(part, Joined) and any(leaf.kind == "dot" for leaf in _leaves(part)):
             fail(formula.text, part.place, "'.' stands for no column here: none is left")
 
 
 def update(old, new):
-    """A formula in which `.` stands for a side of another one, as in R's update().
+    """Return a formula in which `.` stands for a side of another one, as in R's update().
 
-    Parameters
-    ----------
-    old, new : str
-        ``new`` is a formula whose left side is ``.``, such as ``". ~ . - x"``; any other one is
-        returned as it is, and its dot means all columns.
-
-    Returns
-    -------
-    str
+    If the left side of ``new`` is not ``.``, as in ``". ~ . - x"``, it is returned unchanged, and
+    its dot means all columns.
     """
     text, left, right, tilde = _cut(new)
     if [token.text for token in left] != ["."]:
@@ -222,19 +190,10 @@ def update(old, new):
 
 
 def leave_out(text, *given):
-    """A formula whose dot does not stand for columns that play another part.
+    """Return a formula whose dot excludes the columns `given` as weights or groups.
 
-    Parameters
-    ----------
-    text : str
-        A formula.
-    given : name of a column, array or None
-        Weights or groups, as a call names them; what is no name is passed over.
-
-    Returns
-    -------
-    str
-        For ``"y ~ ."`` and ``"id"``, ``"y ~ . - id"``.
+    Arrays and None in `given` are ignored. For ``"y ~ ."`` and ``"id"`` it returns ``"y ~ . -
+    id"``.
     """
     for name in given:
         if isinstance(name, str):
@@ -246,17 +205,17 @@ def leave_out(text, *given):
 
 
 class _Names:
-    """The names of the data's columns, and what a formula may mean by a name."""
+    """Names of the data's columns, and checks of names in a formula."""
 
     def __init__(self, text, names):
         self.text, self.names, self.known = text, names, set(names)
-        self.alike = {}  # names that Python would read as another one
+        self.alike = {}  # names that Python would normalize to another one
         for name in names:
             if not name.isascii():
                 self.alike.setdefault(canonical(name), []).append(name)
 
     def check(self, leaf):
-        """Raise unless each column of a leaf is there, and no other could be meant."""
+        """Raise unless each column of a leaf exists and is unambiguous."""
         for named in leaf.columns:
             twins = self.twins(named.name) if named.bare or named.name not in self.known else []
             if named.name not in self.known:
@@ -267,7 +226,7 @@ class _Names:
                 fail(self.text, named.place, f"{message} for the other")
 
     def twins(self, name):
-        """Other columns that Python cannot tell from a bare name."""
+        """Return the other columns that Python reads as the same bare name."""
         plain = canonical(name)
         alike = [*self.alike.get(plain, ()), *([plain] if plain in self.known else ())]
         return [other for other in dict.fromkeys(alike) if other != name]
@@ -285,5 +244,5 @@ class _Names:
 
 
 def _spelt(name):
-    """A name with its characters' numbers, for names that look alike."""
+    """Return a name with the code points of its characters, for names that look alike."""
     return repr(name) if name.isascii() else f"{name!r} ({name!a})"

@@ -1,4 +1,4 @@
-"""How other languages write what a formula says, and how it is written here."""
+"""Formula syntax of other languages, with its translation."""
 
 SIGNS = {
     "^": "the power of a sum is written (a + b)**2 here, of a column I(x**2)",

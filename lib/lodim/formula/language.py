@@ -1,9 +1,8 @@
-"""What a formula may say: a closed list of functions and operators.
+"""The formula language: a closed list of functions and operators.
 
-A formula is a closed language: columns, the operators ``+ - * / : **``, and calls from a short
-list of functions. Whatever else Python could say (attributes, subscripts, the caller's variables,
-other calls) is refused here, on the syntax tree, before anything looks at data. So a formula that
-came with a saved fit or from a web form is safe to evaluate.
+A formula consists of columns, the operators ``+ - * / : **``, and calls of listed functions. Any
+other Python (attributes, subscripts, variables, other calls) is refused on the syntax tree, before
+data are read. So a formula from a saved fit or a web form is safe to evaluate.
 """
 
 import ast
@@ -20,7 +19,7 @@ UNARY = (
     *("sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"),
     *("abs", "sign", "floor", "ceil", "trunc"),
 )
-# The one setting that each contrast takes.
+# The one argument that each contrast takes.
 CONTRASTS = {"Treatment": "reference", "Sum": "omit", "Helmert": "", "Diff": "", "Poly": "scores"}
 SPLINES = ("bs", "cr", "cc")
 DATES = ("days", "year", "month", "weekday")
@@ -48,7 +47,7 @@ FUNCTIONS = {
     **{name: (1, 1, ()) for name in DATES},
     "days": (1, 2, ("origin",)),
 }
-# Not the functions of dates, which are common names of columns.
+# Without the functions of dates, which are common column names.
 RESERVED = (
     frozenset(name for name in FUNCTIONS if "." not in name) - {*DATES} | CONTRASTS.keys() | {"np"}
 )
@@ -57,12 +56,12 @@ ALLOWED = (
     "scale, standardize, days, year, month, weekday, and of numpy's elementary functions such as "
     "np.log or np.sqrt"
 )
-MAX_BASIS = 1_000  # columns that a spline makes
-MAX_TENSOR = 1_600  # columns that te() makes
-MAX_DEGREE = 10  # of a spline; FITPACK's work arrays end at 19
+MAX_BASIS = 1_000  # most columns of a spline
+MAX_TENSOR = 1_600  # most columns of te()
+MAX_DEGREE = 10  # largest degree of a spline; FITPACK's work arrays end at 19
 MAX_NODES = 2_000  # names, numbers and signs in one call
 MAX_CODE = 20_000  # characters of one call
-MAX_DEPTH = 150  # of what is nested in one call: Python's stack is some 1,000 deep
+MAX_DEPTH = 150  # nesting depth in one call; Python's stack holds about 1,000 frames
 
 _OPERATORS = (
     *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow),
@@ -73,7 +72,7 @@ _OPERATORS = (
 
 
 class Refused(Exception):
-    """Carries the offending node up to where the place in the formula is known."""
+    """Error that carries the offending node until its place in the formula is known."""
 
     def __init__(self, node, message):
         super().__init__(message)
@@ -81,15 +80,10 @@ class Refused(Exception):
 
 
 def read(code):
-    """The syntax tree of an expression, in which each column's name is as it is written.
+    """Return the syntax tree of an expression, keeping the spelling of column names.
 
-    Python takes the NFKC form of a bare name, which may be another column's name: names of another
-    form become Q('name').
-
-    Raises
-    ------
-    SyntaxError
-        Python cannot read it.
+    Python converts bare names to NFKC, which may be another column's name; names of another form
+    become Q('name'). Raises a SyntaxError if Python cannot parse it.
     """
     try:
         with warnings.catch_warnings():  # of backslashes in quotes
@@ -102,7 +96,7 @@ def read(code):
 
 
 class _AsWritten(ast.NodeTransformer):
-    """Undoes Python's NFKC of bare names, and puts Q('') where a name needs it and nowhere else."""
+    """Restores names that Python has converted to NFKC, and uses Q('') only where needed."""
 
     def __init__(self, code):
         self.code = code.encode()
@@ -121,14 +115,14 @@ class _AsWritten(ast.NodeTransformer):
         return node if written == node.id else self.column(written, node, True)
 
     def column(self, name, node, bare):
-        """A column in the place of a node; `bare` tells how it was written."""
+        """Return a column in place of a node; `bare` tells how it was written."""
         column = ast.parse(quote(name), mode="eval").body
         column.bare = bare
         return ast.copy_location(column, node)
 
 
 def _check_size(tree):
-    """Raise where an expression is too long or too deep to be walked over every row."""
+    """Raise if an expression is too long or too deep to evaluate."""
     level, count, depth = [tree], 0, 0
     while level:
         count, depth = count + len(level), depth + 1
@@ -141,22 +135,22 @@ def _check_size(tree):
 
 
 def spell(tree):
-    """An expression in the one spelling that features are named by."""
+    """Return an expression in the normal spelling that names features."""
     return ast.unparse(tree)
 
 
 def place(code, node):
-    """Column of a node in characters; Python counts it in bytes of utf-8."""
+    """Return the column of a node in characters; Python counts bytes of utf-8."""
     return len(code.encode()[: node.col_offset].decode())
 
 
 def canonical(name):
-    """The name that Python would read where this one is written bare."""
+    """Return the name that Python reads if this one is written bare."""
     return unicodedata.normalize("NFKC", name)
 
 
 def column_name(node):
-    """The column that a node is, bare or as Q('name'); None where it is anything else."""
+    """Return the column that a node names, bare or as Q('name'); else None."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Call) and function_name(node.func) == "Q":
@@ -165,12 +159,12 @@ def column_name(node):
 
 
 def functions(tree):
-    """Names of the functions that an expression calls."""
+    """Return the names of the functions that an expression calls."""
     return [function_name(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
 
 
 def is_condition(node):
-    """Whether an expression is true or false in each row, as far as its syntax says."""
+    """Whether an expression is true or false in each row, by its syntax."""
     if isinstance(node, ast.Call):
         return function_name(node.func) == "I" and is_condition(node.args[0])
     if isinstance(node, ast.UnaryOp | ast.BinOp):
@@ -184,13 +178,13 @@ def is_bare(node):
 
 
 def quote(name):
-    """A column's name as it stands in a formula: bare where it is read back as itself."""
+    """Return a column's name as written in a formula: bare if possible, else Q('name')."""
     whole = name.isidentifier() and not keyword.iskeyword(name) and name not in RESERVED
     return name if whole and canonical(name) == name else f"Q({name!r})"
 
 
 def column_nodes(node):
-    """The nodes below this one that are columns, in the order they are written."""
+    """Return the column nodes below this one, in the order written."""
     if column_name(node) is not None:
         return (node,)
     children = ast.iter_child_nodes(node)
@@ -201,7 +195,7 @@ def column_nodes(node):
 
 
 def width(node):
-    """How many columns an expression makes, as far as its settings say; 1 where they do not."""
+    """Return the number of columns of an expression if its arguments tell, else 1."""
     if not isinstance(node, ast.Call):
         return 1
     name = function_name(node.func)
@@ -219,7 +213,7 @@ def width(node):
 
 
 def _unwelcome(node):
-    """Why a node cannot stand in a formula; a dot inside of a name is the usual case."""
+    """Return why a node is not allowed; usually a name contains a dot."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         name = f"{node.value.id}.{node.attr}"
         return f"a column whose name has a dot is written Q('{name}'); {ALLOWED}"
@@ -227,7 +221,7 @@ def _unwelcome(node):
 
 
 def function_name(node):
-    """'np.log' or 'bs' where a node names an allowed function, else None."""
+    """Return the allowed function that a node names, such as 'np.log' or 'bs', else None."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         name = f"{node.value.id}.{node.attr}"
     else:
@@ -236,7 +230,7 @@ def function_name(node):
 
 
 def check_call(node, outermost=False):
-    """Raise unless a call, with all that is in it, is of the closed list."""
+    """Raise unless a call and everything in it is allowed."""
     name = function_name(node.func)
     if name is None:
         raise Refused(node, _unknown(node.func))
@@ -273,7 +267,7 @@ def check_call(node, outermost=False):
 
 
 def _check_dates(node, name, values):
-    """A function of dates takes a column, and days() a day that it counts from."""
+    """Check that a date function has a column, and days() an origin."""
     if column_name(values[0]) is None:
         raise Refused(values[0], f"{name}() takes a column of dates, such as {name}(date)")
     if len(values) > 2:
@@ -287,14 +281,14 @@ def _check_dates(node, name, values):
 
 
 def _check_basis(node, name):
-    """What a spline may be asked for."""
+    """Check the arguments of a spline."""
     degree = next((word.value for word in node.keywords if word.arg == "degree"), None)
     if degree is not None and not (
         isinstance(degree, ast.Constant)
         and type(degree.value) is int
         and 0 <= degree.value <= MAX_DEGREE
     ):
-        raise Refused(degree, f"degree= is a whole number from 0 to {MAX_DEGREE}")
+        raise Refused(degree, f"degree= must be an integer from 0 to {MAX_DEGREE}")
     most = MAX_TENSOR if name == "te" else MAX_BASIS
     if width(node) > most:
         made = f"{name}() would make {width(node):,} columns"
@@ -302,7 +296,7 @@ def _check_basis(node, name):
 
 
 def _unknown(function):
-    """What to write for a function that is not of the closed list."""
+    """Return the advice for a function that is not allowed."""
     name = ast.unparse(function)
     if f"np.{name}" in FUNCTIONS:
         return f"write np.{name}() for this function"
@@ -312,7 +306,7 @@ def _unknown(function):
 
 
 def count_data(node):
-    """How many arguments of a call are data; those that follow are plain settings."""
+    """Return how many arguments of a call are data; the rest are constants."""
     name = function_name(node.func)
     return 1 if name == "np.round" or not (name == "te" or "." in name) else len(node.args)
 
@@ -322,16 +316,16 @@ def _name_of(node):
 
 
 def _check_setting(node):
-    """How many knots, where they are: plain numbers, so that no spline is made too large."""
+    """Check that a constant is small enough, so that no spline is too large."""
     for item in node.elts if isinstance(node, (ast.List, ast.Tuple)) else (node,):
         _check_literal(item)
         value = getattr(item, "value", None)
         if type(value) is int and abs(value) > MAX_BASIS and item is node:
-            raise Refused(node, f"a number of pieces or decimals is at most {MAX_BASIS:,}")
+            raise Refused(node, f"a number of pieces or decimals must be at most {MAX_BASIS:,}")
 
 
 def _check_value(node):
-    """What may stand inside of a call."""
+    """Check an expression inside a call."""
     if isinstance(node, ast.Call):
         check_call(node)
     elif isinstance(node, ast.Constant):
@@ -360,7 +354,7 @@ def _check_constant(node):
 
 
 def _check_literal(node):
-    """A constant, signed or not."""
+    """Check a constant, signed or not."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.UAdd, ast.USub)):
         node = node.operand
     if not isinstance(node, ast.Constant):
@@ -369,7 +363,7 @@ def _check_literal(node):
 
 
 def _check_categorical(node, outermost):
-    """C(x), C(x, Sum), C(x, Treatment('a')), C(x, levels=['a', 'b'])."""
+    """Check C(x), C(x, Sum), C(x, Treatment('a')), C(x, levels=['a', 'b'])."""
     if not outermost:
         raise Refused(node, "C() makes a category and cannot stand inside of a function")
     _check_value(node.args[0])
@@ -390,7 +384,7 @@ def _check_contrast(node):
     target = node.func if called else node
     name = target.id if isinstance(target, ast.Name) else None
     if name not in CONTRASTS:
-        raise Refused(node, f"a contrast is one of {', '.join(CONTRASTS)}")
+        raise Refused(node, f"a contrast must be one of {', '.join(CONTRASTS)}")
     if called:
         values = [*node.args, *(word.value for word in node.keywords)]
         known = {CONTRASTS[name]} - {""}

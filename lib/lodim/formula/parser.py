@@ -1,7 +1,7 @@
-"""A formula's text read into a tree: columns, dots, numbers and calls, and what joins them.
+"""Parser of formulas into trees of columns, dots, numbers and calls.
 
-As in R, ``**`` binds most tightly, then ``:``, then ``*`` and ``/``, then ``+`` and ``-``. What
-stands inside of a call is Python's, and read by `language`.
+As in R, ``**`` binds most tightly, then ``:``, then ``*`` and ``/``, then ``+`` and ``-``. Calls
+contain Python, parsed by `language`.
 """
 
 import ast
@@ -17,7 +17,7 @@ from lodim.formula.language import is_bare
 MAX_LENGTH = 1_000_000  # characters of a formula
 MAX_TOKENS = 50_000  # names, numbers and signs of a formula
 MAX_CALLS = 5_000  # functions of columns
-MAX_BRACKETS = 50  # one inside of the other
+MAX_BRACKETS = 50  # nested brackets
 
 LEVELS = (("+", "-"), ("*", "/"), (":",), ("**",))
 _JOINING = tuple(sign for level in LEVELS for sign in level)
@@ -49,12 +49,12 @@ class Token(NamedTuple):
 
     @property
     def end(self):
-        """The place after it."""
+        """Position after the token."""
         return self.place + len(self.text)
 
 
 class Named(NamedTuple):
-    """A column that a formula names; ``bare``, without Q('')."""
+    """A column named in a formula; ``bare`` means without Q('')."""
 
     name: str
     place: int
@@ -63,10 +63,10 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True)
 class Leaf:
-    """``kind`` is 'dot', 'column', 'call' or 'number'; ``text`` a column's name or what is written.
+    """A dot, column, call or number.
 
-    A call's text is in one spelling, whatever the blanks and quotes of the formula; ``tree`` is its
-    syntax.
+    ``kind`` is 'dot', 'column', 'call' or 'number'; ``text`` is the column's name or the source. A
+    call's text is in normal spelling, with blanks and quotes unified; ``tree`` is its syntax tree.
     """
 
     kind: str
@@ -78,9 +78,9 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Joined:
-    """Parts and the operator before each; that of the first is '+', or '-' where one leads a sum.
+    """Parts and the operator before each; the first one's is '+', or '-' if the sum starts with it.
 
-    All operators bind equally tightly and are applied from the left.
+    All operators have the same precedence and are applied from the left.
     """
 
     parts: tuple
@@ -89,14 +89,14 @@ class Joined:
 
 
 def fail(text, place, message):
-    """Raise with the formula (a window of it, when long) and a caret under the place."""
+    """Raise with the formula (a window if it is long) and a caret under the position."""
     first = max(0, place - 60)
     shown = re.sub(r"\s", " ", text[first : place + 40])
     raise FormulaError(f"{message}\n    {shown}\n    {' ' * (place - first)}^")
 
 
 def tokens(text):
-    """The tokens of a formula, its brackets seen to match."""
+    """Return the tokens of a formula, checking its brackets."""
     if len(text) > MAX_LENGTH:
         fail(text, 0, f"a formula is at most {MAX_LENGTH:,} characters long, this {len(text):,}")
     out, stack = [], []
@@ -131,16 +131,16 @@ def _check_sign(text, string, place):
 
 
 def side(text, tokens, after):
-    """The tree of one side of a formula, None where it is empty; it follows the place `after`."""
+    """Return the tree of one side, None if it is empty; `after` is the position before it."""
     return _Reader(text, tokens, after).side() if tokens else None
 
 
 class _Reader:
-    """Goes through the tokens of one side, from left to right."""
+    """Recursive-descent parser of one side."""
 
     def __init__(self, text, tokens, after):
         self.text, self.tokens, self.at = text, tokens, 0
-        self.start = after  # of the summand that is read
+        self.start = after  # of the current summand
         self.calls = 0
 
     def side(self):
@@ -151,14 +151,14 @@ class _Reader:
 
     @property
     def sign(self):
-        """The next token's text; None at the end."""
+        """Return the next token's text; None at the end."""
         return self.tokens[self.at].text if self.at < len(self.tokens) else None
 
     def fail(self, place, message):
         fail(self.text, place, message)
 
     def joined(self, level=0):
-        """What the operators of a level join, each part read with those that bind more tightly."""
+        """Parse the operators of a level, and their parts with operators that bind more tightly."""
         if level == len(LEVELS):
             return self.atom()
         place, operators = self.tokens[self.at].place if self.sign else self.start, ["+"]
@@ -181,7 +181,7 @@ class _Reader:
         return Joined(tuple(parts), tuple(operators), place)
 
     def check(self, parts, operators):
-        """Numbers are powers of sums, and no factors."""
+        """Check that numbers are only powers of sums."""
         power = operators[1] == "**"
         for part in parts[:1] if power else parts:
             self.check_term(part)
@@ -199,7 +199,7 @@ class _Reader:
             self.fail(part.place, "a number or a text is no term; write I(...) or Q('column name')")
 
     def atom(self):
-        """A dot, a number, a column, a call, or a sum in brackets."""
+        """Parse a dot, a number, a column, a call, or a sum in brackets."""
         if self.sign is None or self.sign in (*_JOINING, *_CLOSES):
             self.missing()
         token = self.tokens[self.at]
@@ -218,7 +218,7 @@ class _Reader:
         return self.stray()
 
     def missing(self):
-        """Say that an operator lacks what it joins."""
+        """Raise for an operator without operand."""
         if self.sign is not None:
             place = self.tokens[self.at].place
             self.fail(place, f"something is missing before this {self.sign!r}")
@@ -227,7 +227,7 @@ class _Reader:
         self.fail(last.end, what)
 
     def stray(self):
-        """Say what is wrong with a token that cannot stand where it does."""
+        """Raise for a token that is not allowed where it is."""
         token = self.tokens[self.at]
         if token.text == "|":
             self.fail(token.place, idioms.BAR)
@@ -240,7 +240,7 @@ class _Reader:
         self.fail(token.place, f"an operator is missing before {token.text[:40]!r}{self.blanks()}")
 
     def blanks(self):
-        """What to write if the words around a token are one name with blanks; else nothing."""
+        """Return advice if the words around a token are one name with blanks."""
         words = [token.kind in ("name", "number") for token in self.tokens]
         if not (words[self.at] and self.at and words[self.at - 1]):
             return ""
@@ -280,7 +280,7 @@ class _Reader:
         return Leaf("column", name, token.place, (Named(name, token.place, True),))
 
     def unreadable(self, token):
-        """Say which character keeps a name from being one."""
+        """Raise for a name, showing the invalid character."""
         name = token.text
         k = next(k for k in range(len(name)) if not name[: k + 1].isidentifier())
         if name[k] == ".":
@@ -292,7 +292,7 @@ class _Reader:
         self.fail(token.place + k, f"{name[k]!a} cannot be read here; {cure}")
 
     def call(self, token):
-        """A function and all that is in its brackets."""
+        """Parse a function and its arguments."""
         first = self.at
         while self.tokens[self.at].depth > token.depth or self.sign != ")":
             if self.sign == ".":
@@ -311,10 +311,10 @@ class _Reader:
         return self.read(self.text[token.place : end], token.place)
 
     def read(self, code, place):
-        """The leaf of a call, checked by `language`."""
+        """Return the leaf of a call, checked by `language`."""
         try:
             tree = language.read(code)
-            if not isinstance(tree, ast.Name):  # of Q('name')
+            if not isinstance(tree, ast.Name):  # a Q('name')
                 language.check_call(tree, outermost=True)
         except SyntaxError as error:
             at = max(0, min(error.offset - 1, len(code))) if error.offset else 0

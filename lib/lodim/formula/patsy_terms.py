@@ -1,6 +1,6 @@
-"""What patsy gives: splines that remember, and contrasts. Its only importer.
+"""Splines that store their knots, and contrasts, by patsy. The only importer of patsy.
 
-In and out go text, numbers and arrays; no object of patsy's leaves this file.
+Arguments and results are text, numbers and arrays; no patsy object leaves this file.
 """
 
 import ast
@@ -23,13 +23,13 @@ SCALE = {"ddof": 1}  # arguments of scale() that differ from patsy's: as R's it 
 ROWS = 1024  # that are transformed at a time
 
 _COUNT, _KNOTS = forms.whole(least=1), forms.real("knots")
-_COLUMNS = forms.squares("columns")  # sums, and means that rounding puts above what they are of
+_COLUMNS = forms.squares("columns")  # sums, and means that rounding puts out of range
 _CONSTRAINED = {"_constraints": forms.optional(forms.real("bound", "bases"))}
 _CUBIC = _CONSTRAINED | {"_cyclic": forms.flags()}
 _CUBIC |= {"_all_knots": forms.ascending(_KNOTS, strictly=True)}
 _SCALED = {"current_n": _COUNT, "current_mean": _COLUMNS}
 _SCALED |= {"current_M2": forms.real("columns", least=0, most=1e15 * forms.SQUARE)}  # of many rows
-LEARNT = {  # what transforms remember
+LEARNT = {  # states of transforms
     "bs": {"_degree": forms.whole(most=10), "_all_knots": forms.ascending(_KNOTS)},
     "cr": _CUBIC | {"_name": forms.choice("cr")},
     "cc": _CUBIC | {"_name": forms.choice("cc")},
@@ -41,7 +41,7 @@ LEARNT = {  # what transforms remember
 
 
 def check(name, state):
-    """Raise a ValueError unless a state is what `learn` returns: FITPACK trusts in it."""
+    """Raise a ValueError unless a state is a result of `learn`; FITPACK does not check it."""
     forms.choice(*LEARNT).read(name, "a transform", {})
     sizes = {}
     forms.part(LEARNT[name]).read(state, name, sizes)
@@ -52,7 +52,7 @@ def check(name, state):
 
 
 def contrast(code, node, levels):
-    """patsy's coding of levels beside an intercept: (n_levels, n_columns), labels."""
+    """Return patsy's coding of levels beside an intercept: (n_levels, n_columns), labels."""
     if len(levels) > MAX_BASIS:
         what = f"a contrast takes at most {MAX_BASIS:,} levels"
         raise FormulaError(f"{code:.200}: {what}, and there are {len(levels):,}")
@@ -72,7 +72,7 @@ def contrast(code, node, levels):
 
 
 def learn(name, data, settings, words, positive_weight):
-    """What a transform remembers, as plain numbers and float64 arrays."""
+    """Return the state of a transform as plain numbers and float64 arrays."""
     if positive_weight is not None:
         data = [x[positive_weight] for x in data]
     if name in ("scale", "standardize"):
@@ -90,7 +90,7 @@ def learn(name, data, settings, words, positive_weight):
 
 
 def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bounds):
-    """The arguments of bs() with the knots in quantiles; patsy sorts the data for each of them."""
+    """Return the arguments of bs() with the knots at quantiles, sorting the data only once."""
     n_knots = (df or 0) - degree - 1 + (not include_intercept)
     if knots is None and n_knots > 0:
         knots = np.percentile(x, 100 * np.linspace(0, 1, n_knots + 2)[1:-1])
@@ -99,7 +99,7 @@ def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bou
 
 
 def within(state, x, positive_weight):
-    """x (n,) with rows of weight zero moved into the range that bs() has learnt of the others."""
+    """Return x (n,) with rows of weight zero clipped to the training range of bs()."""
     idle, least, greatest = ~positive_weight, state["_all_knots"][0], state["_all_knots"][-1]
     x = x.copy()
     x[idle] = np.clip(x[idle], least, greatest)
@@ -114,24 +114,14 @@ def _plain(value):
 
 
 def apply(name, state, data, settings, words):
-    """Columns that a transform makes of new data, by what it has learnt.
+    """Return the columns of a transform at new data, by its state.
 
-    Parameters
-    ----------
-    name : str
-        One of `TRANSFORMS`.
-    state : dict
-        What `learn` returned.
+    name : one of `TRANSFORMS`; state : result of `learn`
     data : list of arrays, (n,) or (n, k)
-    settings, words : list, dict
-        Further arguments, as written in the formula.
-
-    Returns
-    -------
-    (n,) or (n, k) array
+    settings, words : further arguments of the formula, positional and by keyword
     """
     out, n = None, len(data[0])
-    for i in range(0, max(n, 1), ROWS):  # splines need several times the room of what they make
+    for i in range(0, max(n, 1), ROWS):  # splines need several times the memory of their result
         values = _transform(name, state, [x[i : i + ROWS] for x in data], settings, words)
         if n <= ROWS:
             return values
@@ -152,10 +142,10 @@ def _transform(name, state, data, settings, words):
 
 
 def _b_splines(x, state, include_intercept=False, lower_bound=None, upper_bound=None, **_):
-    """Values of B-splines (n, k), beyond the range learnt by the end polynomials, as in R.
+    """Return B-splines (n, k), extrapolated by the end polynomials, as in R.
 
-    patsy calls FITPACK for each column, which is slow, and refuses values outside; here that is so
-    only where the formula gives the bound.
+    patsy calls FITPACK for each column, which is slow, and refuses values outside the training
+    range; here only bounds given in the formula are strict.
     """
     from scipy.interpolate import BSpline
 
@@ -165,7 +155,7 @@ def _b_splines(x, state, include_intercept=False, lower_bound=None, upper_bound=
         raise NotImplementedError("outside of the bounds")
     basis = np.zeros((len(x), len(knots) - order))
     if knots[0] < knots[-1]:
-        # Inner knots that tied rows put at an end make columns of zeros, and no end polynomial.
+        # Inner knots that ties put at an end give columns of zeros, and no end polynomial.
         first = np.searchsorted(knots, knots[0], "right") - order
         last = np.searchsorted(knots, knots[-1], "left") + order
         own = BSpline.design_matrix(x, knots[first:last], order - 1, extrapolate=True)

@@ -1,34 +1,21 @@
-"""The algebra of terms: what the operators of a formula make of its columns, dots and calls.
+"""The algebra of terms: what operators make of columns, dots and calls.
 
 A term is a tuple of factor keys, whose columns are multiplied: (column, None) or (None, code of a
-call). Two terms of the same factors are one, named as the first is written.
+call). Terms with the same factors are equal, and named as first written.
 """
 
 from lodim.formula.parser import Leaf, fail
 
-MAX_TERMS = 100_000  # that products and powers make
+MAX_TERMS = 100_000  # most terms of products and powers
 MAX_WORK = 1_000_000  # products of two terms, in all
 
 
 def expand(text, tree, dot):
-    """The terms of a side of a formula, in the order they are written.
+    """Return the terms of a side of a formula as a tuple, in the order written.
 
-    Parameters
-    ----------
-    text : str
-        The formula, for messages.
-    tree : Leaf or Joined
-    dot : sequence of str
-        The columns that a dot stands for.
+    text : the formula, for messages; tree : Leaf or Joined; dot : columns that a dot stands for
 
-    Returns
-    -------
-    tuple of terms
-
-    Raises
-    ------
-    FormulaError
-        They are too many.
+    Raises a FormulaError if there are too many.
     """
     return tuple(_Algebra(text, dot).terms(tree).values())
 
@@ -60,7 +47,7 @@ class _Algebra:
         return {frozenset((key,)): (key,) for key in keys}
 
     def join(self, operator, left, right, node):
-        """What an operator makes of two sets; the left one may become the result."""
+        """Apply an operator to two sets; the left one may become the result."""
         self.spend(len(right), node)
         if operator == "-":
             for factors in right:
@@ -75,7 +62,7 @@ class _Algebra:
         return found if operator == ":" else _add(_add(left, right), found)
 
     def products(self, left, right, node, known=()):
-        """The products of each term of one set with each of the other, but for those `known`."""
+        """Return the products of terms of two sets, except those `known`."""
         found = {}
         for some, first in left.items():
             self.spend(len(right), node)
@@ -88,7 +75,7 @@ class _Algebra:
         return found
 
     def power(self, base, power, node):
-        """The products of up to `power` terms of a set."""
+        """Return the products of up to `power` terms of a set."""
         found, new = dict(base), base
         for _ in range(1, min(power, len(base))):
             new = self.products(base, new, node, found)

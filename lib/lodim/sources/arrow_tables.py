@@ -1,4 +1,4 @@
-"""Tables of pyarrow: Parquet files, Arrow files (Feather's among them), and datasets of either.
+"""pyarrow tables: Parquet and Arrow (Feather) files, and datasets of either.
 
 A piece is a run of row groups or record batches of one file, or of a fragment of a dataset.
 """
@@ -17,16 +17,13 @@ from lodim.sources.source import PART, Chunk, Piece, Source
 
 
 def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
-    """Levels of each column of categories over all pieces, in the order in which they appear.
+    """Return the levels of each categorical column over all pieces, in order of appearance.
 
-    A file's categories come in their order, those that no row has among them. Where it has no more
-    than their values, as Parquet has of numbers, they are in the order of the values, with a
-    DataWarning where they were declared to be in an order.
+    The categories declared in a file keep their order, including unused ones. If a file only stores
+    their values, as Parquet does for numbers, they are sorted, with a DataWarning if an order was
+    declared.
 
-    Parameters
-    ----------
-    pieces : sequence of what has `tables(names)`
-    schema : pyarrow Schema over all files
+    pieces : sequence of objects with `tables(names)`; schema : pyarrow Schema over all files
     """
     is_dictionary = arrow().types.is_dictionary
     names = [field.name for field in schema if is_dictionary(field.type)]
@@ -55,7 +52,7 @@ def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
 
 
 def to_pandas(table: Any, levels: dict[str, Any]) -> Any:
-    """A DataFrame of a table, its categories with the levels over all files."""
+    """Return a table as DataFrame, its categories with the levels over all files."""
     frame = table.to_pandas(split_blocks=True, self_destruct=True)
     for name in levels.keys() & set(frame.columns):
         frame[name] = frame[name].cat.set_categories(levels[name])
@@ -64,7 +61,7 @@ def to_pandas(table: Any, levels: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class TablePiece(Piece):
-    """Batches of a file that follow each other: row groups, or record batches.
+    """Consecutive row groups or record batches of a file.
 
     first, last : numbers of the batches, from 0; schema : types over all files
     levels : categories over all files, by column
@@ -80,10 +77,9 @@ class TablePiece(Piece):
 
     @abstractmethod
     def tables(self, names: Sequence[str]) -> Iterator[Any]:
-        """Its rows as pyarrow Tables of at most PART rows, with the types of the file."""
+        """Yield the rows as pyarrow Tables of at most PART rows, with the types of the file."""
 
     def read(self, names: Sequence[str]) -> Iterator[Chunk]:
-        """Its rows in order, in chunks of these columns."""
         schema, position = select_fields(self.schema, names), 0
         with reading(self.file, "a table"):
             for table in self.tables(names):
@@ -98,14 +94,12 @@ def read_tables(
     piece: type[TablePiece],
     batch: str,
 ) -> Source:
-    """A source of files of tables.
+    """Return a source of table files.
 
-    Parameters
-    ----------
     files : in the order of rows
-    outline : of a file, its pyarrow Schema and the rows of its batches
-    piece : what reads some batches
-    batch : what a batch is called: "row group"
+    outline : function of a file that returns its pyarrow Schema and the rows of its batches
+    piece : class that reads some batches
+    batch : name of a batch: "row group"
     """
     arrow()
     outlines = list(map(outline, files))
@@ -124,7 +118,7 @@ def read_tables(
 
 
 def runs(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Batches of so many rows, put together until they have PART rows: first, last, rows."""
+    """Yield (first, last, rows) of consecutive batches that together have PART rows."""
     first, n = 0, 0
     for k, count in enumerate(counts):
         n += count
@@ -134,25 +128,24 @@ def runs(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def place_of(name: str, batch: str, first: int, last: int) -> str:
-    """File and batches, numbered from 1, for messages."""
+    """Return the file and batches, numbered from 1, for messages."""
     numbers = f"s {first + 1} to {last + 1}" if last > first else f" {first + 1}"
     return f"{short_name(name)}, {batch}{numbers}"
 
 
-BUFFER = 1 << 16  # bytes of a column that are read at once; without, all of a row group is
+BUFFER = 1 << 16  # bytes of a column read at once; by default a whole row group is read
 
 
 def _tables(batch: Any) -> Iterator[Any]:
-    """The rows of a record batch as Tables of at most PART rows."""
+    """Yield the rows of a record batch as Tables of at most PART rows."""
     for start in range(0, batch.num_rows, PART):
         yield arrow().Table.from_batches([batch.slice(start, PART)])
 
 
 class RowGroups(TablePiece):
-    """Row groups of a Parquet file that follow each other."""
+    """Consecutive row groups of a Parquet file."""
 
     def tables(self, names: Sequence[str]) -> Iterator[Any]:
-        """Its rows as pyarrow Tables of at most PART rows, with the types of the file."""
         pa = arrow()
         groups = list(range(self.first, self.last + 1))
         with reading(self.file, PARQUET), open_parquet(self.file) as file:
@@ -161,19 +154,19 @@ class RowGroups(TablePiece):
 
 
 def open_parquet(file: FileState) -> Any:
-    """An open Parquet file that reads a row group little by little."""
+    """Open a Parquet file whose row groups are read in small batches."""
     import pyarrow.parquet as parquet
 
     return parquet.ParquetFile(file.path, buffer_size=BUFFER, pre_buffer=False)
 
 
 def read_parquet(files: Sequence[FileState]) -> Source:
-    """A source of Parquet files: their footers are read, and the columns that are categories."""
+    """Return a source of Parquet files; reads their footers and the categorical columns."""
     return read_tables(files, _parquet_outline, RowGroups, "row group")
 
 
 def _parquet_outline(file: FileState) -> tuple[Any, list[int]]:
-    """Schema of a Parquet file and the rows of its row groups."""
+    """Return the schema of a Parquet file and the rows of its row groups."""
     with reading(file, PARQUET), open_parquet(file) as opened:
         footer = opened.metadata
         counts = [footer.row_group(k).num_rows for k in range(footer.num_row_groups)]
@@ -181,10 +174,10 @@ def _parquet_outline(file: FileState) -> tuple[Any, list[int]]:
 
 
 def as_written(schema: Any, notes: dict[bytes, bytes]) -> Any:
-    """The schema with the categories that were written, of numbers too.
+    """Return the schema with the categories as written, also those of numbers.
 
-    Parquet has the values of categories, and pyarrow makes categories of texts alone again; the
-    types that were written are among the notes of a file.
+    Parquet stores only the values of categories, of which pyarrow restores text only; the written
+    types are in the metadata of the file.
     """
     pa = arrow()
     if b"ARROW:schema" not in notes:
@@ -198,10 +191,9 @@ def as_written(schema: Any, notes: dict[bytes, bytes]) -> Any:
 
 
 class RecordBatches(TablePiece):
-    """Record batches of an Arrow file that follow each other."""
+    """Consecutive record batches of an Arrow file."""
 
     def tables(self, names: Sequence[str]) -> Iterator[Any]:
-        """Its rows as pyarrow Tables of at most PART rows, with the types of the file."""
         with reading(self.file, ARROW):
             with _opened(self.file) as file:
                 fields = [file.schema.get_field_index(name) for name in names]
@@ -212,7 +204,7 @@ class RecordBatches(TablePiece):
 
 @contextmanager
 def _opened(file: FileState, fields: Sequence[int] | None = None) -> Iterator[Any]:
-    """An open Arrow file, mapped into memory, that reads some of its fields."""
+    """Open an Arrow file, memory-mapped, to read some of its fields."""
     pa = arrow()
     options = pa.ipc.IpcReadOptions(included_fields=None if fields is None else list(fields))
     with (
@@ -223,31 +215,31 @@ def _opened(file: FileState, fields: Sequence[int] | None = None) -> Iterator[An
 
 
 def read_arrow(files: Sequence[FileState]) -> Source:
-    """A source of Arrow files: their footers are read, and the columns that are categories."""
+    """Return a source of Arrow files; reads their footers and the categorical columns."""
     return read_tables(files, _arrow_outline, RecordBatches, "record batch")
 
 
 def _arrow_outline(file: FileState) -> tuple[Any, list[int]]:
-    """Schema of an Arrow file and the rows of its record batches."""
+    """Return the schema of an Arrow file and the rows of its record batches."""
     with reading(file, ARROW):
         with _opened(file) as opened:
             schema = opened.schema
-        with _opened(file, [0]) as opened:  # what is not of the first column is not read
+        with _opened(file, [0]) as opened:  # only the first column is read
             counts = [opened.get_batch(k).num_rows for k in range(opened.num_record_batches)]
     return schema, counts
 
 
-AHEAD = 2  # batches that pyarrow reads before they are asked for
+AHEAD = 2  # batches that pyarrow reads ahead
 
 
 @dataclass(frozen=True)
 class FragmentPiece(Piece):
     """A fragment of a dataset, or some of its row groups.
 
-    n : number of rows; None where rows are filtered, or the file does not say
-    file : None of a fragment in memory; schema : of the dataset
-    filter : expression that rows must meet, or None
-    levels : an Array of the dictionary type of each column of categories that `schema` has not
+    n : number of rows; None if rows are filtered or the file does not tell
+    file : None for a fragment in memory; schema : of the dataset
+    filter : expression that selects rows, or None
+    levels : dictionary Array per categorical column that `schema` stores as plain values
     """
 
     place: str
@@ -259,20 +251,19 @@ class FragmentPiece(Piece):
     levels: dict[str, Any]
 
     def read(self, names: Sequence[str]) -> Iterator[Chunk]:
-        """Its rows in order, in chunks of these columns."""
         position = 0
         for table in self.tables(names):
             yield Chunk(_with_levels(table, self.levels), position, self.place)
             position += table.num_rows
 
     def tables(self, names: Sequence[str]) -> Iterator[Any]:
-        """Its rows as pyarrow Tables of at most PART rows, with the types of `schema`."""
+        """Yield the rows as pyarrow Tables of at most PART rows, with the types of `schema`."""
         with _reading_fragment(self.file):
             for batch in self._scanner(list(names)).to_batches():
                 yield from _tables(batch)
 
     def _scanner(self, names: list[str]) -> Any:
-        """What reads the columns, a Parquet file little by little."""
+        """Return a scanner of the columns that reads Parquet in small batches."""
         import pyarrow.dataset as datasets
 
         how = {}
@@ -286,7 +277,7 @@ class FragmentPiece(Piece):
 
 @contextmanager
 def _reading_fragment(file: FileState | None) -> Iterator[None]:
-    """What goes wrong while a fragment is read, as a DataError that names its file."""
+    """Turn errors of reading a fragment into a DataError that names its file."""
     if file is None:
         yield
         return
@@ -295,16 +286,13 @@ def _reading_fragment(file: FileState | None) -> Iterator[None]:
 
 
 def read_dataset(dataset: Any) -> Source:
-    """A source of a pyarrow Dataset: its fragments in their order, its filter, its partitions.
+    """Return a source of a pyarrow Dataset, with its order of fragments, filter and partitions.
 
-    Raises
-    ------
-    DataError
-        Two columns share a name, a file cannot be read, or there is no row.
+    Raises a DataError if two columns share a name, a file cannot be read, or there is no row.
     """
     check_names("the Dataset", dataset.schema.names)
     rows = getattr(dataset, "_scan_options", {}).get("filter")
-    if rows is not None:  # pyarrow gives the fragments of a dataset without a filter alone
+    if rows is not None:  # pyarrow lists fragments only for a dataset without a filter
         dataset = dataset.replace_schema(dataset.schema)
         dataset._scan_options = {}
     fragments = list(dataset.get_fragments())
@@ -321,7 +309,7 @@ def read_dataset(dataset: Any) -> Source:
 
 
 def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[FragmentPiece]:
-    """The pieces of a fragment."""
+    """Return the pieces of a fragment."""
     file = None
     if path := getattr(fragment, "path", None):
         local = type(fragment.filesystem).__name__ == "LocalFileSystem"
@@ -339,9 +327,9 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
 
 
 def _categories(fragments: Sequence[Any], schema: Any) -> Any:
-    """Fields of the columns that all files have as categories where `schema` has their values.
+    """Return the fields that are categorical in all files but plain values in `schema`.
 
-    Parquet has no more of categories of numbers, flags and dates; see `as_written`.
+    Parquet only stores the values of numeric, boolean and date categories; see `as_written`.
     """
     pa, in_files = arrow(), []
     for fragment in fragments:
@@ -356,7 +344,7 @@ def _categories(fragments: Sequence[Any], schema: Any) -> Any:
 
 
 def _with_categories(pieces: tuple[Any, ...], categories: Any) -> tuple[Any, ...]:
-    """The pieces with the levels of columns of categories over all of them."""
+    """Return the pieces with the levels of categorical columns over all of them."""
     if not categories.names:
         return pieces
     pa, found = arrow(), gather_levels(pieces, categories)
@@ -371,7 +359,7 @@ def _with_categories(pieces: tuple[Any, ...], categories: Any) -> tuple[Any, ...
 
 
 def _with_levels(table: Any, levels: dict[str, Any]) -> Any:
-    """The table with columns of categories coded by their levels."""
+    """Return the table with categorical columns coded by their levels."""
     if not levels:
         return table
     import pyarrow.compute as compute

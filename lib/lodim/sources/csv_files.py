@@ -1,8 +1,8 @@
-"""CSV files, read as the command line reads one: a piece is a part of a file, or a file.
+"""CSV files, read as on the command line: a piece is a file or part of one.
 
-The kinds of the columns are those of all rows of all files, so that a first pass reads everything.
-Files are cut at ends of lines, into pieces of PART rows that are read by themselves; not those that
-are packed or have a quote, within which a line may end.
+The kinds of the columns depend on all rows of all files, so a first pass reads everything. Files
+are cut at ends of lines, into pieces of PART rows. Packed files, and files with quotes (within
+which a line may end), are not cut.
 """
 
 import csv
@@ -21,21 +21,21 @@ from lodim.sources.files import CSV, PACKED, FileState, no_rows, reading, short_
 from lodim.sources.schemas import check_columns, check_names
 from lodim.sources.source import PART, Chunk, Piece, Source
 
-MISSING = ("", "NA", "NaN", "nan")  # cells that are missing values
+MISSING = ("", "NA", "NaN", "nan")  # cells read as missing values
 ENCODING = "utf-8-sig"
 Cut = tuple[int, int, int | None, int | None]  # first row, rows, first byte, byte after the last
-BLOCK = 1 << 20  # bytes that are searched at once for ends of lines
+BLOCK = 1 << 20  # bytes searched at once for ends of lines
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How the cells of a file are written: what is between them, and the sign before decimals."""
+    """Separator and decimal sign of a file."""
 
     sep: str = ","
     decimal: str = "."
 
     def options(self) -> dict[str, Any]:
-        """What pandas' reader is told."""
+        """Return the options for pandas' reader."""
         return {
             "sep": self.sep,
             "decimal": self.decimal,
@@ -46,13 +46,13 @@ class Dialect:
 
 @dataclass
 class Kinds:
-    """What was seen in a column: kinds of values, and whether some were missing."""
+    """Kinds of values seen in a column, and whether some were missing."""
 
     seen: set[str] = field(default_factory=set)
     gaps: bool = False
 
     def add(self, values: "pd.Series[Any]") -> None:
-        """Note the values of a chunk, as pandas has read them by themselves."""
+        """Note the values of a chunk as pandas has read them."""
         missing = bool(values.isna().any())
         self.gaps |= missing
         if missing and bool(values.isna().all()):
@@ -63,7 +63,7 @@ class Kinds:
         self.seen.add(kind)
 
     def dtype(self) -> Any:
-        """What pandas makes of all chunks together."""
+        """Return the dtype that pandas gives all chunks together."""
         if self.seen == {"b"}:
             return "boolean" if self.gaps else np.dtype(bool)
         if self.seen & {"O", "b"}:
@@ -75,11 +75,11 @@ class Kinds:
 
 @dataclass(frozen=True)
 class Rows(Piece):
-    """Rows of a CSV file that follow each other.
+    """Consecutive rows of a CSV file.
 
-    start, stop : bytes of the file that hold them; None where they are all of its rows
+    start, stop : range of bytes in the file; None if they are all rows
     names : of all columns of the file
-    dtypes : of the columns over all files, as pandas' reader takes them
+    dtypes : of the columns over all files, for pandas' reader
     """
 
     place: str
@@ -92,7 +92,6 @@ class Rows(Piece):
     dtypes: dict[str, Any]
 
     def read(self, names: Sequence[str]) -> Iterator[Chunk]:
-        """Its rows in order, in chunks of these columns."""
         position = 0
         dtypes = {name: self.dtypes[name] for name in names}
         for frame in _frames(self.file, self.dialect, self._text(), dtypes):
@@ -102,7 +101,7 @@ class Rows(Piece):
             raise DataError(f"{self.place} has {position} rows, where it had {self.n} before")
 
     def _text(self) -> dict[str, Any]:
-        """What pandas' reader reads."""
+        """Return the input of pandas' reader."""
         if self.start is None or self.stop is None:
             return {"filepath_or_buffer": self.file.path}
         with reading(self.file, CSV), open(self.file.path, "rb") as opened:
@@ -112,13 +111,11 @@ class Rows(Piece):
 
 
 def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> Source:
-    """A source of CSV files, which are read once for the kinds of their columns.
+    """Return a source of CSV files, after reading them once for the kinds of their columns.
 
-    Parameters
-    ----------
     files : in the order of rows
-    sep : between cells; a tab where a file's name says so
-    decimal : the sign before decimals
+    sep : between cells; a tab if a file's name says so
+    decimal : decimal sign
     """
     kinds: dict[str, Kinds] = {}
     pieces: list[Rows] = []
@@ -143,7 +140,7 @@ def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> 
 
 
 def _cuts(file: FileState, n: int) -> list[Cut]:
-    """Where a file of n rows is cut: first row, rows, and the bytes from start to stop of each."""
+    """Yield (first row, rows, first byte, byte after the last) of the pieces of n rows."""
     whole: list[Cut] = [(0, n, None, None)]
     if n <= PART or file.name.lower().endswith(PACKED):
         return whole
@@ -156,9 +153,9 @@ def _cuts(file: FileState, n: int) -> list[Cut]:
 
 
 def _line_ends(file: FileState) -> tuple[list[int], int, int] | None:
-    """Starts in bytes of each PART-th line after the header, number of lines, end of the file.
+    """Return first bytes of every PART-th line after the header, number of lines, end of the file.
 
-    None where a quote is in the file.
+    None if the file has a quote.
     """
     starts, lines, at, last = [], -1, 0, b""
     with reading(file, CSV), open(file.path, "rb") as opened:
@@ -176,7 +173,7 @@ def _line_ends(file: FileState) -> tuple[list[int], int, int] | None:
 
 
 def _header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
-    """Names of all columns, and without a first one that has no name: row labels."""
+    """Return the names of all columns, and those without an unnamed first column of row labels."""
     if not file.size:
         raise DataError(f"{file.name} is empty: it has 0 bytes")
     with reading(file, CSV):
@@ -195,9 +192,9 @@ def _header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
 def _frames(
     file: FileState, dialect: Dialect, text: dict[str, Any], dtypes: dict[str, Any] | None = None
 ) -> Iterator[pd.DataFrame]:
-    """A text in chunks: the columns of `dtypes`, or all, of the kinds that each chunk shows.
+    """Yield a text in chunks with the columns of `dtypes`, or all with the kinds of each chunk.
 
-    Only where all are read does pandas' reader refuse a row that has too many cells.
+    pandas' reader refuses a row with too many cells only if all columns are read.
     """
     some = {} if dtypes is None else {"usecols": list(dtypes), "dtype": dtypes}
     options = {**dialect.options(), **text, **some, "low_memory": False}
@@ -208,7 +205,7 @@ def _frames(
 
 
 class _Text:
-    """A text that pandas' reader reads, and whether it could not be read."""
+    """A text for pandas' reader that records whether reading failed."""
 
     def __init__(self, handle: Any) -> None:
         self.handle, self.unreadable = handle, False
@@ -227,10 +224,10 @@ class _Text:
 
 @contextmanager
 def _text(source: Any) -> Iterator[Any]:
-    """A file or its bytes as a text, unpacked; Ctrl-C while it is read is a KeyboardInterrupt.
+    """Open a file or its bytes as unpacked text; Ctrl-C while it is read is a KeyboardInterrupt.
 
-    The C code of pandas' reader says only that a call of `read` failed. If `read` met no error of
-    its own, Ctrl-C was pressed: before its first line, within it or after its last.
+    pandas' C reader only reports that `read` failed. If `read` met no error of its own, Ctrl-C was
+    pressed.
     """
     with get_handle(source, "r", encoding=ENCODING, compression="infer") as opened:
         text = _Text(opened.handle)
@@ -243,7 +240,7 @@ def _text(source: Any) -> Iterator[Any]:
 
 
 def _survey(file: FileState, dialect: Dialect, names: list[str], kinds: dict[str, Kinds]) -> int:
-    """Number of rows of a file; what its columns hold is noted."""
+    """Return the number of rows of a file, and note the kinds of its columns."""
     n, suspicious = 0, False
     for frame in _frames(file, dialect, {"filepath_or_buffer": file.path}):
         for name in names:
@@ -256,9 +253,9 @@ def _survey(file: FileState, dialect: Dialect, names: list[str], kinds: dict[str
 
 
 def _check_lengths(file: FileState, dialect: Dialect) -> None:
-    """Raise where a row has fewer cells than the header; pandas takes them for missing values.
+    """Raise if a row has fewer cells than the header, which pandas reads as missing values.
 
-    Only the last column shows that a row may be short, and only where it has a missing value.
+    Only rows whose last column is missing can be short.
     """
     with (
         reading(file, CSV),

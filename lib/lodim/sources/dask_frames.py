@@ -1,4 +1,4 @@
-"""Dask DataFrames: a piece is a partition, which carries what computes it and nothing else."""
+"""Dask DataFrames: a piece is a partition with only the part of the graph that computes it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ class Partition(Piece):
 
     delayed : Delayed of dask that computes it; dtypes : as the Dask DataFrame states them
     levels : categories over all partitions, of the columns whose own are not known before
-    seen : fingerprint of its rows in the passes before
+    seen : fingerprint of its rows in earlier passes
     """
 
     place: str
@@ -28,7 +28,7 @@ class Partition(Piece):
     seen: Fingerprint = field(compare=False)
 
     def read(self, names: Sequence[str]) -> Iterator[Chunk]:
-        """Its rows in order, in chunks of these columns; all of it is in memory meanwhile."""
+        """Yield the rows in chunks of these columns; the whole partition is in memory meanwhile."""
         frame = self._compute(list(names))
         rows = Fingerprint()
         rows.add(frame, 0)
@@ -37,10 +37,10 @@ class Partition(Piece):
             yield Chunk(frame.iloc[start : start + PART], start, self.place)
 
     def _compute(self, names: list[str]) -> pd.DataFrame:
-        """The columns of the partition."""
+        """Compute the columns of the partition."""
         try:
             frame = self.delayed.compute(scheduler=_scheduler())
-        except Exception as error:  # of whatever makes it
+        except Exception as error:  # any error of the graph
             raise DataError(f"{self.place} cannot be computed: {error}") from error
         lacking = [name for name in names if name not in frame.columns]
         if lacking:
@@ -54,7 +54,7 @@ class Partition(Piece):
         return frame
 
     def _check_kind(self, name: str, dtype: Any) -> None:
-        """Raise where numbers were announced and text came, or the other way round."""
+        """Raise if a column holds text where Dask states numbers, or the reverse."""
         is_numeric = pd.api.types.is_numeric_dtype
         if is_numeric(dtype) != is_numeric(self.dtypes[name]):
             raise DataError(
@@ -70,12 +70,12 @@ class DaskSource(Source):
     frame: Any = field(default=None, compare=False, repr=False)
 
     def select(self, names: Sequence[str]) -> Source:
-        """The source of some columns, whose partitions compute no others where Dask can tell."""
+        """Return the source of some columns; its partitions compute no others if Dask can tell."""
         if tuple(names) == self.names:
             return self
         frame, old = self.frame[list(names)], self.pieces
         delayed = _partitions(frame)
-        if len(delayed) != len(old):  # Dask may join small files where it reads few columns
+        if len(delayed) != len(old):  # Dask may join small files if it reads few columns
             old = tuple(
                 replace(old[0], place=f"partition {k + 1}", seen=Fingerprint())  # type: ignore
                 for k in range(len(delayed))
@@ -86,10 +86,10 @@ class DaskSource(Source):
 
 
 def read_dask(frame: Any) -> Source:
-    """A source of a Dask DataFrame: its partitions in their order."""
+    """Return a source of a Dask DataFrame: its partitions in their order."""
     names = tuple(map(str, frame.columns))
     if list(names) != list(frame.columns) or len(set(names)) < len(names):
-        raise DataError("the columns of a Dask DataFrame need names that are texts, each once")
+        raise DataError("the columns of a Dask DataFrame must have distinct names that are strings")
     levels = _gather_levels(frame)
     dtypes = {name: frame.dtypes[name] for name in names}
     pieces = tuple(
@@ -100,7 +100,7 @@ def read_dask(frame: Any) -> Source:
 
 
 def _partitions(frame: Any) -> list[Any]:
-    """A Delayed for each partition, with what it needs of the graph and no more."""
+    """Return a Delayed per partition with only the part of the graph that it needs."""
     from dask.delayed import Delayed
     from dask.optimization import cull
 
@@ -110,7 +110,7 @@ def _partitions(frame: Any) -> list[Any]:
 
 
 def _gather_levels(frame: Any) -> dict[str, list[Any]]:
-    """Categories over all partitions, in the order in which they appear, where Dask knows none."""
+    """Return categories over all partitions, in order of appearance, where Dask knows none."""
     import dask
 
     names = [name for name, kind in frame.dtypes.items() if isinstance(kind, pd.CategoricalDtype)]
@@ -126,12 +126,12 @@ def _gather_levels(frame: Any) -> dict[str, list[Any]]:
 
 
 def _levels(frame: pd.DataFrame) -> dict[str, list[Any]]:
-    """The categories of each column of a partition."""
+    """Return the categories of each column of a partition."""
     return {name: list(frame[name].cat.categories) for name in frame.columns}
 
 
 def _scheduler():
-    """How a partition is computed: within a task of a worker by that worker alone."""
+    """Return the scheduler of a partition: within a task, the worker itself."""
     try:
         from distributed import get_worker
     except ImportError:

@@ -1,4 +1,4 @@
-"""Which files a path, a pattern or a folder means, and whether they are still what they were."""
+"""Files meant by a path, a pattern or a folder, and checks that they stay unchanged."""
 
 import errno
 import glob
@@ -24,12 +24,12 @@ URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 @dataclass(frozen=True)
 class FileState:
-    """A file as it was when a source was made of it.
+    """A file as it was when its source was made.
 
     name : as the user knows it; path : absolute; size : bytes; modified : nanoseconds
-    filesystem : of pyarrow, of a Dataset that is not on this machine's disks; else None
-    noted : nanoseconds when the disk noted a change last, which no program sets back, as some do
-    with `modified`; None where another process looks, which may read a copy of the file
+    filesystem : pyarrow's, for a Dataset that is not on this machine's disks; else None
+    noted : time in nanoseconds at which the disk recorded a change (ctime), which programs cannot
+        set back, unlike `modified`; None in another process, which may read a copy of the file
     """
 
     name: str
@@ -44,7 +44,7 @@ class FileState:
 
     @classmethod
     def of_name(cls, name: str, filesystem: Any = None) -> "FileState":
-        """The state of a file now."""
+        """Return the state of a file now."""
         path = name if filesystem else os.path.abspath(name)
         try:
             size, modified, noted = _size_and_times(path, filesystem)
@@ -53,7 +53,7 @@ class FileState:
             raise DataError(f"{name} cannot be read: {error.strerror or error}") from error
 
     def check_unchanged(self) -> None:
-        """Raise a DataError where the file is gone or another than it was."""
+        """Raise a DataError if the file is gone or has changed."""
         try:
             size, modified, noted = _size_and_times(self.path, self.filesystem)
         except FileNotFoundError:
@@ -68,10 +68,10 @@ class FileState:
 
 
 def _size_and_times(path: str, filesystem: Any) -> tuple[int, int, int | None]:
-    """Bytes of a file, nanoseconds of its last change, and when this machine's disk noted one."""
+    """Return the bytes of a file, and the nanoseconds of its modification and of its ctime."""
     if filesystem is None:
         found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode):  # a pipe would be waited for, where Ctrl-C is not heard
+        if not stat.S_ISREG(found.st_mode):  # reading a pipe would block, and ignore Ctrl-C
             raise OSError(errno.EINVAL, "it is no regular file, but a pipe or a device")
         return found.st_size, found.st_mtime_ns, found.st_ctime_ns
     info = filesystem.get_file_info(path)
@@ -82,7 +82,7 @@ def _size_and_times(path: str, filesystem: Any) -> tuple[int, int, int | None]:
 
 @contextmanager
 def reading(file: FileState, kind: str) -> Iterator[None]:
-    """What goes wrong while a file is read, and a change of it, as a DataError that names it."""
+    """Turn errors of reading a file, and a change of it, into a DataError that names it."""
     file.check_unchanged()
     try:
         yield
@@ -90,7 +90,7 @@ def reading(file: FileState, kind: str) -> Iterator[None]:
         raise
     except PermissionError as error:
         raise DataError(f"{file.name} cannot be read: no permission") from error
-    except Exception as error:  # of whatever reads it: no two raise the same
+    except Exception as error:  # any error of the readers, which all raise different ones
         file.check_unchanged()
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise DataError(
@@ -100,21 +100,17 @@ def reading(file: FileState, kind: str) -> Iterator[None]:
 
 
 def is_path(data: object) -> bool:
-    """Whether some data are a path, or a list of paths."""
+    """Whether data are a path, or a list of paths."""
     if isinstance(data, (list, tuple)):
         return len(data) > 0 and all(isinstance(one, (str, os.PathLike)) for one in data)
     return isinstance(data, (str, os.PathLike))
 
 
 def find_files(data: Any) -> list[FileState]:
-    """The files that a path, a pattern, a folder or a list of these means, in order.
+    """Return the files that a path, a pattern, a folder or a list of these means, in order.
 
-    Those of a pattern or a folder are sorted by name; a list is in its own order.
-
-    Raises
-    ------
-    DataError
-        There is none, one is given twice, or a path is of the web.
+    Those of a pattern or a folder are sorted by name; a list keeps its order. Raises a DataError if
+    there is none, one is given twice, or a path is a URL.
     """
     given = data if isinstance(data, (list, tuple)) else [data]
     names = [name for one in given for name in _expand(os.fspath(one))]
@@ -128,7 +124,7 @@ def find_files(data: Any) -> list[FileState]:
 
 
 def _expand(name: str) -> list[str]:
-    """The names of files that one path means."""
+    """Return the names of files that one path means."""
     if URL.match(name):
         raise DataError(
             f"{name!r} is not on this machine's disks; download it, or give what reads it, such as "
@@ -146,7 +142,7 @@ def _expand(name: str) -> list[str]:
     for one in sorted(glob.glob(name, recursive=True)):
         if os.path.isfile(one):
             found.append(one)
-        elif kind_by_name(one):  # what Spark and Dask call a file is a folder
+        elif kind_by_name(one):  # Spark and Dask write a folder under a file's name
             found += _folder_files(one)
     if not found:
         raise DataError(f"no file matches the pattern {name!r}")
@@ -154,14 +150,14 @@ def _expand(name: str) -> list[str]:
 
 
 def _is_shipped(name: str) -> bool:
-    """Whether a data set that comes with lodim has this name."""
+    """Whether a data set of lodim has this name."""
     from lodim.datasets.files import data
 
     return name in data()["name"].tolist()
 
 
 def _folder_files(folder: str) -> list[str]:
-    """The data files in a folder and those below; what begins with _ or . is none."""
+    """Return the data files in a folder and below; names that begin with _ or . are skipped."""
     found = []
     for where, folders, names in os.walk(folder, onerror=_refuse):
         _check_no_table(where, folders)
@@ -183,7 +179,7 @@ def _refuse(error: OSError) -> None:
 
 
 def _check_no_table(folder: str, folders: Sequence[str]) -> None:
-    """Raise where a log says which of a folder's files count: some may be deleted rows."""
+    """Raise for a Delta or Iceberg table, whose log may mark files as deleted."""
     if "_delta_log" in folders:
         raise DataError(f"{folder!r} is a Delta table; give polars.scan_delta({folder!r})")
     if glob.glob(os.path.join(glob.escape(folder), "metadata", "*.metadata.json")):
@@ -191,7 +187,7 @@ def _check_no_table(folder: str, folders: Sequence[str]) -> None:
 
 
 def kind_by_name(name: str) -> str | None:
-    """The kind of a file by the end of its name, None where that says nothing."""
+    """Return the kind of a file by its suffix, None if unknown."""
     stem, ending = os.path.splitext(name.lower())
     if ending in PACKED:
         ending = os.path.splitext(stem)[1]
@@ -200,13 +196,7 @@ def kind_by_name(name: str) -> str | None:
 
 
 def kind_of_files(files: Sequence[FileState]) -> str:
-    """The kind that all files are of.
-
-    Raises
-    ------
-    DataError
-        They are of several kinds, or one is of none.
-    """
+    """Return the kind of all files; raise a DataError if they differ or one is unknown."""
     first: tuple[str, str] | None = None
     for file in files:
         kind = kind_by_name(file.name)
@@ -223,12 +213,12 @@ def kind_of_files(files: Sequence[FileState]) -> str:
 
 
 def short_name(name: str) -> str:
-    """A file's name without its folders, for places."""
+    """Return a file's name without its folders."""
     return Path(name).name
 
 
 def no_rows(files: Sequence[FileState]) -> str:
-    """Words for files without a row."""
+    """Return the message about files without a row."""
     if len(files) == 1:
         return f"{files[0].name} has no rows"
     return f"none of the {len(files)} files has a row ({files[0].name} is the first)"

@@ -1,4 +1,4 @@
-"""LazyFrames of polars: one piece, computed again in each pass, and a check that its rows stay."""
+"""LazyFrames of polars: one piece, computed again in each pass, with a check of its rows."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,29 +12,23 @@ from lodim.sources.source import PART, Chunk, Piece, Source
 
 
 class Fingerprint:
-    """Sums of hashed values by column, weighted by the position of their row.
+    """Sums of hashed values by column, weighted by row position.
 
-    Two passes over the same rows in the same order have the same sums for each column of both.
+    Two passes over the same rows in the same order give equal sums.
     """
 
     def __init__(self) -> None:
         self.sums: dict[str, int] = {}
 
     def add(self, frame: Any, first: int) -> None:
-        """Add a chunk of columns, its first row at a position of the whole."""
+        """Add a chunk of columns, given the position of its first row."""
         weight = 2 * np.arange(first, first + len(frame), dtype=np.uint64) + np.uint64(1)
         for name in frame.columns:
             total = int(np.sum(_hashes(frame[name]) * weight, dtype=np.uint64))
             self.sums[name] = (self.sums.get(name, 0) + total) % 2**64
 
     def compare(self, other: "Fingerprint", place: str) -> None:
-        """Take over the columns of a pass; raise where one is not what it was in an earlier pass.
-
-        Raises
-        ------
-        DataError
-            A column's values, or the order of its rows, have changed.
-        """
+        """Merge the columns of a pass; raise a DataError if their values or order have changed."""
         for name, total in other.sums.items():
             if self.sums.setdefault(name, total) != total:
                 raise DataError(
@@ -44,11 +38,11 @@ class Fingerprint:
 
 
 def _hashes(values: Any) -> np.ndarray:
-    """A hash of each value of a Series of pandas or polars, (n,) uint64; 0 where there is none."""
+    """Return a hash per value of a pandas or polars Series, (n,) uint64; 0 for missing values."""
     if isinstance(values, pd.Series):
         try:
             return pd.util.hash_pandas_object(values, index=False).to_numpy()
-        except TypeError:  # lists and the like
+        except TypeError:  # lists and similar values
             return np.zeros(len(values), np.uint64)
     if not (values.dtype.is_numeric() or str(values.dtype) in ("Boolean", "String")):
         return np.zeros(len(values), np.uint64)
@@ -60,7 +54,7 @@ PLACE = "the LazyFrame"
 
 @dataclass(frozen=True)
 class Query(Piece):
-    """A polars LazyFrame. seen : fingerprint of the rows of the passes before"""
+    """A polars LazyFrame; `seen` is the fingerprint of the rows in earlier passes."""
 
     place: str
     n: None
@@ -68,7 +62,6 @@ class Query(Piece):
     seen: Fingerprint = field(compare=False)
 
     def read(self, names: Sequence[str]) -> Iterator[Chunk]:
-        """Its rows in order, in chunks of these columns."""
         position, rows = 0, Fingerprint()
         for frame in self._frames(list(names)):
             rows.add(frame, position)
@@ -77,18 +70,18 @@ class Query(Piece):
         self.seen.compare(rows, self.place)
 
     def _frames(self, names: list[str]) -> Iterator[Any]:
-        """Its rows as polars DataFrames of at most PART rows."""
+        """Yield the rows as polars DataFrames of at most PART rows."""
         try:
             for frame in _batches(self.frame.select(names)):
                 yield from (frame.slice(start, PART) for start in range(0, len(frame), PART))
         except DataError:
             raise
-        except Exception as error:  # of the query itself, or of a file that it reads
+        except Exception as error:  # an error of the query, or of a file that it reads
             raise DataError(f"{self.place} cannot be computed: {error}") from error
 
 
 def _batches(frame: Any) -> Iterator[Any]:
-    """The rows of a LazyFrame in order, in the batches that its polars can give."""
+    """Yield the rows of a LazyFrame in order, in the batches that the installed polars supports."""
     if hasattr(frame, "collect_batches"):
         yield from frame.collect_batches(chunk_size=PART, maintain_order=True)
         return
@@ -99,7 +92,7 @@ def _batches(frame: Any) -> Iterator[Any]:
 
 
 def read_lazy(frame: Any) -> Source:
-    """A source of a polars LazyFrame."""
+    """Return a source of a polars LazyFrame."""
     try:
         names = tuple(frame.collect_schema().names())
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Which data are a source, and of which kind."""
+"""Recognize data that are read in chunks, and make their source."""
 
 import sys
 from typing import Any
@@ -8,7 +8,7 @@ from lodim.sources.source import Source
 
 
 def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
-    """The data as a source where they are not in memory, else None.
+    """Return a source of data that are not in memory, else None.
 
     Parameters
     ----------
@@ -16,7 +16,7 @@ def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
         Files: Parquet, Arrow (Feather) or CSV. Those of a pattern or folder are sorted by name.
         Anything else is a frame in memory.
     sep, decimal : str
-        Of CSV files: what stands between cells, and before decimals.
+        Separator and decimal sign of CSV files.
 
     Returns
     -------
@@ -25,14 +25,14 @@ def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
     Raises
     ------
     DataError
-        A file cannot be read, the files do not go together, or there is no row; it names the file.
+        If a file cannot be read, files are inconsistent, or there is no row.
     MissingExtraError
-        What reads such data is not installed.
+        If the reader of such data is not installed.
 
     Notes
     -----
-    CSV files are read once, for the kinds of their columns; of other files the footers and those
-    columns are read that are categories. Of lazy frames nothing is computed but the categories.
+    CSV files are read once for the kinds of their columns. Of other files, the footers and the
+    categorical columns are read; of lazy frames, only the categories.
     """
     if is_path(data):
         return _read_files(data, sep, decimal)
@@ -52,13 +52,13 @@ def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
 
 
 def _is(data: object, module: str, name: str) -> bool:
-    """Whether some data are of a class; what made them has imported its module."""
+    """Whether data are of a class, which requires that their module is already imported."""
     found = getattr(sys.modules.get(module), name, None)
     return isinstance(found, type) and isinstance(data, found)
 
 
 def _read_files(data: Any, sep: str, decimal: str) -> Source:
-    """A source of the files that a path, a pattern, a folder or a list of these means."""
+    """Return a source of the files that a path, a pattern, a folder or a list of these means."""
     files = find_files(data)
     kind = kind_of_files(files)
     if kind == PARQUET:

@@ -1,4 +1,4 @@
-"""Columns and their types over several files: unified where one holds the other, else refused."""
+"""Columns and their types over several files, unified if one type contains the other."""
 
 import json
 from collections.abc import Container, Iterable
@@ -9,7 +9,7 @@ from lodim.text import first_few
 
 
 def arrow() -> Any:
-    """pyarrow, a MissingExtraError where it is not installed."""
+    """Import pyarrow; raise a MissingExtraError if it is not installed."""
     try:
         import pyarrow
     except ImportError:
@@ -21,18 +21,13 @@ def arrow() -> Any:
 
 
 def unify_schemas(schemas: Iterable[tuple[str, Any]]) -> Any:
-    """The one schema of several files, given as pairs (name of the file, its pyarrow Schema).
+    """Return the one schema of several files, given pairs (file name, pyarrow Schema).
 
-    An index that pandas wrote beside the columns is no column.
-
-    Raises
-    ------
-    DataError
-        Two columns of a file share a name, a file has other columns than the first, or a column
-        is of types that do not go together.
+    An index that pandas wrote is no column. Raises a DataError if two columns of a file share a
+    name, a file has other columns than the first, or types cannot be unified.
     """
     pa, first, head = arrow(), "", arrow().schema([])
-    fields: dict[str, tuple[Any, str]] = {}  # and the file that its type is from
+    fields: dict[str, tuple[Any, str]] = {}  # with the file that its type is from
     for name, schema in schemas:
         check_names(name, schema.names)
         columns = [schema.field(one) for one in _features(schema)]
@@ -50,14 +45,14 @@ def unify_schemas(schemas: Iterable[tuple[str, Any]]) -> Any:
 
 
 def check_names(name: str, names: list[str]) -> None:
-    """Raise where two columns of a file share a name."""
+    """Raise if two columns of a file share a name."""
     if len(set(names)) < len(names):
         twice = next(one for one in names if names.count(one) > 1)
         raise DataError(f"{name} has two columns called {twice!r}; rename one")
 
 
 def check_columns(first: str, known: list[str], name: str, names: list[str]) -> None:
-    """Raise where a file has other columns than the first one."""
+    """Raise if a file has other columns than the first one."""
     there, here = set(known), set(names)
     lacking = [one for one in known if one not in here]
     if lacking:
@@ -68,7 +63,7 @@ def check_columns(first: str, known: list[str], name: str, names: list[str]) -> 
 
 
 def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
-    """One field for a column of two files."""
+    """Return one field for a column of two files."""
     if field.type == other.type:
         return field
     pa = arrow()
@@ -84,7 +79,7 @@ def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
 
 
 def _without_dictionary(field: Any, other: Any) -> Any:
-    """The field as what its dictionary holds where the other has none, or one of another order."""
+    """Return the field as plain values if the other has no dictionary, or one of another order."""
     types = arrow().types
     if not types.is_dictionary(field.type) or types.is_null(other.type):
         return field
@@ -94,7 +89,7 @@ def _without_dictionary(field: Any, other: Any) -> Any:
 
 
 def _plain(field: Any) -> Any:
-    """The field without notes, text in the one layout that goes with the others."""
+    """Return the field without metadata, its text in the layout that suits the others."""
     pa = arrow()
     kind = field.type
     if "view" in str(kind) and not pa.types.is_nested(kind):
@@ -106,19 +101,19 @@ def _plain(field: Any) -> Any:
 
 
 def _features(schema: Any) -> list[str]:
-    """The columns but for the index that pandas wrote beside them."""
+    """Return the columns except the index that pandas wrote."""
     index = _pandas_metadata(schema).get("index_columns", [])
     return [name for name in schema.names if name not in index]
 
 
 def select_fields(schema: Any, names: Iterable[str]) -> Any:
-    """The schema of some columns."""
+    """Return the schema of some columns."""
     notes = _notes(schema, set(names))
     return arrow().schema([schema.field(name) for name in names], metadata=notes)
 
 
 def _notes(schema: Any, names: Container[str]) -> dict[str, str] | None:
-    """What pandas noted of some columns, as a schema holds it; not of its index."""
+    """Return pandas' metadata of some columns, without its index, as a schema stores it."""
     notes = _pandas_metadata(schema)
     if not notes:
         return None
@@ -127,7 +122,7 @@ def _notes(schema: Any, names: Container[str]) -> dict[str, str] | None:
 
 
 def _pandas_metadata(schema: Any) -> dict[str, Any]:
-    """What pandas noted of a table that it wrote; {} of others."""
+    """Return pandas' metadata of a table, {} if it has none."""
     try:
         return dict(schema.pandas_metadata or {})
     except (ValueError, TypeError):
@@ -135,7 +130,7 @@ def _pandas_metadata(schema: Any) -> dict[str, Any]:
 
 
 def cast_table(table: Any, schema: Any) -> Any:
-    """The table with the types of a schema, its columns in their order."""
+    """Return the table with the column order and types of a schema."""
     table, is_dictionary = table.select(schema.names), arrow().types.is_dictionary
     for i, (now, wanted) in enumerate(zip(table.schema, schema, strict=True)):
         if is_dictionary(wanted.type) and not is_dictionary(now.type):

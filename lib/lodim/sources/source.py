@@ -11,11 +11,11 @@ PART = 65_536  # the most rows of a chunk: 16 blocks of 4,096 rows
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows of a piece, at most PART, with the types that the columns have over all pieces.
+    """At most PART rows of a piece, with the types of the columns over all pieces.
 
     frame : DataFrame of pandas or polars, or Table of pyarrow
     first : position of its first row in the piece
-    place : the piece it is from, for messages
+    place : its piece, for messages
     """
 
     frame: Any
@@ -24,34 +24,31 @@ class Chunk:
 
 
 class Piece:
-    """A run of rows that can be read by itself, also by another process: it can be pickled.
+    """A picklable run of rows that any process can read by itself.
 
-    place : what it is, for messages: "part-3.parquet, row group 2"
-    n : number of rows where it is known without reading, else None
+    place : its name in messages: "part-3.parquet, row group 2"
+    n : number of rows if known without reading, else None
     """
 
     place: str
     n: int | None
 
     def read(self, names: Sequence[str]) -> Iterator[Chunk]:
-        """Its rows in order, in chunks of these columns.
+        """Yield the rows in order, in chunks of these columns.
 
-        Raises
-        ------
-        DataError
-            It cannot be read, or has changed since; the message names the file.
+        Raises a DataError that names the file if it cannot be read or has changed.
         """
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Source:
-    """Named columns that are read piece by piece; it can be pickled and holds no open file.
+    """Named columns that are read piece by piece; picklable, without open files.
 
-    names : columns, without an index that pandas has written beside them
-    pieces : in the order of rows: that of the files, and of the row groups or partitions in them
-    kind : package whose frames its predictions are: "pandas" of files, else that of the data
-    files : the files as they were when the source was made; none of a lazy frame
+    names : columns, without an index written by pandas
+    pieces : in the order of rows: of the files, and of their row groups or partitions
+    kind : package of the frames of predictions: "pandas" for files, else that of the data
+    files : the files as they were when the source was made; none for a lazy frame
     """
 
     names: tuple[str, ...]
@@ -61,25 +58,25 @@ class Source:
 
     @property
     def n(self) -> int | None:
-        """Number of rows where it is known without reading."""
+        """Number of rows if known without reading, else None."""
         counts = [piece.n for piece in self.pieces]
         return None if None in counts else sum(n for n in counts if n is not None)
 
     @property
     def paths(self) -> list[str]:
-        """Of its files on this machine's disks."""
+        """Paths of its files on this machine's disks."""
         return [file.path for file in self.files if file.filesystem is None]
 
     def select(self, names: Sequence[str]) -> "Source":
-        """The source of some columns: its pieces need not read, nor carry, the others."""
+        """Return the source of some columns; its pieces neither read nor carry the others."""
         return replace(self, names=tuple(names))
 
     def chunks(self, names: Sequence[str]) -> Iterator[Chunk]:
-        """All rows in order, in chunks of these columns."""
+        """Yield all rows in order, in chunks of these columns."""
         for piece in self.select(names).pieces:
             yield from piece.read(names)
 
     def check_unchanged(self) -> None:
-        """Raise a DataError that names the file where one is not what it was."""
+        """Raise a DataError that names the file if one has changed."""
         for file in self.files:
             file.check_unchanged()

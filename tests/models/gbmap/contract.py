@@ -6,8 +6,8 @@ import lodim as ld
 from contract.cases import Contract, bad
 
 REFUSED = {
-    "m = 0": (bad(m=0), ld.ArgumentError, "m must be a whole number from 1"),
-    "m = 2.5": (bad(m=2.5), ld.ArgumentError, "m must be a whole number"),
+    "m = 0": (bad(m=0), ld.ArgumentError, "m must be an integer from 1"),
+    "m = 2.5": (bad(m=2.5), ld.ArgumentError, "m must be an integer"),
     "m true": (bad(m=True), ld.ArgumentError, "m must be"),
     "beta = 0": (bad(beta=0), ld.ArgumentError, "beta must be a positive"),
     "beta nan": (bad(beta=np.nan), ld.ArgumentError, "beta"),

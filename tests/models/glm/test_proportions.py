@@ -116,7 +116,7 @@ def test_separated_and_mixed_proportions():
 def test_what_is_refused_or_doubted():
     with pytest.warns(ld.DataWarning, match="not a whole number of successes in 10 of 12 rows"):
         ld.glm("share ~ ldose", BUDWORM.assign(total=7), **CALL)
-    with pytest.raises(ld.DataError, match="needs their numbers of trials as weights="):
+    with pytest.raises(ld.DataError, match="needs the numbers of trials as weights="):
         ld.glm("share ~ ldose", BUDWORM, family="binomial")
     with pytest.raises(ld.DataError, match="proportions, which gbmap does not fit: use glm"):
         ld.gbmap("share ~ ldose", BUDWORM, **CALL)

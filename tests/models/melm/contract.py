@@ -22,7 +22,7 @@ class Vote(Dumb):
 
 REFUSED = {
     "number": (bad(kind="gaussian"), ld.DataError, "'answer' is a number.*family='multinomial'"),
-    "k = 0": (bad(k=0), ld.ArgumentError, "k must be a whole number from 1"),
+    "k = 0": (bad(k=0), ld.ArgumentError, "k must be an integer from 1"),
     "k too large": (bad(k=5, missing="drop"), ld.DataError, "k=5 dimensions need 5 features"),
     "k above rank": (
         bad(lambda d: d.assign(arm=np.resize(list("ABC"), N)), k=5, missing="drop"), ld.DataError,

@@ -255,7 +255,7 @@ def test_refusals(fits):
     for arguments, words in (
         ({"kind": "map"}, "kind must be one of view, loadings, starts"),
         ({"arrows": "weights"}, "loadings, correlations or None"),
-        ({"top": 0}, "top must be a whole number"),
+        ({"top": 0}, "top must be an integer"),
         ({"colour": "red"}, "plot of kind None|plot of kind 'view'"),
     ):
         with pytest.raises(ld.ArgumentError, match=words):

@@ -4,7 +4,7 @@ import lodim as ld
 from contract.cases import Contract, N, bad
 
 REFUSED = {
-    "n_batches": (bad(n_batches=0), ld.ArgumentError, "n_batches must be a whole number from 1"),
+    "n_batches": (bad(n_batches=0), ld.ArgumentError, "n_batches must be an integer from 1"),
     "n_candidates": (bad(n_candidates=0.5), ld.ArgumentError, "n_candidates"),
     "lambda_w": (bad(lambda_w=-1), ld.ArgumentError, "lambda_w must be 0 or more"),
     "l1_ratio_v": (bad(l1_ratio_v=1.5), ld.ArgumentError, "l1_ratio_v must be between 0 and 1"),

@@ -466,10 +466,10 @@ def test_shapley_refusals():
     several = new.assign(age=1.0)[["age", "weight", "arm", "noise"]]
     with pytest.raises(ld.ArgumentError, match="reference must be one row and has 3"):
         fit.shapley(new, reference=several)
-    with pytest.raises(ld.ArgumentError, match="n_permutations must be a whole number from 2"):
+    with pytest.raises(ld.ArgumentError, match="n_permutations must be an integer from 2"):
         fit.shapley(new, n_permutations=1)
     for seed in (-1, 0.5, None, True):
-        with pytest.raises(ld.ArgumentError, match="seed must be a whole number from 0"):
+        with pytest.raises(ld.ArgumentError, match="seed must be an integer from 0"):
             fit.shapley(new, seed=seed)
 
 

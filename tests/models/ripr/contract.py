@@ -4,9 +4,9 @@ import lodim as ld
 from contract.cases import Contract, bad
 
 REFUSED = {
-    "max_dim": (bad(max_dim=4), ld.ArgumentError, "max_dim must be a whole number from 1 to 3"),
+    "max_dim": (bad(max_dim=4), ld.ArgumentError, "max_dim must be an integer from 1 to 3"),
     "min_dim": (bad(min_dim=3, max_dim=2), ld.ArgumentError, "min_dim must be at most max_dim=2"),
-    "k": (bad(k=0), ld.ArgumentError, "k must be a whole number from 1"),
+    "k": (bad(k=0), ld.ArgumentError, "k must be an integer from 1"),
     "alpha": (bad(alpha=1.0), ld.ArgumentError, "alpha must be at least 0 and below 1"),
     "balanced": (bad(balanced=1), ld.ArgumentError, "balanced must be True or False"),
     "learner": (bad(learner="svm"), ld.ArgumentError, "an estimator with fit"),

@@ -155,7 +155,7 @@ def test_path_and_cv(axes):
     "arguments, words",
     [
         ({"kind": "pie"}, "kind must be one of view, shares, objective"),
-        ({"top": 7}, "top must be a whole number from 1 to 6"),
+        ({"top": 7}, "top must be an integer from 1 to 6"),
         ({"row": TWO}, "one row"),
         ({"colour": 1}, "colour"),
     ],

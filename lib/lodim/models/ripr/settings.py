@@ -57,7 +57,7 @@ class Settings:
                 check_count(self, name)
         check_seed(self)
         check_threads(self)
-        whole = f"a whole number from 1 to {MOST_DIM}"
+        whole = f"an integer from 1 to {MOST_DIM}"
         if self.max_dim is not None:
             check(self, "max_dim", int, lambda v: 1 <= v <= MOST_DIM, whole)
         most = self.max_dim or MOST_DIM
