@@ -293,3 +293,11 @@ def test_the_help_says_what_output_is():
     for model in ("gbmap", "costnet", "glm", "melm", "proset", "ripr"):
         fit = getattr(ld, f"{model.capitalize()}Fit")
         assert all(streamed.OUTPUT in getattr(fit, m).__doc__ for m in ("predict", "augment"))
+
+
+def test_augment_keeps_the_columns_of_a_dict():
+    df = ld.data("autompg")[:60]
+    fit = ld.glm("mpg ~ weight", df)
+    given = {"weight": df["weight"].tolist(), "mpg": df["mpg"], "note": ["a"] * 60}
+    expected = fit.augment(df[["weight", "mpg"]].assign(note="a"))
+    pd.testing.assert_frame_equal(fit.augment(given), expected, check_dtype=False)

@@ -142,6 +142,15 @@ def rows_of(data):
     return data.to_frame().T.infer_objects()
 
 
+def dict_as_frame(data):
+    """Return a dict of columns as a pandas DataFrame; anything else unchanged."""
+    if not isinstance(data, Mapping):
+        return data
+    frame = read_frame(data)
+    columns = {name: frame.fetch(key).array for name, key in frame.keys.items()}
+    return pd.DataFrame(columns, index=frame.index)
+
+
 def one_row(data, row):
     """Return the row of a pandas frame at a position as a frame; a Series is a frame of one row."""
     data = rows_of(data)

@@ -16,7 +16,15 @@ import pandas as pd
 
 from lodim.design import factors
 from lodim.design.batch import subset
-from lodim.design.frame import convert, frame_kind, join_frames, read_frame, rows_of, with_columns
+from lodim.design.frame import (
+    convert,
+    dict_as_frame,
+    frame_kind,
+    join_frames,
+    read_frame,
+    rows_of,
+    with_columns,
+)
 from lodim.design.rows import RowInputs
 from lodim.errors import ArgumentError, DataError, warn
 from lodim.fitting import output_file
@@ -48,6 +56,8 @@ def streaming(method: F) -> F:
     def streamed(self, data, *arguments, output=None, **keywords):
         data = rows_of(data)
         call = MethodCall(self, method, arguments, keywords)
+        if call.beside:
+            data = dict_as_frame(data)
         if output is None and type(data).__module__.startswith("dask.dataframe"):
             return _lazily(call, data)
         source = read_source(data)

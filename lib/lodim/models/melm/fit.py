@@ -283,8 +283,8 @@ class MelmFit(Fit):
         Returns
         -------
         DataFrame
-            `data` with .fitted, .resid, .loss, .class and .x1, ..., .xk; without a response with
-            the coordinates alone. Of a dict the new columns alone.
+            `data` with .fitted, .resid, .loss, .class and .x1, ..., .xk; without a response only
+            the coordinates.
 
         Raises
         ------
