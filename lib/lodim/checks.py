@@ -111,13 +111,17 @@ def number(name: str, value: Any, least: float = -MOST, most: float = MOST) -> f
 
 def numbers(name: str, values: Any) -> np.ndarray:
     """Return one or several finite numbers as floats (n,)."""
-    try:
-        array = np.atleast_1d(np.asarray(values, dtype=float))
-    except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"{name} must be numbers, not {values!r:.80}") from None
+    array = _as_floats(name, values)
     if array.ndim != 1 or not array.size or not np.isfinite(array).all():
         raise ArgumentError(f"{name} must be finite numbers, at least one, not {values!r:.80}")
     return array
+
+
+def _as_floats(name, values):
+    try:
+        return np.atleast_1d(np.asarray(values, dtype=float))
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"{name} must be numbers, not {values!r:.80}") from None
 
 
 def sizes(name: str, values: Any) -> np.ndarray:
@@ -135,10 +139,7 @@ def sizes(name: str, values: Any) -> np.ndarray:
 
 def shares(name: str, values: Any) -> np.ndarray:
     """Return one or several numbers strictly between 0 and 1 as floats (n,)."""
-    try:
-        array = np.atleast_1d(np.asarray(values, dtype=float))
-    except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"{name} must be numbers, not {values!r:.80}") from None
+    array = _as_floats(name, values)
     if array.ndim != 1 or not array.size or not ((array > 0) & (array < 1)).all():
         raise ArgumentError(f"{name} must be between 0 and 1, not {values!r:.80}")
     return array

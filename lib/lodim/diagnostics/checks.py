@@ -103,8 +103,8 @@ def run(fit, data, offset, ignore):
             looked_at.append(code)
             findings += found
     findings.sort(key=lambda finding: finding.severity != "problem")
-    parts = tuple(findings), tuple(looked_at), not_looked_at, ignore
-    return Checks(fit.call, *parts, _frame_kind=fit.design.frame_kind)
+    kind = fit.design.frame_kind
+    return Checks(fit.call, tuple(findings), tuple(looked_at), not_looked_at, ignore, kind)
 
 
 def _ignored(ignore):

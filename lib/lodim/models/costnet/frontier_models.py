@@ -72,10 +72,9 @@ class ListedModel:
     rule : that found it
     bound : no model of its price has a lower deviance; NaN where that is not known
     relax : share of the refit in its blend with the penalty's coefficients; 0 for a penalized model
-    held_out, se : mean deviance of held-out rows, and its standard error; NaN where there is none
+    held_out : mean deviance of held-out rows; NaN where there is none
     """
 
-    number: int
     cost: float
     intercept: np.ndarray
     coef: np.ndarray
@@ -83,11 +82,11 @@ class ListedModel:
     deviance: float
     df: int
     lambda_: float
-    rule: str
-    bound: float
-    relax: float
+    number: int = 0
+    rule: str = PENALIZED
+    bound: float = np.nan
+    relax: float = 0.0
     held_out: float = np.nan
-    se: float = np.nan
 
     @classmethod
     def from_frontier(cls, frontier, k):
@@ -108,7 +107,6 @@ class ListedModel:
             bound=bound if bound > 0.0 else np.nan,
             relax=float(frontier.relax[k]),
             held_out=float(frontier.held_out[k].mean()) if frontier.held_out.size else np.nan,
-            se=float(frontier.error[k]),
         )
 
     @classmethod
@@ -117,7 +115,6 @@ class ListedModel:
         # In one order of memory, whatever solved or saved it: sums then have the same bits.
         coef = np.ascontiguousarray(path.coef[k])
         return cls(
-            number=0,
             cost=float(paid.cost[k]),
             intercept=path.intercept[k],
             coef=coef,
@@ -125,9 +122,6 @@ class ListedModel:
             deviance=float(path.deviance[k]),
             df=np.count_nonzero(coef.any(axis=1)),
             lambda_=float(path.lambdas[k]),
-            rule=PENALIZED,
-            bound=np.nan,
-            relax=0.0,
         )
 
     @classmethod

@@ -45,8 +45,8 @@ def pictures(fit, data):
     if len(terms):
         note = "Per standard deviation (SD) of the feature."
         note += f" The first {MOST_NAMES} of {len(terms)}." * (len(terms) > MOST_NAMES)
-        bars = "Coefficients", "bars", terms.head(MOST_NAMES), "coefficient per SD", "feature", note
-        found.append(Picture(*bars, color=color, hover=("coefficient",)))
+        x, style = "coefficient per SD", {"color": color, "hover": ("coefficient",), "note": note}
+        found.append(Picture("Coefficients", "bars", terms.head(MOST_NAMES), x, "feature", **style))
     return found
 
 

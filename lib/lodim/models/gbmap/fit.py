@@ -175,9 +175,8 @@ class GbmapFit(Fit):
         0 -0.0037      0.3145
         1 -0.0009      0.0146
         """
-        asked = data, type, offset, new_levels, threshold
         if not flag("clip", clip):
-            return self._predict_rows(*asked)
+            return self._predict_rows(data, type, offset, new_levels, threshold)
         if self.levels is not None or type not in ("response", "link"):
             raise ArgumentError("clip=True is for predictions of a numeric response")
         if self.response_range is None:
@@ -187,7 +186,7 @@ class GbmapFit(Fit):
             )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExtrapolationWarning)
-            values = self._predict_rows(*asked)
+            values = self._predict_rows(data, type, offset, new_levels, threshold)
         known = 0.0
         if self.design.offset_given:
             batch = self._reader.apply(data, offset=offset, new_levels=new_levels)

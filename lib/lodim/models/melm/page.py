@@ -37,8 +37,9 @@ def pictures(fit, data):
     found = []
     for axis in axes[:2]:
         rows = named[(tidy["dimension"] == axis) & tidy["term"].isin(kept)]
-        bars = f"Loadings of {axis}", "bars", rows, "loading per SD", "feature", note
-        found.append(Picture(*bars, hover=("loading", "correlation")))
+        style = {"note": note, "hover": ("loading", "correlation")}
+        title, x = f"Loadings of {axis}", "loading per SD"
+        found.append(Picture(title, "bars", rows, x, "feature", **style))
     if data is None or len(axes) < 2:
         return found
     rows = thinned(data, MOST_POINTS)

@@ -30,8 +30,8 @@ def pictures(fit, data):
         columns={"term": "feature", "estimate": "weight", "std_estimate": "weight per SD"}
     )
     note = "Per standard deviation (SD): what makes rows differ." + not_drawn(weights, MOST_NAMES)
-    bars = "Feature weights", "bars", weights.head(MOST_NAMES), "weight per SD", "feature", note
-    found = [Picture(*bars, hover=("weight",))]
+    largest, style = weights.head(MOST_NAMES), {"note": note, "hover": ("weight",)}
+    found = [Picture("Feature weights", "bars", largest, "weight per SD", "feature", **style)]
     if len(active) < 2:
         return found if len(active) else []
     prototypes = fit.export()

@@ -186,21 +186,14 @@ def vote_ensemble(search):
     voters = (Voters.of_classes if known else Voters.of_numbers)(*rows, *known)
     bounds = {"min_dim": s.min_dim or 1, "max_dim": s.max_dim or MOST_DIM, "max_views": s.max_views}
     chosen = choose_views(voters, s.seed, k=s.k, n_views=s.n_views, threads=threads, **bounds)
-    axes = np.unique(chosen.views[chosen.views >= 0])
+    common = _common_fields(search, A, chosen.views)
     e = VotingViews(
-        features=axes,
-        views=np.where(chosen.views >= 0, np.searchsorted(axes, chosen.views), -1),
-        X=A[:, axes],
-        y=y,
-        weight=weight,
+        **common,
         assignment=np.zeros((len(y), len(chosen.views))),
-        assigned_view=np.full(len(y), -1),
-        n_classes=search.n_classes,
-        n_scores=search.family.n_scores,
         k=chosen.k,
         axis_of=s.axes.of,
         factor=1.0,
-        category_distance=apart[axes],
+        category_distance=apart[common["features"]],
     )
     log = {"objective": chosen.losses, "converged": True, "compared": chosen.compared}
     log |= {"possible": chosen.possible, "sampled": chosen.sampled}
@@ -216,22 +209,18 @@ def build_ensemble(search, views, shares, k, lambda_):
     t, s = search, search.settings
     B = np.zeros((len(t.y), len(views)))
     B[t.used] = shares
-    features = np.unique(views[views >= 0])
-    common = {
-        "features": features,
-        "views": np.where(views >= 0, np.searchsorted(features, views), -1),
-        "X": t.X[:, features],
-        "y": t.y,
-        "weight": t.weight,
-        "assignment": B,
-        "assigned_view": np.full(len(t.y), -1),
-        "n_classes": t.n_classes,
-        "n_scores": t.family.n_scores,
-        "k": int(k),
-        "axis_of": np.arange(t.X.shape[1]),
-        "lambda_": float(lambda_),
-    }
+    common = _common_fields(t, t.X, views) | {"assignment": B, "k": int(k)}
+    common |= {"axis_of": np.arange(t.X.shape[1]), "lambda_": float(lambda_)}
     return _ENSEMBLES[t.task](common, t, s)
+
+
+def _common_fields(search, X, views):
+    """Fields of an ensemble of some views among the columns of rows X (n, q), a dict."""
+    features, n = np.unique(views[views >= 0]), len(X)
+    fields = {"features": features, "X": X[:, features], "y": search.y, "weight": search.weight}
+    fields["views"] = np.where(views >= 0, np.searchsorted(features, views), -1)
+    fields |= {"n_classes": search.n_classes, "n_scores": search.family.n_scores}
+    return fields | {"assigned_view": np.full(n, -1)}
 
 
 def _assigned(e, t):

@@ -213,21 +213,26 @@ def _uncoupled_newton(H, c, w, lam, g0, g1, start, member, cost, at, position):
 
 
 @njit(**FAST)
-def newton_steps(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, eps, alike):
-    """Newton steps on the nonzero coefficients of [lo, hi), until one lowers little; in place.
+def newton_steps(span, groups, H, c, w, lam, d, eps, alike):
+    """Newton steps on the nonzero coefficients of a span, until one lowers little; in place.
 
     The objective is smooth there. Groups whose norm a step would take through zero become zero, and
-    the others go on at once. `c` is updated over [lo, hi); `d` (K, A) is workspace.
+    the others go on at once. `c` is updated over the span; `d` (K, A) is workspace.
+
+    span : lo, hi, g0, g1, the first and the end of its coefficients and of its groups
+    groups : start, member and cost of all groups, as in Layout
     """
     for _ in range(NEWTON_STEPS):
-        gain, crossed = _newton_step(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, alike)
+        gain, crossed = _newton_step(span, groups, H, c, w, lam, d, alike)
         if not crossed and gain <= eps:
             break
 
 
 @njit(**INNER)
-def _newton_step(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, alike):
+def _newton_step(span, groups, H, c, w, lam, d, alike):
     """One Newton step: what it lowers the objective by, and whether a group became zero."""
+    lo, hi, g0, g1 = span
+    start, member, cost = groups
     K = w.shape[0]
     position = np.empty(hi, np.int64)
     position[:] = -1
@@ -331,9 +336,10 @@ def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
 
 
 @njit(**INNER)
-def _minimize_block(b, layout, H, c, w, dual, lam, L, u, d, old, eps, alike):
+def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps, alike):
     """Minimize over block b given the others, in place; the largest decrease of a step."""
     block, first, nested, start, member, cost, _ = layout
+    u, d, old = spaces
     lo, hi, g0, g1 = block[b], block[b + 1], first[b], first[b + 1]
     K = w.shape[0]
     if L <= 1e-14:
@@ -349,7 +355,8 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, u, d, old, eps, alike):
         if L * length <= eps:
             break
         if same_support and not one:
-            newton_steps(lo, hi, g0, g1, H, c, w, lam, start, member, cost, d, eps, alike)
+            span, groups = (lo, hi, g0, g1), (start, member, cost)
+            newton_steps(span, groups, H, c, w, lam, d, eps, alike)
     if largest > 0.0:
         for k in range(K):
             for j in range(lo, hi):
@@ -373,15 +380,16 @@ def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps, 
     for sweep in range(max_sweeps):
         if first.size > 2:
             whole = FIRST, A, FIRST, cost.size
-            newton_steps(*whole, H, c, w, lam, start, member, cost, d, target, alike)
+            newton_steps(whole, (start, member, cost), H, c, w, lam, d, target, alike)
         if largest <= 1e4 * target:
             slack, over = duality_gap(w, c, dual, lam, layout, u, 0.1 * target / radius)
             if slack + over * radius <= target:
                 return sweep
         largest = 0.0
         for b in range(first.size - 1):
+            spaces = u, d, old
             decrease = _minimize_block(
-                b, layout, H, c, w, dual, lam, lipschitz[b], u, d, old, eps, alike
+                b, layout, H, c, w, dual, lam, lipschitz[b], spaces, eps, alike
             )
             largest = max(largest, decrease)
         if largest <= eps:

@@ -144,9 +144,9 @@ class ViewSearch:
         return self._data(self.views)
 
     def _data(self, views):
-        X, y, s = self.X[self.used], self.target, self.settings
-        how = (self.weights, self.control, s.seed, self.threads)
-        return RecoveryData(X, y, views, self.task, *how)
+        X, y, seed = self.X[self.used], self.target, self.settings.seed
+        options = {"weight": self.weights, "control": self.control, "threads": self.threads}
+        return RecoveryData(X, y, views, self.task, seed=seed, **options)
 
     def losses(self, k=None):
         """Losses of the rows used in the views, (m, d*)."""
