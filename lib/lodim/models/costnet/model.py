@@ -149,10 +149,9 @@ def costnet(
         bought as a whole. Terms made of columns (`I(x**2)`, `bs(x)`, `a:b`) depend on these by
         themselves and cost nothing more, unless `costs` names them. Categories in order (of pandas)
         have a column for each level but the first, 1 where it is reached; C(x) forgets the order.
-    data : frame, or path
-        pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
-        Or what is read part by part: Parquet, CSV or Arrow files (a path, a pattern, a folder), a
-        pyarrow Dataset, a polars LazyFrame, a Dask DataFrame.
+    data : frame, path or other source
+        pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
+        polars LazyFrame or Dask DataFrame.
     costs : dict, Series, frame of two columns, or function, optional
         The price of each column that the formula uses (0: free), of what is bought beside them (a
         blood draw, a monitor), and of terms that cost something to compute. All 1 by default. Names
@@ -216,49 +215,33 @@ def costnet(
         steps, with the same solution and a duality gap.
     weights : column name, array (n,) or "balanced", optional
         Row weights.
-        "balanced": all classes get the same total weight, n / (K n_k) for each of the n_k rows of
-        class k (n rows, K classes). Not for a numeric response.
+        "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.
     offset : column name or array (n,), optional
         A known part of the score (an array (n, K) for K classes).
-    missing : {"indicator", "drop"}
-        What becomes of rows that miss a feature. "indicator": a missing number is the mean of the
-        training rows, beside a column such as `age[missing]` where training had gaps in it; a
-        missing category is a level of its own, or where training had none the mean of its columns.
-        "drop": they are left out, and answered by NaN. Rows without response or weight are left
-        out in any case. What says that a column is missing comes with it, at its price.
+    missing : {"indicator", "drop"}, default="indicator"
+        Treatment of missing features. "indicator": a missing number becomes the training mean, with
+        an indicator column such as `age[missing]` if training had missing values; a missing
+        category is a level. "drop" drops the row, predicted as NaN. Rows without response or weight
+        are always dropped. What says that a column is missing comes with it, at its price.
     groups : column name or array (n,), optional
-        Rows of equal values, such as those of a patient, are held out together wherever folds are
-        drawn. A row without a group is refused.
-    standardize : bool
-        Scale features to unit standard deviation; they are centred in any case.
-    dtype : {"float64", "float32"}
-        Of the stored features.
-    seed : int
+        Rows with equal values are held out together in cross-validation.
+    standardize : bool, default=True
+        Scale features to unit standard deviation; they are always centred.
+    dtype : {"float64", "float32"}, default="float64"
+        Precision of the stored features.
+    seed : int, default=0
         Of the folds of the cross-validation.
-        On autompg, diabetes and heart 8 seeds moved predictions by 0.06, 0.02 and 0.05 residual
-        standard deviations (root mean square), those of LassoCV or LogisticRegressionCV by 0.06,
-        0.04 and 0.00, of random forests by 0.06, 0.08 and 0.09, and of HistGradientBoosting with
-        early stopping by 0.19, 0.22 and 0.20 (`benchmarks/seeds.py`).
     threads : int, optional
-        All that are available by default.
+        Number of threads; all by default.
     sample : int, optional
-        So many rows alone, drawn at random by where they stand and `seed`; all by default.
+        Fit only this many randomly drawn rows; all by default.
     client : dask.distributed.Client, optional
-        Its workers hold the features, where `data` are files that they can read, or a Dask frame.
+        Dask cluster that holds the features of files or a Dask frame.
     progress : bool, optional
-        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
-        by default a line after three seconds.
+        Show progress: True at once, False never, default after three seconds.
     control : dict, optional
-        criterion (by which models compete; "cv", the default: loss in held-out rows; "hq": -2 log-
-        likelihood plus, for each coefficient (of a category one less than its levels), 2 log log n,
-        all models refitted; "aic": 2; "bic": log n; "ebic": the larger of log n and 2 log p;
-        "deviance": 0, each model then the best fit to the training rows that its price buys), tol
-        (1e-7, duality gap of the path at which a penalty is done, in units of the null model's
-        objective), max_iter (200 quadratic models a penalty, or five times as many sweeps for a
-        numeric response),
-        scratch (None; a folder: a file in it holds the features while the model is fitted. By
-        default they are in memory, or of files, lazy and Dask frames, where they would take more
-        than half of what is free of it, in such a file in the system's temporary folder).
+        Settings of the algorithm, listed on the page "Algorithms and their constants": `criterion`,
+        `tol`, `max_iter`, `scratch`.
 
     Returns
     -------
@@ -277,42 +260,14 @@ def costnet(
 
     Notes
     -----
-    Cross-validation compares, at each price, the models of every third penalty of each path,
-    shrunken, half and fully refitted, and the list that the rules (by "hq") make of refitted
-    models. Folds are made as this fit is, their models held to the same price; the loss is the
-    mean deviance of the rows held out. There are five folds, drawn twice up to 2,000 rows; beyond
-    4,000 one fold of five is held out, of at most 20,000 rows. Its standard error is that of a mean
-    of rows. Of more than two classes, models of more than 100 coefficients are shrunken alone; and
-    where rows x columns x classes is above 200,000, folds are drawn once, and "lasso" is left out
-    beside other rules.
+    The frontier is selected by looking at the response: its deviances are optimistic, held-out ones
+    slightly, and its coefficients have no valid p-values. `cv` repeats the whole procedure in each
+    fold. `print` names the rule that found each model, and in brackets the share of the refit if it
+    is below 1. If classes are separated, predictions are useful but the size of coefficients is
+    not.
 
-    A model that betters a cheaper one by less than .5 (in units of -2 log-likelihood of all rows,
-    or of the criterion) is left out of the list. Its df counts columns with a coefficient: a
-    category has one a level, and of K classes, whose coefficients are one group, a column counts
-    once. Of refitted models of one price whose criterion is equal but for rounding (1e-6), as where
-    one column is a multiple of another, the list has the one that pays for the fewest things, and
-    of these the one whose things come first by name.
-
-    Refits have a ridge that is negligible (1e-9 of least squares, 1e-7 of likelihoods, in units of
-    a column's variance) but where the data say nothing: columns that are multiples of each other
-    share a coefficient, and where a model separates the classes its coefficients, which have no
-    finite estimate, are as large as the ridge and the solver allow. `print` and `summary` tell of
-    separated classes; their predictions are of use, the size of the coefficients is not.
-
-    The convex penalty by itself does not reliably beat the lasso at equal cost, since it shrinks
-    what it keeps; refitted and beside the other rules it does, most of all at low costs. Searches
-    win by the deviance of training rows and overfit where budgets are large and rows few, where
-    models that keep their shrinkage do better in new rows. `print` says of each model which rule
-    found it, and in brackets the share of the refit where that is below 1.
-
-    The frontier is selected by looking at the response: its deviances are too good, those of
-    held-out rows a little, and its coefficients have no valid p-values. `cv` holds out rows of the
-    whole procedure at each price.
-
-    Alternatives are not those of Eq. 5.3, which divides a weight between sources of equal cost, and
-    so does the opposite of its purpose. Here each source has a copy of what depends on the series,
-    a column's coefficient is the sum of its copies' (the latent group lasso of Jacob et al. 2009;
-    group penalty and ridge are of the copies), and the final model keeps the copies of one source.
+    The page "Algorithms and their constants" tells how models compete, what differs from the
+    thesis, and has all entries of `control`.
 
     A saved fit holds no training row, but coefficients, prices, and means of features.
 

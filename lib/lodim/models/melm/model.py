@@ -136,12 +136,10 @@ def melm(
     ----------
     formula : str
         Such as "species ~ ." or "echo ~ . - id"; "~ ." for principal components.
-        Categories in order (of pandas) have a column for each level but the first, 1 where it is
-        reached; C(x) forgets the order.
-    data : frame, or path
-        pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
-        Or what is read part by part: Parquet, CSV or Arrow files (a path, a pattern, a folder), a
-        pyarrow Dataset, a polars LazyFrame, a Dask DataFrame.
+        Ordered pandas categories are coded by thresholds; C(x) ignores the order.
+    data : frame, path or other source
+        pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
+        polars LazyFrame or Dask DataFrame.
     family : {"binomial", "multinomial"}, optional
         By the response. Numbers other than 0/1 and -1/1 are classes with "multinomial" alone.
     k : int, optional
@@ -179,56 +177,41 @@ def melm(
     weights : column name, array (n,) or "balanced", optional
         Row weights: a row of weight 2 counts as two rows. Weights that sum to less than the number
         of rows that have one, such as shares, are scaled to that sum.
-        "balanced": all classes get the same total weight, n / (K n_k) for each of the n_k rows of
-        class k (n rows, K classes). Not for a numeric response.
+        "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.
     offset : None
         A view has no score that an offset could be part of: refused.
-    missing : {"indicator", "drop"}
-        What becomes of rows that miss a feature. "indicator": a missing number is the mean of the
-        training rows, beside a column such as `age[missing]` where training had gaps in it; a
-        missing category is a level of its own, or where training had none the mean of its columns.
-        "drop": they are left out, and answered by NaN. Rows without response or weight are left
-        out in any case.
+    missing : {"indicator", "drop"}, default="indicator"
+        Treatment of missing features. "indicator": a missing number becomes the training mean, with
+        an indicator column such as `age[missing]` if training had missing values; a missing
+        category is a level. "drop" drops the row, predicted as NaN. Rows without response or weight
+        are always dropped.
     groups : column name or array (n,), optional
-        Rows of equal values, such as those of a patient, are held out together wherever folds are
-        drawn. A row without a group is refused.
-    standardize : bool
-        Scale features to unit standard deviation; they are centred in any case. Principal
+        Rows with equal values are held out together in cross-validation.
+    standardize : bool, default=True
+        Scale features to unit standard deviation; they are always centred. Principal
         components depend on it; of the divergence only rounding does.
-    dtype : {"float64", "float32"}
-        Of the stored features; all that follows is in float64.
-    seed : int
+    dtype : {"float64", "float32"}, default="float64"
+        Precision of the stored features; all that follows is in float64.
+    seed : int, default=0
         Of starts and of the folds; equal seeds give equal bits, whatever `threads` is. Where rows
         and columns stand and what classes are called changes no start and no row that is drawn.
     threads : int, optional
-        All that are available by default.
-    engine : {"cpu", "cuda", "auto"}
+        Number of threads; all by default.
+    engine : {"cpu", "cuda", "auto"}, default="cpu"
         Where the exact sums over pairs of rows run. "cuda": on an NVIDIA GPU (needs the extra
         `cuda`), which holds a copy of the rows during a search; of more rows than sums are exact
         for, the last search, and `predict`, stay on the CPU. "auto": there if 3,000 rows or more
         are summed over and such a GPU is usable, else on the CPU. The GPU's kernels have been
         compared with the CPU's in Numba's simulator, not yet on hardware.
     sample : int, optional
-        So many rows alone, drawn at random by where they stand and `seed`; all by default.
+        Fit only this many randomly drawn rows; all by default.
     client : dask.distributed.Client, optional
-        Refused: no pass of this model runs on the workers of a cluster. A Dask frame is read here.
+        Not supported by this model; a Dask frame is read in this process.
     progress : bool, optional
-        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
-        by default a line after three seconds.
+        Show progress: True at once, False never, default after three seconds.
     control : dict, optional
-        prior ("shares", which serves accuracy and log-loss, or "equal": the classifier gives all
-        classes the same prior probability, which serves balanced accuracy), calibrate (True; False
-        leaves the densities and the scores as they are, and spares a search in each fold),
-        shrinkage (of covariance="shrunk": how many times the odds s / (1 - s) of
-        the intensity s that the rule of Ledoit and Wolf gives; 1 is the rule, 0 is "pooled";
-        default: by cross-validation where neither gamma nor covariance is given, else 1),
-        reference_rows (10,000, training rows that are kept to be drawn, and of
-        rare classes up to 30 besides), max_iter (500) and tol (1e-6) of the search: it has
-        converged where the largest gradient is at most tol, or two steps in a row raise the
-        divergence by at most 1e-9 of it,
-        scratch (None; a folder: a file in it holds the features while the model is fitted. By
-        default they are in memory, or of files, lazy and Dask frames, where they would take more
-        than half of what is free of it, in such a file in the system's temporary folder).
+        Settings of the algorithm, listed on the page "Algorithms and their constants": `prior`,
+        `calibrate`, `shrinkage`, `reference_rows`, `max_iter`, `tol`, `scratch`.
 
     Returns
     -------
@@ -247,56 +230,17 @@ def melm(
 
     Notes
     -----
-    Any basis of the plane has the same divergence. The one that is reported has unit variances
-    within classes, without correlation; its first axes are those along which class means differ
-    most, and along the others the spreads of classes differ most. The last class is on the positive
-    side of the former, if it is on either; along the others, the largest loading is positive, and
-    where the largest of both signs are equal (1e-6) the longer tail of the rows is.
+    All bases of the view have the same divergence. The reported one has uncorrelated unit variances
+    within classes; its first axes separate class means, the others spreads. Held-out figures of the
+    print come from a search without the rows concerned; as gamma was chosen on the same rows, new
+    rows may be classified slightly worse.
 
-    Where gamma is not given, melm chooses among five values by the deviance of held-out rows: five
-    folds, drawn twelve times up to 250 rows, 3,000 / n times up to 3,000 and once up to 4,000; one
-    fold of five held out beyond, on at most 20,000 rows drawn at random. In folds a search has
-    three starts at most, at gamma 4, and from its end goes on to the other values. A value weighs
-    exp(-(loss - least loss) / s), s two standard errors of the least loss, or 10 / n if that is
-    more: a difference of 10 in the deviance of all n rows. The weighted mean of the values is
-    taken, in log, and rounded to a thirty-second of the step between two, so that another draw of
-    the folds moves it a little. The scores of a fold are first calibrated, by one factor: a view
-    that was made for the training rows is too sure of others, and all the more the narrower its
-    kernels are. Before that, on six of these draws at most and at gamma 4, "pooled" covariances are
-    compared with "shrunk" ones, where none are given; they are done with if they are no better in
-    the first draw. Where they are better by z standard errors of the difference, `shrinkage` is
-    0.01^((z - 2) / 2) from z = 2 on, and from 4 on they are chosen: so no draw of the folds makes
-    one jump into the other.
+    The page "Algorithms and their constants" tells how settings are chosen, when sums are exact,
+    and has all entries of `control`.
 
-    The view of a gamma that was chosen is followed from the best of all starts at gamma 4, in steps
-    of an eighth of an octave at most. There most starts end in one view; at smaller gammas there
-    are many ends of nearly the same divergence, and a little more or less of gamma, or another
-    seed, would make another of them the best. With a gamma that is given, the best end at that
-    gamma counts, which may be another view.
-
-    All starts are searched on 2,048 rows, drawn at random where there are more, until two steps in
-    a row raise the divergence by at most 1e-4 of it; the best three of their ends go on, over all
-    rows. Up to 5,000 rows sums over pairs are exact. Of more they are
-    approximated in up to three dimensions, where that costs less and the error, which is measured,
-    is at most 0.001; else they are exact up to 16,384 rows, and those of as many drawn at random
-    beyond. `summary()` says which.
-
-    The densities that classify are estimated anew in the view, where to "shrunk" and "pooled"
-    covariances of the classes that within all classes adds what k + 1 rows would; with kernels of
-    the width of least log-loss of training rows that are left out, 10,000 at most and each with all
-    its weight, by a parabola through the lowest of five widths and its neighbours; of widths whose
-    loss is equal but for rounding (1e-6) the widest. A last search without each of the rows, or
-    groups, up to 250 of them, 4,000 rows and five classes, from the view of the fit; of more in
-    each of five folds, drawn as often as those for gamma (beyond 4,000 rows in one), with the gamma
-    of the fit, calibrates the probabilities of "kde" by one factor of their scores, and
-    gives the held-out balanced accuracy and log-loss of print and summary: of rows that had no part
-    in the search of the view that classifies them, nor in the factor that their probabilities are
-    judged with. Where gamma was chosen, it was on the same rows, though in other folds: new rows
-    may be classified a little worse.
-
-    A saved fit holds the class and the k coordinates of all training rows, for the densities; of a
-    class of more than 32,768 rows the means of small cells instead, and some of its rows. With as
-    many dimensions as features, these can be computed from the coordinates. No setting keeps none.
+    A saved fit holds the class and the k coordinates of all training rows, for the densities; for a
+    class of over 32,768 rows the means of small cells instead, and some of its rows. With as many
+    dimensions as features these determine the features. No setting keeps none.
 
     References
     ----------
