@@ -122,15 +122,15 @@ def melm(
     progress: bool | None = None,
     control: dict[str, Any] | None = None,
 ) -> MelmFit:
-    """Maximum entropy linear manifold (Czarnecki et al. 2015): the view in which classes part.
+    """Fit a maximum entropy linear manifold (Czarnecki et al. 2015): a view that separates classes.
 
-    The k-dimensional linear projection V'x with the largest Cauchy-Schwarz divergence between
-    kernel density estimates f of the projected classes,
+    The view is the k-dimensional linear projection V'x in which the densities of the classes
+    overlap least: it maximizes the Cauchy-Schwarz divergence between kernel density estimates f,
     D(V) = log int f_+^2 + log int f_-^2 - 2 log int f_+ f_- (Section 3). The kernels of a class are
     normal with covariance h^2 cov, cov that of the class and
     h = gamma (4 / (k + 2))^(1 / (k + 4)) n^(-1 / (k + 4)) (Silverman's rule, Section 4). Without a
-    response, "~ .", the view of largest or smallest entropy: the first or last principal components
-    (Theorems 1 and 2).
+    response, "~ .", it is the view of largest or smallest entropy: the first or last principal
+    components (Theorems 1 and 2).
 
     Parameters
     ----------
@@ -141,45 +141,38 @@ def melm(
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame.
     family : {"binomial", "multinomial"}, optional
-        By the response. Numbers other than 0/1 and -1/1 are classes with "multinomial" alone.
+        By default inferred from the response. Numbers other than 0/1 and -1/1 need "multinomial".
     k : int, optional
-        Dimensions of the view. Default: 2, a plane, or 1 where the rows (of a class, beside its
-        mean) vary in one direction only.
+        Dimension of the view; by default 2, or 1 if the rows vary in one direction only.
     gamma : float, optional
-        Width of the kernels, in those of Silverman's rule: larger ones see less detail. Default:
+        Width of the kernels relative to Silverman's rule; larger ones see less detail. By default
         chosen by cross-validation.
     covariance : {"shrunk", "pooled", "empirical", "ledoit-wolf"}, optional
-        Of a class: "empirical" as it is; "pooled" shrunk towards a multiple of the covariance
-        within all classes, as far as the rule of Ledoit and Wolf says; "shrunk" as "pooled", the
-        covariance within all classes being itself shrunk towards its diagonal by that rule;
-        "ledoit-wolf" towards a multiple of the identity (the authors' code). With "empirical" and
-        "pooled" the divergence does not change under affine maps of the features (Observation 1),
-        with "shrunk" under changes of their units. Where a class hardly varies in some direction,
-        "empirical" has a large divergence there, whatever new rows are like: the balanced accuracy
-        of held-out rows is lower with it (benchmarks/melm.py, covariances). Where rows are few for
-        the features, so has "pooled" where all classes hardly vary.
-        Default: "shrunk"; where gamma is not given either, the less the surer cross-validation is
-        that "pooled" is better: see Notes, and `shrinkage` of `control`.
-    divergence : {"sum", "mean"}
-        Of several classes: the divergences of all pairs added up, or their mean, pairs weighted by
-        the products of class shares.
-    entropy : {"max", "min"}
+        Covariance of a class. "empirical": unchanged; overfits directions in which a class hardly
+        varies. "pooled": shrunk to a multiple of the covariance within all classes (Ledoit-Wolf
+        intensity). "shrunk": the same, with that covariance shrunk to its diagonal. "ledoit-wolf":
+        shrunk to a multiple of the identity (the authors' code). The first two are invariant to
+        affine maps of the features (Observation 1), "shrunk" to their units. By default "shrunk";
+        if gamma is open too, cross-validation compares it with "pooled".
+    divergence : {"sum", "mean"}, default="sum"
+        For several classes: sum over all pairs, or mean weighted by products of class shares.
+    entropy : {"max", "min"}, default="max"
         Without a response: first or last principal components.
-    penalty : bool
-        Search by Eq. 2, D(V) - |V'V - I|^2 over the features, instead of over whitened coordinates,
-        where no penalty is needed. The maximum is the same; the end of a start need not be.
-    n_starts : int
-        Starts of the search: principal components, the directions of class means, those of class
-        covariances, then random sums of rows; the best end is kept. `fit.starts()` has all.
-    classifier : "kde" or estimator
-        In the view: the densities, with probabilities calibrated; or an estimator with `fit` and
-        `predict_proba` as scikit-learn's, of which a copy is fitted to the coordinates.
+    penalty : bool, default=False
+        Search by Eq. 2, D(V) - |V'V - I|^2, instead of in whitened coordinates. The maximum is the
+        same, but a start may lead to another local maximum.
+    n_starts : int, default=17
+        Number of starting points: principal components, directions of class means and covariances,
+        then random sums of rows. The best result is kept; `fit.starts()` lists all.
+    classifier : "kde" or estimator, default="kde"
+        Classifier in the view: the densities, calibrated; or a scikit-learn estimator with `fit`
+        and `predict_proba`, of which a copy is fitted to the coordinates.
     weights : column name, array (n,) or "balanced", optional
-        Row weights: a row of weight 2 counts as two rows. Weights that sum to less than the number
-        of rows that have one, such as shares, are scaled to that sum.
+        Row weights; a row of weight 2 counts as two rows. Weights whose sum is below the number of
+        rows are scaled to it.
         "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.
     offset : None
-        A view has no score that an offset could be part of: refused.
+        Not allowed, since a view has no score.
     missing : {"indicator", "drop"}, default="indicator"
         Treatment of missing features. "indicator": a missing number becomes the training mean, with
         an indicator column such as `age[missing]` if training had missing values; a missing
@@ -188,21 +181,19 @@ def melm(
     groups : column name or array (n,), optional
         Rows with equal values are held out together in cross-validation.
     standardize : bool, default=True
-        Scale features to unit standard deviation; they are always centred. Principal
-        components depend on it; of the divergence only rounding does.
+        Scale features to unit standard deviation; they are always centred. It affects
+        principal components, but not the divergence (except by rounding).
     dtype : {"float64", "float32"}, default="float64"
-        Precision of the stored features; all that follows is in float64.
+        Precision of the stored features; computations use float64.
     seed : int, default=0
-        Of starts and of the folds; equal seeds give equal bits, whatever `threads` is. Where rows
-        and columns stand and what classes are called changes no start and no row that is drawn.
+        Seed of starts and folds. Results are identical for any number of threads, and do not depend
+        on the order of rows or columns or the names of classes.
     threads : int, optional
         Number of threads; all by default.
     engine : {"cpu", "cuda", "auto"}, default="cpu"
-        Where the exact sums over pairs of rows run. "cuda": on an NVIDIA GPU (needs the extra
-        `cuda`), which holds a copy of the rows during a search; of more rows than sums are exact
-        for, the last search, and `predict`, stay on the CPU. "auto": there if 3,000 rows or more
-        are summed over and such a GPU is usable, else on the CPU. The GPU's kernels have been
-        compared with the CPU's in Numba's simulator, not yet on hardware.
+        Where to compute. "cuda" uses an NVIDIA GPU (extra `cuda`) for the search; its kernels have
+        only been tested in Numba's simulator. "auto" uses a GPU from 3,000 rows on if one is
+        usable.
     sample : int, optional
         Fit only this many randomly drawn rows; all by default.
     client : dask.distributed.Client, optional
@@ -220,9 +211,9 @@ def melm(
     Raises
     ------
     FormulaError, DataError, ArgumentError
-        DataError also for a numeric response, and where a class has fewer than k + 1 rows.
+        DataError also for a numeric response, or a class with fewer than k + 1 rows.
     MissingExtraError, DeviceError
-        engine="cuda" without the extra `cuda`; or no GPU is usable, or it lacks memory.
+        If engine="cuda" lacks its extra, a usable GPU or GPU memory.
 
     See Also
     --------

@@ -98,9 +98,9 @@ def ripr(
     progress: bool | None = None,
     control: dict[str, Any] | None = None,
 ) -> RiprFit | RiprFits:
-    """Informative projection recovery (Fiterau 2014): a few views, each for its part of the data.
+    """Fit informative projections (Fiterau 2014): a few views of one to three features.
 
-    A view is a set of one to three features. By default (`method="vote"`) all views answer
+    By default (`method="vote"`) all views answer
     together. In each view the nearest rows vote, and a row's score is prior + t sum_j s_j. Here s_j
     is what view j adds to the prior: log(p_jc / prior_c) for class c, or a difference from the
     mean. Views are taken one after the other by the held-out log-loss (squared error); see Notes.
@@ -132,71 +132,63 @@ def ripr(
     formula : str
         Such as "alert ~ .", "strength ~ . - age + np.log(age)", "~ . - id" without a response, or
         "first + second ~ ." for several responses that share their views.
-        Categories in order (of pandas) have a feature for each level but the first, 1 where it is
-        reached; C(x) forgets the order.
+        Ordered pandas categories are coded by thresholds; C(x) ignores the order.
     data : frame, path or other source
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame.
         Rows with missing features are used in the views whose features they have. Rows with a
         missing response have no vote; with assignment they are used as said above.
     family : {"gaussian", "binomial", "multinomial"}, optional
-        By the response, where it is not given; for one response.
+        For one response; by default inferred from it.
     max_dim, min_dim : int, optional
-        Features of a view, at most and at least. Where views vote from 1 to 3 by default: each has
-        as many as the rows left out ask for. With assignment 2 (1 where there is but one
-        feature): one-feature views lower the precision of recovery.
+        Largest and smallest number of features per view. With voting views by default 3 and 1, as
+        many as held-out rows support; with assignment 2 (fewer features lower the precision).
     k : int, optional
-        Neighbours, at most all other rows that count and have a response (in the folds of cv() as
-        many as there are); by default the root of the number of rows. Where views vote, half or
-        twice that are tried too, and taken where the loss of rows left out is 10 % less; with
-        assignment a fourth of it: see Notes.
+        Number of neighbours. By default the square root of the number of rows, adjusted by
+        leave-one-out loss.
     method : {"vote", "assignment"}, optional
-        "vote": all views answer together, by the votes of the neighbours in each. "assignment": one
-        view answers each row, by the ratio of Eq. 2.11 of the thesis. By default as said above.
+        "vote": all views contribute, by the votes of neighbours in each. "assignment": one view
+        predicts each row, by the ratio of Eq. 2.11. By default as described above.
     lambda_ : float, optional
-        Penalty, in units of (1 - alpha)^2 (of the variance of losses, for numbers): larger ones
-        keep fewer views. By default the method finds the number of views itself: see Notes.
+        Penalty, in units of (1 - alpha)^2 (for numbers, of the variance of losses); larger values
+        keep fewer views. By default the number of views is chosen.
     alpha : float in [0, 1), default=0.99
         Order of the divergence, near 1; not for a numeric response.
-    balanced : bool
-        Take the shares of the classes out of the losses (Eq. 2.3 has them, 2.5 does not); for
-        classes.
+    balanced : bool, default=False
+        Remove class shares from the losses (Eq. 2.3 has them, 2.5 does not); for classes.
     learner : estimator, optional
-        With fit(X, y) and predict(X), as scikit-learn's: one is fitted to the rows that each view
-        serves, and answers in it: a classifier (y are codes from 0), a regressor, or without a
-        response a clusterer. Errors are then those of the rows that it was fitted to. By default
-        the neighbours answer, without a response k-means.
+        scikit-learn classifier (y are codes from 0), regressor, or clusterer without a response. A
+        copy is fitted to the rows of each view; errors are then training errors. By default
+        neighbours predict, or k-means without a response.
     n_clusters : int, optional
-        Clusters of k-means in each view; by default from 1 to 8, by prediction strength: see Notes.
+        Number of clusters per view; by default 1 to 8, by prediction strength.
     n_views : int, optional
-        Views of the model, at most: 8 by default where views vote; with assignment, those that
-        serve most rows are kept of more.
+        Largest number of views; 8 by default with voting. With assignment, those that serve most
+        rows are kept.
     max_views : int, optional
-        Views that are compared, at most: where there are more, those of d features are made from
-        the best ones of d - 1, and the print says so. At least the number of features that vary. By
-        default 2,000 of each number of features where views vote; with assignment as many as
-        take 1 GiB, 8 bytes a row and view (a fit takes about 0.1 GiB beside them).
+        Largest number of views compared; with more, those of d features extend the best ones of
+        d - 1. By default 2,000 per number of features with voting; with assignment as many as take
+        1 GiB (8 bytes per row and view).
     weights : column name, array (n,) or "balanced", optional
-        Weights of the rows in the objective and in leave-one-out errors; rows of weight zero are
-        nobody's neighbours.
+        Row weights in the objective and in leave-one-out errors; rows of weight zero are no
+        neighbours.
         "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.
     order : column name or array (n,), optional
-        Time or another order of the rows: each row then has one view, and switching views between
-        rows that follow each other has a price (Sect. 4.2; control's `smooth`). Queries are
-        answered as without.
+        Time or other order of the rows; switching views between consecutive rows is penalized
+        (Sect. 4.2; control's `smooth`). Predictions ignore it.
     constraints : dict, optional
-        Constraints on the assignment of the training rows: see Notes.
+        Constraints on the assignment of the training rows: "prices" and "budget", "groups", "hard",
+        "further"; see "Algorithms and their constants".
     missing : {"keep", "drop", "indicator"}
-        What becomes of rows that miss a feature. "keep": they are used in the views whose features
-        they have. "drop": they are left out, and answered by NaN. "indicator": a missing number is
-        the mean of the training rows, beside a column such as `age[missing]` where training had
-        gaps in it; a missing category is a level of its own. With the latter two, rows without
-        response are left out.
+        Treatment of missing features. "keep": a row is used in the views whose features it has.
+        "drop": it is dropped, and predicted as NaN. "indicator": a missing number becomes the
+        training mean, with an indicator column; a missing category is a level. With the last two,
+        rows without response are dropped.
     standardize : bool, default=True
         Scale features to unit standard deviation; distances depend on it.
     seed : int, default=0
-        Of the uniform sample, of how repeated values are spread, and of k-means; equal seeds give
-        equal bits, whatever `threads` is.
+        Seed of the uniform sample, of jitter for ties, and of k-means. Results are identical for
+        any number of threads.
     threads : int, optional
         Number of threads; all by default.
     sample : int, optional
