@@ -52,7 +52,7 @@ print(fit.summary())
 # - **Optimizer**: how the fit ended; `ConvergenceWarning` and `Converged: no` where it did not.
 # - **By cross-validation over ... settings**: what was tried, and where the least held-out loss lay.
 #   Where that is at the end of what was tried, the note says so, and a wider grid may do better.
-# - **Each of ... draws of the folds alone would choose ...**: rows are drawn into folds more than once, and
+# - **Each of ... sets of random folds alone would choose ...**: rows are drawn into folds more than once, and
 #   this is how far the choice hangs on the draw. Where the draws differ widely, the data do not
 #   determine the setting, and neither setting is wrong.
 # - **Missing values filled in**: in which columns, in how many rows, and by what.

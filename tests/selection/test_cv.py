@@ -338,7 +338,7 @@ def test_the_summary_says_what_each_draw_of_the_folds_would_choose(df, monkeypat
     text = " ".join(str(both.summary()).split())
     a, b = both.chosen["lambda_"]
     said = f"{a:.4g}" if a == b else f"from {min(a, b):.4g} to {max(a, b):.4g}"
-    assert f"Each of 2 draws of the folds alone would choose lambda_ {said}." in text
+    assert f"Each of 2 sets of random folds alone would choose lambda_ {said}." in text
     assert "Each of" not in " ".join(str(alone.summary()).split())
     monkeypatch.undo()
     stages = ld.gbmap(formula, df, lambda_=0.1, n_starts=1, threads=1, control={"max_stages": 6})

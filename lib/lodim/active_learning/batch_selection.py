@@ -1,4 +1,4 @@
-"""Selection of the rows of a pool that are asked for together."""
+"""Selection of the rows of a pool to label together."""
 
 import numpy as np
 
@@ -10,27 +10,20 @@ BLOCK = 256  # labelled rows whose distances are held at once
 
 
 def top(score, n, rng):
-    """Positions of the n largest scores, (n,); NaN comes last.
-
-    Of equal scores any row, not the first: pools are often sorted.
-    """
+    """Return positions of the n largest scores, (n,), ties in random order; NaN comes last."""
     order = rng.permutation(len(score))
     falling = -np.where(np.isnan(score), -np.inf, score)[order]
     return order[np.argsort(falling, kind="stable")][:n]
 
 
 def diverse(score, X, known, n, rng):
-    """Positions of n rows drawn as k-means++ draws centres, in the order of the draws, (n,).
+    """Return positions of n rows drawn as k-means++ draws centres, in the order of the draws, (n,).
 
-    The chance of a row is its score (and AGREED) times its squared distance to the nearest row that
-    is labelled or drawn already. Distances are capped: without a cap, outliers would be drawn most.
+    The chance of a row is its score (plus AGREED) times its squared distance to the nearest
+    labelled or drawn row. Distances are capped, since outliers would otherwise be drawn most.
 
-    Parameters
-    ----------
-    score : (N,) array, zero or above
-        NaN in rows that are drawn when no others are left.
-    X, known : (N, p) and (m, p) arrays
-        Features of the rows, NaN where missing, and of the labelled ones.
+    score : (N,) array, zero or above; rows with NaN are drawn last
+    X, known : (N, p) and (m, p) features of the rows, NaN if missing, and of the labelled ones
     """
     scored = np.flatnonzero(~np.isnan(score))
     distance = nearest(X, known)
@@ -49,15 +42,15 @@ def diverse(score, X, known, n, rng):
 
 
 def nearest(X, known):
-    """Squared distance of each row to the nearest known one, (N,)."""
+    """Return the squared distance of each row to the nearest known one, (N,)."""
     blocks = range(0, len(known), BLOCK)
     return np.min([squared(X, known[b : b + BLOCK]).min(axis=1) for b in blocks], axis=0)
 
 
 def squared(X, Z):
-    """Mean squared difference of rows X to rows Z in the features that both have, (N, m).
+    """Return mean squared differences of rows X to rows Z over the features known in both, (N, m).
 
-    Where they share none, 2: that of a typical pair of standardized rows.
+    Without common features it is 2, that of a typical pair of standardized rows.
     """
     in_X, in_Z = (np.isfinite(A).astype(float) for A in (X, Z))
     x, z = np.nan_to_num(X), np.nan_to_num(Z)
@@ -67,7 +60,7 @@ def squared(X, Z):
 
 
 def features(fit, frame):
-    """The features that a fit reads, scaled as it does, (n, p); NaN where missing."""
+    """Return the features that a fit reads, scaled as it does, (n, p); NaN if missing."""
     batch = fit._reader.apply(frame)
     X = np.full((len(frame), len(fit._reader.names)), np.nan)
     X[batch.rows] = tiles.unpack(batch.X, batch.n)

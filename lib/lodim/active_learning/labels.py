@@ -1,4 +1,4 @@
-"""Checks of labels, and of the frames that a learner starts with."""
+"""Checks of labels, and of the frames given to `active`."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from lodim.text import join_words
 
 
 def check_frames(response, labelled, pool, test):
-    """Raise unless rows of the frames can be told apart, and test rows have labels."""
+    """Raise unless rows of the frames are distinct, and test rows have labels."""
     for name, frame in (("labelled", labelled), ("pool", pool), ("test", test)):
         if not isinstance(frame, pd.DataFrame) and not (frame is None and name != "pool"):
             kind = f"{type(frame).__module__}.{type(frame).__name__}".removeprefix("builtins.")
@@ -28,7 +28,7 @@ def check_frames(response, labelled, pool, test):
 
 
 def _check_apart(response, labelled, pool):
-    """Raise where a row is both labelled and in the pool: of one row label, with equal values."""
+    """Raise if a row is both labelled and in the pool: same row label and values."""
     labels = pool.index.intersection(labelled.index)
     columns = [c for c in pool.columns.intersection(labelled.columns) if c != response]
     if not len(labels) or not columns:
@@ -45,10 +45,10 @@ def _check_apart(response, labelled, pool):
 
 
 def declare_levels(response, *frames):
-    """The frames (some may be None), with levels declared that one has and the first lacks.
+    """Return the frames (some may be None), declaring levels that the labelled rows lack.
 
-    A model refuses levels that its rows have not; that these are there is known from the start. As
-    of all declared categories without rows, such a level is a missing value until it is labelled.
+    Models refuse unknown levels, but these are known from the start. Like all declared categories
+    without rows, such a level is a missing value until it is labelled.
     """
     known = [frame for frame in frames if frame is not None]
     new = {}
@@ -68,21 +68,21 @@ def declare_levels(response, *frames):
 
 
 def _is_text(x):
-    """Whether a column has categories or text alone."""
+    """Whether a column has only categories or text."""
     if isinstance(x.dtype, pd.CategoricalDtype | pd.StringDtype):
         return True
     return x.dtype == object and all(isinstance(value, str) for value in x.dropna().unique())
 
 
 def _levels(x):
-    """Declared categories of a column, or its values, as a Series of objects."""
+    """Return declared categories of a column, or its values, as a Series of objects."""
     if isinstance(x.dtype, pd.CategoricalDtype):
         return pd.Series(x.cat.categories, dtype=object)
     return pd.Series(x.dropna().unique(), dtype=object)
 
 
 def _in_order(levels, columns):
-    """Levels in the order of categories where these are declared, else sorted, as text is."""
+    """Return levels in the order of declared categories, else sorted as text."""
     if any(isinstance(x.dtype, pd.CategoricalDtype) for x in columns):
         longest = max((_levels(x) for x in columns), key=len)
         return [*longest, *[level for level in levels if level not in set(longest)]]
@@ -90,7 +90,7 @@ def _in_order(levels, columns):
 
 
 def to_series(labels, response):
-    """Labels as a Series by row label, each row once."""
+    """Return labels as a Series by row label, each row once."""
     if isinstance(labels, pd.DataFrame):
         if response not in labels:
             raise DataError(f"labels are a frame without the column {response!r}")
@@ -110,7 +110,7 @@ def to_series(labels, response):
 
 
 def check_labels(labels, learner, new):
-    """Labels as a Series by row label of the pool; `new` says that classes may be new."""
+    """Return labels as a Series by row label of the pool; `new` allows new classes."""
     labels = to_series(labels, learner.response)
     unknown = labels.index.difference(learner.pool.index)
     if len(unknown):
@@ -131,5 +131,5 @@ def check_labels(labels, learner, new):
 
 
 def plain(label):
-    """A row label as a plain Python value."""
+    """Return a row label as a plain Python value."""
     return label.item() if isinstance(label, np.generic) else label

@@ -1,4 +1,4 @@
-"""Active learning: which rows of a pool to label next, and when to stop."""
+"""Active learning: rows of a pool to label next, and a rule when to stop."""
 
 from collections.abc import Mapping
 from typing import Any, Generic, Self
@@ -47,39 +47,38 @@ def active(
     *args: P.args,
     **arguments: P.kwargs,
 ) -> "Learner[FitT]":
-    """Learn from few labels: ask for those of which a model stands to learn most.
+    """Start active learning: repeatedly suggest the rows whose labels help a model most.
 
     Fiterau (2014), Algorithm 3.2.1: fit, label the rows with the largest score, fit from scratch.
 
     Parameters
     ----------
     model : model function
-        Such as `lodim.ripr`; any that fits classes.
+        Any model for classes, such as `lodim.ripr`.
     formula : str
-        Such as "alert ~ .", with a column as the response.
+        For example "alert ~ .", with a column as the response.
     labelled : DataFrame or None
-        Rows whose response is known, of two classes at least; `lodim.ripr` needs two rows of one.
-        None, or no rows: a cold start. Rows are then asked for at random, whatever the score, until
-        the model can be fitted; `fit` is None so far, and `teach` takes any class.
+        Rows with known response, of at least two classes; `lodim.ripr` needs two rows of one. None
+        or no rows is a cold start: random rows are suggested until the model can be fitted, `fit`
+        is None and `teach` accepts any class.
     pool : DataFrame
-        Rows that can be asked for; its index says which is which, so that no label occurs twice. A
-        column with the response is left out. Levels of a category that no labelled row has so far
-        are missing values until one is labelled.
+        Rows that can be labelled, with a unique index. A response column is ignored. Levels that no
+        labelled row has are missing values until one is labelled.
     score : {"diverse", "uncertainty", "margin", "committee", "infogain", "entropy", "random"}
-        What `query` goes by where it is not told; or a function (fit, rows) -> numbers, one for
-        each row of the pool: the largest are asked for, NaN last.
+        Default score of `query`, default="diverse"; or a function (fit, rows) -> one number per row
+        of the pool. Rows with the largest values are suggested, NaN last.
     test : DataFrame, optional
-        Rows with known responses, never learnt from: for the learning curve.
+        Rows with known responses for the learning curve, never used in fits.
     committee : int
-        Members of a committee by bootstrap, for models without one of their own.
+        Number of bootstrap fits in a committee, for models without views.
     agreement, rounds : float, int
-        The stop rule: see Notes.
+        Stopping rule, see Notes.
     target : float, optional
-        Error on `test` at which to stop: epsilon of Algorithm 3.2.1.
+        Error rate on `test` at which to stop: epsilon of Algorithm 3.2.1.
     seed : int
-        Of ties, random choices and bootstraps; also the model's, where it has one.
+        Seed of ties, random choices and bootstraps, and of the model if it has one.
     **arguments
-        As the model takes them.
+        Arguments of the model.
 
     Returns
     -------
@@ -88,13 +87,13 @@ def active(
     Raises
     ------
     ArgumentError
-        An argument is out of range, the response is no column of classes, or `target` is given
-        without `test`.
+        If an argument is out of range, the response is no column of classes, or `target` lacks
+        `test`.
     DataError
-        A frame is no DataFrame, row labels of the pool repeat, a labelled row is in the pool too
-        (under its row label, with its values), or test rows have no label.
+        If a frame is no DataFrame, row labels repeat, a labelled row is also in the pool, or a test
+        row has no label.
     FormulaError
-        The formula cannot be read.
+        If the formula cannot be parsed.
 
     See Also
     --------
@@ -102,56 +101,28 @@ def active(
 
     Notes
     -----
-    Scores of a row x, with class probabilities p(c | x); the rows of the largest score are asked
-    for (the thesis prints arg min for all, which cannot be meant):
+    Scores of a row x with class probabilities p(c | x); the largest are suggested (the thesis
+    prints arg min, evidently a misprint):
 
-    - "uncertainty" (Eq. 3.2): the entropy of p(. | x). Of ripr, p is that of the view that serves
-      the row.
-    - "margin": one less the lead of the most probable class over the second. Of two classes it
-      ranks as "uncertainty" does; of more it heeds those alone that the decision is between.
-    - "entropy" (low conditional entropy): the same with the opposite sign, the most confident rows
-      first.
-    - "committee" (Eq. 3.3): the entropy of the votes of a committee; of ripr, of its views; else
-      of the model fitted to `committee` bootstraps. A row on which fewer than two members vote, as
-      where ripr has found one view, has the entropy of its class probabilities instead.
-    - "diverse": rows that the committee disputes and that are far apart. They are drawn one by
-      one, as k-means++ draws centres (Zhdanov 2019, Ash et al. 2020): the chance of a row is its
-      score by "committee", plus .02, times its squared distance to the nearest row that is labelled
-      or drawn already, or the median of that over the pool where it is less. Distances are in the
-      features that the model reads, as it scales them.
-    - "infogain": by how much the sum of all entropies over the pool is expected to fall once the
-      label is known; of ripr with its views as they are, else by refits for the 20 most uncertain
-      rows.
+    - "uncertainty" (Eq. 3.2): entropy of p(. | x); for ripr, in the view that serves the row.
+    - "margin": one minus the lead of the most probable class. For two classes the same order.
+    - "entropy": negative entropy, the most confident rows first.
+    - "committee" (Eq. 3.3): entropy of the votes of a committee, for ripr of its views, else of
+      `committee` bootstrap fits. With fewer than two votes, the entropy of the class probabilities.
+    - "diverse": rows on which the committee disagrees and that are far apart. They are drawn one by
+      one with chance (committee score + 0.02) times squared distance to the nearest labelled or
+      drawn row, capped at its median (Zhdanov 2019, Ash et al. 2020).
+    - "infogain": expected fall of the total entropy of the pool once the label is known; for ripr
+      with fixed views, else by refits for the 20 most uncertain rows.
     - "random".
 
-    Which model, which score? Measured with proset and gbmap (`benchmarks/active.py`,
-    results/active_models.txt there; 10 repetitions, 12 to 108 labels, penalties given): with proset
-    on ionosphere "committee" gains .038 (p = 3e-4) over random choice in mean accuracy, "diverse"
-    .026 (p = .003), "uncertainty" and "margin" .018 (p = .009); on heart no score differs (-.010 to
-    -.002, p from .27). With gbmap on heart "committee", "uncertainty" and "margin" gain .018 to
-    .019, "diverse" .012 (p from .12), from a start that is .029 lower than proset's. So take
-    proset or gbmap with "committee", or "diverse", which is safe where labels are noise; "margin"
-    and "uncertainty" where a committee (ten more fits a round) takes too long.
+    Measured gains of the scores are in the vignette on active learning and in
+    benchmarks/results/active_*.txt. In short: proset or gbmap with "committee", or "diverse", which
+    is safe if labels are noisy.
 
-    costnet and ripr, as they are by default, on heart (4 and 5 repetitions: nothing is
-    significant): costnet with "uncertainty" and "margin" .010 above random choice (p = .6; .784),
-    ripr with both .030 (p = .12; .751), "diverse" .010, "committee" -.004. A fit takes tenths of
-    seconds to seconds, and a committee of costnet ten times that.
-
-    Measured with ripr as the thesis has it, method="assignment" (`benchmarks/active.py`,
-    results/active_*.txt there), 20 repetitions, mean accuracy over the learning curve beside random
-    choice: where rows that cannot be learnt form a heap, "diverse" gains .027 (p = 1e-5), nearly
-    what an oracle does that knows them. Elsewhere no score clearly wins: "diverse" -.006 to .005,
-    "committee" .000 to .007 (p from .2). There is something to win: the best of ten random batches,
-    by all labels, gains .023 on breast_cancer, .036 on ionosphere and .005 on seeds. "uncertainty"
-    loses .012 and .026 to noise, "infogain" .021 and .030, "entropy" .06 to .09. A single run shows
-    none of this.
-
-    When to stop, without further labels: predictions for the rows that the pool began with (at most
-    2,000 of them) are compared after each round with those of the round before, by Cohen's kappa.
-    Once its mean over the last `rounds` rounds is `agreement` or more, what is still learnt changes
-    hardly any class (Bloodgood and Vijay-Shanker 2009, stabilizing predictions). Predictions that
-    do not change need not be right.
+    Stopping rule: predictions for up to 2,000 rows of the first pool are compared with those of the
+    round before by Cohen's kappa. Learning stops once its mean over `rounds` rounds is at least
+    `agreement` (Bloodgood and Vijay-Shanker 2009). Stable predictions need not be right.
 
     References
     ----------
@@ -201,23 +172,20 @@ def active(
 
 
 class Learner(Generic[FitT]):
-    """A model of few labelled rows, and the pool of rows whose labels it asks for.
+    """Model of the labelled rows, and pool of rows to label.
 
     Attributes
     ----------
     fit : Fit or None
-        The model of the rows that are labelled so far; None after a cold start, until it can be
-        fitted.
+        Model of the labelled rows; None after a cold start, until it can be fitted.
     labelled, pool, test : DataFrames
-        What is known, what can be asked for, and what the curve is measured on (or None).
+        Labelled rows, rows to label, and test rows (or None).
     curve : DataFrame
-        A row for each fit: n_labelled; asked, the score that chose the rows it learnt last;
-        accuracy on the test rows (without an answer, or of a class not labelled yet, or without a
-        fit: wrong) and
-        log_loss of those of known classes; entropy, mean over the pool; agreement, Cohen's kappa
-        with the predictions of the fit before.
+        One row per fit: n_labelled; asked, the score that chose the last rows; accuracy on the test
+        rows (no prediction, or an unlabelled class, is wrong) and log_loss for known classes;
+        entropy, mean over the pool; agreement, Cohen's kappa with the previous fit's predictions.
     hits : list of (n_test,) bool arrays
-        Which test rows each fit got right.
+        Test rows that each fit got right.
 
     See Also
     --------
@@ -255,27 +223,27 @@ class Learner(Generic[FitT]):
         self._learn("")
 
     def query(self, n: int = 10, score: Score | None = None) -> pd.DataFrame:
-        """The rows of the pool to label next: by falling score; of "diverse", as they were drawn.
+        """Return the rows of the pool to label next, by decreasing score ("diverse": as drawn).
 
         Parameters
         ----------
         n : int
-            How many; fewer where the pool has fewer.
+            Number of rows; fewer if the pool has fewer.
         score : str or function, optional
             See `lodim.active`; by default the learner's own.
 
         Returns
         -------
         DataFrame
-            Rows of the pool; before its columns .score, .class (the prediction; None without a fit)
-            and, of models with views, .view: the one to look at.
+            Rows of the pool, preceded by the columns .score, .class (prediction; None without a
+            fit) and, for models with views, .view, the view to look at.
 
         Raises
         ------
         ArgumentError
-            `n` or `score` is out of range.
+            If `n` or `score` is invalid.
         DataError
-            The pool is empty.
+            If the pool is empty.
 
         See Also
         --------
@@ -318,15 +286,14 @@ class Learner(Generic[FitT]):
         return pd.concat([pd.DataFrame(new, index=rows.index), rows], axis=1)
 
     def teach(self, labels: Labels, *, new: bool = False) -> Self:
-        """Add rows of the pool with their labels, and fit anew; returns the learner.
+        """Add labels of rows of the pool, fit again, and return the learner.
 
         Parameters
         ----------
         labels : Series or mapping
             Classes by row label of the pool, such as a Series with (part of) the index of `query`.
         new : bool
-            Whether classes may be named that no labelled row has; else they are refused, as
-            misspelt.
+            Accept classes that no labelled row has; by default they are refused as misspelt.
 
         Returns
         -------
@@ -336,8 +303,8 @@ class Learner(Generic[FitT]):
         Raises
         ------
         DataError
-            A row is not in the pool, twice there or without a label, or a class is new. The learner
-            is then as before.
+            If a row is not in the pool, repeated or unlabelled, or a class is new. The learner is
+            then unchanged.
 
         See Also
         --------
@@ -376,18 +343,18 @@ class Learner(Generic[FitT]):
         score: Score | None = None,
         rounds: int | None = None,
     ) -> Self:
-        """Ask and teach by labels that are all known: how a score would have done.
+        """Query and teach repeatedly with known labels, to evaluate a score.
 
         Parameters
         ----------
         labels : Series
             A class for every row of the pool, by row label.
         n : int
-            Rows a round.
+            Rows per round.
         score : str or function, optional
             As `query` takes it.
         rounds : int, optional
-            Until the pool is empty, by default.
+            Number of rounds; by default until the pool is empty.
 
         Returns
         -------
@@ -397,7 +364,7 @@ class Learner(Generic[FitT]):
         Raises
         ------
         DataError
-            A row of the pool has no label.
+            If a row of the pool has no label.
 
         See Also
         --------
@@ -426,12 +393,12 @@ class Learner(Generic[FitT]):
 
     @property
     def curve(self) -> pd.DataFrame:
-        """The learning curve so far, a row a fit."""
+        """Learning curve so far, one row per fit."""
         return pd.DataFrame(self._rows)
 
     @property
     def stop(self) -> str | None:
-        """Why there is little left to learn; None while there is: see Notes of `lodim.active`."""
+        """Reason to stop labelling, or None; see Notes of `lodim.active`."""
         agreement, rounds, target = self._stop
         last = self._rows[-1]
         if target is not None and 1.0 - last["accuracy"] <= target:
@@ -454,10 +421,10 @@ class Learner(Generic[FitT]):
         Parameters
         ----------
         kind : str
-            "curve": the learning curve. "winloss": how clearly this run wins over others.
+            "curve": the learning curve. "winloss": significance of wins over other runs.
         ax : Axes, optional
         against : mapping of str to Learner
-            Further runs, by name, that began with the same rows (see `lodim.learning_curves`).
+            Other runs by name, which started with the same rows (see `lodim.learning_curves`).
 
         Returns
         -------
@@ -466,7 +433,7 @@ class Learner(Generic[FitT]):
         Raises
         ------
         ArgumentError
-            The kind is unknown, runs cannot be compared, or there is none to win over.
+            If the kind is unknown, or other runs are absent or not comparable.
 
         See Also
         --------
@@ -494,11 +461,11 @@ class Learner(Generic[FitT]):
         return curves.plot(kind, ax, of=name if kind == "winloss" else None)
 
     def _fitted(self, labelled):
-        """The model fitted to other labelled rows, a frame."""
+        """Return the model fitted to other labelled rows."""
         return self.model(self.formula, labelled, **self.arguments)
 
     def _fitted_with(self, row, label):
-        """The model fitted to the labelled rows and a row of the pool (a frame) with a label."""
+        """Return the model fitted to the labelled rows and a pool row (a frame) with a label."""
         return self._fitted(pd.concat([self.labelled, row.assign(**{self.response: label})]))
 
     def _learn(self, asked):
@@ -521,9 +488,9 @@ class Learner(Generic[FitT]):
         self._rows.append(row)
 
     def _fit_or_none(self):
-        """The model of the labelled rows; None after a cold start, where they are too few for it.
+        """Return the model of the labelled rows; None after a cold start if they are too few.
 
-        With rows of two classes a model says itself what it lacks.
+        With rows of two classes the model itself raises an error if rows are too few.
         """
         cold = self._cold and self.fit is None
         if cold and self.labelled[self.response].nunique() < 2:
@@ -536,7 +503,7 @@ class Learner(Generic[FitT]):
             raise
 
     def _entropy(self, fit):
-        """Mean entropy over the pool as an entry of the curve, where there is one."""
+        """Return the mean entropy over the pool as an entry of the curve, if available."""
         if self.pool.empty:
             return {}
         entropies = scores.entropies(fit, self.pool)
@@ -544,7 +511,7 @@ class Learner(Generic[FitT]):
         return {"entropy": float(np.nanmean(entropies))} if known else {}
 
     def _on_test(self, fit):
-        """Log-loss on the test rows of known classes, and which of all are right, (n_test,)."""
+        """Return the log-loss on test rows of known classes, and right rows, (n_test,)."""
         if fit is None:
             return np.nan, np.zeros(len(self.test), bool)
         known = self.test[self.test[self.response].isin(fit.levels)]
@@ -553,7 +520,7 @@ class Learner(Generic[FitT]):
         return loss, predicted == self.test[self.response].to_numpy(dtype=object)
 
     def _name(self):
-        """The score that the run has asked by."""
+        """Name of the score used in the run."""
         asked = {row["asked"] for row in self._rows if row["asked"]}
         return asked.pop() if len(asked) == 1 else "mixed" if asked else _name_of(self.score)
 
@@ -575,12 +542,12 @@ def _check_score(score):
 
 
 def _name_of(score):
-    """Name of a score, also of a user's function."""
+    """Return the name of a score, also of a user's function."""
     return score if isinstance(score, str) else getattr(score, "__name__", "function")
 
 
 def _response(formula):
-    """Name of the column that is the response."""
+    """Return the name of the response column."""
     response = parse(formula).response
     if response is None:
         raise ArgumentError(f"active learning needs a response; the formula is {formula!r}")
@@ -590,7 +557,7 @@ def _response(formula):
 
 
 def cohen_kappa(a, b):
-    """Cohen's kappa of two classifications of the same rows; rows that lack one are left out."""
+    """Return Cohen's kappa of two classifications, ignoring rows without both."""
     known = ~(pd.isna(a) | pd.isna(b))
     a, b = a[known], b[known]
     if not len(a):

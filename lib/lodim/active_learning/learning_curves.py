@@ -1,4 +1,4 @@
-"""Learning curves beside each other: areas under them, and paired tests of who wins when."""
+"""Comparison of learning curves: areas under them, and paired tests of wins per round."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,14 +24,13 @@ def learning_curves(
     *,
     measure: Literal["accuracy", "log_loss"] = "accuracy",
 ) -> "LearningCurves":
-    """Compare runs of active learning that began with the same rows.
+    """Compare runs of active learning that started with the same rows.
 
     Parameters
     ----------
     runs : mapping of str to Learner, or to a list of them
-        Runs by name, such as the score that they asked by; of several, the k-th of each name belong
-        together (a repetition). All need the same `test` rows within a repetition, and the same
-        numbers of labelled rows.
+        Runs by name, such as their score. The k-th runs of all names form a repetition, with the
+        same `test` rows. All runs need the same numbers of labelled rows.
     measure : {"accuracy", "log_loss"}
         On the test rows.
 
@@ -42,7 +41,7 @@ def learning_curves(
     Raises
     ------
     ArgumentError
-        The runs differ in number or in their numbers of labelled rows, or were not measured.
+        If the runs differ in number or in their numbers of labelled rows, or have no `test` rows.
 
     See Also
     --------
@@ -126,16 +125,16 @@ class LearningCurves:
 
     @property
     def repetitions(self) -> int:
-        """Runs of each name."""
+        """Number of runs per name."""
         return len(next(iter(self.values.values())))
 
     def tidy(self) -> pd.DataFrame:
-        """The curves in long form.
+        """Return the curves in long form.
 
         Returns
         -------
         DataFrame
-            A row for each name and round: run, n_labelled, mean over the repetitions, and se, its
+            One row per name and round: run, n_labelled, mean over the repetitions, and se, its
             standard error.
 
         See Also
@@ -164,23 +163,23 @@ class LearningCurves:
         return pd.concat(frames, ignore_index=True)
 
     def areas(self, against: str | None = None) -> pd.DataFrame:
-        """A row for each name: mean height of the curve, and its paired difference to another's.
+        """Return the mean height of each curve, and its paired difference to another's.
 
         Parameters
         ----------
         against : str, optional
-            Name to compare with: "random" where there is one, else the first.
+            Name to compare with; by default "random" if present, else the first.
 
         Returns
         -------
         DataFrame
-            area (area under the curve over its length), se; difference to `against`, se of that,
-            and p of the paired t test over the repetitions (NaN of a single one).
+            area (area under the curve over its length), se; difference to `against`, its se, and p
+            of the paired t test over the repetitions (NaN for a single one).
 
         Raises
         ------
         ArgumentError
-            No run has that name.
+            If no run has that name.
 
         See Also
         --------
@@ -213,7 +212,7 @@ class LearningCurves:
         return pd.DataFrame(rows, columns=columns, index=pd.Index(areas, name="run"))
 
     def wins(self, of: str) -> pd.DataFrame:
-        """How clearly one run wins over each other after each round (Fig. 7.6).
+        """Return the significance of one run's wins over the others after each round (Fig. 7.6).
 
         Parameters
         ----------
@@ -223,15 +222,14 @@ class LearningCurves:
         Returns
         -------
         DataFrame
-            A row for each round and a column for each other run: -log10 of the p-value of a paired
-            test, negative where the run loses: a t test over the repetitions; of a single one, the
-            sign test over the test rows that one of the two gets wrong. Beyond 1.3 in size, p is
-            below 0.05.
+            One row per round and one column per other run: -log10 of the p-value of a paired test,
+            negative if the run loses. It is a t test over repetitions, or for a single one a sign
+            test over the test rows that one of the two gets wrong. Above 1.3 in size, p < 0.05.
 
         Raises
         ------
         ArgumentError
-            No run has that name.
+            If no run has that name.
 
         See Also
         --------
@@ -267,15 +265,15 @@ class LearningCurves:
         return pd.DataFrame(columns, index=pd.Index(self.n_labelled, name="n_labelled"))
 
     def plot(self, kind: Curve = "curve", ax: Any = None, *, of: str | None = None) -> Any:
-        """Draw the learning curves, or how clearly one run wins.
+        """Draw the learning curves, or the significance of one run's wins.
 
         Parameters
         ----------
         kind : {"curve", "winloss"}
-            Means with standard errors, or what `wins` returns.
+            Means with standard errors, or the result of `wins`.
         ax : Axes, optional
         of : str, optional
-            Of "winloss", the run; by default the first.
+            Run for "winloss"; by default the first.
 
         Returns
         -------
@@ -284,7 +282,7 @@ class LearningCurves:
         Raises
         ------
         ArgumentError
-            The kind or the run is unknown, or `of` is given with "curve".
+            If the kind or the run is unknown, or `of` is given with "curve".
 
         See Also
         --------
@@ -332,20 +330,20 @@ class LearningCurves:
 
 
 def _area(n, values):
-    """Area under each curve over its length, (repetitions,)."""
+    """Return the area under each curve over its length, (repetitions,)."""
     if len(n) < 2:
         return values.mean(axis=1)
     return np.trapezoid(values, n, axis=1) / (n[-1] - n[0])
 
 
 def _standard_error(values):
-    """Standard error of the mean over the first axis; NaN of a single value."""
+    """Return the standard error of the mean over the first axis; NaN for a single value."""
     n = len(values)
     return values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(values.shape[1:], np.nan)
 
 
 def _paired(gain):
-    """p of the paired t test, (repetitions, T) -> (T,); 1 where there is no difference at all."""
+    """Return p of the paired t test, (repetitions, T) -> (T,); 1 without any difference."""
     if len(gain) < 2:
         return np.full(gain.shape[1], np.nan)
     mean, error = gain.mean(axis=0), _standard_error(gain)
@@ -355,7 +353,7 @@ def _paired(gain):
 
 
 def _sign_test(mine, others):
-    """p-value of the exact sign test over the rows that one of two gets right, (T,), and whose."""
+    """Return p of the exact sign test over rows that one of two gets right, and the winner."""
     a, b = (mine & ~others).sum(axis=1), (others & ~mine).sum(axis=1)
     p = np.minimum(1.0, 2.0 * bdtr(np.minimum(a, b).astype(float), a + b, 0.5))
     return np.where(a + b == 0, 1.0, p), np.sign(a - b)

@@ -1,4 +1,4 @@
-"""What the plots of learning curves show."""
+"""Plots of learning curves."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from lodim.plot.lines import name_ends
 
 @literal
 def learning(frame, ax=None, *, measure):
-    """Means of a measure against the labelled rows, a line a run with a band of one error."""
+    """Draw means of a measure against the number of labelled rows, with bands of one error."""
     ax = ensure_axes(ax)
     ends = {}
     for k, (name, part) in enumerate(frame.groupby("run", sort=False)):
@@ -27,9 +27,9 @@ def learning(frame, ax=None, *, measure):
 
 @literal
 def winloss(frame, ax=None, *, of, runs):
-    """-log10 p of wins and losses against the labelled rows, a line a run (Fig. 7.6).
+    """Draw -log10 p of wins and losses against the number of labelled rows (Fig. 7.6).
 
-    runs : names of all runs, in the order that gives them their colours
+    runs : names of all runs, in the order of their colours
     """
     ax = ensure_axes(ax)
     ends, x = {}, frame.index.to_numpy()

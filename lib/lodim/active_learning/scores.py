@@ -1,8 +1,7 @@
-"""Scores of unlabelled rows: how much a classifier stands to learn from the label of each.
+"""Scores of unlabelled rows: expected benefit of each row's label for a classifier.
 
-Fiterau (2014), Sect. 3.3, with the signs that the text intends: the rows of the largest score are
-asked for. Two of them a fit may have by itself: with `votes` it has a committee of its own, and
-with `gains` an information gain without refits.
+Fiterau (2014), Sect. 3.3, with the signs that the text intends: rows with the largest score are
+suggested. A fit may have its own committee (`votes`) and information gain without refits (`gains`).
 """
 
 import numpy as np
@@ -16,36 +15,36 @@ CANDIDATES = 20  # rows whose gain is found by refits, of the most uncertain one
 
 
 def entropies(fit, data):
-    """Entropy of the class probabilities of each row, (n,), in nats; NaN where there are none."""
+    """Return the entropy of the class probabilities of each row, (n,), in nats; NaN without."""
     p = fit.predict(data, "prob").to_numpy(float)
     return -(p * np.log(np.where(p > 0, p, 1.0))).sum(axis=1)
 
 
 def uncertainty(learner, rng):
-    """Entropy of the class probabilities (n,), Eq. 3.2: the most uncertain rows first."""
+    """Return the entropy of the class probabilities (n,), Eq. 3.2: most uncertain rows first."""
     return entropies(learner.fit, learner.pool)
 
 
 def margin(learner, rng):
-    """One less the lead of the most probable class over the second, (n,)."""
+    """Return one minus the lead of the most probable class over the second, (n,)."""
     p = np.sort(learner.fit.predict(learner.pool, "prob").to_numpy(float), axis=1)
     return 1.0 - (p[:, -1] - p[:, -2])
 
 
 def entropy(learner, rng):
-    """Low conditional entropy (n,): the most confident rows first."""
+    """Return the negative entropy (n,): the most confident rows first."""
     return -entropies(learner.fit, learner.pool)
 
 
 def random(learner, rng):
-    """Random scores (n,)."""
+    """Return random scores (n,)."""
     return rng.random(len(learner.pool))
 
 
 def committee(learner, rng):
-    """Entropy of the votes of a committee (n,), Eq. 3.3: the fit's own, or of bootstraps.
+    """Return the entropy of the votes of a committee (n,), Eq. 3.3: the fit's own, or bootstraps.
 
-    A row on which fewer than two members vote has the entropy of its class probabilities.
+    A row with fewer than two votes gets the entropy of its class probabilities.
     """
     if hasattr(learner.fit, "votes"):
         votes = learner.fit.votes(learner.pool).to_numpy()
@@ -59,15 +58,15 @@ def committee(learner, rng):
 
 
 def diverse(learner, rng):
-    """The score by committee; `batch_selection.diverse` draws distant rows by it."""
+    """Return the score by committee, with which `batch_selection.diverse` draws distant rows."""
     return committee(learner, rng)
 
 
 def infogain(learner, rng):
-    """Expected fall of the pool's total entropy once the row's label is known, (n,).
+    """Return the expected fall of the pool's total entropy once a row's label is known, (n,).
 
-    A fit without `gains` is refitted with each label of the CANDIDATES most uncertain rows; the
-    others have no score.
+    A fit without `gains` is refitted with each label of the CANDIDATES most uncertain rows; other
+    rows have no score.
     """
     if hasattr(learner.fit, "gains"):
         return learner.fit.gains(learner.pool).to_numpy()
@@ -85,7 +84,7 @@ def infogain(learner, rng):
 
 
 def vote_entropy(votes):
-    """Entropy of the classes that members vote for, (n, members) -> (n,); None is no vote."""
+    """Return the entropy of the classes voted for, (n, members) -> (n,); None is no vote."""
     out = np.full(len(votes), np.nan)
     for i, row in enumerate(votes):
         cast = pd.Series([v for v in row if not pd.isna(v)], dtype=object)
@@ -96,7 +95,7 @@ def vote_entropy(votes):
 
 
 def of_user(function, learner):
-    """What a user's function (fit, rows) -> numbers says of the rows of the pool, (n,)."""
+    """Return the scores of a user's function (fit, rows) -> numbers for the pool, (n,)."""
     name, n = getattr(function, "__name__", "the function"), len(learner.pool)
     value = function(learner.fit, learner.pool.copy())
     try:
@@ -112,7 +111,7 @@ def of_user(function, learner):
 
 
 def _votes_of_bootstraps(learner, rng):
-    """Classes by the models of bootstraps, (n, members); no votes of those that cannot be fitted.
+    """Return classes by bootstrap fits, (n, members), without votes of those that fail.
 
     A bootstrap draws rows with replacement within each class.
     """

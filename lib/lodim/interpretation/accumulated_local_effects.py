@@ -1,4 +1,4 @@
-"""Accumulated local effects (Apley and Zhu 2020): arrays alone."""
+"""Accumulated local effects (Apley and Zhu 2020), for arrays."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ BINS, PAIR_BINS = 40, 12  # intervals of one feature, and of each of two
 
 
 def edges_of(x, weight, bins):
-    """Edges (E,) of at most `bins` intervals with as many values of x (n,) each; E is 1 of one."""
+    """Return edges (E,) of at most `bins` intervals with equally many x (n,); one if constant."""
     part = np.arange(1, bins + 1) / bins * (1.0 - 1e-12)
     if np.ptp(weight) == 0.0:
         ordered, at = np.sort(x), np.ceil(part * len(x)).astype(int) - 1
@@ -18,14 +18,14 @@ def edges_of(x, weight, bins):
 
 
 def bins_of(x, edges):
-    """Interval (n,), from 0, that holds each value; an edge is in the one below it."""
+    """Return the interval (n,), from 0, of each value; an edge belongs to the one below it."""
     return np.clip(np.searchsorted(edges, x, side="left") - 1, 0, max(len(edges) - 2, 0))
 
 
 def accumulate(difference, bin_of, weight, n_bins):
-    """Centred effect at the n_bins + 1 edges, (n_bins + 1, K): Eqs. 15 and 16.
+    """Return the centred effect at the n_bins + 1 edges, (n_bins + 1, K): Eqs. 15 and 16.
 
-    difference : (n, K), what the prediction of a row changes by across its interval, NaN without
+    difference : (n, K), change of a row's prediction across its interval, NaN without
     """
     total, mean = _means(difference, bin_of, weight, n_bins)
     effect = np.concatenate([np.zeros((1, difference.shape[1])), np.cumsum(mean, axis=0)])
@@ -34,10 +34,10 @@ def accumulate(difference, bin_of, weight, n_bins):
 
 
 def by_levels(up, down, code, weight, n_levels):
-    """Centred effect of levels in order, (n_levels, K).
+    """Return the centred effect of ordered levels, (n_levels, K).
 
-    up, down : (n, K), what the prediction of a row changes by towards the next level, and from the
-        one before to its own; NaN where there is none
+    up, down : (n, K), change of a row's prediction to the next level, and from the one before to
+        its own; NaN without
     """
     total = np.bincount(code, weight, n_levels)
     step = np.zeros((n_levels, up.shape[1]))
@@ -50,10 +50,10 @@ def by_levels(up, down, code, weight, n_levels):
 
 
 def second_order(difference, cell, weight, shape):
-    """Centred effect of two features beyond those of each, (E1, E2, K): Eqs. 17 to 20.
+    """Return the centred effect of two features beyond those of each, (E1, E2, K): Eqs. 17 to 20.
 
-    difference : (n, K), the second difference of the prediction of a row across its cell
-    cell : (n, 2) intervals; shape : their numbers. A cell without rows takes that of the nearest.
+    difference : (n, K), the second difference of a row's prediction across its cell
+    cell : (n, 2) intervals; shape : their numbers. A cell without rows uses the nearest one.
     """
     bins, K = shape[0] * shape[1], difference.shape[1]
     flat = cell[:, 0] * shape[1] + cell[:, 1]
@@ -78,16 +78,11 @@ def second_order(difference, cell, weight, shape):
 
 
 def order_of_levels(code, n_levels, others):
-    """Order of levels (n_levels,) in which neighbours have like rows (Apley and Zhu, Sect. 5).
+    """Return an order of levels (n_levels,) in which neighbours have similar rows (Sect. 5).
 
-    The distance of two levels is, summed over the other features, the largest difference of their
-    distribution functions, or half the sum of differences of shares; the order is that along the
-    first coordinate of classical scaling.
-
-    Parameters
-    ----------
-    code : array (n,)
-    others : list of (values (n,), number of levels, 0 of numbers)
+    The distance of two levels is the sum over the other features of the largest difference of
+    distribution functions, or half the sum of differences of shares. The order is that of the first
+    coordinate of classical scaling. others : list of (values (n,), number of levels, 0 for numbers)
     """
     distance = np.zeros((n_levels, n_levels))
     for values, size in others:
@@ -108,7 +103,7 @@ def order_of_levels(code, n_levels, others):
 
 
 def _means(values, group, weight, n):
-    """Weight (n,) and weighted mean (n, K) of the rows of each group, 0 of none; NaN left out."""
+    """Return weight (n,) and weighted mean (n, K) of the rows of each group, ignoring NaN."""
     known = np.isfinite(values).all(axis=1)
     weight = np.where(known, weight, 0.0)
     total = np.bincount(group, weight, n)

@@ -1,4 +1,4 @@
-"""What drives a fit: effects of its features on what it predicts."""
+"""Effects of the features of a fit on its predictions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,44 +53,39 @@ def effects(
     seed: int = 0,
     progress: bool | None = None,
 ) -> "Effects":
-    """What each feature does to the predictions of a fit, of any model.
+    """Estimate the effect of each feature on the predictions of a fit, for any model.
 
     Parameters
     ----------
     fit : Fit
-        With a response.
+        Fit with a response.
     data : frame
-        Rows that effects are averaged over, as a rule those of training. Where the fit was given
-        the weights as a column that `data` has, they count.
+        Rows to average over, usually the training rows, with the fit's weights if these are a
+        column.
     terms : str, pair of str, or list of these; optional
-        Columns of the data. A pair, ("a", "b") or "a:b", of two numbers is their interaction, for
-        kind "ale". All columns that the fit takes by default.
-    kind : {"ale", "pd", "slope", "importance"}
-        "ale": accumulated local effects (Apley and Zhu 2020): how the prediction changes on the way
-        along a feature, among rows that are there; its mean is zero. Of levels along their declared
-        order, else in the order of the likeness of their rows. "pd": partial dependence, the mean
-        prediction if all rows had a value; where features go together it asks for rows that cannot
-        be. "slope": the mean derivative by a number; of levels the mean change from the most
-        frequent one to each other. "importance": what the mean deviance increases by if the values
-        of a column, all that the formula makes of it among them, are permuted among the rows; needs
-        the response in `data`.
+        Columns of the data. A pair of numbers, ("a", "b") or "a:b", is their interaction, for kind
+        "ale". By default all columns that the fit uses.
+    kind : {"ale", "pd", "slope", "importance"}, default="ale"
+        "ale": accumulated local effects (Apley and Zhu 2020), changes of the prediction along a
+        feature among existing rows, with mean zero. Levels are in declared order, else similar ones
+        are neighbours. "pd": partial dependence, the mean prediction if all rows had a value; with
+        correlated features this includes impossible rows. "slope": mean derivative by a number; for
+        levels mean change from the most frequent one. "importance": increase of the mean deviance
+        if the values of a column are permuted; needs the response in `data`.
     type : {"response", "link"}, optional
-        Of the predictions: the mean ("response", the default; of several classes the probability of
-        each) or the score. The deviance has none.
+        Scale of the predictions: mean (default; probability per class) or score.
     by : column name, optional
-        Effects for the rows of each value of a column by themselves.
+        Separate effects for the rows of each value of a column.
     interval : Bootstrap, optional
-        Limits by effects of its replicates, for the same rows of `data`: what `lodim.bootstrap`
-        has made of this fit.
-    level : float
-        Of the limits; refused where there are none.
+        Result of `lodim.bootstrap` for this fit, for confidence limits.
+    level : float, default=0.95
+        Confidence level; needs `interval`.
     offset : array (N,), number or column name, optional
-        Of the rows, where the fit has one that was an array.
-    seed : int
-        Of the rows that are drawn for "pd", and of permutations.
+        Offset of the rows, if that of the fit was an array.
+    seed : int, default=0
+        Seed of the rows drawn for "pd", and of permutations.
     progress : bool, optional
-        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
-        by default a line after three seconds.
+        Show progress: True at once, False never, default after three seconds.
 
     Returns
     -------
@@ -99,10 +94,10 @@ def effects(
     Raises
     ------
     ArgumentError
-        The fit has no response, `interval` is of another fit or has not kept its replicates' fits,
-        or so high a level needs more of them; slopes of `ripr`, whose predictions are steps.
+        If the fit has no response, `interval` is of another fit, without fits or too small for
+        `level`, or for slopes of `ripr`, whose predictions are steps.
     DataError
-        A term is no column that the fit takes, or a column is missing.
+        If a term is no column of the fit, or a column is missing.
 
     See Also
     --------
@@ -110,19 +105,16 @@ def effects(
 
     Notes
     -----
-    "ale": intervals of a number end at its quantiles, 40 of them (12 of each of a pair), and within
-    each the prediction at its end is compared with that at its beginning, row by row (Eqs. 15 and
-    16). From 10,000 rows on, where the fit has a gradient (`gbmap`) and a number is a term of its
-    own alone, the gradients of the rows stand for these differences (but in the two outermost
-    intervals): one pass over the rows serves all features. Of a pair, a cell without rows takes the
-    change of the nearest that has some (Eqs. 17-20), and points with none beside them are NaN.
-    "pd": at 20 quantiles, over at most 500 rows. "slope": by predictions .001 standard deviations
-    apart. "importance": five permutations; its standard error is that of the mean over rows, and
-    over permutations. Of rows that the model was fitted to, importance is what the fit relies on,
-    not what new rows would lose.
+    "ale" uses 40 intervals between quantiles (12 for each of a pair), and compares predictions of
+    each row at both ends of its interval. From 10,000 rows on gradients replace these differences
+    if the fit has them (`gbmap`). In a pair, a cell without rows uses its nearest neighbour; points
+    without any are NaN. "pd" uses 20 quantiles and at most 500 rows, "slope" differences of 0.001
+    standard deviations, "importance" five permutations, with a standard error over rows and
+    permutations. On training rows importance shows what the fit relies on, not what new rows would
+    lose.
 
-    Rows in which the feature is missing tell nothing of it and are left out. Effects describe the
-    fit: they are causes only where the model is one of causes.
+    Rows in which the feature is missing are ignored. Effects describe the fit; they are causal only
+    if the model is.
 
     References
     ----------
@@ -181,7 +173,7 @@ def effects(
 
 
 def _check_call(fit, kind, type, interval):
-    """Raise where what is asked cannot be asked of a fit."""
+    """Raise if the kind of effect does not apply to the fit."""
     one_of("kind", kind, KINDS)
     if not isinstance(fit, Fit):
         raise ArgumentError(
@@ -204,7 +196,7 @@ def _check_call(fit, kind, type, interval):
 
 
 def _groups(by, data):
-    """Positions of the rows of each value of a column."""
+    """Return positions of the rows of each value of a column."""
     if not isinstance(by, str):
         raise ArgumentError(f"by must be the name of a column, not {by!r:.80}")
     column = columns.as_levels(read_column(read_frame(data), by))
@@ -218,7 +210,7 @@ def _groups(by, data):
 
 
 def _tidy(fit, found, level):
-    """A row for each point (and class) of what was found of a term."""
+    """Return one row per point (and class) of a term."""
     q, K = found.estimate.shape
     pair = isinstance(found.values[0], tuple) if found.values else False
     frame = pd.DataFrame({"term": [found.term] * q})
@@ -240,7 +232,7 @@ def _tidy(fit, found, level):
 
 
 def _ranges(points):
-    """How far each curve of points goes; see `Effects.ranges`."""
+    """Return the range of each curve; see `Effects.ranges`."""
     keys = [name for name in ("group", "term", "class") if name in points]
     rows = []
     for names, part in points.groupby(keys, sort=False):
@@ -252,14 +244,14 @@ def _ranges(points):
 
 
 def _place(row):
-    """Where a point of a curve is, as text."""
+    """Return the position of a point of a curve as text."""
     if "value_2" not in row or pd.isna(row["value_2"]):
         return significant(row["value"])
     return f"{significant(row['value'])}, {significant(row['value_2'])}"
 
 
 def _rug(feature):
-    """Values of a feature for a plot: some quantiles of a number, shares of levels."""
+    """Return values of a feature for a plot: some quantiles of a number, shares of levels."""
     known = feature.values[np.isfinite(feature.values)]
     if feature.levels is not None:
         count = np.bincount(known.astype(int), minlength=len(feature.levels))
@@ -269,7 +261,7 @@ def _rug(feature):
 
 
 def _spread(feature, weight):
-    """Standard deviation of a number."""
+    """Return the standard deviation of a number."""
     known = np.isfinite(feature.values) & (weight > 0.0)
     if feature.levels is not None or not known.any():
         return 1.0
@@ -285,21 +277,21 @@ class Effects:
     ----------
     fit : Fit
     frame : DataFrame
-        As `tidy` returns it.
+        Result of `tidy`.
     kind, type : str
-        As they were given.
+        As given.
     by : str or None
         Column of the groups.
     level : float
-        Of the limits.
+        Confidence level.
     replicated : bool
-        Whether limits are those of a bootstrap.
+        Whether limits are from a bootstrap.
     n : int
         Rows of the data.
     rugs : dict
-        Of each number some of its quantiles, of each feature with levels their shares.
+        Some quantiles of each number, shares of the levels of each other feature.
     spreads : dict
-        Standard deviation of each number, 1 of levels.
+        Standard deviation of each number, 1 for levels.
 
     See Also
     --------
@@ -332,7 +324,7 @@ class Effects:
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """A row a point of each effect.
+        """Return one row per point of each effect.
 
         Returns
         -------
@@ -362,7 +354,7 @@ class Effects:
         return frame
 
     def ranges(self) -> pd.DataFrame:
-        """A row a term (group, class): how far its curve goes, the widest first.
+        """Return the range of the curve of each term (group, class), the widest first.
 
         Returns
         -------
@@ -373,7 +365,7 @@ class Effects:
         Raises
         ------
         ArgumentError
-            The kind has no curves.
+            If the kind has no curves.
 
         See Also
         --------
@@ -393,12 +385,12 @@ class Effects:
         return _ranges(self.frame)
 
     def summary(self, *, full: bool = False) -> Report:
-        """The printed report.
+        """Return the printed report.
 
         Parameters
         ----------
         full : bool
-            Whether the table is whole; else of more than 30 rows some are shown.
+            Show all rows of a table of more than 30.
 
         Returns
         -------
@@ -427,17 +419,16 @@ class Effects:
         )
 
     def plot(self, term: str | None = None, ax: Any = None, *, top: int = 9) -> Any:
-        """Draw curves with a rug of the data, or of slopes and importance a point for each.
+        """Draw curves with a rug of the data; slopes and importance as points.
 
         Parameters
         ----------
         term : str, optional
-            A single term, by default a panel for each.
+            A single term; by default one panel per term.
         ax : Axes, optional
-            Of a single panel.
+            For a single panel.
         top : int
-            How many terms are drawn, those of the widest curves; of slopes and importance, how
-            many estimates.
+            Number of terms drawn, widest curves first; for slopes and importance, of estimates.
 
         Returns
         -------
@@ -446,7 +437,7 @@ class Effects:
         Raises
         ------
         ArgumentError
-            There is no such term, or `ax` is given for several panels.
+            If there is no such term, or `ax` is given for several panels.
 
         See Also
         --------
@@ -480,7 +471,7 @@ class Effects:
 
     @property
     def _scale(self):
-        """What the estimates are of, in words."""
+        """Return the scale of the estimates as text."""
         if self.kind == "importance":
             return "the mean deviance"
         if self.type == "link":

@@ -1,4 +1,4 @@
-"""What to ask of a fit for an effect: changed rows, and what becomes of the answers."""
+"""Plans for effects: rows to predict, and the reduction of their predictions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ STEP = 1e-3  # standard deviations between the two predictions of a slope
 class Plan:
     """An effect as a function of predictions.
 
-    values : names of its q points: numbers, levels, pairs of numbers, or what is compared
-    changed : Rows to predict
-    reduce : list of their predictions (n, K) -> (q, K)
+    values : names of its q points: numbers, levels, pairs of numbers, or contrasts
+    changed : list of Rows to predict
+    reduce : function of their predictions, list of (n, K) -> (q, K)
     """
 
     values: list
@@ -30,10 +30,7 @@ class Plan:
 
 
 def local_effects(rows, feature, others):
-    """Accumulated local effects of one feature.
-
-    others : the other Features, by which levels without an order are ordered
-    """
+    """Plan accumulated local effects of one feature; `others` help to order its levels."""
     at = known_at(rows, feature)
     rows, x = rows.take(at), feature.values[at]
     if feature.levels is not None:
@@ -71,7 +68,7 @@ def _of_levels(rows, feature, x, others):
 
 
 def interaction(rows, features):
-    """Second-order accumulated local effect of two numbers."""
+    """Plan the second-order accumulated local effect of two numbers."""
     for feature in features:
         if feature.levels is not None:
             raise ArgumentError(
@@ -108,7 +105,7 @@ def interaction(rows, features):
 
 
 def dependence(rows, feature, drawn):
-    """Partial dependence: mean prediction of drawn rows, all with each value of a feature."""
+    """Plan partial dependence: mean prediction of drawn rows, all with each value of a feature."""
     known, x = known_rows(rows, feature)
     values = np.arange(len(feature.levels or ()), dtype=float)
     if feature.levels is None:
@@ -127,7 +124,7 @@ def dependence(rows, feature, drawn):
 
 
 def slopes(rows, feature):
-    """Average slope of a number; differences of each level to the most frequent one."""
+    """Plan average slopes of a number; differences of each level to the most frequent one."""
     rows, x = known_rows(rows, feature)
     if feature.levels is not None:
         count = np.bincount(x.astype(int), rows.weight, len(feature.levels))
@@ -151,13 +148,13 @@ def slopes(rows, feature):
 
 
 def known_rows(rows, feature):
-    """The rows of weight above zero in which a feature is known, and its values there."""
+    """Return rows of positive weight in which a feature is known, and its values there."""
     at = known_at(rows, feature)
     return rows.take(at), feature.values[at]
 
 
 def known_at(rows, feature):
-    """Positions of the rows of weight above zero in which a feature is known."""
+    """Return positions of rows of positive weight in which a feature is known."""
     at = np.flatnonzero(np.isfinite(feature.values) & (rows.weight > 0.0))
     if not at.size:
         raise ArgumentError(f"no row of the data has a value of {feature.name!r}")
@@ -165,7 +162,7 @@ def known_at(rows, feature):
 
 
 def drawn_rows(fit, rows, seed):
-    """Positions of rows that stand for all, SAMPLE of them at most."""
+    """Draw at most SAMPLE rows that represent all; return their positions."""
     batch = rows.batch(fit._reader)
     at = batch.rows[rows.weight[batch.rows] > 0.0]
     if len(at) <= SAMPLE:
@@ -175,6 +172,6 @@ def drawn_rows(fit, rows, seed):
 
 
 def _mean(values, weight):
-    """Weighted mean (K,) of the rows of (n, K) that are known."""
+    """Return the weighted mean (K,) of the known rows of (n, K)."""
     known = np.isfinite(values).all(axis=1)
     return weight[known] @ values[known] / weight[known].sum()

@@ -1,4 +1,4 @@
-"""What the plots of effects show."""
+"""Plots of effects."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ TURNED = 24  # letters of all levels, beyond which their names are turned
 
 @literal
 def panels(effects, ax=None, *, top):
-    """A panel for each of the terms whose curves go farthest, on one scale."""
+    """Draw a panel for each of the terms with the widest curves, on one scale."""
     every = list(dict.fromkeys(effects.ranges()["term"]))
     terms = every[:top]
     across = min(COLUMNS, len(terms))
@@ -39,7 +39,7 @@ def panels(effects, ax=None, *, top):
 
 @literal
 def curve(effects, ax=None, *, term):
-    """The curve of one term."""
+    """Draw the curve of one term."""
     ax = ensure_axes(ax)
     _draw(effects, ax, term, explain=True, label=True)
     return ax
@@ -47,7 +47,7 @@ def curve(effects, ax=None, *, term):
 
 @literal
 def points(effects, ax=None, *, term, top):
-    """Slopes, or importance, with their intervals."""
+    """Draw slopes, or importance, with their intervals."""
     frame = effects.frame
     frame = frame if term is None else frame[frame["term"] == term]
     of_number = frame["value"] == "per unit"
@@ -84,7 +84,7 @@ def _part(effects, term):
 
 
 def _draw(effects, ax, term, *, explain, label):
-    """A term on its Axes, with a key of classes and groups, and a label of the scale."""
+    """Draw a term, with a legend of classes and groups and a label of the scale."""
     part = _part(effects, term)
     if _is_pair(effects, term):
         _surface(effects, ax, part, term)
@@ -109,7 +109,7 @@ def _draw(effects, ax, term, *, explain, label):
 
 
 def _lines(ax, parts, rug, labels):
-    """A line for each part, with a band where there are limits, over a rug of the data."""
+    """Draw a line per part, with a band if there are limits, over a rug of the data."""
     for k, (part, label) in enumerate(zip(parts, labels, strict=True)):
         x = part["value"].to_numpy(float)
         ax.plot(x, part["estimate"], color=colour(k), lw=1.5, label=label)
@@ -121,7 +121,7 @@ def _lines(ax, parts, rug, labels):
 
 
 def _levels(ax, parts, shares, labels):
-    """A point for each level and part, the larger the more rows have the level."""
+    """Draw a point per level and part, with size by the share of rows."""
     names = list(dict.fromkeys(value for part in parts for value in part["value"]))
     for k, (part, label) in enumerate(zip(parts, labels, strict=True)):
         place = np.array([names.index(value) for value in part["value"]])
@@ -155,5 +155,5 @@ def _surface(effects, ax, part, term):
 
 
 def _names(effects, term):
-    """The two names of a pair."""
+    """Return the two names of a pair."""
     return next((a, b) for a in effects.rugs for b in effects.rugs if f"{a}:{b}" == term)

@@ -1,4 +1,4 @@
-"""What is asked of a fit, and of the replicates of a bootstrap, for effects."""
+"""Effects of terms for a fit and the replicates of a bootstrap."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ MANY_ROWS = 10_000  # from here up gradients of rows stand for differences acros
 class TermEffect:
     """Effects of one term: estimates (q, K), and of each replicate (R, q, K).
 
-    error : (q, K) standard errors that are known without replicates, or None
+    error : (q, K) standard errors known without replicates, or None
     """
 
     term: str
@@ -29,11 +29,11 @@ class TermEffect:
 
 @dataclass(frozen=True)
 class Along:
-    """The way along a number, for gradients.
+    """Intervals along a number, for gradients.
 
     at : positions (n,) of the rows in which it is known; bin_of : (n,) their intervals
-    outer : (n,) bool, the rows of the two outermost intervals, which are wide and uneven: a mean
-        gradient says little of these, and `ends`, the rows at either end of them, all
+    outer : (n,) bool, rows of the two outermost intervals, which are wide and uneven, so that
+        differences between their ends, `ends`, replace mean gradients
     """
 
     at: np.ndarray
@@ -45,7 +45,7 @@ class Along:
 
     @classmethod
     def from_rows(cls, rows, feature):
-        """Of all rows of weight above zero."""
+        """Return the intervals of all rows of positive weight."""
         at = np.flatnonzero(np.isfinite(feature.values) & (rows.weight > 0.0))
         x, weight = feature.values[at], rows.weight[at]
         edges = ale.edges_of(x, weight, ale.BINS) if at.size else np.empty(0)
@@ -58,7 +58,7 @@ class Along:
         return cls(at, weight, edges, bin_of, outer, ends)
 
     def curve(self, gradient, fit, type):
-        """Accumulated local effect (E, K) by the gradients (N, K) of all rows."""
+        """Return the accumulated local effect (E, K) by the gradients (N, K) of all rows."""
         change = gradient[self.at] * np.diff(self.edges)[self.bin_of][:, None]
         low, high = (rows.answers(fit, type) for rows in self.ends)
         change[self.outer] = high - low
@@ -67,7 +67,7 @@ class Along:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of a fit and of its replicates, `fits`, the fit first."""
+    """The requested effects, for a fit and its replicates, `fits`, the fit first."""
 
     fits: list
     kind: str
@@ -86,7 +86,7 @@ class Question:
         ]
 
     def _planned(self, rows, features, term, drawn):
-        """Of one term, by predictions of changed rows."""
+        """Return the effect of one term, by predictions of changed rows."""
         if isinstance(term, tuple):
             plan = plans.interaction(rows, [features[name] for name in term])
         elif self.kind == "ale":
@@ -103,7 +103,7 @@ class Question:
         return TermEffect(label, plan.values, each[0], each[1:])
 
     def _by_gradients(self, rows, features, terms):
-        """Of the terms that gradients of many rows serve, all in one pass for each fit."""
+        """Return effects of the terms for which gradients suffice, in one pass per fit."""
         design, fit = self.fits[0].design, self.fits[0]
         if self.kind != "ale" or "local" not in fit.types or rows.n < MANY_ROWS:
             return {}
@@ -125,7 +125,7 @@ class Question:
         }
 
     def _gradient(self, fit, rows):
-        """Derivatives (n, K, p) of predictions by the design's features; NaN without."""
+        """Return derivatives (n, K, p) of predictions by the design's features; NaN without."""
         batch = rows.batch(fit.design)
         gradient = fit._predict(batch, "local")[0].reshape(batch.n, fit.family.n_scores, -1)
         if self.type == "response" and fit.levels is not None:
@@ -155,9 +155,9 @@ class Question:
 
 
 def _alone(design):
-    """Places in the design of the numbers that are a term of their own and in no other term.
+    """Return positions in the design of the numbers that occur in no other term.
 
-    But for that which says where they are missing: rows with a value have none of it.
+    Indicators of missing values do not matter: they are zero for known values.
     """
     parts = [part for term in design.terms for part in term if not isinstance(part, Missing)]
     used = [name for part in parts for name in needs(part)]
@@ -172,7 +172,7 @@ REPEATS = 5  # permutations of each feature
 
 
 def losses(fit, rows):
-    """Deviance (n,) of each row, NaN where the response or the answer is missing."""
+    """Return the deviance (n,) of each row, NaN without response or prediction."""
     batch = rows.batch(fit._reader, response=True)
     known, score = fit._answered(batch)
     full = np.full(rows.n, np.nan)
@@ -181,9 +181,9 @@ def losses(fit, rows):
 
 
 def increases(fit, rows, feature, orders, base):
-    """What the loss of each row increases by (repeats, n) where a feature's values change rows.
+    """Return the increase of each row's loss (repeats, n) if a feature's values are permuted.
 
-    orders : (repeats, n) permutations of the rows; base : (n,) losses as the rows are
+    orders : (repeats, n) permutations of the rows; base : (n,) losses of the original rows
     """
     return np.array(
         [losses(fit, rows.with_values(feature, feature.values[at])) - base for at in orders]
@@ -191,7 +191,7 @@ def increases(fit, rows, feature, orders, base):
 
 
 def mean_and_error(increase, weight):
-    """Mean of increases (repeats, n), and its standard error over rows and permutations."""
+    """Return the mean of increases (repeats, n), and its error over rows and permutations."""
     known = np.isfinite(increase).all(axis=0) & (weight > 0.0)
     increase, share = increase[:, known], weight[known] / weight[known].sum()
     each = increase @ share
@@ -201,7 +201,7 @@ def mean_and_error(increase, weight):
 
 
 def permutations(fit, rows, seed):
-    """Permutations (repeats, n) of rows, which depend on what the rows hold, not on their order."""
+    """Return permutations (repeats, n) of rows, which depend on their content, not their order."""
     batch = rows.batch(fit._reader, response=True)
     key = np.full(rows.n, np.inf)
     key[batch.rows] = row_keys.of_batch(batch, 0)[0]

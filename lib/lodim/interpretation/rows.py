@@ -1,4 +1,4 @@
-"""Rows of data as columns that can be changed, and what a fit answers to them."""
+"""Rows of data as columns that can be changed, and their predictions."""
 
 import itertools
 from dataclasses import dataclass, field, replace
@@ -14,12 +14,12 @@ from lodim.errors import ArgumentError, DataError
 
 @dataclass(frozen=True)
 class Feature:
-    """A column of the data as a fit takes it.
+    """A column of the data as a fit uses it.
 
-    values : (n,) float64, NaN where missing; codes in `levels` where it has some
-    levels : None of numbers
-    ordered : whether the levels were declared to be in an order
-    dates : whether the values are days since 1970-01-01 of dates
+    values : (n,) float64, NaN if missing; codes in `levels` if it has some
+    levels : None for numbers
+    ordered : whether the order of the levels was declared
+    dates : whether the values are dates as days since 1970-01-01
     """
 
     name: str
@@ -29,13 +29,13 @@ class Feature:
     dates: bool = False
 
     def take(self, at):
-        """The feature of the rows at positions `at`."""
+        """Return the feature at the rows `at`."""
         return replace(self, values=self.values[at])
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Columns by name, what else counts, and a batch of the design that has read them last."""
+    """Columns by name, row inputs, and the batch last read by a design."""
 
     columns: dict
     weight: np.ndarray
@@ -48,19 +48,19 @@ class Rows:
         return len(self.weight)
 
     def take(self, at):
-        """The rows at positions `at`, which may repeat."""
+        """Return the rows `at`, which may repeat."""
         held = {name: values[at] for name, values in self.columns.items()}
         offset = None if self.offset is None else self.offset[at]
         return Rows(held, self.weight[at], offset)
 
     def with_values(self, feature, values):
-        """The rows with other values of a feature, (n,) or one for all."""
+        """Return the rows with other values of a feature, (n,) or one for all."""
         values = np.broadcast_to(values, self.n)
         columns = self.columns | {feature.name: _column(feature, values)}
         return replace(self, columns=columns, _read={})
 
     def batch(self, design, response=False):
-        """The rows as a design reads them."""
+        """Return the rows as a design reads them."""
         key = id(design), response
         if key not in self._read:
             self._read.clear()
@@ -69,7 +69,7 @@ class Rows:
         return self._read[key]
 
     def answers(self, fit, type):
-        """What a fit predicts, (n, K); NaN where it answers nothing."""
+        """Return predictions of a fit, (n, K); NaN without one."""
         batch = self.batch(fit._reader)
         values = fit._predict(batch, type)[0].reshape(batch.n, -1)
         full = np.full((self.n, values.shape[1]), np.nan)
@@ -78,9 +78,9 @@ class Rows:
 
 
 def read_rows(fit, data, offset, response=False, replicates=()):
-    """The Rows of some data, and the Feature of each column of the right side.
+    """Return the Rows of data, and the Feature of each column of the right side.
 
-    replicates : other fits that are asked, which may read columns that `fit` has not chosen
+    replicates : further fits, which may use columns that `fit` has not selected
     """
     design, frame = fit._reader, read_frame(data)
     needed = list(design.features)
@@ -115,7 +115,7 @@ def _offset(offset, frame, n):
 
 
 def _feature(column, design, n):
-    """A column as numbers, or as levels where all that takes it takes its levels."""
+    """Return a column as numbers, or as levels if all its uses are levels."""
     if column.kind == "empty":
         return Feature(column.name, np.full(n, np.nan))
     if column.kind == "date":
@@ -131,7 +131,7 @@ def _feature(column, design, n):
 
 
 def _column(feature, values):
-    """Values of a feature as a column that designs read."""
+    """Return values of a feature as a column for designs."""
     if feature.dates:
         return columns.to_moments(values)
     if feature.levels is None:
@@ -141,7 +141,7 @@ def _column(feature, values):
 
 
 def _plain(column, n):
-    """A column that is never changed."""
+    """Return a column that is never changed."""
     if column.kind == "level":
         return _coded(column.codes, column.levels, column.ordered)
     if column.kind == "date":
@@ -150,7 +150,7 @@ def _plain(column, n):
 
 
 def _coded(codes, levels, ordered):
-    """Levels by their codes, -1 where one is missing."""
+    """Return levels by their codes, -1 if missing."""
     if levels and all(isinstance(level, bool) for level in levels):
         return pd.array([*levels, None], dtype="boolean")[codes]
     if levels and all(isinstance(level, int | float) for level in levels) and not ordered:
@@ -159,7 +159,7 @@ def _coded(codes, levels, ordered):
 
 
 def features_of(terms, features):
-    """The names that `terms` asks for: a list of names, and of pairs of names."""
+    """Return requested names and pairs of names as a list."""
     if terms is None:
         return list(features)
     is_one = isinstance(terms, str) or (isinstance(terms, tuple) and len(terms) == 2)
@@ -170,7 +170,7 @@ def features_of(terms, features):
 
 
 def _known(term, features):
-    """A name of a feature, or a pair of them."""
+    """Return the name of a feature, or a pair of them."""
     if isinstance(term, str) and term in features:
         return term
     pair = tuple(term.split(":")) if isinstance(term, str) else ()

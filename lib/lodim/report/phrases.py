@@ -153,7 +153,7 @@ def sampled(fit):
         )
     if learnt:
         notes.append(
-            "Knots of splines, and what center(), scale() and standardize() take away, are learnt "
+            "Knots of splines, and the constants of center(), scale() and standardize(), are learned "
             f"from {learnt:,} rows: drawn at random, and those of the least and the greatest "
             "values."
         )
@@ -175,10 +175,10 @@ def choice(fit, detail=""):
     if fit.selection is None or not fit.chosen:
         return []
     points = fit.selection
-    rule = " (the centre of those that cannot be told apart)" if "weight" in points else ""
+    rule = ", averaged over similar ones" if "weight" in points else ""
     return [
-        f"{join_words(fit.chosen)} by cross-validation over {len(points)} settings{detail}{rule}; "
-        f"least mean held-out loss {significant(points['mean'].min())}{_groups(fit)}."
+        f"{join_words(fit.chosen)}: cross-validation over {counted(len(points), 'setting')}{detail}"
+        f"{rule}; lowest held-out loss {significant(points['mean'].min())}{_groups(fit)}."
         f"{_at_end(fit)}{_by_draw(fit)}"
     ]
 
@@ -205,8 +205,8 @@ def at_smallest(fit):
 def _at_end(fit):
     """That the least loss is where the values end that were tried, as text, empty if it is not."""
     return "".join(
-        f" That loss is at the smallest {name} that was tried, {significant(value)}: "
-        f"ld.cv with a grid of {name} tries smaller ones."
+        f" It is at the smallest {name} tried, {significant(value)}: "
+        f"try smaller ones by ld.cv with a grid of {name}."
         for name, value in at_smallest(fit)
     )
 
@@ -217,7 +217,7 @@ def _by_draw(fit):
     if draws < 2:
         return ""
     ranges = join_words(f"{name} {_range(values)}" for name, values in fit.chosen.items())
-    return f" Each of {draws} draws of the folds alone would choose {ranges}."
+    return f" Each of {draws} sets of random folds alone would choose {ranges}."
 
 
 def _range(values):

@@ -362,10 +362,10 @@ class CV(Generic[FitT_co]):
         show = self.frame.loc[[self.index_min, self.index_1se]].copy()
         show.index = ["min", "1se"]
         formats = dict.fromkeys(show.columns, _shown)
-        points = text.counted(len(self.frame), "point")
-        lines = [f"Measure: {self.loss}, {points}; refitted by rule '{self.rule}'"]
+        points = text.counted(len(self.frame), "setting")
+        lines = [f"Loss: {self.loss}; {points}; `best` by rule '{self.rule}'"]
         lines += [f"Folds: {self.held_out}"] if self.held_out else []
-        lines += [f"Least loss at an end of the grid: {end}" for end in self.grid_ends]
+        lines += [f"Lowest loss at an end of the grid: {end}" for end in self.grid_ends]
         return listing(f"cv of {self.call}", lines, Table("", show, formats))
 
 

@@ -39,43 +39,35 @@ def bootstrap(
 ) -> Bootstrap[FitT]:
     """Bootstrap a fit by random weights of its rows.
 
-    Each of `n` replicates fits the model again to the same rows, each with a weight drawn from the
-    standard exponential distribution (times its own), of mean one: the fractional-random-weight
-    bootstrap of Xu et al. (2020). No weight is zero, so that unlike by resampling no level of a
-    factor and no class vanishes.
+    Each replicate fits the model again to the same rows, with independent standard exponential
+    weights (times the rows' own): the fractional-random-weight bootstrap of Xu et al. (2020). No
+    weight is zero, so that, unlike with resampling, no level or class vanishes.
 
     Parameters
     ----------
     fit : Fit
-        Of any model; of several responses, that of one which was fitted by itself.
+        Fit of one response, of any model.
     data : frame
-        The rows that the fit was made from; others are refused.
-    n : int
-        Replicates. 200 do for standard errors and 90 or 95 % intervals; the limits of kind "bca",
-        and of higher levels, are worth 1,000.
+        The training rows of the fit.
+    n : int, default=200
+        Number of replicates. 200 suffice for standard errors and 90% or 95% intervals; use 1,000
+        for kind "bca" and higher levels.
     statistic : callable, optional
-        What is asked of each fit: a function that takes a fit and returns a number, an array (k,),
-        a dict or a Series of numbers. What it computes from data of its own is not weighted.
-        Default: the estimates of `tidy()`, of `costnet` those of the model that `predict` uses, of
-        `melm` the loadings after the view was turned (orthogonal Procrustes) to that of the fit.
-        A term that a replicate lacks is then zero.
+        Function of a fit that returns a number, an array (k,), a dict or a Series of numbers. By
+        default the estimates of `tidy()`; for `costnet` those of the model that `predict` uses, for
+        `melm` the loadings after a rotation (orthogonal Procrustes) to those of the fit. A term
+        absent from a replicate counts as zero.
     groups : column name or array (N,), optional
-        Rows of equal values, such as those of a patient, share a weight. By default the groups, or
-        of glm the clusters, that the fit was given.
-    seed : int
-        Of the weights. Equal seeds give equal bits, whatever `threads` is; where rows stand in
-        `data` makes no difference.
-    reselect : bool
-        Whether each replicate makes the whole call again, and so chooses again what the call left
-        open (penalty, number of boosts, ...): intervals then cover that choice, at the price of it.
-        By default all settings are held, and so is what the formula has learned from all rows
-        (knots, levels, centres, scales, the means that replace missing values); fits start from
-        `fit` where the model can.
+        Rows with equal values share a weight. By default the groups (for glm, clusters) of the fit.
+    seed : int, default=0
+        Seed of the weights. Results do not depend on `threads` or the order of rows.
+    reselect : bool, default=False
+        Choose open settings again in each replicate, so that intervals include that choice. By
+        default settings, and what the formula has learned (knots, levels, means), are fixed.
     threads : int, optional
-        Replicates at a time: by default all threads that are available, and one up to 2,000 rows.
+        Number of replicates fitted in parallel. Default: all threads, or one up to 2,000 rows.
     progress : bool, optional
-        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
-        by default a line after three seconds.
+        Show progress: True at once, False never, default after three seconds.
     **arguments
         Arguments of the fit's call that were arrays, such as `weights`, which a fit does not keep.
 
@@ -86,10 +78,9 @@ def bootstrap(
     Raises
     ------
     ArgumentError
-        `fit` is of several responses, an array of its call is missing, or the statistic is not
-        numbers.
+        If `fit` has several responses, an array is missing, or the statistic is not numeric.
     DataError
-        `data` are not the rows that the fit was made from.
+        If `data` are not the training rows.
 
     See Also
     --------
@@ -97,25 +88,17 @@ def bootstrap(
 
     Notes
     -----
-    What the intervals do not cover: what a penalty takes from estimates, since each replicate is
-    shrunken as the fit is (they are around the shrunken estimate, not the truth); the choice of
-    settings, unless `reselect`; the choice of features beyond what replicates choose themselves
-    (after selection no bootstrap has a guaranteed coverage); few rows, or groups, by which they are
-    too short (print says so below 50); and a model that is wrong for the data. Where classes are
-    separated `glm` has no finite estimate, and estimates are NaN.
-    benchmarks/results/coverage_bootstrap.csv has coverages that were measured.
+    The intervals do not cover the bias of a penalty (they surround the shrunken estimate), the
+    choice of settings unless `reselect`, the selection of features (after which no bootstrap has
+    guaranteed coverage), small samples (they are too short; the print warns below 50 rows or
+    groups), or a wrong model. If classes are separated, `glm` has no finite estimate, and estimates
+    are NaN. Measured coverages are in benchmarks/results/coverage_bootstrap.csv.
 
-    Limits of kind "bca" are for estimates that follow the weights smoothly, as those of `glm` and
-    of most statistics of it do. Where a fit jumps, as by boosting or a choice of features, its
-    replicates lie around what their mean estimates, and not around the fit: "bca" then moves the
-    limits the wrong way (mean slopes of `gbmap`: 90 % limits held the truth in 67 to 77 % of 60
-    data sets, those of kind "percentile" in 92 to 98 %).
-
-    They are those of Efron (1987), the acceleration by the covariances of each
-    row's weight and the statistic over the replicates (Efron 2014). Exponential weights have the
-    third central moment 2, where the counts of resampled rows have 1; what this adds to the
-    skewness of the replicates is taken back, to the same order. Of more than n^3 / 1000 rows the
-    acceleration, which is then next to nothing, is taken for zero.
+    Kind "bca" (Efron 1987) suits estimates that are smooth in the weights, such as those of `glm`.
+    For boosting or feature selection it moves limits the wrong way: 90% limits for mean slopes of
+    `gbmap` held the truth in 67% to 77% of 60 data sets, percentile limits in 92% to 98%. The
+    acceleration comes from the covariances of weights and statistic (Efron 2014), corrected for the
+    skewness of exponential weights, and is zero for more than n^3 / 1000 rows.
 
     References
     ----------
@@ -185,7 +168,7 @@ def bootstrap(
 
 
 def _estimates_as(reference):
-    """The function of a fit that gives its estimates, as comparable with those of another."""
+    """Return the function of a fit that gives estimates comparable with those of `reference`."""
 
     def estimates(one):
         frame = one._comparable(reference)
@@ -197,7 +180,7 @@ def _estimates_as(reference):
 
 
 def _statistic(function):
-    """A user's function of a fit as one that gives a Series."""
+    """Return a user's function of a fit as one that returns a Series."""
 
     def numbers(one):
         value = function(one)
@@ -223,7 +206,7 @@ def _statistic(function):
 
 
 def _aligned(estimate, replicates, absent):
-    """Names of all terms, estimates (q,) and values (n, q); `absent` of what a fit lacks."""
+    """Return all terms, estimates (q,) and values (n, q); missing terms get `absent`."""
     terms = estimate.index
     for one in replicates:
         if not one.index.equals(terms):
@@ -237,7 +220,7 @@ def _aligned(estimate, replicates, absent):
 
 
 def _bytes(record):
-    """Memory of the arrays of a record and of the records in it."""
+    """Return the memory of the arrays of a record and of its nested records."""
     if isinstance(record, np.ndarray):
         return record.nbytes
     if isinstance(record, dict | list | tuple):

@@ -1,4 +1,4 @@
-"""Conformal prediction: intervals and sets for new rows, with a guarantee that needs no model."""
+"""Conformal prediction: intervals and sets for new rows, valid for any model."""
 
 from dataclasses import replace
 from typing import Literal
@@ -48,65 +48,52 @@ def conformal(
     *args: P.args,
     **arguments: P.kwargs,
 ) -> Conformal[FitT]:
-    """Make intervals (of classes: sets) that hold the responses of a share `level` of new rows.
+    """Make prediction intervals (for classes: sets) with coverage `level` on new rows.
 
-    They rest on residuals of rows that were held out, not on a distribution of the response. What
-    is promised is *marginal* coverage: of a share of all new rows, if they are drawn as the rows of
-    `data` were (are exchangeable with them). It is no promise for each kind of row: `coverage` by a
-    column shows how these differ.
+    They are based on residuals of held-out rows, without assumptions on the distribution of the
+    response. The guarantee is *marginal*: it holds on average over new rows that are exchangeable
+    with the rows of `data`, not for each kind of row. `coverage(by=...)` shows differences.
 
     Parameters
     ----------
     model : model function
-        Such as `lodim.gbmap`.
+        For example `lodim.gbmap`.
     formula, data, **arguments
-        As the model takes them. Weights are taken for those of a sample: rows count in quantiles as
-        they weigh, and a new row as the mean of them; the guarantee is then approximate.
-    level : float
-        Share of new rows that is to be covered. `predict` takes others too.
-    method : {"cv+", "split", "jackknife+"}
-        "cv+": a fit without each of `folds` parts of the rows; covered is about `level`, by theorem
-        at least 1 - 2 alpha, alpha = 1 - level, less a little (Barber et al. 2021, Theorem 4: what
-        print says). "jackknife+": a fit without each row; at least 1 - 2 alpha, about `level`.
-        "split": one fit without a part of the rows, which are the measure (Lei et al. 2018); at
-        least `level`, by wider intervals, since fewer rows are fitted.
+        Arguments of the model. Weights are sampling weights; the guarantee is then approximate.
+    level : float, default=0.9
+        Coverage; `predict` takes others too.
+    method : {"cv+", "split", "jackknife+"}, default="cv+"
+        "cv+" fits without each of `folds` parts. Coverage is about `level`, guaranteed is at least
+        1 - 2 alpha, alpha = 1 - level, less a small term (Barber et al. 2021, Theorem 4).
+        "jackknife+" leaves out single rows; guaranteed is 1 - 2 alpha. "split" fits once and
+        calibrates on the other rows (Lei et al. 2018): at least `level`, by wider intervals.
     score : str, optional
-        What of a held-out row is kept. Of a numeric response "absolute": the residual, and
-        intervals of about one width (default of most models); "normalized": over the standard
-        deviation that the model has for the row (default of proset; of glm's counts and gamma);
-        "quantile": the distance from the model's quantiles (Romano, Patterson and Candes 2019;
-        default of proset with loss="density"), those of `level`, from which intervals of other
-        levels are made too. Of classes "lac" (default): one less the probability of the class,
-        which makes the smallest sets; "aps": the probability of all classes down to it (Romano,
-        Sesia and Candes 2020), whose sets are larger, and more alike in coverage from row to row.
-        It is randomized, by a number that depends on the features of a row and on `seed` alone: the
-        same row has the same set always.
+        Numeric: "absolute", residuals (intervals of about equal width; default of most models);
+        "normalized", residuals over the model's standard deviation (default of proset and of counts
+        and gamma of glm); "quantile", distance from the model's quantiles (Romano et al. 2019;
+        default of proset with loss="density"). Classes: "lac" (default), one minus the probability,
+        gives the smallest sets; "aps", the cumulative probability (Romano et al. 2020), gives
+        larger sets with more even coverage. It is randomized by a number that only depends on a
+        row's features and seed.
     by : {None, "class"}, default=None
-        "class" compares a class with the held-out rows of that class alone (Mondrian sets; Vovk,
-        Gammerman and Shafer 2005, Section 4.5), so that the coverage of each class is `level`, not
-        only that of all rows together: with "split" at least `level`, otherwise about `level`. A
-        rare class may need larger sets; a class with fewer than level / (1 - level) held-out rows
-        is in every set.
+        "class" calibrates each class separately (Mondrian sets; Vovk et al. 2005), so that each has
+        coverage `level`. Sets may be larger; a class with fewer than level / (1 - level) held-out
+        rows is in every set.
     folds : int or array (n,), optional
-        For "cv+", the number of folds (10) or the fold of each row of `data`. For "split", one of
-        this many parts is held out: half of the rows (2) by default. Rows are drawn by position,
-        whatever they hold, since the guarantee needs that; another order of the rows gives other
-        folds.
+        For "cv+", the number of folds (10) or the fold of each row. For "split", one of this many
+        parts is held out, by default one of 2. Folds depend on the order of rows.
     groups : column name or array (n,), optional
-        Rows of equal values, such as those of a patient, are held out together. What must be
-        exchangeable is then groups: covered is a row drawn at random from a new group. All rows of
-        a group count together as one (Lee, Barber and Willett 2023), so that 90 % need 9 groups.
-    reselect : bool
-        Of "cv+" and "jackknife+", whether each fit chooses the settings that are open for itself.
-        By default they are chosen once, on all rows, and held, which costs a tenth. Held-out rows
-        then had a part in the choice, and new rows have none: the theorem does not count that, and
-        held-out residuals are a little too small where much is chosen by few rows. With "split"
-        settings are always chosen without the rows held out.
-    seed : int
-        Of the folds, and of the model where it has one.
+        Rows with equal values are held out together and count as one (Lee et al. 2023). Groups must
+        be exchangeable; covered is a random row of a new group. A level of 90% needs 9 groups.
+    reselect : bool, default=False
+        For "cv+" and "jackknife+", choose open settings in each fit. By default they are chosen
+        once on all rows, which is ten times faster but not covered by the theorem: residuals are
+        slightly too small if much is chosen by few rows. "split" always chooses without the
+        held-out rows.
+    seed : int, default=0
+        Seed of the folds, and of the model if it has one.
     progress : bool, optional
-        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
-        by default a line after three seconds.
+        Show progress: True at once, False never, default after three seconds.
 
     Returns
     -------
@@ -115,9 +102,9 @@ def conformal(
     Raises
     ------
     ArgumentError
-        An argument is out of range, the model has no such score, or the formula no response.
+        If an argument is out of range, the model lacks the score, or the formula has no response.
     FormulaError, DataError
-        As of the model.
+        As the model.
 
     See Also
     --------
@@ -125,25 +112,17 @@ def conformal(
 
     Notes
     -----
-    With mu_k the fit without fold k, R_i the residual of row i by the fit without its own fold k(i)
-    and q+ the ceil((1 - alpha)(n + 1))-th smallest value, q- the floor(alpha (n + 1))-th, the
-    interval is q-(mu_k(i)(x) - R_i) to q+(mu_k(i)(x) + R_i): it grows where the fits disagree.
-    Other scores are nested bands in the place of mu +- R (Gupta, Kuchibhotla and Ramdas 2022). A
-    class is in the set where fewer than (1 - alpha)(n + 1) held-out scores are below its own by the
-    fits k(i) (Romano, Sesia and Candes 2020). A set may be empty: no class is as probable as is
-    usual, and such a row counts as not covered. The print gives the share of empty sets among the
-    held-out rows at each level; at a higher level, or with score "aps", they are rarer.
+    Let mu_k be the fit without fold k, R_i the residual of row i by the fit without its fold k(i),
+    q+ the ceil((1 - alpha)(n + 1))-th smallest value and q- the floor(alpha (n + 1))-th. The
+    interval is q-(mu_k(i)(x) - R_i) to q+(mu_k(i)(x) + R_i). Other scores use nested bands (Gupta
+    et al. 2022). A class is in the set if fewer than (1 - alpha)(n + 1) held-out scores are below
+    its own by the fits k(i). An empty set means that no class is as probable as usual, and counts
+    as not covered; the print gives the share of empty sets.
 
-    Features are centred and scaled without the rows held out. The knots of splines, the levels of
-    categories, the means of `center()` and `scale()` and those that replace missing values are
-    learned once, from the features of all rows of `data` (with "split" too); the theorems do not
-    count that.
-
-    A level above n / (n + 1) rules nothing out: intervals are infinite, with a warning. Where a fit
-    has no answer for a row it is infinitely far off.
-
-    A saved file holds, beside the fits, which hold what those of the model do, the score and the
-    fold of each row.
+    Features are centred and scaled without held-out rows. Knots, levels, means of `center()` and
+    `scale()`, and imputed means are learned once from all rows; the theorems do not account for
+    that. For a level above n / (n + 1) intervals are infinite, with a warning. A saved fit holds,
+    besides the fits, the score and fold of each row.
 
     References
     ----------
@@ -202,7 +181,7 @@ def conformal(
 
 
 def _check_by(by, problem):
-    """Raise unless classes can have quantiles of their own, where that is asked for."""
+    """Raise if by="class" is requested but does not apply."""
     if by is not None:
         one_of("by", by, ("class",))
     if by and problem.design.levels is None:
@@ -212,7 +191,7 @@ def _check_by(by, problem):
 
 
 def _folds(problem, method, folds, seed):
-    """Fold of each row (n,), below zero of those that no fit leaves out."""
+    """Return the fold of each row (n,), negative for rows that are never held out."""
     batch, n_units = problem.batch, count_units(problem.batch)
     if method != "cv+" and np.ndim(folds):
         raise ArgumentError(f"folds of method={method!r} must be a number, not an array")
@@ -228,9 +207,9 @@ def _folds(problem, method, folds, seed):
 
 
 def _fits(problem, fold, method, score, choose):
-    """The fit whose predictions are shown, those without each fold, and the rows held out of each.
+    """Return the fit for predictions, the fits without each fold, and the held-out rows.
 
-    Of "split" it is the one fit that there is.
+    For "split" there is one fit.
     """
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
@@ -245,7 +224,7 @@ def _fits(problem, fold, method, score, choose):
 
 
 def _known_score(fit, score):
-    """The score that is asked for, or the default of the fit's model."""
+    """Return the requested score, or the default of the fit's model."""
     known = fit._conformity
     if score is None:
         return known[0]
@@ -257,7 +236,7 @@ def _known_score(fit, score):
 
 
 def _held_out(problem, fold, says, full, fits, parts, by):
-    """The HeldOut of the rows that count, and a table of what levels come to."""
+    """Return the HeldOut of the rows of positive weight, and the table for tidy()."""
     at, answers, y = [], [], []
     for k, (fit, rows) in enumerate(zip(fits, parts, strict=True)):
         where = np.flatnonzero(fold == k)
@@ -276,7 +255,7 @@ def _held_out(problem, fold, says, full, fits, parts, by):
 
 
 def _table(held, says, answers, classes):
-    """What levels come to: score, and mean size of intervals or sets; a row per class by class."""
+    """Return score and mean size of intervals or sets per level, and per class if by class."""
     rows = []
     for level in sorted({*LEVELS, says.level}):
         size = says.sizes(answers, held, level)

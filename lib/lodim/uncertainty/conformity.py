@@ -1,7 +1,7 @@
-"""Conformity scores: how far a response is from what a fit says, and what new rows may have.
+"""Conformity scores: distance of a response from a prediction, and limits for new rows.
 
-A fit says of a row, of a numeric response, a band low - t step to high + t step that grows with t;
-the score of a response is the t at which the band reaches it. Of classes, the score of each class.
+For a numeric response a fit gives a band low - t step to high + t step; the score of a response is
+the t at which the band reaches it. For classes it is the score of each class.
 """
 
 from zlib import crc32
@@ -19,10 +19,10 @@ FROM_SPREAD = ("normalized", "quantile")  # that need what a fit of a path leave
 
 @forms.record
 class Sayings:
-    """How fits are asked.
+    """Score and options by which fits are evaluated.
 
-    level : of the quantiles of "quantile"
-    seed : of the numbers by which "aps" is randomized
+    level : for the quantiles of "quantile"
+    seed : of the random numbers of "aps"
     """
 
     score: str = forms.choice(*OF_NUMBERS, *OF_CLASSES)
@@ -36,13 +36,13 @@ class Sayings:
 
     @property
     def size(self):
-        """What is small where little is left open."""
+        """Name of the measure of precision."""
         return "size" if self.of_classes else "width"
 
     def of_rows(self, fit, batch, u):
-        """Low, high and step of the band of each row, (3, n); of C classes their scores (C, n).
+        """Return low, high and step of bands, (3, n); for C classes their scores (C, n).
 
-        NaN where the fit has no answer. u (n,): see `uniforms`; None but of "aps".
+        NaN without a prediction. u (n,): see `uniforms`; None except for "aps".
         """
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:
@@ -57,7 +57,7 @@ class Sayings:
         return np.array([low, high, step])
 
     def uniforms(self, fit, batch):
-        """What "aps" draws for rows as a fit reads them, (n,), by their features; else None."""
+        """Return random numbers (n,) for "aps", which depend on the rows' features; else None."""
         if self.score != "aps":
             return None
         X = tiles.unpack(batch.X, batch.n).astype(np.float64)
@@ -65,14 +65,14 @@ class Sayings:
         return row_uniforms(X, [[self.seed, crc32(name.encode())] for name in names])
 
     def scores(self, answers, y):
-        """Scores (n,) of responses y, infinite where there is no answer."""
+        """Return scores (n,) of responses y, infinite without a prediction."""
         if self.of_classes:
             own = answers[y.astype(int), np.arange(len(y))]
             return np.where(np.isnan(own), np.inf, own)
         return band_scores(*answers, y)
 
     def sizes(self, answers, held, level):
-        """Widths, or numbers of classes, of the held-out rows by the fits without them, (n,)."""
+        """Return widths, or numbers of classes, of held-out rows by the fits without them."""
         if not self.of_classes:
             low, high, step = answers
             width = high - low + 2.0 * held.quantile(level) * step
@@ -144,7 +144,7 @@ class HeldOut:
         return out
 
     def below(self, scores):
-        """Weight of the held-out rows whose score is below that of a new row, by class.
+        """Return the weight of the held-out rows whose score is below that of a new row, by class.
 
         scores : (K, m, C) float64, of each class by the fit of each fold -> (m, C)
         """
@@ -157,17 +157,17 @@ class HeldOut:
         return out
 
     def sets(self, scores, level):
-        """Whether a class is in the set of each new row, (K, m, C) -> (m, C): see `below`."""
+        """Return whether a class is in the set of each row, (K, m, C) -> (m, C); see `below`."""
         if self.of_class is None:
             return self.below(scores) < self._needed(level)
         each = (self.of(c).sets(scores[..., [c]], level) for c in range(scores.shape[2]))
         return np.column_stack(list(each))
 
     def contains(self, scores):
-        """Share of new rows that were held out themselves, by their scores (K, m).
+        """Return the share of new rows that were held out, recognized by scores (K, m).
 
-        Zero where a score is no sign of a row: rows of one fold have equal scores, or too few rows
-        share a fold for that to be seen.
+        Zero if scores do not identify rows: rows of a fold have equal scores, or folds are too
+        small.
         """
         known = [np.sort(self.score[self.fold == k]) for k in range(len(scores))]
         near = SAME * np.median(np.abs(self.score))
@@ -183,11 +183,11 @@ class HeldOut:
         return found.mean()
 
     def _needed(self, level):
-        """Weight that the rows within must reach."""
+        """Return the weight that the rows within must reach."""
         return level * (self.weight.sum() + 1.0) * (1.0 - TIE)
 
     def _quantiles(self, values, level):
-        """Weighted quantiles of the columns, (n, m) -> (m,)."""
+        """Return weighted quantiles of the columns, (n, m) -> (m,)."""
         needed = self._needed(level)
         if self.weight.sum() < needed:
             return np.full(values.shape[1], np.inf)
@@ -200,15 +200,11 @@ class HeldOut:
 
 
 def held_out_weights(given, units):
-    """Weights (n,) of held-out rows, in units of a new row.
+    """Return weights (n,) of held-out rows, relative to a new row.
 
-    Rows of a group share the weight of one row, which a new group then has (Lee, Barber and Willett
-    2023); else the mean weight is one.
-
-    Parameters
-    ----------
-    given : (n,) float64, above zero
-    units : (n,) codes of groups; None without
+    Rows of a group share the weight of one row, that of a new group (Lee, Barber and Willett 2023);
+    otherwise the mean weight is one. given : (n,) float64, above zero; units : (n,) codes of
+    groups, or None.
     """
     if units is None:
         return given / given.mean()
@@ -217,19 +213,19 @@ def held_out_weights(given, units):
 
 
 def band_scores(low, high, step, y):
-    """Score (n,) of responses y: how many steps they are outside of a band, below zero within."""
+    """Return scores (n,) of responses y: steps outside of a band, negative inside."""
     with np.errstate(over="ignore", invalid="ignore"):
         score = np.maximum(low - y, y - high) / np.maximum(step, np.finfo(float).tiny)
     return np.where(np.isfinite(high), score, np.inf)
 
 
 def least_ambiguous(p):
-    """Score (n, C) of classes of probabilities p: one minus these (Sadinle et al. 2019)."""
+    """Return scores (n, C) of classes: one minus their probabilities p (Sadinle et al. 2019)."""
     return 1.0 - p
 
 
 def adaptive(p, u):
-    """Score (n, C) of classes: the probability of those more probable, and a share u of its own.
+    """Return scores (n, C): the probability of more probable classes, plus u times its own.
 
     Romano, Sesia and Candes (2020), Sect. 2; u (n,) between 0 and 1.
     """
@@ -238,14 +234,11 @@ def adaptive(p, u):
 
 
 def row_uniforms(X, seeds):
-    """A number between 0 and 1 for each row (n,), of its features X (n, q) alone.
+    """Return a number in (0, 1) per row (n,) that depends only on its features X (n, q).
 
-    A wave along a random direction: rows apart have unlike numbers, and copies the same one.
+    It is a wave along a random direction, so distant rows differ and copies agree.
 
-    Parameters
-    ----------
-    X : in units of their spread, NaN where missing
-    seeds : (q + 1,) whole numbers, one a feature and one more
+    X : in units of their spread, NaN if missing; seeds : (q + 1,) integers
     """
     *of_features, last = seeds
     direction = np.array([np.random.default_rng(s).normal() for s in of_features])

@@ -1,4 +1,4 @@
-"""What conformal prediction promises, in numbers and in words."""
+"""The coverage guarantee of conformal prediction, in numbers and words."""
 
 import numpy as np
 import pandas as pd
@@ -15,14 +15,14 @@ METHODS = ("cv+", "split", "jackknife+")
 
 @forms.record
 class Guarantee:
-    """How intervals or sets were made, and what follows from it.
+    """Construction of intervals or sets, and the resulting guarantee.
 
-    n_fits : fits with rows left out
-    n_units : rows, or groups, that were held out
-    chosen : names of the settings that were open, and were chosen
+    n_fits : number of fits without some rows
+    n_units : number of held-out rows or groups
+    chosen : names of the chosen settings
     within : whether each fit chose them by its own rows
     weighted : whether rows have weights
-    by : "class" where each class has a quantile of its own, else None
+    by : "class" if each class has its own quantile, else None
     """
 
     method: str = forms.choice(*METHODS)
@@ -35,7 +35,7 @@ class Guarantee:
     by: str | None = forms.choice(None, "class")
 
     def least(self, level):
-        """The coverage that the theorem holds for (Barber et al. 2021, Theorems 1 and 4)."""
+        """Return the guaranteed coverage (Barber et al. 2021, Theorems 1 and 4)."""
         alpha, n, K = 1.0 - level, self.n_units, self.n_fits
         if self.method == "split":
             return level
@@ -45,7 +45,7 @@ class Guarantee:
         return max(0.0, 1.0 - 2.0 * alpha - slack)
 
     def made(self):
-        """How it was made, in a line."""
+        """Return one line on the construction."""
         rows = counted(self.n_units, self.unit)
         return {
             "cv+": f"cv+: {self.n_fits} folds of {rows}, a fit without each",
@@ -54,7 +54,7 @@ class Guarantee:
         }[self.method]
 
     def words(self, level):
-        """What is promised at a level, as a list of lines."""
+        """Return lines on the guarantee at a level."""
         new = "new rows" if self.unit == "row" else "rows of new groups"
         least = f"at least {_percent(self.least(level))} by theorem"
         about = "" if self.method == "split" else f"about {_percent(level)} as a rule"
@@ -84,7 +84,7 @@ FEW_VALUES = 10  # of a number, each of which is a group
 
 
 def groups_of(data, by, batch):
-    """Positions in a batch of the rows of each group: a dict by label."""
+    """Return positions in a batch of the rows of each group, by label."""
     frame = read_frame(data)
     if isinstance(by, str):
         column = read_column(frame, by)
@@ -108,7 +108,7 @@ def groups_of(data, by, batch):
 
 
 def measured(covered, weight, means):
-    """Coverage of some rows with its error, and means of what else is known of them, a dict."""
+    """Return the coverage of some rows with its error, and means of other values, as a dict."""
     n, total = int((weight > 0).sum()), weight.sum()
     if not total > 0:
         return {"n": n, "coverage": np.nan} | dict.fromkeys((*ERRORS, *means), np.nan)

@@ -1,4 +1,4 @@
-"""Confidence limits from replicates of a weighted bootstrap; arrays alone."""
+"""Confidence limits from replicates of a weighted bootstrap, for arrays."""
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -11,24 +11,19 @@ CHUNK = 2**22  # numbers of a product at a time
 
 
 def percentile(replicates, level):
-    """Limits (2, q) between which the share `level` of the replicates (R, q) lies; NaN left out."""
+    """Return limits (2, q) that contain the share `level` of replicates (R, q), ignoring NaN."""
     return _quantiles(replicates, np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])[:, None])
 
 
 def bca(replicates, estimate, acceleration, level):
-    """Bias-corrected and accelerated limits (2, q) of replicates under exponential weights.
+    """Return bias-corrected and accelerated limits (2, q) for exponential weights.
 
     Efron (1987), Eq. 2.3: the percentile of z0 + (z0 + z) / (1 - a (z0 + z)), z0 by the share of
-    replicates below the estimate. Standard exponential weights have the third central moment 2,
-    counts of resampled rows 1: the excess skews the replicates, and moves z0 by a and a percentile
-    z by a (z^2 - 1), which is taken back here.
+    replicates below the estimate. Standard exponential weights have third central moment 2, counts
+    of resampled rows 1. The excess skews the replicates, and moves z0 by a and a percentile z by
+    a (z^2 - 1), which is corrected here.
 
-    Parameters
-    ----------
-    replicates : array (R, q)
-        NaN where a replicate has no such estimate.
-    estimate, acceleration : arrays (q,)
-    level : float
+    replicates : array (R, q), NaN if a replicate lacks an estimate; estimate, acceleration : (q,)
     """
     known = np.maximum(np.isfinite(replicates).sum(axis=0), 1)
     below = (replicates < estimate).sum(axis=0) + 0.5 * (replicates == estimate).sum(axis=0)
@@ -40,20 +35,11 @@ def bca(replicates, estimate, acceleration, level):
 
 
 def accelerations(replicates, weights):
-    """Acceleration (q,) of each statistic, a sixth of the skewness of the rows' influence on it.
+    """Return the acceleration (q,) per statistic: a sixth of the skewness of the rows' influence.
 
-    The influence of row i on t is the covariance of t and its weight over the replicates (Efron
-    2014, Sect. 4, by resampling counts there). Zero where the estimate would be noise.
-
-    Parameters
-    ----------
-    replicates : array (R, q)
-    weights : callable
-        k -> weights (n,) of replicate k, of mean one.
-
-    References
-    ----------
-    Efron (2014). Estimation and accuracy after model selection. JASA 109, 991-1007.
+    The influence of a row is the covariance of statistic and weight over the replicates (Efron
+    2014, Sect. 4). Zero if it would be noise. replicates : (R, q); weights : k -> (n,) of replicate
+    k, mean one
     """
     R, q = replicates.shape
     n = len(weights(0))
@@ -72,7 +58,7 @@ def accelerations(replicates, weights):
 
 
 def standard_errors(replicates):
-    """Standard deviations (q,) of replicates (R, q), NaN left out."""
+    """Return standard deviations (q,) of replicates (R, q), ignoring NaN."""
     apart = replicates - _mean(replicates)
     known = np.isfinite(replicates).sum(axis=0)
     square = np.nan_to_num(apart**2).sum(axis=0) / np.maximum(known - 1, 1)
@@ -80,7 +66,7 @@ def standard_errors(replicates):
 
 
 def biases(replicates, estimate):
-    """Means of replicates (R, q) less the estimate (q,)."""
+    """Return the means of replicates (R, q) minus the estimate (q,)."""
     return _mean(replicates) - estimate
 
 
@@ -92,7 +78,7 @@ def _mean(replicates):
 
 
 def _quantiles(replicates, shares):
-    """Quantiles of the columns of replicates (R, q), at shares (m, 1) or (m, q): (m, q)."""
+    """Return quantiles of the columns of replicates (R, q), at shares (m, 1) or (m, q): (m, q)."""
     shares = np.broadcast_to(shares, (len(shares), replicates.shape[1]))
     out = np.full(shares.shape, np.nan)
     for j, column in enumerate(replicates.T):

@@ -1,4 +1,4 @@
-"""What the plots of a bootstrap, of stability selection and of conformal prediction show."""
+"""Plots of bootstrap, stability selection and conformal prediction."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from lodim.text import shorten
 
 @literal
 def draw_bootstrap(boot, ax=None, *, top, level, kind):
-    """Estimates with their intervals, per standard deviation of the feature where there is one."""
+    """Draw estimates with intervals, per standard deviation of the feature if there is one."""
     frame, xlabel = in_pandas(boot.tidy)(level=level, kind=kind), "statistic"
     if boot.default:
         design = boot.fit.design
@@ -44,7 +44,7 @@ LONGEST_TERM = 36  # characters of a term's name
 
 @literal
 def draw_stability(stability, ax=None, top=30):
-    """Share of the halves that select each term, those selected most often on top."""
+    """Draw the share of halves that select each term, most frequent on top."""
     frame = stability.frame.head(whole("top", top))
     place, share = np.arange(len(frame))[::-1], frame["share"].to_numpy()
     ax = ensure_axes(ax, (7.0, max(2.5, 0.28 * len(frame) + 1.4)))
@@ -70,7 +70,7 @@ LONGEST_GROUP = 28  # characters of a group's name
 
 
 def draw_conformal(conformal, kind=None, ax=None, **arguments):
-    """A kind of plot by its name; see `Conformal.plot`."""
+    """Draw a kind of plot by its name; see `Conformal.plot`."""
     kinds = {"intervals": sets if conformal.says.of_classes else intervals, "coverage": coverage}
     if kind is not None:
         one_of("kind", kind, kinds)
@@ -80,7 +80,7 @@ def draw_conformal(conformal, kind=None, ax=None, **arguments):
 
 
 def intervals(conformal, ax=None, *, data, level=None, top=MOST):
-    """Responses and intervals against the prediction, some rows evenly along it."""
+    """Draw responses and intervals against the prediction, for evenly spaced rows."""
     frame, y = conformal._beside(data, level)
     if not len(y):
         raise ArgumentError("data has no complete row to draw")
@@ -105,7 +105,7 @@ def intervals(conformal, ax=None, *, data, level=None, top=MOST):
 
 
 def sets(conformal, ax=None, *, data, level=None):
-    """Share of the rows of each class by the size of their set, those without it hatched."""
+    """Draw the share of rows per class by the size of their set; rows without it are hatched."""
     frame, y = conformal._beside(data, level)
     levels = list(conformal.fit.levels)
     inside = frame[levels].to_numpy(bool)
@@ -135,7 +135,7 @@ def sets(conformal, ax=None, *, data, level=None):
 
 
 def coverage(conformal, ax=None, *, data, by=None, level=None):
-    """Coverage of groups of rows, with its error, beside the level."""
+    """Draw the coverage of groups of rows with its error, and the level."""
     if by is None:
         raise ArgumentError("kind 'coverage' needs by, a column or an array: plot(..., by='sex')")
     frame = conformal.coverage(data, by, level=level)

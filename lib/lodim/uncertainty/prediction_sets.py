@@ -32,24 +32,24 @@ MANY_KNOWN = 0.25  # share of rows recognized: more than repeated values explain
 
 @forms.record
 class Conformal(Generic[FitT_co]):
-    """Intervals or sets of classes for new rows, by fits to parts of the data.
+    """Prediction intervals or sets of classes, by fits to parts of the data.
 
     Attributes
     ----------
     fit : Fit
-        To all rows (of method "split" to those that were not held out); its predictions are shown.
+        Fit to all rows (method "split": to those not held out), whose predictions are shown.
     full : Fit or None
-        The same; None of method "split", whose one fit is among `fits`.
+        The same; None for method "split", whose only fit is in `fits`.
     fits : tuple of Fit
-        Without the rows of each fold.
+        Fits without each fold.
     held_out : HeldOut
-        Score, fold and weight of each row that was held out.
+        Score, fold and weight of each held-out row.
     says : Sayings
-        The score, the level and the seed.
+        Score, level and seed.
     guarantee : Guarantee
-        How it was made.
+        Construction and guarantee.
     table : DataFrame
-        What tidy() returns.
+        Result of tidy().
 
     See Also
     --------
@@ -75,7 +75,7 @@ class Conformal(Generic[FitT_co]):
     name = "conformal"
 
     def _check_fields(self):
-        """Raise a ValueError unless all is of one model and response."""
+        """Raise a ValueError unless all parts have the same model and response."""
         fit, classes, by = self.fit, self.held_out.of_class, self.guarantee.by
         if {(type(one), one.levels) for one in self.fits} != {(type(fit), fit.levels)}:
             raise ValueError("the fits are not of one model and response")
@@ -93,12 +93,12 @@ class Conformal(Generic[FitT_co]):
 
     @property
     def fit(self) -> FitT_co:
-        """The fit whose predictions are shown."""
+        """Fit whose predictions are shown."""
         return self.fits[0] if self.full is None else self.full
 
     @property
     def level(self) -> float:
-        """Share of new rows that is to be covered."""
+        """Requested coverage on new rows."""
         return self.says.level
 
     @property
@@ -114,24 +114,24 @@ class Conformal(Generic[FitT_co]):
         offset: Offset | None = None,
         new_levels: NewLevels = "error",
     ) -> pd.DataFrame:
-        """The interval of each row of `data`, or its set of classes.
+        """Return the interval, or the set of classes, for each row of `data`.
 
         Parameters
         ----------
         data : frame
-            New data; needs the columns that the fits read.
+            New data with the columns that the fits read.
         level : float, optional
-            Share of new rows that is to be covered; by default that of the call.
+            Coverage; by default that of the call.
         offset : array (n,) or column name, optional
-        new_levels : {"error", "missing"}
-            What a level that training had not is, as `Fit.predict` says.
+        new_levels : {"error", "missing"}, default="error"
+            Treatment of new levels, as in `Fit.predict`.
 
         Returns
         -------
         DataFrame
-            A row for each row of `data`, with its index. fit, the prediction of the fit to all
-            rows, lower and upper; or a column for each class, True where it is in the set, and .set
-            with these in words. NaN (None for sets) where an input is missing.
+            One row per row of `data`, with its index: fit, lower and upper; or a column per class,
+            True if it is in the set, and the set as text in .set. NaN (None for sets) if an input
+            is missing.
 
         Raises
         ------
@@ -140,11 +140,10 @@ class Conformal(Generic[FitT_co]):
         Warns
         -----
         DataWarning
-            There are too few rows held out for the level, so that nothing is ruled out. Or at least
-            20 rows are given that are not exchangeable with those of the call: the mean of a
-            feature differs by a quarter of a standard deviation or more, and by more than chance
-            (false alarms have a probability of at most about 0.001; `Fit.check` finds the same).
-            Not tested if the call had groups.
+            If too few rows were held out for the level, or if 20 or more new rows are not
+            exchangeable with those of the call: a feature's mean has moved by a quarter of a
+            standard deviation, and by more than chance (false alarm rate about 0.001). Not tested
+            with groups.
 
         See Also
         --------
@@ -182,42 +181,40 @@ class Conformal(Generic[FitT_co]):
         offset: Offset | None = None,
         new_levels: NewLevels = "error",
     ) -> pd.DataFrame:
-        """How many responses of some rows are covered, and how much is left open.
+        """Measure coverage and mean size of intervals or sets on rows with known responses.
 
         Parameters
         ----------
         data : frame
-            With known responses, and of rows that no fit has seen; those of training are covered
-            too often. Rows without a response or an input are left out.
-            A warning is given if more than a quarter of these rows were held out themselves. They
-            are recognized by their scores, unless more than 1% of the scores are tied or the method
-            is "jackknife+"; with "split", the rows that were fitted are not recognized.
+            Rows that no fit has seen; training rows are covered too often. Incomplete rows are
+            dropped.
         by : column name or array (n,), optional
-            A row for each of its values; of a number with more than 10 values, for each quarter.
+            One result per value, or per quarter for a number with more than 10 values.
         level : float, optional
             By default that of the call.
         offset : array (n,) or column name, optional
-        new_levels : {"error", "missing"}
-            What a level that training had not is: refused, or rows with it are left out.
+        new_levels : {"error", "missing"}, default="error"
+            New levels raise an error, or their rows are dropped.
 
         Returns
         -------
         DataFrame
-            n; coverage, the share of the rows (by weight, where weights are a column) that is
-            covered; std_error of it, and conf_low and conf_high, Wilson's 95 % interval, as of so
-            many independent rows; width, the mean of the intervals; for classes size, the mean of
-            the sets, and empty, the share of empty sets. Pass the response as `by` for the coverage
-            of each class.
+            n; coverage, the share covered (weighted if weights are a column); std_error, conf_low
+            and conf_high (Wilson's 95% interval for n independent rows); width, mean of the
+            intervals; for classes size, mean of the sets, and empty, the share of empty sets. For
+            the coverage of each class, pass the response as `by`.
 
         Raises
         ------
         ArgumentError, DataError
-            No row is complete, or there is no such column.
+            If no row is complete, or there is no such column.
 
         Warns
         -----
         DataWarning
-            Many of the rows are those that the intervals or sets were made from.
+            If over a quarter of the rows were held out in the call. They are recognized by their
+            scores, except with "jackknife+", with over 1% tied scores, and for rows fitted by
+            "split".
 
         See Also
         --------
@@ -260,14 +257,14 @@ class Conformal(Generic[FitT_co]):
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """What some levels come to.
+        """Return scores and sizes at several levels.
 
         Returns
         -------
         DataFrame
-            level; with by="class", class; score, that of held-out rows which the share `level` does
-            not exceed; width, the mean of their intervals by the fits without them; for classes
-            size, the mean of their sets, and empty, the share of empty sets.
+            level; class (with by="class"); score, the `level` quantile of held-out scores; width,
+            mean of the held-out intervals; for classes size, mean of their sets, and empty, share
+            of empty sets.
 
         See Also
         --------
@@ -290,19 +287,18 @@ class Conformal(Generic[FitT_co]):
         ax: Any = None,
         **arguments: Any,
     ) -> Any:
-        """Draw what is left open, and return the Axes.
+        """Draw intervals, sets or coverage, and return the Axes.
 
         Parameters
         ----------
-        kind : {"intervals", "coverage"}
-            "intervals": responses and intervals against the prediction, those not covered in red;
-            of classes the share of the rows of each class by the size of their set. "coverage":
-            the coverage of groups of rows, with its error, beside the level.
+        kind : {"intervals", "coverage"}, default="intervals"
+            "intervals": responses and intervals against the prediction, uncovered ones in red; for
+            classes the share of rows per class by size of their set. "coverage": coverage of groups
+            with its error.
         ax : Axes, optional
         **arguments
-            `data`, new rows with known responses (needed); `level`; `by`, of "coverage" (needed),
-            a column or array; `top`, of "intervals" the number of rows that are drawn at most (200,
-            evenly along the prediction).
+            `data`, new rows with known responses (required); `level`; `by`, column or array for
+            "coverage" (required); `top`, largest number of rows in "intervals" (200).
 
         Returns
         -------
@@ -311,7 +307,7 @@ class Conformal(Generic[FitT_co]):
         Raises
         ------
         ArgumentError
-            There is no such kind of plot, or it takes no such argument.
+            If there is no such kind, or it has no such argument.
 
         See Also
         --------
@@ -330,7 +326,7 @@ class Conformal(Generic[FitT_co]):
         return draw_conformal(self, kind, ax, **arguments)
 
     def summary(self) -> Report:
-        """The printed report: how it was made, what is promised, and what levels come to.
+        """Return the printed report: construction, guarantee, and table of levels.
 
         Returns
         -------
@@ -358,10 +354,10 @@ class Conformal(Generic[FitT_co]):
         return Report("Conformal prediction", tuple(header.items()), [self._shown()], notes)
 
     def save(self, path: FilePath) -> None:
-        """Write all fits and scores to one file; `lodim.load` reads it. No code is stored.
+        """Write all fits and scores to one file, which `lodim.load` reads. No code is stored.
 
-        What it holds of training rows is what the fits hold (`help` of the model says), and the
-        score, the fold and the weight of each row, without labels.
+        The file holds the training data that the fits hold (see the model's help), and the score,
+        fold and weight of each row, without labels.
 
         Parameters
         ----------
@@ -371,7 +367,7 @@ class Conformal(Generic[FitT_co]):
         Raises
         ------
         StoreError
-            The file cannot be written, or a fit holds what no file can.
+            If the file cannot be written, or a fit cannot be stored.
 
         See Also
         --------
@@ -408,7 +404,7 @@ class Conformal(Generic[FitT_co]):
         return Table("", frame.rename_axis(None), formats)
 
     def _checked(self, level):
-        """The level asked for, with a warning where there are too few rows for it."""
+        """Return the level, and warn if there are too few rows for it."""
         level = self.level if level is None else share("level", level)
         for name, held in self._compared():
             if not np.isfinite(held.quantile(level)) and level > held.most:
@@ -423,13 +419,13 @@ class Conformal(Generic[FitT_co]):
         return level
 
     def _compared(self):
-        """The held-out rows that new ones are compared with: (class or None, HeldOut) pairs."""
+        """Return the held-out rows to compare with: (class or None, HeldOut) pairs."""
         if self.held_out.of_class is None:
             return [(None, self.held_out)]
         return [(name, self.held_out.of(c)) for c, name in enumerate(self.fit.levels)]
 
     def _warn_of_training_rows(self, answers, y):
-        """Warn where rows with responses y (m,) were held out themselves."""
+        """Warn if rows with responses y (m,) were held out themselves."""
         of_fits = np.array([self.says.scores(of_fit, y) for of_fit in answers])
         share_known = self.held_out.contains(of_fits)
         if share_known > MANY_KNOWN:
@@ -453,9 +449,9 @@ class Conformal(Generic[FitT_co]):
             )
 
     def _answers(self, data, offset, new_levels, response=False):
-        """What each fit says of the rows that all read, (K, q, m), and these as `fit` has them.
+        """Return each fit's predictions for the rows that all can read, (K, q, m), and these rows.
 
-        Where a fit has no answer its band is without end, and no class is ruled out.
+        Without a prediction a band is infinite, and every class is possible.
         """
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)
@@ -475,7 +471,7 @@ class Conformal(Generic[FitT_co]):
         return answers, full
 
     def _beside(self, data, level):
-        """predict() of the rows of `data` that are complete, and their responses (n,), or codes."""
+        """Return predict() for the complete rows of `data`, and their responses (n,) or codes."""
         rows = self.fit._reader.apply(data, response=True)
         frame = in_pandas(self.predict)(data, level)
         y = np.full(len(frame), np.nan)
@@ -484,7 +480,7 @@ class Conformal(Generic[FitT_co]):
         return frame[known], y[known]
 
     def _limits(self, answers, level):
-        """Lower and upper limits (m,) of rows, by what the fits say of them (K, 3, m)."""
+        """Return lower and upper limits (m,) of rows, by the predictions (K, 3, m)."""
         low, high, step = np.moveaxis(answers, 1, 0)
         lower, upper = (
             -self.held_out.upper(-low, step, level),
@@ -496,14 +492,14 @@ class Conformal(Generic[FitT_co]):
         return np.clip(lower, *limits), np.clip(upper, *limits)
 
     def _words(self, inside):
-        """Sets (m, C) in words, (m,) object."""
+        """Return sets (m, C) as text, (m,) object."""
         levels = list(map(str, self.fit.levels))
         words = ["{" + ", ".join(compress(levels, row)) + "}" for row in inside]
         return np.array(words, dtype=object)
 
 
 def _at(batch, rows):
-    """The part of a batch with the rows of the data at these positions."""
+    """Return the part of a batch with the data's rows at these positions."""
     if np.array_equal(batch.rows, rows):
         return batch
     return subset(batch, np.searchsorted(batch.rows, rows))

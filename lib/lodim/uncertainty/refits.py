@@ -1,4 +1,4 @@
-"""Fits again: of the same rows under other weights, and of parts of the rows."""
+"""Refits to the same rows with other weights, and to parts of the rows."""
 
 import inspect
 import warnings
@@ -19,49 +19,38 @@ from lodim.formula.formula import leave_out, parse
 
 
 def settled(problem, fit):
-    """Return the problem with the settings of a fit of it, those that it has chosen included.
-
-    Fits of this problem choose nothing themselves: they have no `chosen`.
-    """
+    """Return the problem with all settings of a fit, including chosen ones, fixed."""
     # What a fit does not keep, as ripr's limits, is as the problem has it.
     known = {name: value for name, value in vars(fit.settings).items() if value is not None}
     return problem.settle(replace(problem.settings, **known))
 
 
 def on_one_thread(problem):
-    """The problem, solved on one thread."""
+    """Return the problem for one thread."""
     if not hasattr(problem.settings, "threads"):
         return problem
     return replace(problem, settings=replace(problem.settings, threads=1))
 
 
 def part(problem, held_out):
-    """The problem of the rows that are not held out (n,) bool, and those held out, as a batch.
+    """Return the problem without the rows held out (n,) bool, and these as a batch.
 
-    Features are centred and scaled again by the rows that stay, in the batches and in the design.
+    Features are centred and scaled by the remaining rows, in the batches and in the design.
     """
     (train, test), mean, scale = split_and_scaling(problem.batch, held_out, problem.standardize)
     return replace(problem, batch=train, design=problem.design.rescaled(mean, scale)), test
 
 
 def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
-    """What `use` makes of the fits without some rows, a list.
+    """Return the results of `use` for fits without some rows.
 
-    Parameters
-    ----------
     problem : Problem
-    held_out : list of (n,) bool
-        Rows that are left out of each fit.
-    use : callable(fit, Batch)
-        Of a fit, and of the rows that were left out of it as it reads them.
-    choose : bool
-        Whether each fit chooses the settings that are open; else they are all known.
-    light : bool or SPREAD
-        What fits that choose nothing leave out: `for_path` of `Model.run`.
-    jobs : int
-        Fits made at a time, each by a thread of its own.
-    what : str
-        What progress is shown of.
+    held_out : list of (n,) bool, rows left out of each fit
+    use : callable(fit, Batch of the rows left out)
+    choose : whether each fit chooses open settings; else they are all known
+    light : what other fits leave out: `for_path` of `Model.run`
+    jobs : number of parallel fits, with a thread each
+    what : label of the progress
     """
     problem = on_one_thread(problem) if jobs > 1 else problem
 
@@ -81,14 +70,14 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
 
 
 def _warn_once(said, n_fits):
-    """One warning of each kind that fits to parts of the rows have given."""
+    """Issue one warning of each kind raised by fits to parts of the rows."""
     for category in dict.fromkeys(each.category for each in said):
         texts = [str(each.message) for each in said if each.category is category]
         warn(f"{len(texts)} of {n_fits} fits to parts of the rows say: {texts[0]}", category)
 
 
 def as_read(fit, batch):
-    """Rows of a fit's design as its reader gives them, which may have fewer features."""
+    """Return rows of a fit's design as its reader gives them, possibly with fewer features."""
     kept = fit._reader_columns
     if len(kept) == batch.X.shape[1]:
         return batch
@@ -100,13 +89,11 @@ def as_read(fit, batch):
 class RandomWeights:
     """Standard exponential weights of mean one, times the rows' own.
 
-    No weight is zero, so that no level, class or group vanishes from a replicate (Xu, Gotwalt,
-    Hong, King and Meeker 2020).
+    No weight is zero, so that no level, class or group vanishes from a replicate (Xu et al. 2020).
 
     base : (n,) weights of the rows
-    unit : (n,) what is drawn for each row: rows of a group (or cluster) share a draw. Units are
-        ordered by what their rows hold, so that the order of rows makes no difference; -1 of a row
-        of weight zero
+    unit : (n,) unit of each row; rows of a group (or cluster) share a weight. Units are ordered by
+        the content of their rows, so that the order of rows has no effect; -1 for weight zero
     n_units : int
     seeds : of each replicate
     """
@@ -118,7 +105,7 @@ class RandomWeights:
 
     @classmethod
     def from_batch(cls, batch, n_classes, n, seed):
-        """Of n replicates of the rows of a batch."""
+        """Return the weights of n replicates of the rows of a batch."""
         base = batch.row_weights
         key, at = row_keys.of_batch(batch, n_classes)[0], batch.positive_weight
         units = np.arange(batch.n) if batch.units is None else batch.units
@@ -131,12 +118,12 @@ class RandomWeights:
         return cls(base, unit, len(of_unit), np.random.SeedSequence(seed).spawn(n))
 
     def of_units(self, k):
-        """Weights (n_units,) of replicate k, of mean one."""
+        """Return weights (n_units,) of replicate k, of mean one."""
         draw = np.random.default_rng(self.seeds[k]).exponential(size=self.n_units)
         return draw / draw.mean()
 
     def of_rows(self, k):
-        """Weights (n,) of replicate k."""
+        """Return weights (n,) of replicate k."""
         return self.base * np.append(self.of_units(k), 0.0)[self.unit]
 
 
@@ -144,9 +131,9 @@ ALIKE = 1e-6  # relative difference of means and deviances of the same rows
 
 
 def held_problem(fit, data, groups, arguments):
-    """The Problem that a fit has solved, all that it has chosen held: a DataError of other rows.
+    """Return the Problem that a fit has solved, with fixed settings; DataError for other rows.
 
-    arguments : of its call that were arrays, which a fit does not keep
+    arguments : arguments of its call that were arrays, which a fit does not keep
     """
     if not isinstance(fit, Fit):
         raise ArgumentError(
@@ -162,7 +149,7 @@ def held_problem(fit, data, groups, arguments):
 
 
 def _check_same_rows(problem, fit):
-    """Raise unless a problem's rows are those that a fit was made from."""
+    """Raise unless a problem's rows are the training rows of a fit."""
     ours, theirs, differs = problem.design, fit.design, ""
     if ours.names != theirs.names:
         differs = "the formula makes other features of them"
@@ -187,14 +174,14 @@ def _check_same_rows(problem, fit):
 
 
 def reweighted(problem, fit, weights):
-    """The fit of a problem under other weights (n,), settings and design as they are."""
+    """Return the fit of a problem with other weights (n,), settings and design unchanged."""
     point = replace(problem, batch=replace(problem.batch, weights=weights))
     found = problem.model.reweigh(point, fit)
     return problem.model.run(point, warm_start=fit.estimates, for_path=True, found=found)
 
 
 def refit_from_scratch(fit, data, batch: Batch, weights, groups, arguments):
-    """The fit of the whole call under other weights (n,), what it left open chosen again."""
+    """Return the fit of the whole call with other weights (n,), choosing open settings again."""
     formula, arguments = fit.design.formula, fit._call_arguments(arguments)
     own = inspect.signature(fit.model).parameters
     # A dot stood for other columns.

@@ -25,31 +25,31 @@ FEW_UNITS = 50  # below which intervals of replicates are clearly too short
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Bootstrap(Generic[FitT_co]):
-    """Replicates of a fit, and the intervals that follow from them.
+    """Replicates of a fit, and intervals based on them.
 
     Attributes
     ----------
     fit : Fit
-        The fit to all rows under their own weights.
+        Fit to all rows with their own weights.
     terms : Index (q,)
         Names of the estimates: term, or level (dimension) and term.
     estimate : array (q,)
     values : array (n, q)
-        Of the replicates; `replicates` has them as a frame.
+        Estimates of the replicates; `replicates` has them as a frame.
     acceleration : array (q,)
-        Of "bca".
+        For "bca".
     seed : int
     reselect : bool
-        As they were given.
+        As given.
     n_units : int
-        Number of what was weighted: rows of weight above zero, or groups of them.
+        Number of weighted units: rows of positive weight, or groups.
     units : str
-        What was weighted, in words.
+        Name of the units.
     n_failed : int
-        Replicates that did not converge. They are counted in.
+        Number of replicates that did not converge; they are included.
     fits : tuple of Fit
-        The replicates' fits, for `predict` and `lodim.effects`; empty where their estimates would
-        take more than 256 MB. They are light, as those of a path.
+        Fits of the replicates, for `predict` and `lodim.effects`; empty if their estimates would
+        take over 256 MB.
     default : bool
         Whether the statistic is the model's estimates.
 
@@ -87,7 +87,7 @@ class Bootstrap(Generic[FitT_co]):
 
     @property
     def replicates(self) -> pd.DataFrame:
-        """A row a replicate and a column an estimate; of one that a replicate lacks, NaN."""
+        """Estimates with one row per replicate and one column per estimate, NaN if absent."""
         return pd.DataFrame(self.values, columns=self.terms)
 
     @property
@@ -96,26 +96,26 @@ class Bootstrap(Generic[FitT_co]):
 
     @as_given
     def tidy(self, *, level: float = LEVEL, kind: Kind = "percentile") -> pd.DataFrame:
-        """A row an estimate, with its standard error, bias and confidence limits.
+        """Return standard error, bias and confidence limits of each estimate.
 
         Parameters
         ----------
-        level : float
-            Of the limits.
-        kind : {"percentile", "bca"}
-            Quantiles of the replicates; or bias-corrected and accelerated ones, see
+        level : float, default=0.95
+            Confidence level.
+        kind : {"percentile", "bca"}, default="percentile"
+            Quantiles of the replicates, or bias-corrected and accelerated ones; see
             `lodim.bootstrap`.
 
         Returns
         -------
         DataFrame
-            (level or dimension,) term, estimate, std_error (the standard deviation of the
-            replicates), bias (their mean less the estimate), conf_low, conf_high.
+            (level or dimension,) term, estimate, std_error (standard deviation of the replicates),
+            bias (their mean minus the estimate), conf_low, conf_high.
 
         Raises
         ------
         ArgumentError
-            So high a level needs more replicates.
+            If the level needs more replicates.
 
         See Also
         --------
@@ -154,30 +154,29 @@ class Bootstrap(Generic[FitT_co]):
         offset: Offset | None = None,
         new_levels: NewLevels = "error",
     ) -> pd.DataFrame:
-        """Predictions of the fit, and the band in which the share `level` of its replicates lies.
+        """Predict with a band that contains the share `level` of the replicates' predictions.
 
-        It is a band of the mean, not of new observations: for these see `lodim.conformal`.
+        The band is for the mean, not for new observations; for these see `lodim.conformal`.
 
         Parameters
         ----------
         data, offset, new_levels
-            As the fit's `predict` takes them.
+            As in the fit's `predict`.
         type : {"interval"}
-        of : {"mean", "link"}
-            The mean of the response (of classes the probabilities), or the score.
-        level : float
+        of : {"mean", "link"}, default="mean"
+            Mean of the response (for classes, the probabilities), or the score.
+        level : float, default=0.95
 
         Returns
         -------
         DataFrame
-            fit, lower and upper, with the rows of `data`; of more than two classes under each class
-            such three columns. NaN where an input is missing.
+            fit, lower and upper for the rows of `data`, for more than two classes under each class.
+            NaN if an input is missing.
 
         Raises
         ------
         ArgumentError
-            The formula has no response, so high a level needs more replicates, or these are not
-            kept (`fits`).
+            If the formula has no response, the level needs more replicates, or fits were not kept.
 
         See Also
         --------
@@ -207,14 +206,14 @@ class Bootstrap(Generic[FitT_co]):
     def summary(
         self, *, level: float = LEVEL, kind: Kind = "percentile", full: bool = False
     ) -> Report:
-        """The printed report: estimates with their limits, and what these do not cover.
+        """Return the printed report: estimates with limits, and what these do not cover.
 
         Parameters
         ----------
         level, kind
-            Of the limits, as `tidy` takes them.
-        full : bool
-            Whether the table is whole; else of more than 30 rows some are shown.
+            As in `tidy`.
+        full : bool, default=False
+            Show all rows of a table of more than 30.
 
         Returns
         -------
@@ -253,16 +252,15 @@ class Bootstrap(Generic[FitT_co]):
     ) -> Any:
         """Draw estimates with their intervals, the largest on top.
 
-        Estimates of features are per standard deviation of the feature; what a user's statistic
-        returns is drawn as it is.
+        Estimates of features are shown per standard deviation; other statistics unchanged.
 
         Parameters
         ----------
         ax : Axes, optional
         top : int
-            How many of the largest estimates are drawn.
+            Number of estimates drawn.
         level, kind
-            As `tidy` takes them.
+            As in `tidy`.
 
         Returns
         -------
@@ -288,7 +286,7 @@ class Bootstrap(Generic[FitT_co]):
     # Shared by the above --------------------------------------------------------------------------
 
     def _level(self, level):
-        """A level that the replicates are enough for."""
+        """Return a level for which there are enough replicates."""
         level = share("level", level)
         least = int(np.ceil(2.0 / (1.0 - level) - 1e-9)) - 1
         if self.n < least:
@@ -298,7 +296,7 @@ class Bootstrap(Generic[FitT_co]):
         return level
 
     def _kept(self):
-        """The replicates' fits."""
+        """Return the fits of the replicates."""
         if not self.fits:
             raise ArgumentError(
                 f"the fits of {self.n} replicates take more than 256 MB and are not kept: take "
@@ -307,7 +305,7 @@ class Bootstrap(Generic[FitT_co]):
         return self.fits
 
     def _notes(self, kind="percentile"):
-        """What the intervals do not cover, and what went wrong, in sentences."""
+        """Return notes on what the intervals do not cover, and on failures."""
         notes = []
         if kind == "bca" and not self.fit._estimates_are_smooth:
             notes.append(
@@ -336,7 +334,7 @@ class Bootstrap(Generic[FitT_co]):
         return notes
 
     def _on_zeros(self):
-        """Of terms that are not chosen, in sentences."""
+        """Return notes on terms that are not selected."""
         zero, q = self.values == 0.0, len(self.terms)
         some, notes = int((zero.any(axis=0) & ~zero.all(axis=0)).sum()), []
         varies = ~self.terms.get_level_values(-1).isin(self.fit.design.constant)
@@ -354,7 +352,7 @@ class Bootstrap(Generic[FitT_co]):
         return notes
 
     def _on_unknown(self):
-        """Of terms without an estimate, in sentences."""
+        """Return notes on terms without an estimate."""
         unknown, q, notes = np.isnan(self.values), len(self.terms), []
         infinite = self.default and self.fit._separated
         none = int((unknown.all(axis=0) & np.isnan(self.estimate)).sum())
@@ -370,7 +368,7 @@ class Bootstrap(Generic[FitT_co]):
         return self.summary(level=self._widest()).as_html()
 
     def _widest(self):
-        """The level that is printed: LEVEL, or what the replicates are enough for."""
+        """Return the printed level: LEVEL, or the highest that the replicates allow."""
         return LEVEL if self.n >= 39 else 1.0 - 2.0 / (self.n + 1)
 
     def __repr__(self):
@@ -384,7 +382,7 @@ class Bootstrap(Generic[FitT_co]):
 
 
 def _band(center, each, level):
-    """Predictions (N,) or (N, K) as a frame, with limits by those of n replicates, (n, ...)."""
+    """Return predictions (N,) or (N, K) as a frame, with limits by n replicates, (n, ...)."""
     limits = percentile(each.reshape(len(each), -1), level).reshape(2, *each.shape[1:])
     if isinstance(center, pd.Series):
         columns = {"fit": center, "lower": limits[0], "upper": limits[1]}

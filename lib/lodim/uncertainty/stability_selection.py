@@ -1,9 +1,9 @@
-"""Stability selection: which features are selected in most halves of the rows.
+"""Stability selection: features that are selected in most halves of the rows.
 
-Bounds on the number of false selections are those of Shah and Samworth (2013). Selected is what a
-share tau or more of 2 B half-samples in B complementary pairs select. Bounded is the expected
-number, among the stable features, of those whose chance to be selected in a half-sample is at most
-theta = q / p, that of a feature drawn at random.
+Implements the bounds of Shah and Samworth (2013) on false selections. A feature is stable if a
+share tau or more of 2 B half-samples, in B complementary pairs, select it. Bounded is the expected
+number of stable features whose chance of selection in a half-sample is at most theta = q / p, that
+of a random feature.
 """
 
 from dataclasses import dataclass, replace
@@ -29,12 +29,12 @@ FAR = 1e5  # beyond it the tails of r-concave distributions are flat
 
 
 def worst_case(q, p, cutoff):
-    """Without assumptions, Theorem 1: q^2 / (p (2 tau - 1))."""
+    """Return the bound without assumptions, Theorem 1: q^2 / (p (2 tau - 1))."""
     return q**2 / (p * (2.0 * cutoff - 1.0))
 
 
 def unimodal(q, p, cutoff, n_pairs):
-    """Where shares of pairs that select a feature twice are unimodal, Theorem 2; NaN beyond it."""
+    """Return the bound for unimodal shares of pairs, Theorem 2; NaN if it does not apply."""
     theta, B = q / p, n_pairs
     least = min(0.5 + theta**2, 0.5 + 0.5 / B + 0.75 * theta**2)
     if theta > 3.0**-0.5 or cutoff <= least:
@@ -45,9 +45,9 @@ def unimodal(q, p, cutoff, n_pairs):
 
 
 def r_concave(q, p, cutoff, n_pairs):
-    """Where shares of pairs are -1/2-concave and those of halves -1/4-concave, Sect. 3.3, Eq. 8.
+    """Return the bound for -1/2-concave shares of pairs and -1/4-concave shares of halves.
 
-    NaN where that says nothing.
+    Sect. 3.3, Eq. 8; NaN if it does not apply.
     """
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))
@@ -56,10 +56,10 @@ def r_concave(q, p, cutoff, n_pairs):
 
 
 def largest_tail(mean, t, B, r):
-    """The largest P(X >= t / B) of (-r)-concave distributions on 0, 1 / B, ..., 1 of a mean.
+    """Return the largest P(X >= t / B) of (-r)-concave distributions on 0, 1 / B, ..., 1 of a mean.
 
-    It is that of a mixture of distributions on 0..k and 0..k + 1 whose probabilities are as
-    (a + j)^(-1 / r); a is such that the mean is right (Appendix A.4).
+    It is attained by a mixture of distributions on 0..k and 0..k + 1 with probabilities
+    proportional to (a + j)^(-1 / r), with a chosen to give the mean (Appendix A.4).
     """
     from scipy.optimize import brentq, minimize_scalar
 
@@ -106,35 +106,32 @@ def stability(
     *args: P.args,
     **arguments: P.kwargs,
 ) -> "Stability[FitT]":
-    """Say how often each term is selected in halves of the rows, and how many may be so by chance.
+    """Measure how often each term is selected in random halves of the rows.
 
-    The rows are halved at random `n` times, and the model is fitted to both halves: complementary
-    pairs (Shah and Samworth 2013). A term of which a share `cutoff` of the fits makes use is called
-    stable. This is no p-value: what is bounded is how many terms are expected to be stable though
-    their chance to be selected in a half is below the average.
+    The rows are halved `n` times, and the model is fitted to both halves: complementary pairs (Shah
+    and Samworth 2013). A term used by at least a share `cutoff` of the fits is stable. This is no
+    p-value; the bound is on the expected number of stable terms whose chance of selection is below
+    average.
 
     Parameters
     ----------
     model : model function
-        That leaves features out: `costnet` (what its model reads), `proset` (features of weight
-        above zero), `ripr` (features of its views, and the views), `gbmap` with l1_ratio above 0
-        (features that some learner weighs).
+        Model that selects features: `costnet`, `proset` (features of positive weight), `ripr`
+        (features of its views, and views), `gbmap` with l1_ratio above 0.
     formula, data, **arguments
-        As the model takes them. Settings that are open are chosen once, on all rows, and held. How
-        many terms are selected is up to them, and with it the bound: give a larger penalty, or a
-        smaller budget, for a lower one. `costnet` with a lambda_ is quick; with a budget each half
-        makes its whole search.
-    cutoff : float
-        Share of the fits from which a term is stable, above 0.5, at most 1.
-    n : int
-        Number of pairs: 2 n fits.
+        Arguments of the model. Open settings are chosen once, on all rows. They determine how many
+        terms are selected, and so the bound: use a larger penalty or smaller budget for a lower
+        one. `costnet` is fast with lambda_; with a budget each half repeats the search.
+    cutoff : float, default=0.9
+        Share of the fits from which a term is stable, above 0.5 and at most 1.
+    n : int, default=50
+        Number of pairs; 2 n fits.
     groups : column name or array (n,), optional
-        Rows of equal values, such as those of a patient, are in one half.
-    seed : int
-        Of the halves (stratified by class), and of the model where it has one.
+        Rows with equal values stay in one half.
+    seed : int, default=0
+        Seed of the halves (stratified by class), and of the model if it has one.
     progress : bool, optional
-        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
-        by default a line after three seconds.
+        Show progress: True at once, False never, default after three seconds.
 
     Returns
     -------
@@ -143,9 +140,9 @@ def stability(
     Raises
     ------
     ArgumentError
-        The model selects nothing, or an argument is out of range.
+        If the model selects nothing, or an argument is out of range.
     FormulaError, DataError
-        As of the model.
+        As the model.
 
     See Also
     --------
@@ -153,12 +150,11 @@ def stability(
 
     Notes
     -----
-    With q the mean number of terms that a half selects of p, tau the cutoff and B = n, terms whose
-    chance is at most q / p are expected among the stable ones at most q^2 / (p (2 tau - 1)) times
-    (Theorem 1, whatever the model). If the share of pairs that select such a term twice has a
-    unimodal distribution, Theorem 2 is sharper; if the shares are r-concave, as they are nearly in
-    practice, Section 3.3. Where few terms have an effect nearly all others are below the average;
-    where most have one, the bound says little.
+    With q the mean number of terms selected by a half of p, tau the cutoff and B = n, the expected
+    number of stable terms with chance at most q / p is at most q^2 / (p (2 tau - 1)) (Theorem 1,
+    any model). Theorem 2 is sharper if the share of pairs that select a term twice is unimodal;
+    Section 3.3 if the shares are r-concave, as they nearly are in practice. The bound says little
+    if most terms have an effect.
 
     References
     ----------
@@ -211,17 +207,17 @@ def _checked_cutoff(cutoff):
 
 
 def _terms(fit):
-    """Positions of the terms that a fit makes use of."""
+    """Return the positions of the terms that a fit uses."""
     return np.unique(fit.design.term_of[fit._selected_features()])
 
 
 def _views(fit):
-    """The terms of each view that a fit has, a set of tuples."""
+    """Return the terms of each view of a fit, a set of tuples."""
     return {tuple(np.unique(fit.design.term_of[view]).tolist()) for view in fit._selected_views()}
 
 
 def _frame(design, selected, full, cutoff):
-    """A row a term, those selected most often first, and of equal ones as in the formula."""
+    """Return one row per term, most often selected first, ties in the order of the formula."""
     names = design.term_names
     count = np.bincount(np.concatenate([terms for terms, _ in selected]), minlength=len(names))
     share = count / len(selected)
@@ -231,7 +227,7 @@ def _frame(design, selected, full, cutoff):
 
 
 def _views_frame(design, selected, full):
-    """A row a view, those selected most often first; None of models without views."""
+    """Return one row per view, most often selected first; None for models without views."""
     counts: dict = {}
     for _, views in selected:
         for view in views:
@@ -251,21 +247,21 @@ def _reach(share, cutoff):
 
 @dataclass(frozen=True, repr=False)
 class Stability(Generic[FitT_co]):
-    """How often terms are selected in halves of the rows.
+    """Selection frequencies of terms in halves of the rows.
 
     Attributes
     ----------
     fit : Fit
-        To all rows; halves have its settings.
+        Fit to all rows, with the same settings.
     frame : DataFrame
-        What tidy() returns.
+        Result of tidy().
     cutoff : float
     n : int
         Number of pairs of halves.
     n_selected : float
-        Mean number of terms that the fit to a half makes use of.
+        Mean number of terms selected by a half.
     views : DataFrame or None
-        Of ripr, a row a view: view, the terms of its features; share; in_fit.
+        For ripr, one row per view: view, share, in_fit.
 
     See Also
     --------
@@ -289,15 +285,15 @@ class Stability(Generic[FitT_co]):
 
     @property
     def stable(self) -> list[str]:
-        """The terms that are stable, those selected most often first."""
+        """Stable terms, most often selected first."""
         return self.frame["term"][self.frame["stable"]].tolist()
 
     @property
     def bounds(self) -> dict[str, float]:
         """Bounds on the expected number of terms that are stable by chance.
 
-        By what is assumed: "worst case" (nothing), "unimodal", "r-concave"; NaN where the cutoff is
-        too low, or too many terms are selected, for the theorem.
+        By assumption: "worst case" (none), "unimodal", "r-concave"; NaN if the theorem does not
+        apply to the cutoff or the number of selected terms.
         """
         q, p = self.n_selected, len(self.frame)
         return {
@@ -312,13 +308,13 @@ class Stability(Generic[FitT_co]):
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """How often each term is selected.
+        """Return the selection frequency of each term.
 
         Returns
         -------
         DataFrame
             term; share of the halves; stable, whether that is `cutoff` or more; in_fit, whether the
-            fit to all rows makes use of it. Those selected most often first.
+            fit to all rows uses it. Most often selected first.
 
         See Also
         --------
@@ -341,7 +337,7 @@ class Stability(Generic[FitT_co]):
         ----------
         ax : Axes, optional
         top : int
-            How many terms are drawn, those selected most often.
+            Number of terms drawn, most often selected first.
 
         Returns
         -------
@@ -363,7 +359,7 @@ class Stability(Generic[FitT_co]):
         return draw_stability(self, ax, top)
 
     def summary(self) -> Report:
-        """The printed report: settings, shares and bounds.
+        """Return the printed report: settings, shares and bounds.
 
         Returns
         -------
@@ -402,7 +398,7 @@ class Stability(Generic[FitT_co]):
         return "none" if response is None else response.name
 
     def _words(self):
-        """What a half selects, and the bounds, as a list of lines."""
+        """Return lines on what a half selects, and on the bounds."""
         q, p, bounds = self.n_selected, len(self.frame), self.bounds
         known = [k for k in ("unimodal", "r-concave") if np.isfinite(bounds[k])]
         more = [f"{significant(bounds[k])} if shares are {k}" for k in known]

@@ -478,7 +478,7 @@ def test_automatic_penalties_are_chosen_or_those_of_the_family():
     few = ld.proset("kind ~ .", two_moons(100), n_batches=2)
     assert list(few.chosen) == ["lambda_v"] and len(few.selection) == 5
     assert few.settings.lambda_v == ld.proset("kind ~ .", two_moons(100)).settings.lambda_v
-    assert "lambda_v by cross-validation over 5 settings" in " ".join(str(few.summary()).split())
+    assert "lambda_v: cross-validation over 5 settings" in " ".join(str(few.summary()).split())
     assert numeric.update(waves(), lambda_v=1e-3).settings.lambda_w == 1e-6
     with pytest.raises(ld.ArgumentError, match="lambda_v"):
         ld.proset("y ~ .", waves(), lambda_v="large")

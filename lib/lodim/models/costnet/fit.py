@@ -44,7 +44,7 @@ class CostnetFit(Fit):
     limit : float
         Price up to which models were searched; inf without a limit.
     total : float
-        Price of everything; of alternatives, with one source of each series, the dearest.
+        Total price, with the most expensive source of each series of alternatives.
     lightest : float
         Least weight of a row that counts; all weights sum to 1.
     n, null_deviance : rows of weight above zero; mean deviance of the model with an intercept alone
@@ -67,10 +67,10 @@ class CostnetFit(Fit):
            costs={'weight': 1.0, 'horsepower': 5.0, 'model_year': 1.0})
     <BLANKLINE>
     Family: gaussian (identity link)
-    Rows: 398 (6 filled in for missing values), features: 4, 3 things with a price
-      (7 in all)
-    Budget: 2 (by CV), the cheapest within one standard error of the least
-      held-out loss; * is the model that predict() uses, of price 2
+    Rows: 398 (6 filled in for missing values), features: 4, 3 priced items, total
+      price 7
+    Budget: 2 (by CV), cheapest model within one SE of the lowest held-out loss; *
+      is the model that predict() uses, of price 2
     Dev. ratio (held out): 0.8049
     <BLANKLINE>
         Df Cost  %Dev   %CV  Lambda Rule

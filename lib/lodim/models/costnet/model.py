@@ -124,141 +124,111 @@ def costnet(
     progress: bool | None = None,
     control: dict[str, Any] | None = None,
 ) -> CostnetFit:
-    """Cost-sensitive feature selection over a dependency graph: the best model at every price.
+    """Select features by cost over a dependency graph: the best linear model at every price.
 
-    A linear model f(x) = offset + b0 + x'w whose features have prices. What is used is paid for
-    with all that it needs, each thing once: the cost of a model is c(S) = sum of c_v over the used
-    features and all their ancestors in the graph of `depends_on`. The fit is a frontier: at each
-    cost the model of several rules, refitted or shrunken, that does best in held-out rows, from the
-    cheapest to the best.
+    The model is f(x) = offset + b0 + x'w. Its cost c(S) is the sum of the prices c_v of the used
+    features and of everything they need (all ancestors in the graph of `depends_on`), each paid
+    once. The fit is a frontier: at each cost, the model with the best held-out loss among those of
+    several search rules, from the cheapest model to the best.
 
-    The rules' common ground is a path over lambda (Eq. 5.1 of the thesis), as glmnet's:
+    The main rule is a path over lambda (Eq. 5.1 of the thesis), as in glmnet:
 
         minimize 1/2 mean deviance + lambda (l1_ratio sum_v c_v ||w_Gv||_2
                                              + (1 - l1_ratio) / 2 ||w||_2^2)
 
-    where G_v holds the columns of v and of all that depends on it: while c_v is not paid, all of
-    them are zero. Without dependencies and with equal costs it is the lasso. Columns that are free,
-    and need nothing that has a price, are not penalized: the ridge is on those of some G_v with
-    c_v > 0 alone. Where all columns are free, all are penalized alike, as if each cost 1.
+    where G_v has the columns of v and of all its dependents: unless c_v is paid, all are zero.
+    Without dependencies and with equal costs it is the lasso. Free columns that need nothing with a
+    price are not penalized. If all columns are free, all are penalized as if each cost 1.
 
     Parameters
     ----------
     formula : str
         Such as "y ~ .", "outcome ~ . + bs(age, df=4) + heart_rate:ward". Categories and splines are
-        bought as a whole. Terms made of columns (`I(x**2)`, `bs(x)`, `a:b`) depend on these by
-        themselves and cost nothing more, unless `costs` names them. Categories in order (of pandas)
-        have a column for each level but the first, 1 where it is reached; C(x) forgets the order.
-    data : frame, or path
-        pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
-        Or what is read part by part: Parquet, CSV or Arrow files (a path, a pattern, a folder), a
-        pyarrow Dataset, a polars LazyFrame, a Dask DataFrame.
+        bought as a whole. Terms of columns (`I(x**2)`, `bs(x)`, `a:b`) need these and cost nothing
+        more, unless `costs` names them. Ordered pandas categories are coded by thresholds; C(x)
+        ignores the order.
+    data : frame, path or other source
+        pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
+        polars LazyFrame or Dask DataFrame.
     costs : dict, Series, frame of two columns, or function, optional
-        The price of each column that the formula uses (0: free), of what is bought beside them (a
-        blood draw, a monitor), and of terms that cost something to compute. All 1 by default. Names
-        that the formula does not use may be there: `summary` tells them. A function takes a
-        frozenset of names (of columns and things, not of terms made of them) and returns the price
-        of having all of these: shared set-up costs, volume discounts. It is 0 for none, and must
-        not fall as names are added.
+        Price of each column of the formula (0: free), of other purchases (a blood draw, a monitor),
+        and of terms that cost something to compute. By default all 1. Unused names are listed by
+        `summary`. A function takes a frozenset of names of columns and purchases, and returns the
+        price of having all of them, for shared set-up costs or discounts. It must be 0 for none,
+        and must not fall as names are added.
     depends_on : dict, Series, edge table or networkx.DiGraph, optional
-        What needs what: {"hr_slope": ["heart_rate"], "glucose": ["blood draw"]}, a Series of the
-        same (a missing value needs nothing), a table with columns parent and child (or from and
-        to), or a graph with edges parent -> child. What is needed is needed through chains too.
-        Names are of the formula or have a price.
+        Needs of each column, also through chains: {"hr_slope": ["heart_rate"], "glucose": ["blood
+        draw"]}, a Series of such lists, a table with columns parent and child (or from and to), or
+        a graph with edges parent -> child. Names must be in the formula or have a price.
     alternatives : dict, optional
-        Series of sources one of which suffices: {"bp": ["bp_invasive", "bp_cuff"]}; what depends
-        on "bp" in `depends_on` needs either. A model has one source of each series, the one that
-        serves best for its price.
+        Interchangeable sources: with {"bp": ["bp_invasive", "bp_cuff"]}, whatever depends on "bp"
+        needs one of the two. A model uses the source that is best for its price.
     budget : float, optional
-        The most that a model may cost: dearer ones are not searched, and `predict` uses the best
-        that the budget pays for; inf is no limit. Default: all are searched, and cross-validation
-        chooses the budget that `predict` uses: with `costs`, that of the cheapest model within one
-        standard error of the least held-out loss; without, that of the least loss itself.
+        Largest cost of a model; inf is no limit. By default all models are searched, and
+        cross-validation chooses the budget for `predict`: with `costs` that of the cheapest model
+        within one standard error of the lowest held-out loss, otherwise of the lowest loss.
     family : {"gaussian", "binomial", "multinomial"}, optional
-        Deviance (y - f)^2; -2 log-likelihood of two classes; of K classes, whose coefficients of a
-        feature are one group. Default: by the response.
+        Squared error; -2 log-likelihood of two or of K classes (whose coefficients of a feature
+        form one group). By default inferred from the response.
     lambda_ : float, optional
-        Fit the group-penalized model of this lambda alone, not refitted, without a frontier:
-        what says how a path or a list is made (`lambdas`, `n_lambda`, `lambda_min_ratio`, `rules`,
-        `relax`, `criterion`) is refused beside it.
+        Fit only the group-penalized model of this lambda, without refit and frontier. Arguments of
+        the path and of rules are then not allowed.
     lambdas : array, optional
-        Penalties of the path. Default: `n_lambda` of them from lambda_max, where all that has a
-        price is zero, down to lambda_min_ratio lambda_max; both are refused beside it.
-    n_lambda : int
+        Penalties of the path. By default `n_lambda` values from lambda_max, where all priced
+        columns are zero, down to lambda_min_ratio lambda_max.
+    n_lambda : int, default=100
         Number of penalties.
     lambda_min_ratio : float, optional
-        Default: 1e-4, and 1e-2 where there are more features than rows.
-    l1_ratio : float
-        Share of the group penalty, above 0 to 1; the rest is ridge. As glmnet's alpha if the
-        response has two classes or a standard deviation s of 1; else l1_ratio=r is alpha =
-        r / (r + (1 - r) s), as glmnet scales a numeric response before it adds the penalty.
+        By default 1e-4, or 1e-2 with more features than rows.
+    l1_ratio : float in (0, 1], default=1
+        Share of the group penalty; the rest is ridge. It equals glmnet's alpha for two classes; for
+        a numeric response of standard deviation s, l1_ratio=r is alpha = r / (r + (1 - r) s).
     relax : float in [0, 1], optional
-        How far selected models go from the penalty's coefficients (0) to those refitted without
-        one (1), as 1 - gamma of glmnet's relaxed fits. Default: 0, .5 or 1 for each model of the
-        list, by cross-validation; 1 where the criterion is another. Models of "greedy" and "exact"
-        come without a penalty's coefficients and are always refitted.
-    rules : str or sequence
-        Where models come from; those of all are compared at equal price. "group": supports along
-        the path above; "lasso": c_j |w_j|, c_j the price of the
-        feature with all that it needs, as if nothing were shared, and of a free one that of the
-        cheapest other, so that free ones are selected among too; "greedy": features added one at a
-        time by the fall of the deviance, or by the fall per unit of cost, whichever ends better,
-        then exchanged; and what is left of any rule's models without one thing, exchanged. "exact"
-        (not among the default): the model of least deviance within `budget`, with proof: its bound
-        is its own deviance. It looks at up to 15 features, or with a numeric response and a price
-        for each at up to 60, which mixed-integer programming tells (CVXPY); models then compete by
-        the deviance.
-    dependents : {"all", "direct"}
-        G_v holds all that depends on v, or, as the thesis has it, its children alone: then what is
-        needed through a chain is paid more than once by the penalty (never in a model's cost).
-    solver : {"auto", "cvxpy"}
-        "cvxpy" states and solves the path in CVXPY, as a reference; "auto" solves it by proximal
-        steps, with the same solution and a duality gap.
+        Position between the penalty's coefficients (0) and those refitted without one (1), like
+        1 - gamma of glmnet's relaxed fits. By default 0, 0.5 or 1 by cross-validation, or 1 with
+        another criterion. Models of "greedy" and "exact" are always refitted.
+    rules : str or sequence, default=("group", "lasso", "greedy")
+        Search rules, whose models are compared at equal price. "group": supports along the path
+        above. "lasso": penalty c_j |w_j|, with c_j the full price of feature j (for a free one that
+        of the cheapest other). "greedy": forward selection by the fall of the deviance, or per unit
+        of cost, then exchanges, and removals from any rule's models. "exact": the model of lowest
+        deviance within `budget`, with proof, for up to 15 features (60 with a numeric response and
+        additive prices, by mixed-integer programming); models then compete by the deviance.
+    dependents : {"all", "direct"}, default="all"
+        G_v has all dependents of v, or only its children as in the thesis; then the penalty (never
+        the cost) counts some needs more than once.
+    solver : {"auto", "cvxpy"}, default="auto"
+        "cvxpy" solves the path in CVXPY, as a reference; "auto" by proximal steps with a duality
+        gap, with the same solution.
     weights : column name, array (n,) or "balanced", optional
         Row weights.
-        "balanced": all classes get the same total weight, n / (K n_k) for each of the n_k rows of
-        class k (n rows, K classes). Not for a numeric response.
+        "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.
     offset : column name or array (n,), optional
-        A known part of the score (an array (n, K) for K classes).
-    missing : {"indicator", "drop"}
-        What becomes of rows that miss a feature. "indicator": a missing number is the mean of the
-        training rows, beside a column such as `age[missing]` where training had gaps in it; a
-        missing category is a level of its own, or where training had none the mean of its columns.
-        "drop": they are left out, and answered by NaN. Rows without response or weight are left
-        out in any case. What says that a column is missing comes with it, at its price.
+        Known part of the score (an array (n, K) for K classes).
+    missing : {"indicator", "drop"}, default="indicator"
+        Treatment of missing features. "indicator": a missing number becomes the training mean, with
+        an indicator column such as `age[missing]` if training had missing values; a missing
+        category is a level. "drop" drops the row, predicted as NaN. Rows without response or weight
+        are always dropped. What says that a column is missing comes with it, at its price.
     groups : column name or array (n,), optional
-        Rows of equal values, such as those of a patient, are held out together wherever folds are
-        drawn. A row without a group is refused.
-    standardize : bool
-        Scale features to unit standard deviation; they are centred in any case.
-    dtype : {"float64", "float32"}
-        Of the stored features.
-    seed : int
-        Of the folds of the cross-validation.
-        On autompg, diabetes and heart 8 seeds moved predictions by 0.06, 0.02 and 0.05 residual
-        standard deviations (root mean square), those of LassoCV or LogisticRegressionCV by 0.06,
-        0.04 and 0.00, of random forests by 0.06, 0.08 and 0.09, and of HistGradientBoosting with
-        early stopping by 0.19, 0.22 and 0.20 (`benchmarks/seeds.py`).
+        Rows with equal values are held out together in cross-validation.
+    standardize : bool, default=True
+        Scale features to unit standard deviation; they are always centred.
+    dtype : {"float64", "float32"}, default="float64"
+        Precision of the stored features.
+    seed : int, default=0
+        Seed of the folds.
     threads : int, optional
-        All that are available by default.
+        Number of threads; all by default.
     sample : int, optional
-        So many rows alone, drawn at random by where they stand and `seed`; all by default.
+        Fit only this many randomly drawn rows; all by default.
     client : dask.distributed.Client, optional
-        Its workers hold the features, where `data` are files that they can read, or a Dask frame.
+        Dask cluster that holds the features of files or a Dask frame.
     progress : bool, optional
-        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
-        by default a line after three seconds.
+        Show progress: True at once, False never, default after three seconds.
     control : dict, optional
-        criterion (by which models compete; "cv", the default: loss in held-out rows; "hq": -2 log-
-        likelihood plus, for each coefficient (of a category one less than its levels), 2 log log n,
-        all models refitted; "aic": 2; "bic": log n; "ebic": the larger of log n and 2 log p;
-        "deviance": 0, each model then the best fit to the training rows that its price buys), tol
-        (1e-7, duality gap of the path at which a penalty is done, in units of the null model's
-        objective), max_iter (200 quadratic models a penalty, or five times as many sweeps for a
-        numeric response),
-        scratch (None; a folder: a file in it holds the features while the model is fitted. By
-        default they are in memory, or of files, lazy and Dask frames, where they would take more
-        than half of what is free of it, in such a file in the system's temporary folder).
+        Settings of the algorithm, listed on the page "Algorithms and their constants": `criterion`,
+        `tol`, `max_iter`, `scratch`.
 
     Returns
     -------
@@ -268,8 +238,8 @@ def costnet(
     ------
     FormulaError, DataError
     ArgumentError
-        Also where a price is missing, negative or of nothing that the formula uses; a name is
-        unknown; or dependencies go in a circle.
+        Also if a price is missing, negative or unused, a name is unknown, or dependencies are
+        cyclic.
 
     See Also
     --------
@@ -277,42 +247,14 @@ def costnet(
 
     Notes
     -----
-    Cross-validation compares, at each price, the models of every third penalty of each path,
-    shrunken, half and fully refitted, and the list that the rules (by "hq") make of refitted
-    models. Folds are made as this fit is, their models held to the same price; the loss is the
-    mean deviance of the rows held out. There are five folds, drawn twice up to 2,000 rows; beyond
-    4,000 one fold of five is held out, of at most 20,000 rows. Its standard error is that of a mean
-    of rows. Of more than two classes, models of more than 100 coefficients are shrunken alone; and
-    where rows x columns x classes is above 200,000, folds are drawn once, and "lasso" is left out
-    beside other rules.
+    The frontier is selected by looking at the response: its deviances are optimistic, held-out ones
+    slightly, and its coefficients have no valid p-values. `cv` repeats the whole procedure in each
+    fold. `print` names the rule that found each model, and in brackets the share of the refit if it
+    is below 1. If classes are separated, predictions are useful but the size of coefficients is
+    not.
 
-    A model that betters a cheaper one by less than .5 (in units of -2 log-likelihood of all rows,
-    or of the criterion) is left out of the list. Its df counts columns with a coefficient: a
-    category has one a level, and of K classes, whose coefficients are one group, a column counts
-    once. Of refitted models of one price whose criterion is equal but for rounding (1e-6), as where
-    one column is a multiple of another, the list has the one that pays for the fewest things, and
-    of these the one whose things come first by name.
-
-    Refits have a ridge that is negligible (1e-9 of least squares, 1e-7 of likelihoods, in units of
-    a column's variance) but where the data say nothing: columns that are multiples of each other
-    share a coefficient, and where a model separates the classes its coefficients, which have no
-    finite estimate, are as large as the ridge and the solver allow. `print` and `summary` tell of
-    separated classes; their predictions are of use, the size of the coefficients is not.
-
-    The convex penalty by itself does not reliably beat the lasso at equal cost, since it shrinks
-    what it keeps; refitted and beside the other rules it does, most of all at low costs. Searches
-    win by the deviance of training rows and overfit where budgets are large and rows few, where
-    models that keep their shrinkage do better in new rows. `print` says of each model which rule
-    found it, and in brackets the share of the refit where that is below 1.
-
-    The frontier is selected by looking at the response: its deviances are too good, those of
-    held-out rows a little, and its coefficients have no valid p-values. `cv` holds out rows of the
-    whole procedure at each price.
-
-    Alternatives are not those of Eq. 5.3, which divides a weight between sources of equal cost, and
-    so does the opposite of its purpose. Here each source has a copy of what depends on the series,
-    a column's coefficient is the sum of its copies' (the latent group lasso of Jacob et al. 2009;
-    group penalty and ridge are of the copies), and the final model keeps the copies of one source.
+    The page "Algorithms and their constants" tells how models compete, what differs from the
+    thesis, and has all entries of `control`.
 
     A saved fit holds no training row, but coefficients, prices, and means of features.
 

@@ -72,9 +72,9 @@ def _header(fit):
     rows = (
         ("Features", str(len(d.names))),
         ("Link", fit.family.link),
-        ("Things with a price", str(_n_priced(fit))),
+        ("Priced items", str(_n_priced(fit))),
         ("Rule", m.rule),
-        ("Price of everything", significant(fit.total)),
+        ("Total price", significant(fit.total)),
         ("Lambda", _lambda(m.lambda_) or "none"),
         ("Budget", _budget(fit)),
         ("Df", str(m.df)),
@@ -120,7 +120,7 @@ def _prices(fit):
 def _rules(frame):
     """Rules of the models, with the share of the refit where that is not all."""
     pairs = zip(frame["rule"], frame["relax"], strict=True)
-    return [f"{rule} ({relax:g})" if relax < 1.0 else rule for rule, relax in pairs]
+    return [f"{rule}, relax {relax:g}" if relax < 1.0 else rule for rule, relax in pairs]
 
 
 def _percent(share):
@@ -134,14 +134,14 @@ def _explained(fit, table):
     by = CRITERIA_IN_WORDS.get(fit.settings.criterion, fit.settings.criterion.upper())
     yield (
         f"Df: columns with a coefficient; %Dev: share of the {what} of the training rows "
-        f"explained, each model better by {by} than all that cost less; Rule: which search found "
-        "it; + bought beside the row above, - no longer bought. * is the model that predict() uses."
+        f"explained; each model is better by {by} than all cheaper ones; Rule: search that found "
+        "it; Purchases: added (+) and dropped (-) since the row above; *: model used by predict()."
     )
     if "%CV" in table:
         yield f"%CV: share of the {what} explained in rows held out by cross-validation."
     if (fit.estimates.frontier.relax < 1.0).any():
         yield (
-            "In brackets: share of the refit in its blend with the penalty's coefficients, 1 else."
+            "relax: share of the refit in its blend with the penalty's coefficients; by default 1."
         )
     if "At most" in table:
         yield "At most: no model of this price explains more."
@@ -153,7 +153,7 @@ def _with_lines(table, changes):
     first = np.r_[True, at[1:] != at[:-1]]
     wide = table.iloc[at].astype(object)
     wide.iloc[np.flatnonzero(~first)] = np.nan
-    wide["Newly bought"] = [line for lines in changes for line in lines]
+    wide["Purchases"] = [line for lines in changes for line in lines]
     wide.index = [name if on else "" for name, on in zip(wide.index, first, strict=True)]
     return wide
 
@@ -267,7 +267,7 @@ def _notes(fit):
     if fit.limit < np.inf:
         notes.append(f"Models were searched up to a price of {significant(fit.limit)}.")
     if _has_series(fit):
-        notes.append("Price of everything: with one source of each series, the dearest.")
+        notes.append("Total price: with the most expensive source of each series.")
     left = unused_prices(fit.settings.network, fit.settings)
     if left:
         notes.append(f"Priced, not used by the formula: {_several(left, WIDTH_OF_NOTE)}.")
@@ -322,17 +322,17 @@ def _lambda(value):
 
 
 def _n_priced(fit):
-    """Number of things with a price, copies being one."""
+    """Return the number of priced items, counting copies once."""
     network = fit.settings.network
     return len({int(b) for b in network.base[network.cost > 0]})
 
 
 def _priced_things(fit):
-    """How many things have a price, and that of all, in words."""
+    """Return the number of priced items and their total price as text."""
     by = " by a function" if _by_function(fit) else ""
-    things = _count_of(_n_priced(fit), "thing", "things")
+    things = _count_of(_n_priced(fit), "priced item", "priced items")
     one = ", one source of each series" if _has_series(fit) else ""
-    return f"{things} with a price{by} ({significant(fit.total)} in all{one})"
+    return f"{things}{by}, total price {significant(fit.total)}{one}"
 
 
 def _has_series(fit):
@@ -365,8 +365,8 @@ def _rule_of_choice(fit):
     if not own:
         return ""
     if fit.settings.costs is None and not _by_function(fit):
-        return ", of the least held-out loss"
-    return ", the cheapest within one standard error of the least held-out loss"
+        return ", of lowest held-out loss"
+    return ", cheapest model within one SE of the lowest held-out loss"
 
 
 def _budget(fit):

@@ -116,103 +116,82 @@ def gbmap(
     progress: bool | None = None,
     control: dict[str, Any] | None = None,
 ) -> GbmapFit:
-    """Gradient boosting mapping (Patron et al. 2024): boosted one-layer perceptrons.
+    """Fit a gradient boosting mapping (Patron et al. 2024): a sum of boosted bends.
+
+    Each learner is flat on one side of a hyperplane and linear on the other, with a rounded bend.
+    At every row the model has a slope for each feature, and the learners' values are an embedding
+    whose L1 distance ignores features irrelevant to the response (Eqs. 5-8).
 
     f(x) = offset + sum_{j=1..m} f_j(x), f_j(x) = a_j + b_j g(w_j'x~), x~ = (1, x),
     b_j in {-1, 1}, g(z) = log(1 + exp(beta z)) / beta (Eqs. 1-2). Boost j minimizes the mean loss
     of f_1 + ... + f_j plus lambda_ mean_k((1 - l1_ratio) w_jk^2 + l1_ratio |w_jk|) over (a_j, w_j)
-    for both signs and keeps the better (Eqs. 3-4). Its learners are an embedding whose L1 distance
-    ignores what does not matter for the response (Eqs. 5-8).
+    for both signs b_j, and keeps the better one (Eqs. 3-4).
 
     Parameters
     ----------
     formula : str
         Such as "mpg ~ .", "np.log(price) ~ . - id", "y ~ x1 * x2 + bs(age, df=4)".
-        Categories in order (of pandas) have a column for each level but the first, 1 where it is
-        reached; C(x) forgets the order.
-    data : frame, or path
-        pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
-        Or what is read part by part: Parquet, CSV or Arrow files (a path, a pattern, a folder), a
-        pyarrow Dataset, a polars LazyFrame, a Dask DataFrame.
+        Ordered pandas categories are coded by thresholds; C(x) ignores the order.
+    data : frame, path or other source
+        pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
+        polars LazyFrame or Dask DataFrame.
     family : {"gaussian", "binomial", "multinomial"}, optional
-        Loss (y - f)^2; log-loss of two classes; softmax log-loss of K classes, with one learner a
-        class in each boost. Default: by the response.
+        Squared error; log-loss of two classes; softmax log-loss of K classes, with one learner per
+        class in each boost. By default inferred from the response.
     m : int, optional
-        Number of boosts. Default: chosen with lambda_ by cross-validation.
+        Number of boosts; by default chosen with lambda_ by cross-validation.
     lambda_ : float, optional
-        Penalty, for features (and a numeric response) in standard deviations. Default: chosen.
-    beta : float
-        Softness of the softplus, for a response in standard deviations: 1 is smooth, 10 nearly
-        a hinge max(0, z). Without effect with the identity activation.
-    l1_ratio : float in [0, 1]
-        Share of the L1 penalty; zeros appear among the weights. The ridge has no factor 1/2, so
-        that l1_ratio=r weighs both parts as alpha = r / (2 - r) does in glmnet.
-    activation : {"softplus", "identity"}
-        With "identity" the first boost is ridge or logistic regression and the later ones vanish
+        Penalty on the weights, for features (and a numeric response) in standard deviations; larger
+        values give a flatter model. By default chosen by cross-validation.
+    beta : float, default=10
+        Sharpness of the bends, for a response in standard deviations: 1 is smooth, 10 is nearly
+        max(0, z). No effect with the identity activation.
+    l1_ratio : float in [0, 1], default=0
+        Share of the L1 penalty, which sets some weights to zero. The ridge has no factor 1/2, so
+        l1_ratio=r corresponds to alpha = r / (2 - r) in glmnet.
+    activation : {"softplus", "identity"}, default="softplus"
+        With "identity" the first boost is ridge or logistic regression, and later ones vanish
         (Lemma 1).
-    n_starts : int
-        Starts followed for each sign: hinges that promise most, along directions found in the data
-        (the slope of the loss, principal Hessian directions, mixtures of rows). With the identity
-        activation all end alike.
+    n_starts : int, default=2
+        Number of data-based starting points optimized for each sign.
     refit : {"none", "joint"}, optional
-        "joint": after the last boost all (a_j, w_j) are fitted together from where they are, by
-        Newton's method, on the CPU: the mean loss plus the sum of the boosts' penalties falls to a
-        minimum. Default: chosen, see Notes.
+        "joint" optimizes all learners together after the last boost, by Newton's method on the CPU.
+        By default chosen if m or lambda_ is, else "none".
     weights : column name, array (n,) or "balanced", optional
         Row weights.
-        "balanced": all classes get the same total weight, n / (K n_k) for each of the n_k rows of
-        class k (n rows, K classes). Not for a numeric response.
+        "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.
     offset : column name or array (n,), optional
-        A known part of the score (an array (n, K) for K classes).
-    missing : {"indicator", "drop"}
-        What becomes of rows that miss a feature. "indicator": a missing number is the mean of the
-        training rows, beside a column such as `age[missing]` where training had gaps in it; a
-        missing category is a level of its own, or where training had none the mean of its columns.
-        "drop": they are left out, and answered by NaN. Rows without response or weight are left
-        out in any case.
+        Known part of the score (an array (n, K) for K classes).
+    missing : {"indicator", "drop"}, default="indicator"
+        Treatment of missing features. "indicator": a missing number becomes the training mean, with
+        an indicator column such as `age[missing]` if training had missing values; a missing
+        category is a level. "drop" drops the row, predicted as NaN. Rows without response or weight
+        are always dropped.
     groups : column name or array (n,), optional
-        Rows of equal values, such as those of a patient, are held out together wherever folds are
-        drawn. A row without a group is refused.
-    standardize : bool
-        Scale features to unit standard deviation; they are centred in any case.
-    dtype : {"float64", "float32"}
-        Of the stored features; sums are in float64.
-    seed : int
-        Of the folds that choose m and lambda_, and of samples of many rows; equal seeds give equal
-        bits, whatever `threads` is. Starts do not depend on it, nor folds on the order of rows or
-        columns or on the names of classes.
-        On autompg, diabetes and heart 8 seeds moved predictions by 0.06, 0.04 and 0.03 residual
-        standard deviations (root mean square), those of LassoCV or LogisticRegressionCV by 0.06,
-        0.04 and 0.00, of random forests by 0.06, 0.08 and 0.09, and of HistGradientBoosting with
-        early stopping by 0.19, 0.22 and 0.20 (`benchmarks/seeds.py`).
+        Rows with equal values are held out together in cross-validation.
+    standardize : bool, default=True
+        Scale features to unit standard deviation; they are always centred.
+    dtype : {"float64", "float32"}, default="float64"
+        Precision of the stored features; sums always use float64.
+    seed : int, default=0
+        Seed of the folds and of row samples. Results are identical for any number of threads, and
+        do not depend on the order of rows or columns or the names of classes.
     threads : int, optional
-        All that are available by default.
-    engine : {"cpu", "cuda", "auto"}
-        Where passes over the features run. "cuda": on an NVIDIA GPU (needs the extra `cuda`), which
-        holds a copy of the features during the fit; `predict` goes there in blocks. "auto": there
-        if the features take 256 MB or more and such a GPU with room for them is usable, else on
-        the CPU; `predict` then stays on the CPU, since it reads new rows once. The GPU's kernels
-        have been compared with the CPU's in Numba's simulator, not yet on hardware.
+        Number of threads; all by default.
+    engine : {"cpu", "cuda", "auto"}, default="cpu"
+        Where to compute. "cuda" uses an NVIDIA GPU (extra `cuda`), also in `predict`; its kernels
+        have only been tested in Numba's simulator. "auto" uses a GPU for fits with at least 256 MB
+        of features if one is usable and has room.
     sample : int, optional
-        So many rows alone, drawn at random by where they stand and `seed`; all by default.
+        Fit only this many randomly drawn rows; all by default.
     client : dask.distributed.Client, optional
-        Its workers hold the features, where `data` are files that they can read, or a Dask frame.
+        Dask cluster that holds the features of files or a Dask frame.
     progress : bool, optional
-        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
-        by default a line after three seconds.
+        Show progress: True at once, False never, default after three seconds.
     control : dict, optional
-        max_iter (500, most evaluations of a learner after its starts have been compared), tol and
-        ftol (a boost ends where no gradient is above tol, or where it can lower the objective by no
-        more than the share ftol, as two steps in a row and the curvature say; 1e-8 and 1e-12 up to
-        65,536 rows, ftol 1e-8 there with an L1 penalty or over 510 features; of more rows see
-        Notes, with an L1 penalty 1e-5 and 1e-6; 1e-8 and 1e-13 with the identity activation),
-        penalize_intercept (False; the authors' code penalizes the weight of the constant too,
-        which makes the fit depend on the features' origin), max_stages (100, most boosts tried
-        where m is chosen), path_stages (10, boosts of `path` where m is not given),
-        reference_rows (10,000, training rows kept for neighbours and drift),
-        scratch (None; a folder: a file in it holds the features while the model is fitted. By
-        default they are in memory, or of files, lazy and Dask frames, where they would take more
-        than half of what is free of it, in such a file in the system's temporary folder).
+        Settings of the algorithm, listed on the page "Algorithms and their constants": `max_iter`,
+        `tol`, `ftol`, `penalize_intercept`, `max_stages`, `path_stages`, `reference_rows`,
+        `scratch`.
 
     Returns
     -------
@@ -222,7 +201,7 @@ def gbmap(
     ------
     FormulaError, DataError, ArgumentError
     MissingExtraError, DeviceError
-        engine="cuda" without the extra `cuda`; or no GPU is usable, or X does not fit it.
+        If engine="cuda" lacks its extra, a usable GPU or GPU memory.
 
     See Also
     --------
@@ -230,55 +209,17 @@ def gbmap(
 
     Notes
     -----
-    Where m or lambda_ is not given, gbmap chooses by the deviance of held-out rows: five folds,
-    drawn twice up to 2,000 rows and once up to 4,000; one fold of five held out beyond, on at most
-    20,000 rows drawn at random. Nine penalties race: every 10 boosts those leave that are over two
-    standard errors behind, and after any boost those that are over four behind and rise. Boosts are
-    added until 15 have lowered the loss by no more than a twentieth of its standard error, or
-    `max_stages` are tried. What is taken is the centre of the settings that cannot be told apart:
-    each weighs exp(-2 (loss - least loss) / standard error), lambda_ is the weighted mean in log,
-    to half a step of the grid, and m that of the boosts there, to the nearest of 1, 2, ..., 10, 12,
-    15, 20, 25, 30, 40, 50, 60, 80, 100. The least loss itself lies, by the draw of the folds, now
-    here and now there. `fit.selection` has the curve. Where the least penalty does best, four
-    smaller ones are tried too; `summary` says where a choice stands at the edge. Fits of folds
-    follow one start for each sign; from 64 columns (and rows) on the folds are drawn once, and
-    their fits end at tol 1e-5 and ftol 1e-6, rounded to 12 bits.
+    There are no standard errors or p-values; use `bootstrap` to assess stability. A numeric
+    response is standardized internally, so that lambda_ and beta do not depend on units; results
+    are in the units of the data. Far from the training rows f is linear, and `predict` warns (see
+    `clip`).
 
-    A boost is best beside the earlier ones alone. A joint refit makes every learner best beside all
-    others, at the same m and lambda_: the embedding's coordinates are then those of the refitted
-    learners, and `staged` and `first` give their partial sums, which are no boosting path and
-    predict poorly until the last. Where m or lambda_ is open and `refit` is not given, five folds
-    (one beyond 4,000 rows) compare the deviance of held-out rows with and without it: it is made
-    where it lowers that by at least 2 %. It is not tried with fewer than four rows a
-    parameter, d = m (2 + p) of each score, since it then hangs on rounding in which of many minima
-    it ends; nor where d is over 1,000, n d^2 over 2.5e9, under an L1 penalty or with the identity
-    activation; nor where m and lambda_ are given, as in the paper. refit="joint" is made always.
-    `path` and `cv` compare boosts before a refit.
+    Settings that are not given are chosen by the deviance of held-out rows, see `fit.selection`.
+    The page "Algorithms and their constants" tells how, with all entries of `control`.
 
-    Up to 65,536 rows boosts are solved so tightly that the fit is a smooth function of the data:
-    rounding then cannot decide where the next boost ends. Up to 4,096 rows of fewer than 64 columns
-    (without L1 penalty) they are solved by Newton's method, in few steps; all others by L-BFGS,
-    whose many steps may lead from starts that rounding sets apart to other minima: starts are
-    rounded to 12 bits of the largest weight, and up to 510 columns ends are followed to the last
-    digit by a few of Newton's steps (unless tol or ftol are given). Of more rows, a boost ends
-    where ten further steps promise to lower the objective by no more than a quarter of
-    the standard error of the mean loss (unless tol or ftol are given); from 64 features on it
-    begins in the span of the principal Hessian directions of all rows, or of 16,384 rows where
-    these are 128 a feature.
-
-    Learners that lower the objective by less than 1e-5 of it add nothing and are left out, but for
-    those of the first boost; before a joint refit those of boosts that lower the deviance by less
-    than 1e-3 of it.
-
-    A numeric response is scaled to unit standard deviation within, so that lambda_ and beta mean
-    the same for any unit; estimates and predictions are in the units of the data.
-
-    Away from the training rows f is linear: `predict` warns of rows whose response it puts far
-    beyond the training range, and keeps them within it with clip=True.
-
-    A saved fit holds, of single training rows, the response and the embedding, from which features
-    can be computed where there are as many learners as features: of at most `reference_rows` rows,
-    which neighbours and drift need. control={"reference_rows": 0} keeps none.
+    A saved fit holds the response and embedding of up to `reference_rows` training rows, which
+    neighbours and drift need; with as many learners as features these determine the features.
+    control={"reference_rows": 0} keeps none.
 
     References
     ----------

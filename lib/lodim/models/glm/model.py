@@ -74,10 +74,9 @@ def glm(
         as in R.
         Categories in order (of pandas) have orthogonal polynomials, as R's contr.poly; C(x) forgets
         the order.
-    data : frame, or path
-        pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
-        Or what is read part by part: Parquet, CSV or Arrow files (a path, a pattern, a folder), a
-        pyarrow Dataset, a polars LazyFrame, a Dask DataFrame.
+    data : frame, path or other source
+        pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
+        polars LazyFrame or Dask DataFrame.
     family : {"gaussian", "binomial", "multinomial", "poisson", "gamma"}, optional
         Identity link; logit of the second of two classes; scores of K classes against the first;
         log link of counts; log link of numbers above 0. Default: one of the first three, by the
@@ -88,16 +87,14 @@ def glm(
         is one row for n, degrees of freedom, BIC and robust errors. Rows of weight 0 do not count.
         With family="binomial" and a response of proportions (between 0 and 1, and not only 0 and
         1), the weights are the numbers of trials, as in R.
-        "balanced": all classes get the same total weight, n / (K n_k) for each of the n_k rows of
-        class k (n rows, K classes). Not for a numeric response.
+        "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.
     offset : column name or array (n,), optional
         A known part of the score (an array (n, K) for K classes).
     missing : {"drop", "indicator"}
-        What becomes of rows that miss a feature. "drop": they are left out, as by R's na.omit, and
-        answered by NaN. "indicator": a missing number is the mean of the training rows, beside a
-        column such as `age[missing]` where training had gaps in it; a missing category is a level
-        of its own, or where training had none the mean of its columns. Rows without response or
-        weight are left out in any case.
+        Treatment of missing features. "indicator": a missing number becomes the training mean, with
+        an indicator column such as `age[missing]` if training had missing values; a missing
+        category is a level. "drop" drops the row, predicted as NaN. Rows without response or weight
+        are always dropped.
     covariance : {"nonrobust", "HC0", "HC1", "HC2", "HC3", "cluster"}, optional
         Of the coefficients: of the model; robust to variances that differ between rows; robust
         to dependence within clusters. Default: "cluster" if clusters are given, else "nonrobust".
@@ -106,15 +103,12 @@ def glm(
     sample : int, optional
         So many rows alone, drawn at random by where they stand and a fixed seed; all by default.
     client : dask.distributed.Client, optional
-        Its workers hold the features, where `data` are files that they can read, or a Dask frame.
+        Dask cluster that holds the features of files or a Dask frame.
     progress : bool, optional
-        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
-        by default a line after three seconds.
+        Show progress: True at once, False never, default after three seconds.
     control : dict, optional
-        max_iter (50), diagnostic_rows (10,000, training rows whose residuals are kept for plots),
-        scratch (None; a folder: a file in it holds the features while the model is fitted. By
-        default they are in memory, or of files, lazy and Dask frames, where they would take more
-        than half of what is free of it, in such a file in the system's temporary folder).
+        Settings of the algorithm, listed on the page "Algorithms and their constants": `max_iter`,
+        `diagnostic_rows`, `scratch`.
 
     Returns
     -------
@@ -139,30 +133,21 @@ def glm(
 
     Notes
     -----
-    Columns that are linear combinations of those before them are left out and named, as R's glm
-    does (tolerance 1e-7): `fit.aliased`. Coefficients are found on centred and scaled features,
-    which changes nothing but the rounding. Standard errors, p-values and limits take t where the
-    dispersion is estimated (gaussian, gamma), with the residual degrees of freedom, or of G
-    clusters with G - 1; else the normal distribution. The dispersion is Pearson's X2 over the
-    residual degrees of freedom.
+    Columns that are linear combinations of earlier ones are dropped and listed in `fit.aliased`, as
+    by R's glm (tolerance 1e-7). Inference uses the t distribution if the dispersion is estimated
+    (gaussian, gamma), with the residual degrees of freedom, or G - 1 for G clusters; else the
+    normal distribution. The dispersion is Pearson's X2 over the residual degrees of freedom.
 
-    A few values that are more than ten ranges away from all others of their feature count as the
-    middle of the others, with a warning, as in all models of lodim. R uses them as they are; a
+    The middle of the other values replaces a few values of a feature that are more than ten ranges
+    away from all others, with a warning, as in all models of lodim. R uses such values unchanged; a
     transformation such as `np.log(x)` in the formula keeps them.
 
-    Proportions: residual deviance, degrees of freedom, AIC and BIC are those of the rows (groups),
-    as in R. `deviance` and `null_deviance` of the fit, `glance()`, `evaluate()` and `lodim.cv` are
-    means per trial; evaluate() weighs all rows alike if the trials were given as an array. Types of
-    prediction are "response" (the probability), "link" and "interval" (of the probability).
+    For proportions, residual deviance, degrees of freedom, AIC and BIC are per group of trials, as
+    in R; other deviances are means per trial. Predictions are probabilities. Fits to more than
+    65,536 rows do not use statsmodels; see the page "Algorithms and their constants".
 
-    statsmodels finds the coefficients of up to 65,536 rows. More rows are passed over span by span,
-    without a copy of their features, and Newton's method starts at the model with an intercept
-    alone. The last steps and all inference are the same code after either, in the basis that a QR
-    decomposition of all rows gives. Of more rows separation is judged by the information alone,
-    which vanishes.
-
-    A saved fit holds, of single training rows, label, mean, residuals, leverage and Cook's distance
-    of at most `diagnostic_rows` rows. control={"diagnostic_rows": 0} keeps none.
+    A saved fit holds label, mean, residuals, leverage and Cook's distance of at most
+    `diagnostic_rows` training rows. control={"diagnostic_rows": 0} keeps none.
 
     References
     ----------

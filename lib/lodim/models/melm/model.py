@@ -122,113 +122,87 @@ def melm(
     progress: bool | None = None,
     control: dict[str, Any] | None = None,
 ) -> MelmFit:
-    """Maximum entropy linear manifold (Czarnecki et al. 2015): the view in which classes part.
+    """Fit a maximum entropy linear manifold (Czarnecki et al. 2015): a view that separates classes.
 
-    The k-dimensional linear projection V'x with the largest Cauchy-Schwarz divergence between
-    kernel density estimates f of the projected classes,
+    The view is the k-dimensional linear projection V'x in which the densities of the classes
+    overlap least: it maximizes the Cauchy-Schwarz divergence between kernel density estimates f,
     D(V) = log int f_+^2 + log int f_-^2 - 2 log int f_+ f_- (Section 3). The kernels of a class are
     normal with covariance h^2 cov, cov that of the class and
     h = gamma (4 / (k + 2))^(1 / (k + 4)) n^(-1 / (k + 4)) (Silverman's rule, Section 4). Without a
-    response, "~ .", the view of largest or smallest entropy: the first or last principal components
-    (Theorems 1 and 2).
+    response, "~ .", it is the view of largest or smallest entropy: the first or last principal
+    components (Theorems 1 and 2).
 
     Parameters
     ----------
     formula : str
         Such as "species ~ ." or "echo ~ . - id"; "~ ." for principal components.
-        Categories in order (of pandas) have a column for each level but the first, 1 where it is
-        reached; C(x) forgets the order.
-    data : frame, or path
-        pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
-        Or what is read part by part: Parquet, CSV or Arrow files (a path, a pattern, a folder), a
-        pyarrow Dataset, a polars LazyFrame, a Dask DataFrame.
+        Ordered pandas categories are coded by thresholds; C(x) ignores the order.
+    data : frame, path or other source
+        pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
+        polars LazyFrame or Dask DataFrame.
     family : {"binomial", "multinomial"}, optional
-        By the response. Numbers other than 0/1 and -1/1 are classes with "multinomial" alone.
+        By default inferred from the response. Numbers other than 0/1 and -1/1 need "multinomial".
     k : int, optional
-        Dimensions of the view. Default: 2, a plane, or 1 where the rows (of a class, beside its
-        mean) vary in one direction only.
+        Dimension of the view; by default 2, or 1 if the rows vary in one direction only.
     gamma : float, optional
-        Width of the kernels, in those of Silverman's rule: larger ones see less detail. Default:
+        Width of the kernels relative to Silverman's rule; larger ones see less detail. By default
         chosen by cross-validation.
     covariance : {"shrunk", "pooled", "empirical", "ledoit-wolf"}, optional
-        Of a class: "empirical" as it is; "pooled" shrunk towards a multiple of the covariance
-        within all classes, as far as the rule of Ledoit and Wolf says; "shrunk" as "pooled", the
-        covariance within all classes being itself shrunk towards its diagonal by that rule;
-        "ledoit-wolf" towards a multiple of the identity (the authors' code). With "empirical" and
-        "pooled" the divergence does not change under affine maps of the features (Observation 1),
-        with "shrunk" under changes of their units. Where a class hardly varies in some direction,
-        "empirical" has a large divergence there, whatever new rows are like: the balanced accuracy
-        of held-out rows is lower with it (benchmarks/melm.py, covariances). Where rows are few for
-        the features, so has "pooled" where all classes hardly vary.
-        Default: "shrunk"; where gamma is not given either, the less the surer cross-validation is
-        that "pooled" is better: see Notes, and `shrinkage` of `control`.
-    divergence : {"sum", "mean"}
-        Of several classes: the divergences of all pairs added up, or their mean, pairs weighted by
-        the products of class shares.
-    entropy : {"max", "min"}
+        Covariance of a class. "empirical": unchanged; overfits directions in which a class hardly
+        varies. "pooled": shrunk to a multiple of the covariance within all classes (Ledoit-Wolf
+        intensity). "shrunk": the same, with that covariance shrunk to its diagonal. "ledoit-wolf":
+        shrunk to a multiple of the identity (the authors' code). The first two are invariant to
+        affine maps of the features (Observation 1), "shrunk" to their units. By default "shrunk";
+        if gamma is open too, cross-validation compares it with "pooled".
+    divergence : {"sum", "mean"}, default="sum"
+        For several classes: sum over all pairs, or mean weighted by products of class shares.
+    entropy : {"max", "min"}, default="max"
         Without a response: first or last principal components.
-    penalty : bool
-        Search by Eq. 2, D(V) - |V'V - I|^2 over the features, instead of over whitened coordinates,
-        where no penalty is needed. The maximum is the same; the end of a start need not be.
-    n_starts : int
-        Starts of the search: principal components, the directions of class means, those of class
-        covariances, then random sums of rows; the best end is kept. `fit.starts()` has all.
-    classifier : "kde" or estimator
-        In the view: the densities, with probabilities calibrated; or an estimator with `fit` and
-        `predict_proba` as scikit-learn's, of which a copy is fitted to the coordinates.
+    penalty : bool, default=False
+        Search by Eq. 2, D(V) - |V'V - I|^2, instead of in whitened coordinates. The maximum is the
+        same, but a start may lead to another local maximum.
+    n_starts : int, default=17
+        Number of starting points: principal components, directions of class means and covariances,
+        then random sums of rows. The best result is kept; `fit.starts()` lists all.
+    classifier : "kde" or estimator, default="kde"
+        Classifier in the view: the densities, calibrated; or a scikit-learn estimator with `fit`
+        and `predict_proba`, of which a copy is fitted to the coordinates.
     weights : column name, array (n,) or "balanced", optional
-        Row weights: a row of weight 2 counts as two rows. Weights that sum to less than the number
-        of rows that have one, such as shares, are scaled to that sum.
-        "balanced": all classes get the same total weight, n / (K n_k) for each of the n_k rows of
-        class k (n rows, K classes). Not for a numeric response.
+        Row weights; a row of weight 2 counts as two rows. Weights whose sum is below the number of
+        rows are scaled to it.
+        "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.
     offset : None
-        A view has no score that an offset could be part of: refused.
-    missing : {"indicator", "drop"}
-        What becomes of rows that miss a feature. "indicator": a missing number is the mean of the
-        training rows, beside a column such as `age[missing]` where training had gaps in it; a
-        missing category is a level of its own, or where training had none the mean of its columns.
-        "drop": they are left out, and answered by NaN. Rows without response or weight are left
-        out in any case.
+        Not allowed, since a view has no score.
+    missing : {"indicator", "drop"}, default="indicator"
+        Treatment of missing features. "indicator": a missing number becomes the training mean, with
+        an indicator column such as `age[missing]` if training had missing values; a missing
+        category is a level. "drop" drops the row, predicted as NaN. Rows without response or weight
+        are always dropped.
     groups : column name or array (n,), optional
-        Rows of equal values, such as those of a patient, are held out together wherever folds are
-        drawn. A row without a group is refused.
-    standardize : bool
-        Scale features to unit standard deviation; they are centred in any case. Principal
-        components depend on it; of the divergence only rounding does.
-    dtype : {"float64", "float32"}
-        Of the stored features; all that follows is in float64.
-    seed : int
-        Of starts and of the folds; equal seeds give equal bits, whatever `threads` is. Where rows
-        and columns stand and what classes are called changes no start and no row that is drawn.
+        Rows with equal values are held out together in cross-validation.
+    standardize : bool, default=True
+        Scale features to unit standard deviation; they are always centred. It affects
+        principal components, but not the divergence (except by rounding).
+    dtype : {"float64", "float32"}, default="float64"
+        Precision of the stored features; computations use float64.
+    seed : int, default=0
+        Seed of starts and folds. Results are identical for any number of threads, and do not depend
+        on the order of rows or columns or the names of classes.
     threads : int, optional
-        All that are available by default.
-    engine : {"cpu", "cuda", "auto"}
-        Where the exact sums over pairs of rows run. "cuda": on an NVIDIA GPU (needs the extra
-        `cuda`), which holds a copy of the rows during a search; of more rows than sums are exact
-        for, the last search, and `predict`, stay on the CPU. "auto": there if 3,000 rows or more
-        are summed over and such a GPU is usable, else on the CPU. The GPU's kernels have been
-        compared with the CPU's in Numba's simulator, not yet on hardware.
+        Number of threads; all by default.
+    engine : {"cpu", "cuda", "auto"}, default="cpu"
+        Where to compute. "cuda" uses an NVIDIA GPU (extra `cuda`) for the search; its kernels have
+        only been tested in Numba's simulator. "auto" uses a GPU from 3,000 rows on if one is
+        usable.
     sample : int, optional
-        So many rows alone, drawn at random by where they stand and `seed`; all by default.
+        Fit only this many randomly drawn rows; all by default.
     client : dask.distributed.Client, optional
-        Refused: no pass of this model runs on the workers of a cluster. A Dask frame is read here.
+        Not supported by this model; a Dask frame is read in this process.
     progress : bool, optional
-        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
-        by default a line after three seconds.
+        Show progress: True at once, False never, default after three seconds.
     control : dict, optional
-        prior ("shares", which serves accuracy and log-loss, or "equal": the classifier gives all
-        classes the same prior probability, which serves balanced accuracy), calibrate (True; False
-        leaves the densities and the scores as they are, and spares a search in each fold),
-        shrinkage (of covariance="shrunk": how many times the odds s / (1 - s) of
-        the intensity s that the rule of Ledoit and Wolf gives; 1 is the rule, 0 is "pooled";
-        default: by cross-validation where neither gamma nor covariance is given, else 1),
-        reference_rows (10,000, training rows that are kept to be drawn, and of
-        rare classes up to 30 besides), max_iter (500) and tol (1e-6) of the search: it has
-        converged where the largest gradient is at most tol, or two steps in a row raise the
-        divergence by at most 1e-9 of it,
-        scratch (None; a folder: a file in it holds the features while the model is fitted. By
-        default they are in memory, or of files, lazy and Dask frames, where they would take more
-        than half of what is free of it, in such a file in the system's temporary folder).
+        Settings of the algorithm, listed on the page "Algorithms and their constants": `prior`,
+        `calibrate`, `shrinkage`, `reference_rows`, `max_iter`, `tol`, `scratch`.
 
     Returns
     -------
@@ -237,9 +211,9 @@ def melm(
     Raises
     ------
     FormulaError, DataError, ArgumentError
-        DataError also for a numeric response, and where a class has fewer than k + 1 rows.
+        DataError also for a numeric response, or a class with fewer than k + 1 rows.
     MissingExtraError, DeviceError
-        engine="cuda" without the extra `cuda`; or no GPU is usable, or it lacks memory.
+        If engine="cuda" lacks its extra, a usable GPU or GPU memory.
 
     See Also
     --------
@@ -247,56 +221,17 @@ def melm(
 
     Notes
     -----
-    Any basis of the plane has the same divergence. The one that is reported has unit variances
-    within classes, without correlation; its first axes are those along which class means differ
-    most, and along the others the spreads of classes differ most. The last class is on the positive
-    side of the former, if it is on either; along the others, the largest loading is positive, and
-    where the largest of both signs are equal (1e-6) the longer tail of the rows is.
+    All bases of the view have the same divergence. The reported one has uncorrelated unit variances
+    within classes; its first axes separate class means, the others spreads. Held-out figures of the
+    print come from a search without the rows concerned; as gamma was chosen on the same rows, new
+    rows may be classified slightly worse.
 
-    Where gamma is not given, melm chooses among five values by the deviance of held-out rows: five
-    folds, drawn twelve times up to 250 rows, 3,000 / n times up to 3,000 and once up to 4,000; one
-    fold of five held out beyond, on at most 20,000 rows drawn at random. In folds a search has
-    three starts at most, at gamma 4, and from its end goes on to the other values. A value weighs
-    exp(-(loss - least loss) / s), s two standard errors of the least loss, or 10 / n if that is
-    more: a difference of 10 in the deviance of all n rows. The weighted mean of the values is
-    taken, in log, and rounded to a thirty-second of the step between two, so that another draw of
-    the folds moves it a little. The scores of a fold are first calibrated, by one factor: a view
-    that was made for the training rows is too sure of others, and all the more the narrower its
-    kernels are. Before that, on six of these draws at most and at gamma 4, "pooled" covariances are
-    compared with "shrunk" ones, where none are given; they are done with if they are no better in
-    the first draw. Where they are better by z standard errors of the difference, `shrinkage` is
-    0.01^((z - 2) / 2) from z = 2 on, and from 4 on they are chosen: so no draw of the folds makes
-    one jump into the other.
+    The page "Algorithms and their constants" tells how settings are chosen, when sums are exact,
+    and has all entries of `control`.
 
-    The view of a gamma that was chosen is followed from the best of all starts at gamma 4, in steps
-    of an eighth of an octave at most. There most starts end in one view; at smaller gammas there
-    are many ends of nearly the same divergence, and a little more or less of gamma, or another
-    seed, would make another of them the best. With a gamma that is given, the best end at that
-    gamma counts, which may be another view.
-
-    All starts are searched on 2,048 rows, drawn at random where there are more, until two steps in
-    a row raise the divergence by at most 1e-4 of it; the best three of their ends go on, over all
-    rows. Up to 5,000 rows sums over pairs are exact. Of more they are
-    approximated in up to three dimensions, where that costs less and the error, which is measured,
-    is at most 0.001; else they are exact up to 16,384 rows, and those of as many drawn at random
-    beyond. `summary()` says which.
-
-    The densities that classify are estimated anew in the view, where to "shrunk" and "pooled"
-    covariances of the classes that within all classes adds what k + 1 rows would; with kernels of
-    the width of least log-loss of training rows that are left out, 10,000 at most and each with all
-    its weight, by a parabola through the lowest of five widths and its neighbours; of widths whose
-    loss is equal but for rounding (1e-6) the widest. A last search without each of the rows, or
-    groups, up to 250 of them, 4,000 rows and five classes, from the view of the fit; of more in
-    each of five folds, drawn as often as those for gamma (beyond 4,000 rows in one), with the gamma
-    of the fit, calibrates the probabilities of "kde" by one factor of their scores, and
-    gives the held-out balanced accuracy and log-loss of print and summary: of rows that had no part
-    in the search of the view that classifies them, nor in the factor that their probabilities are
-    judged with. Where gamma was chosen, it was on the same rows, though in other folds: new rows
-    may be classified a little worse.
-
-    A saved fit holds the class and the k coordinates of all training rows, for the densities; of a
-    class of more than 32,768 rows the means of small cells instead, and some of its rows. With as
-    many dimensions as features, these can be computed from the coordinates. No setting keeps none.
+    A saved fit holds the class and the k coordinates of all training rows, for the densities; for a
+    class of over 32,768 rows the means of small cells instead, and some of its rows. With as many
+    dimensions as features these determine the features. No setting keeps none.
 
     References
     ----------

@@ -125,31 +125,31 @@ def _shortened(table):
 def _loading_table(fit, full):
     shown, n_left = _loadings(fit, None if full else MOST_FEATURES)
     frame = in_pandas(fit.tidy)().set_index(["term", "dimension"])
-    columns = {f"{axis} per SD": shown[axis].to_numpy() for axis in fit.axes}
-    for label, column in (("{} per unit", "estimate"), ("r with {}", "correlation")):
+    columns = {f"{axis}/SD": shown[axis].to_numpy() for axis in fit.axes}
+    for label, column in (("{}/unit", "estimate"), ("r({})", "correlation")):
         for axis in fit.axes:
             columns[label.format(axis)] = [frame[column][term, axis] for term in shown.index]
     table = pd.DataFrame(columns, index=shown.index)
     notes = [
-        "What one standard deviation, or one unit, of a feature adds to each coordinate, largest "
+        "Change of each coordinate per standard deviation (/SD) and per unit of a feature, largest "
         "first; r: correlation of feature and coordinate over the training rows."
     ]
     if fit.levels is not None:
         notes.append("Coordinates have unit variances within classes, without correlation.")
     if n_left:
         notes.append(f"{n_left} smaller loadings are left out; see tidy().")
-    formats = {c: ".3f" if c.startswith("r ") else significant for c in table}
+    formats = {c: ".3f" if c.startswith("r(") else significant for c in table}
     return Table("Loadings", _shortened(table), formats, tuple(notes))
 
 
 def _pair_table(fit):
     frame = fit.pairs()
     columns = {
-        "divergence": "Divergence",
-        "fitting": "Fitting",
-        "regularizing": "Regularizing",
-        "overlap": "Overlap <=",
-        "balanced_accuracy": "Bal. acc. >=",
+        "divergence": "Div.",
+        "fitting": "Fit",
+        "regularizing": "Reg.",
+        "overlap": "Overlap",
+        "balanced_accuracy": "Bal. acc.",
     }
     longest = sum(sorted(len(str(level)) for level in fit.levels)[-2:])
     labels = shorten(fit.levels, (LABEL - 3) // 2 if longest + 3 > LABEL else LABEL)
@@ -158,12 +158,12 @@ def _pair_table(fit):
     table = frame[list(columns)].rename(columns=columns)
     table.index = [f"{label[a]} | {label[b]}" for a, b in pairs]
     notes = (
-        "Divergence = fitting (2 H2x, twice the cross entropy) - regularizing (the sum of both "
-        "entropies). Overlap: the integral of the smaller of the two densities is at most this, by "
-        "Theorem 3 within a box and by what the densities hold outside; the balanced accuracy of "
-        "their rule, were they the true ones, is at least what is shown.",
+        "Div.: divergence, Fit - Reg. Fit: fitting term (2 H2x, twice the cross entropy). Reg.: "
+        "regularizing term (sum of both entropies). Overlap: upper bound of the integral of the "
+        "smaller density (Theorem 3 within a box). Bal. acc.: lower bound of the balanced accuracy "
+        "if the densities were the true ones.",
     )
-    formats = {c: ".4f" for c in ("Overlap <=", "Bal. acc. >=")}
+    formats = {c: ".4f" for c in ("Overlap", "Bal. acc.")}
     return Table("Pairs of classes", table, formats, notes)
 
 

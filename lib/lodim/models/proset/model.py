@@ -127,106 +127,78 @@ def proset(
     progress: bool | None = None,
     control: dict[str, Any] | None = None,
 ) -> ProsetFit:
-    """Prototype sets (Ruf 2022): a model made of a few weighted training rows.
+    """Fit prototype sets (Ruf 2022): a model made of a few weighted training rows.
+
+    A row that resembles a prototype tends to its class; a row that resembles none gets the class
+    shares. Features without weight are ignored.
 
     p_k(x) = (p0_k + sum_j 1[y_j = k] w_j G(x - x_j)) / (1 + sum_j w_j G(x - x_j)) (Eq. 2.4), with
     p0 the class shares, x_j the prototypes, w_j > 0 their weights and G(z) = exp(-1/2 sum_d
-    (v_d z_d)^2) (Eq. 2.3): what is like a prototype is of its class, what is like none has the
-    shares of the whole. Features with v_d = 0 play no part.
+    (v_d z_d)^2) (Eq. 2.3).
 
-    Prototypes come in batches, each with its own v. Up to `n_candidates` rows all are candidates,
-    beyond that those drawn (Algorithm 2.1). All rows score them, each without the candidate that it
-    is itself: v and w minimize the rows' mean negative log-likelihood plus lambda_v ((1 -
-    l1_ratio_v) / 2 sum_d v_d^2 + l1_ratio_v sum_d v_d) and the same of w (Eq. 2.8), over v, w >= 0.
-    Candidates that keep a weight are prototypes.
+    Prototypes come in batches, each with its own v. All rows, or `n_candidates` random ones, are
+    candidates (Algorithm 2.1). v, w >= 0 minimize the leave-one-out mean negative log-likelihood
+    plus lambda_v ((1 - l1_ratio_v) / 2 sum_d v_d^2 + l1_ratio_v sum_d v_d) and the same for w
+    (Eq. 2.8). Candidates of positive weight are prototypes.
 
     Parameters
     ----------
     formula : str
         Such as "species ~ .", "np.log(price) ~ . - id".
-        Categories in order (of pandas) have a column for each level but the first, 1 where it is
-        reached; C(x) forgets the order.
-    data : frame, or path
-        pandas, polars, pyarrow, or a dict of columns. What tidy() and glance() give is of its kind.
-        Or what is read part by part: Parquet, CSV or Arrow files (a path, a pattern, a folder), a
-        pyarrow Dataset, a polars LazyFrame, a Dask DataFrame.
+        Ordered pandas categories are coded by thresholds; C(x) ignores the order.
+    data : frame, path or other source
+        pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
+        polars LazyFrame or Dask DataFrame.
     family : {"gaussian", "binomial", "multinomial"}, optional
-        By default that of the response's kind.
-    n_batches : int, optional
-        Most batches. None: chosen by cross-validation.
-    n_candidates : int
-        Most candidates of each batch. Where there are more rows, they are drawn as evenly as
-        possible from the easy and the hard rows of each class.
-    lambda_v, lambda_w : float, "auto" or None
+        By default inferred from the response.
+    n_batches : int or None, default=1
+        Largest number of batches. None: chosen by cross-validation.
+    n_candidates : int, default=1000
+        Largest number of candidates per batch, drawn evenly from easy and hard rows of each class.
+    lambda_v, lambda_w : float, "auto" or None, default="auto"
         Penalties of feature weights (for features in standard deviations) and of prototypes'
-        weights. "auto": up to 1,000 rows lambda_v is chosen by cross-validation of the first batch
-        among 100, 30, 10, 3 and 1 over n, with two to eight draws of the folds, as many as it takes
-        to know what all would choose (but not with loss="density", nor beside lambda_w=None or
-        n_batches=None); where no value is better held out than the null model by two standard
-        errors of the difference, it is so large that the fit is the null model. Beyond, and in
-        `path` and `cv`, it is 10 / n. lambda_w is 1e-8; for a number 1e-6, times 1000 / n beyond
-        1,000 rows. None: chosen by cross-validation. (The author's are 1e-3 and 1e-8: on small and
-        noisy data the class shares alone then have the better held-out likelihood.)
-    l1_ratio_v, l1_ratio_w : float in [0, 1]
+        weights. "auto" chooses lambda_v by cross-validation up to 1,000 rows, else it is 10 / n;
+        lambda_w is small. None: chosen by cross-validation.
+    l1_ratio_v, l1_ratio_w : float in [0, 1], default=0.05
         Shares of their L1 penalties.
-    loss : {"squared", "density"}
-        Of a numeric response: see Notes.
+    loss : {"squared", "density"}, default="squared"
+        For a numeric response: least squares, or maximum likelihood of a conditional density.
     weights : column name, array (n,) or "balanced", optional
         Row weights, which enter likelihood and class shares.
-        "balanced": all classes get the same total weight, n / (K n_k) for each of the n_k rows of
-        class k (n rows, K classes). Not for a numeric response.
+        "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.
     offset : column name or array (n,), optional
-        A known part of the score of the null model p0 (an array (n, K) for K classes), or of a
-        numeric response.
-    missing : {"indicator", "drop"}
-        What becomes of rows that miss a feature. "indicator": a missing number is the mean of the
-        training rows, beside a column such as `age[missing]` where training had gaps in it; a
-        missing category is a level of its own, or where training had none the mean of its columns.
-        "drop": they are left out, and answered by NaN. Rows without response or weight are left
-        out in any case.
+        Known part of the null model's score (an array (n, K) for K classes), or of a numeric
+        response.
+    missing : {"indicator", "drop"}, default="indicator"
+        Treatment of missing features. "indicator": a missing number becomes the training mean, with
+        an indicator column such as `age[missing]` if training had missing values; a missing
+        category is a level. "drop" drops the row, predicted as NaN. Rows without response or weight
+        are always dropped.
     groups : column name or array (n,), optional
-        Rows of equal values, such as those of a patient, are held out together wherever folds are
-        drawn. A row without a group is refused.
-    standardize : bool
-        Scale features to unit standard deviation; they are centred in any case.
-    dtype : {"float64", "float32"}
-        Of the stored features.
-    seed : int
-        Of the candidates that are drawn and of the folds; equal seeds give equal bits, whatever
-        `threads` is. Up to `n_candidates` rows it matters to the choice of penalties alone.
+        Rows with equal values are held out together in cross-validation.
+    standardize : bool, default=True
+        Scale features to unit standard deviation; they are always centred.
+    dtype : {"float64", "float32"}, default="float64"
+        Precision of the stored features.
+    seed : int, default=0
+        Seed of candidates and folds. Results are identical for any number of threads. Up to
+        `n_candidates` rows it only affects the choice of penalties.
     threads : int, optional
-        All that are available by default.
-    engine : {"cpu", "cuda", "auto"}
-        Where passes over the scoring rows run. "cuda": on an NVIDIA GPU (needs the extra `cuda`),
-        which holds a copy of their features while a batch is fitted; `predict` and `familiarity`
-        go there in blocks (variances and the quantiles of loss="density" do not). "auto": there if
-        the features take 256 MB or more, in the precision of the fit, and such a GPU with room for
-        them is usable, else on the CPU; `predict` then stays on the CPU, since it reads new rows
-        once. The GPU's kernels have been compared with the CPU's in Numba's simulator, not yet on
-        hardware.
+        Number of threads; all by default.
+    engine : {"cpu", "cuda", "auto"}, default="cpu"
+        Where to compute. "cuda" uses an NVIDIA GPU (extra `cuda`), also in `predict` and
+        `familiarity`; its kernels have only been tested in Numba's simulator. "auto" uses a GPU for
+        fits with at least 256 MB of features if one is usable and has room.
     sample : int, optional
-        So many rows alone, drawn at random by where they stand and `seed`; all by default.
+        Fit only this many randomly drawn rows; all by default.
     client : dask.distributed.Client, optional
-        Refused: no pass of this model runs on the workers of a cluster. A Dask frame is read here.
+        Not supported by this model; a Dask frame is read in this process.
     progress : bool, optional
-        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
-        by default a line after three seconds.
+        Show progress: True at once, False never, default after three seconds.
     control : dict, optional
-        max_fraction (None; a number, the author's is 0.5: most of a group that are candidates, eta,
-        which do not score then), hard_share (0.1, rows of each class that are its hard ones),
-        max_rows (None, rows drawn for each batch, stratified), worth (2, standard errors by which
-        features new to a later batch must lower the loss; fewer suit small data without noise
-        features),
-        precision ("float64", of the fit's arithmetic within a tile of 64 rows; "float32" is faster,
-        but its rounding may decide between two near minima; sums are in float64, and predictions in
-        `dtype`), max_iter (5,000 evaluations), tol and ftol (1e-6 and 1e-9: a batch has converged
-        where no projected gradient by v and w, in the units of (4) below, is above `tol`, or five
-        steps in a row lower the objective by at most `ftol` of its size each), lambda_u (1e-3,
-        penalty of u^2 / 2 with loss="density"), max_stages (10, most batches tried where n_batches
-        is chosen), path_stages (1, batches of `path` where n_batches is None),
-        scratch (None; a folder: a file in it holds the features while the model is fitted. By
-        default they are in memory, or of files, lazy and Dask frames, where they would take more
-        than half of what is free of it, in such a file in the system's temporary folder).
+        Settings of the algorithm, listed on the page "Algorithms and their constants":
+        `max_fraction`, `hard_share`, `max_rows`, `worth`, `precision`, `max_iter`, `tol`, `ftol`,
+        `lambda_u`, `max_stages`, `path_stages`, `scratch`.
 
     Returns
     -------
@@ -235,11 +207,10 @@ def proset(
     Raises
     ------
     FormulaError, DataError, ArgumentError
-        DataError also where a class has too few rows to be both candidate and scoring row
-        (condition 2.14): three, or more by max_fraction; or loss="density", and most rows share
-        their response, a whole number, with others.
+        DataError also if a class has under three rows (more with max_fraction; condition 2.14), or
+        if loss="density" and most rows share their response, an integer, with others.
     MissingExtraError, DeviceError
-        engine="cuda" without the extra `cuda`; or no GPU is usable, or X does not fit it.
+        If engine="cuda" lacks its extra, a usable GPU or GPU memory.
 
     See Also
     --------
@@ -247,45 +218,11 @@ def proset(
 
     Notes
     -----
-    A numeric response (Ruf's chapter 3 is empty; this is lodim's own). With y in standard
-    deviations from its mean, and B(x) = 1 + sum_j w_j G(x - x_j):
+    Features with v_d = 0 are ignored, and the first batch matters most. Batches do not depend on
+    later ones: `update(data, n_batches=...)` adds batches to a fit.
 
-    - loss="squared": the mean m(x) = sum_j w_j G(x - x_j) y_j / B(x) minimizes the mean square of
-      y - m(x). The variance is s^2(x) = (s0^2 + sum_j w_j G(x - x_j) e_j^2) / B(x), e_j the
-      residual of prototype j where it is itself left out; quantiles are m + s q, q those of the
-      rows' residuals in units of s, each without itself as a prototype.
-    - loss="density": p(y | x) = (N(y; 0, 1) + sum_j w_j G(x - x_j) N(y; y_j, 1 / u^2)) / B(x), a
-      mixture of normals, maximizes the likelihood; u is fitted with each batch. It can have several
-      modes; its mean is less exact. Quantiles are its own, at the levels that the rows' responses
-      have in their distributions, each without itself.
-
-    Errors are widened as those of new rows are beyond those of the rows that weights are fitted to,
-    by fits to four fifths of the rows (beyond 4,000 rows one of them, else five).
-
-    What differs from Ruf's equations: (1) Candidates score too, each without itself, where Ruf's do
-    not: of few rows, half are too few to be prototypes and half too few to score them, and which
-    half a row falls into would move the estimates (control={"max_fraction": 0.5} is Ruf's way). (2)
-    Hard rows are those of the lowest 10 % of the probability of their class (a later change of the
-    author's) instead of those classified wrongly; with max_fraction scoring rows stand for their
-    group, not for their class. (3) Later batches may use features without weight so far only if
-    these lower the rows' loss by two standard errors: gains of later batches are small, and else
-    noise comes in. Without any feature of weight there are no prototypes. (4) w is optimized in
-    units of sqrt(J) for J candidates, 10 sqrt(J) for classes; most evaluations leave out candidates
-    (and later features) without weight by which the loss would not fall, and at the end these are
-    asked again. (5) A first descent is over v_d^2, with the L1 penalty of v_d rounded off below
-    0.1: at v_d = 0 the loss has no slope by v_d, so that a feature that one long step cuts off
-    would be lost for good, and which ones are cut would hang on rounding. The descent that is
-    reported goes on from there. (6) Candidates are drawn by what the rows hold: the order of rows
-    and of columns and the names of classes play no part.
-
-    Search. Algorithm 2.2 of the report is two calls of `cv` with folds=5 and rule="1se": over a
-    frame of 50 log-uniform pairs lambda_v, lambda_w, the largest product first, with n_batches=1;
-    then over grid={"n_batches": [1, ..., 10]}. The author's later search is one: grid={"lambda_v":
-    np.logspace(-6, -1, 11), "n_batches": [1, ..., 10]}; rule="1se" prefers a large lambda_v, then
-    few batches. Batches of a point share one run.
-
-    The first batch brings most. No batch depends on a later one: `update(data, n_batches=...)` adds
-    batches to a fit and leaves the earlier ones as they are.
+    The page "Algorithms and their constants" tells how penalties are chosen, how a numeric response
+    is modelled, what differs from the report, and has all entries of `control`.
 
     A saved fit holds training rows: the prototypes and a typical row, with their row labels, their
     values in the active features and the prototypes' responses. No setting keeps none.
