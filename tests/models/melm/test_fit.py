@@ -773,7 +773,7 @@ def test_few_rows_are_calibrated_one_by_one_so_that_no_seed_moves_them():
     call = {"gamma": 4.0, "n_starts": 3, "threads": 1}
     one, other = (ld.melm("y ~ .", df, seed=seed, **call) for seed in (0, 5))
     np.testing.assert_allclose(
-        other.estimates.rule.sharpness, one.estimates.rule.sharpness, rtol=1e-6
+        other.estimates.rule.inverse_temperature, one.estimates.rule.inverse_temperature, rtol=1e-6
     )
     for name, value in one.measures.items():
         np.testing.assert_allclose(other.measures[name], value, rtol=1e-5)

@@ -268,7 +268,7 @@ def _calibration(fit):
     rule = fit.estimates.rule
     if "held_deviance" not in fit.measures:
         return "Probabilities are not calibrated."
-    text = f"scores times {significant(rule.sharpness, 3)}, by held-out rows."
+    text = f"scores times {significant(rule.inverse_temperature, 3)}, by held-out rows."
     if rule.other is not None:
         return f"Calibration: {text}"
     return (
