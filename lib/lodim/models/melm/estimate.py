@@ -185,8 +185,9 @@ def _rows(batch):
 
 def _checked_basis(X, code, weight, settings):
     """The Basis within classes; raises where a density has no width along one of k directions."""
-    shrink = settings.odds if settings.covariance == SHRUNK and code.any() else 0.0
-    within = Basis.from_rows(X, code, weight, shrink=shrink)
+    shrunk = settings.covariance == SHRUNK and code.any()
+    factor = settings.shrinkage_factor if shrunk else 0.0
+    within = Basis.from_rows(X, code, weight, shrinkage_factor=factor)
     share, residual = weight / weight.sum(), center_by_class(X, code, weight)[0]
     if (share @ residual**2).sum() <= ROUNDING * (share @ (X - share @ X) ** 2).sum():
         raise DataError(
@@ -201,10 +202,10 @@ def _checked_basis(X, code, weight, settings):
 
 def _plan(settings, n_present):
     """The Plan of the search that settings ask for."""
-    s, same = settings, ("k", "covariance", "n_starts", "seed", "max_iter", "tol", "engine")
+    s, same = settings, ("k", "covariance", "shrinkage_factor", "n_starts", "seed")
+    same += ("max_iter", "tol", "engine")
     return Plan(
         gamma=s.gamma if isinstance(s.gamma, float | int) else 1.0,
-        shrinkage=s.odds,
         penalty=s.penalty and n_present > 1,
         average=s.divergence == "mean",
         smallest=s.entropy == "min",

@@ -10,15 +10,14 @@ from lodim.models.melm.assemble import assemble
 from lodim.models.melm.classify.rule import calibrated_deviance
 from lodim.models.melm.fit import MelmFit
 from lodim.models.melm.search.search import MIDDLE
-from lodim.models.melm.search.whitening import POOLED, SHRUNK
 from lodim.models.melm.settings import Settings
 from lodim.selection.tuning import choose, preference
 from lodim.typing import Data, DType, Engine, Missing, RowValues
 
 GAMMAS = (16.0, 8.0, 4.0, 2.0, 1.0)  # of gamma, tried where none is given
 SPREAD = 2.0  # standard errors by which held-out losses may differ and weigh much the same
-DOUBTED, SURE = 2.0, 4.0  # standard errors by which "pooled" is better: to change, to be chosen
-LEAST = 0.01  # shrinkage in front of none
+DOUBTED, SURE = 2.0, 4.0  # standard errors by which no shrinkage is better: to change, to be chosen
+LEAST = 0.01  # shrinkage factor in front of none
 FEW_DRAWS = 6  # of the folds that compare covariances, at most
 FINE = 32  # parts of a step between two values: an answer should not jump with a draw of folds
 TIE = 10.0  # deviance of all rows together by which two gammas are as good as equal
@@ -73,25 +72,25 @@ MODEL = Melm()
 
 
 def _chosen(problem):
-    """The problem with gamma, and shrinkage if open, by cross-validation; the table of gammas."""
+    """The problem with gamma and an open shrinkage factor by cross-validation; the gammas tried."""
     quick = estimate.for_folds(problem)
     draws, tie = estimate.most_draws(problem.batch), TIE / max(1.0, problem.batch.weight_sum)
-    if problem.arguments["covariance"] is None and quick.settings.shrinkage is None:
-        quick = _with_shrinkage(quick, min(draws, FEW_DRAWS))
+    given = problem.arguments["covariance"], (problem.arguments["control"] or {})
+    if given[0] is None and "shrinkage_factor" not in given[1]:
+        quick = _with_shrinkage_factor(quick, min(draws, FEW_DRAWS))
     how = {"spread": SPREAD, "parts": FINE, "tie": tie}
     quick, frame = choose(quick, {"gamma": GAMMAS}, most_draws=draws, **how)
     settings = replace(quick.settings, n_starts=problem.settings.n_starts)
     return problem.settle(settings, chosen=quick.chosen), frame
 
 
-def _with_shrinkage(problem, draws):
-    """The problem with covariances shrunk the less, the surer "pooled" ones are better held out."""
+def _with_shrinkage_factor(problem, draws):
+    """The problem with covariances shrunk the less, the surer no shrinkage is better held out."""
     middle = replace(problem, settings=replace(problem.settings, gamma=MIDDLE))
-    z = preference(middle, "covariance", (SHRUNK, POOLED), most_draws=draws)
+    z = preference(middle, "shrinkage_factor", (1.0, 0.0), most_draws=draws)
     share = min(max(0.0, (z - DOUBTED) / (SURE - DOUBTED)), 1.0)
-    chosen = {"shrinkage": LEAST**share} if 0.0 < share < 1.0 else {}
-    chosen["covariance"] = POOLED if share == 1.0 else SHRUNK
-    return replace(problem, settings=replace(problem.settings, **chosen))
+    factor = LEAST**share if share < 1.0 else 0.0
+    return replace(problem, settings=replace(problem.settings, shrinkage_factor=factor))
 
 
 @fitted_by(MODEL)
@@ -102,7 +101,7 @@ def melm(
     family: Literal["binomial", "multinomial", "none"] | None = None,
     k: int | None = None,
     gamma: float | None = None,
-    covariance: Literal["shrunk", "pooled", "empirical", "ledoit-wolf"] | None = None,
+    covariance: Literal["shrunk", "ledoit-wolf"] | None = None,
     divergence: Literal["sum", "mean"] = "sum",
     entropy: Literal["max", "min"] = "max",
     penalty: bool = False,
@@ -150,18 +149,13 @@ def melm(
     gamma : float, optional
         Width of the kernels, in those of Silverman's rule: larger ones see less detail. Default:
         chosen by cross-validation.
-    covariance : {"shrunk", "pooled", "empirical", "ledoit-wolf"}, optional
-        Of a class: "empirical" as it is; "pooled" shrunk towards a multiple of the covariance
-        within all classes, as far as the rule of Ledoit and Wolf says; "shrunk" as "pooled", the
-        covariance within all classes being itself shrunk towards its diagonal by that rule;
-        "ledoit-wolf" towards a multiple of the identity (the authors' code). With "empirical" and
-        "pooled" the divergence does not change under affine maps of the features (Observation 1),
-        with "shrunk" under changes of their units. Where a class hardly varies in some direction,
-        "empirical" has a large divergence there, whatever new rows are like: the balanced accuracy
-        of held-out rows is lower with it (benchmarks/melm.py, covariances). Where rows are few for
-        the features, so has "pooled" where all classes hardly vary.
-        Default: "shrunk"; where gamma is not given either, the less the surer cross-validation is
-        that "pooled" is better: see Notes, and `shrinkage` of `control`.
+    covariance : {"shrunk", "ledoit-wolf"}, default="shrunk"
+        Covariance of a class, shrunk by the rule of Ledoit and Wolf: "shrunk" towards a multiple
+        of the covariance within all classes, which that rule shrinks towards its diagonal;
+        "ledoit-wolf" towards a multiple of the identity (the authors' code). With "shrunk" the
+        divergence does not change under changes of the features' units, and with a
+        `shrinkage_factor` of 0 (see `control`) not under affine maps either (Observation 1).
+        If neither gamma nor covariance is given, cross-validation chooses the factor: see Notes.
     divergence : {"sum", "mean"}
         Of several classes: the divergences of all pairs added up, or their mean, pairs weighted by
         the products of class shares.
@@ -219,9 +213,10 @@ def melm(
         prior ("shares", which serves accuracy and log-loss, or "equal": the classifier gives all
         classes the same prior probability, which serves balanced accuracy), calibrate (True; False
         leaves the densities and the scores as they are, and spares a search in each fold),
-        shrinkage (of covariance="shrunk": how many times the odds s / (1 - s) of
-        the intensity s that the rule of Ledoit and Wolf gives; 1 is the rule, 0 is "pooled";
-        default: by cross-validation where neither gamma nor covariance is given, else 1),
+        shrinkage_factor (of covariance="shrunk": how many times the odds s / (1 - s) of the
+        intensity s by which the rule of Ledoit and Wolf shrinks the covariance within all classes;
+        1 is the rule, 0 leaves that covariance as it is; default: by cross-validation if neither
+        gamma nor covariance is given, else 1),
         reference_rows (10,000, training rows that are kept to be drawn, and of
         rare classes up to 30 besides), max_iter (500) and tol (1e-6) of the search: it has
         converged where the largest gradient is at most tol, or two steps in a row raise the
@@ -262,11 +257,10 @@ def melm(
     taken, in log, and rounded to a thirty-second of the step between two, so that another draw of
     the folds moves it a little. The scores of a fold are first calibrated, by one factor: a view
     that was made for the training rows is too sure of others, and all the more the narrower its
-    kernels are. Before that, on six of these draws at most and at gamma 4, "pooled" covariances are
-    compared with "shrunk" ones, where none are given; they are done with if they are no better in
-    the first draw. Where they are better by z standard errors of the difference, `shrinkage` is
-    0.01^((z - 2) / 2) from z = 2 on, and from 4 on they are chosen: so no draw of the folds makes
-    one jump into the other.
+    kernels are. Before that, on six of these draws at most and at gamma 4, a shrinkage factor of 0
+    is compared with 1, if no covariance is given, and rejected if it is no better in the first
+    draw. If it is better by z standard errors of the difference, the factor is 0.01^((z - 2) / 2)
+    from z = 2 on, and 0 from z = 4 on: so no draw of the folds makes it jump.
 
     The view of a gamma that was chosen is followed from the best of all starts at gamma 4, in steps
     of an eighth of an octave at most. There most starts end in one view; at smaller gammas there
@@ -281,8 +275,8 @@ def melm(
     is at most 0.001; else they are exact up to 16,384 rows, and those of as many drawn at random
     beyond. `summary()` says which.
 
-    The densities that classify are estimated anew in the view, where to "shrunk" and "pooled"
-    covariances of the classes that within all classes adds what k + 1 rows would; with kernels of
+    The densities that classify are estimated anew in the view, where to "shrunk" covariances of the
+    classes that within all classes adds what k + 1 rows would; with kernels of
     the width of least log-loss of training rows that are left out, 10,000 at most and each with all
     its weight, by a parabola through the lowest of five widths and its neighbours; of widths whose
     loss is equal but for rounding (1e-6) the widest. A last search without each of the rows, or

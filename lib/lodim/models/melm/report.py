@@ -103,9 +103,9 @@ def _class_rows(fit):
 def _covariances(fit):
     """The kind of the covariances, and how far they are shrunk; whether cross-validation chose."""
     s, given = fit.settings, fit.arguments
-    odds = "" if s.shrinkage is None else f", odds x {s.shrinkage:.2g}"
-    was_open = given["covariance"] is None and "shrinkage" not in (given["control"] or {})
-    return f"{s.covariance}{odds}{phrases.how(fit, 'gamma') if was_open else ''}"
+    factor = "" if s.shrinkage_factor == 1.0 else f", shrinkage factor {s.shrinkage_factor:.2g}"
+    was_open = given["covariance"] is None and "shrinkage_factor" not in (given["control"] or {})
+    return f"{s.covariance}{factor}{phrases.how(fit, 'gamma') if was_open else ''}"
 
 
 def _loadings(fit, most):

@@ -10,7 +10,7 @@ from lodim.engine.blocks import single_blas
 from lodim.models.melm.search.divergence import Divergence, NormalEntropy, shares, terms
 from lodim.models.melm.search.fourier import Approximation, NoGridError
 from lodim.models.melm.search.sample import Sample, bandwidths
-from lodim.models.melm.search.whitening import EMPIRICAL, SHRUNK, Basis
+from lodim.models.melm.search.whitening import SHRUNK, Basis
 from lodim.models.melm.view import upright
 from lodim.solve.lbfgs import lbfgs
 
@@ -37,8 +37,8 @@ class Plan:
     gamma : float
         Times Silverman's bandwidths.
     covariance : str
-        "empirical", "ledoit-wolf", "pooled" or "shrunk", see `whitening`.
-    shrinkage : float
+        "shrunk" or "ledoit-wolf", see `whitening`.
+    shrinkage_factor : float
         Of "shrunk": times the odds of the rule's intensity.
     penalty : bool
         The paper's form, Eq. 2: features rotated but not whitened, with a penalty; else whitened
@@ -62,8 +62,8 @@ class Plan:
 
     k: int = 2
     gamma: float = 1.0
-    covariance: str = EMPIRICAL
-    shrinkage: float = 1.0
+    covariance: str = SHRUNK
+    shrinkage_factor: float = 1.0
     penalty: bool = False
     average: bool = False
     smallest: bool = False
@@ -169,9 +169,8 @@ def steps(first, last):
 def _coordinates(X, code, weight, plan):
     """The Basis and the Sample of rows, and the plan with no more dimensions than they have."""
     one_class = not code.any()
-    shape = {"whiten": not (plan.penalty or one_class)}
-    shape["shrink"] = plan.shrinkage if plan.covariance == SHRUNK and not one_class else 0.0
-    basis = Basis.from_rows(X, code, weight, **shape)
+    whiten, shrunk = not (plan.penalty or one_class), plan.covariance == SHRUNK and not one_class
+    basis = Basis.from_rows(X, code, weight, whiten, plan.shrinkage_factor if shrunk else 0.0)
     sample = Sample.from_rows(X, code, weight, basis, plan.covariance)
     return basis, sample, replace(plan, k=min(plan.k, basis.rank))
 
