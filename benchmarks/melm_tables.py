@@ -71,14 +71,15 @@ class Way:
         return replace(self, plan=replace(self.plan, n_starts=n_starts)) if self.plan else self
 
 
-# The covariance of Ledoit and Wolf depends on the units, pooled does not.
-KINDS = (("pooled", True), ("ledoit-wolf", True), ("ledoit-wolf", False))
+# The covariance of Ledoit and Wolf depends on the units, that within classes does not.
+UNSHRUNK = Plan(shrinkage_factor=0.0)
+KINDS = (("shrunk", True), ("ledoit-wolf", True), ("ledoit-wolf", False))
 
 
 def ways(*gammas, n_starts=17):
     """Planes of melm by kinds of covariance and gammas, and that of PCA."""
     melm = [
-        Way(Plan(gamma=gamma, covariance=kind, n_starts=n_starts), standardize)
+        Way(replace(UNSHRUNK, gamma=gamma, covariance=kind, n_starts=n_starts), standardize)
         for (kind, standardize), gamma in product(KINDS, gammas)
     ]
     return {"melm": melm, "pca": [Way(None)]}
@@ -94,7 +95,7 @@ WAYS2, WAYS3 = ways(0.5, 1.0, 2.0, 4.0), ways(0.25, 0.5, 1.0, 2.0, 4.0, n_starts
 def by_rule(Z, y, new, **options):
     """lodim's own rule; classes have equal priors."""
     settings = Settings(
-        k=2, gamma=1.0, covariance="empirical", divergence="sum", entropy="max", penalty=False,
+        k=2, gamma=1.0, covariance="shrunk", divergence="sum", entropy="max", penalty=False,
         n_starts=1, seed=0, threads=1, prior="equal", **options,
     )  # fmt: skip
     present = np.unique(y)

@@ -180,7 +180,7 @@ fit.plot("effects")
 #
 # `melm` is smoother the larger its `gamma` is, which stands in the place of a penalty; `grid={"k":
 # [1, 2, 3], "gamma": [0.5, 1, 2]}` compares dimensions, and `grid={"gamma": [0.5, 1, 2],
-# "covariance": ["pooled", "ledoit-wolf"]}` chooses the covariance of a class too.
+# "covariance": ["shrunk", "ledoit-wolf"]}` chooses the covariance of a class too.
 
 # %%
 path = ld.path(ld.gbmap, "mpg ~ .", data=cars, n_lambda=20, m=3)

@@ -188,7 +188,7 @@ class MelmClassifier(_Classifier, _Transformer, BaseEstimator):
         cv: Any = None,
         k: int | None = None,
         gamma: float | None = None,
-        covariance: Literal["shrunk", "pooled", "empirical", "ledoit-wolf"] | None = None,
+        covariance: Literal["shrunk", "ledoit-wolf"] | None = None,
         divergence: Literal["sum", "mean"] = "sum",
         penalty: bool = False,
         n_starts: int = 17,

@@ -55,7 +55,7 @@ VARIANTS = {
                  "control": ({"max_iter": 50, "criterion": "cv"},
                              {"max_iter": 50, "criterion": "hq"})},
     ld.melm: {"k": (1, 2, 3), "penalty": (False, True),
-              "covariance": ("pooled", "shrunk", "empirical", "ledoit-wolf"),
+              "covariance": ("shrunk", "ledoit-wolf"),
               "divergence": ("sum", "mean")},
     ld.ripr: {"max_dim": (1, 2, 3), "k": (None, 3), "n_views": (None, 2), "order": (None, "o"),
               "balanced": (False, True), "lambda_": (0.1, 1.0), "method": ("vote", "assignment")},

@@ -153,8 +153,8 @@ def sampled(fit):
         )
     if learnt:
         notes.append(
-            "Knots of splines, and the constants of center(), scale() and standardize(), are learned "
-            f"from {learnt:,} rows: drawn at random, and those of the least and the greatest "
+            "Knots of splines, and the constants of center(), scale() and standardize(), are "
+            f"learned from {learnt:,} rows: drawn at random, and those of the least and the greatest "
             "values."
         )
     return notes

@@ -29,7 +29,7 @@ REFUSED = {
         "4 directions only, too few for k=5",
     ),
     "gamma = 0": (bad(gamma=0), ld.ArgumentError, "gamma must be a positive number"),
-    "covariance": (bad(covariance="robust"), ld.ArgumentError, "empirical, ledoit-wolf"),
+    "covariance": (bad(covariance="robust"), ld.ArgumentError, "shrunk, ledoit-wolf"),
     "divergence": (bad(divergence="max"), ld.ArgumentError, "sum, mean"),
     "entropy": (bad(entropy="none"), ld.ArgumentError, "max, min"),
     "entropy of classes": (bad(entropy="min"), ld.ArgumentError, "without a response"),

@@ -1,5 +1,7 @@
 """The divergence of melm: the paper's formulas in naive NumPy, finite differences, blocks."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
@@ -8,7 +10,7 @@ from lodim.models.melm.search import divergence, fourier
 from lodim.models.melm.search.divergence import Divergence, NormalEntropy, bound, shares, terms
 from lodim.models.melm.search.fourier import Approximation
 from lodim.models.melm.search.sample import Sample, bandwidths
-from lodim.models.melm.search.whitening import Basis
+from lodim.models.melm.search.whitening import Basis, empirical
 
 pytestmark = pytest.mark.long
 
@@ -18,7 +20,7 @@ ONE = np.zeros(1, np.int64)
 class Case:
     """Rows of C classes, weights, and a projection V, at random."""
 
-    def __init__(self, n=90, p=5, k=2, C=2, seed=0, covariance="empirical", apart=1.0):
+    def __init__(self, n=90, p=5, k=2, C=2, seed=0, covariance="shrunk", apart=1.0):
         rng = np.random.default_rng(seed)
         self.code = rng.permutation(np.concatenate([np.arange(C), rng.integers(0, C, n - C)]))
         self.weight = rng.uniform(0.5, 2.5, n)
@@ -38,11 +40,6 @@ class Case:
         """Divergence and its gradient by V."""
         value, gradient = self.objective(**options)(self.theta.reshape(1, -1), ONE)
         return -value[0], -gradient[0].reshape(self.theta.shape)
-
-
-def covariance(X, w):
-    apart = X - w @ X / w.sum()
-    return sum(wi * np.outer(x, x) for wi, x in zip(w, apart, strict=True)) / w.sum()
 
 
 def potential_of(A, B, v, w, V, Sigma):
@@ -70,7 +67,7 @@ def naive(case, V, gamma=1.3):
     """Sum of the divergences of all pairs of classes and its gradient, for X and V as they are."""
     rows = [case.X[case.code == c] for c in range(case.C)]
     w = [case.weight[case.code == c] for c in range(case.C)]
-    cov = [covariance(x, v) for x, v in zip(rows, w, strict=True)]
+    cov = [case.basis.back.T @ s @ case.basis.back for s in case.sample.cov]
     cov = [silverman(v.sum(), case.k, gamma) ** 2 * s for v, s in zip(w, cov, strict=True)]
 
     def log_ip(a, b):
@@ -103,7 +100,7 @@ def test_the_papers_formulas(k, C):
 
 
 @pytest.mark.parametrize("penalty", [False, True])
-@pytest.mark.parametrize("C, covariance", [(1, "empirical"), (2, "ledoit-wolf"), (4, "empirical")])
+@pytest.mark.parametrize("C, covariance", [(1, "shrunk"), (2, "ledoit-wolf"), (4, "shrunk")])
 def test_finite_differences(C, covariance, penalty):
     case = Case(k=2, C=C, covariance=covariance)
     gradient = case(penalty=penalty)[1]
@@ -269,6 +266,9 @@ def test_where_no_grid_serves(apart, flat):
     case.X[case.code == 0, 1] *= flat
     case.basis = Basis.from_rows(case.X, case.code, case.weight)
     case.sample = Sample.from_rows(case.X, case.code, case.weight, case.basis)
+    Z, groups = case.X @ case.basis.into, [case.code == c for c in range(2)]
+    cov = np.stack([empirical(Z[rows], case.weight[rows]) for rows in groups])
+    case.sample = replace(case.sample, cov=cov)
     case.theta = case.basis.of_directions(np.eye(3)[:, :2])
     with pytest.raises(fourier.NoGridError):
         case(kind=Approximation)

@@ -8,11 +8,11 @@ import lodim as ld
 from lodim.engine import row_keys as keys
 from lodim.models.melm.classify import density
 from lodim.models.melm.classify.rule import (
-    SHARPNESS,
+    INVERSE_TEMPERATURES,
     Rows,
+    losses_by_temperature,
     sample_rows,
-    select_sharpness,
-    sharpness_losses,
+    select_inverse_temperature,
 )
 from lodim.models.melm.view import orient, upright
 
@@ -165,8 +165,8 @@ class Flat:
 
 def test_of_equal_widths_and_factors_the_smoothest_is_chosen(monkeypatch):
     y, weight = np.zeros(4), np.full(4, 0.25)
-    losses = sharpness_losses(Flat, y, weight, np.ones((4, 1)))
-    assert select_sharpness(losses) == SHARPNESS[0]
+    losses = losses_by_temperature(Flat, y, weight, np.ones((4, 1)))
+    assert select_inverse_temperature(losses) == INVERSE_TEMPERATURES[0]
     rows = Rows(
         np.arange(4.0)[:, None] ** 2, np.array([0, 0, 1, 1]), np.ones(4), np.array([2.0, 2.0])
     )

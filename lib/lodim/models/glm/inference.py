@@ -26,7 +26,7 @@ from lodim.fitting.storage import plain_label
 from lodim.models.glm import passes
 from lodim.models.glm.estimates import Diagnostics, with_constant
 from lodim.models.glm.likelihood import DISPERSED, all_scores, pearson, saturated, working_weights
-from lodim.models.glm.passes import WHOLE, leverage
+from lodim.models.glm.passes import WHOLE
 
 FLAT = 1e-10  # share of the null model's information up to which there is none
 ROUNDING = 1e-15  # share of the largest information that is rounding
@@ -180,7 +180,7 @@ def diagnostics(rows, estimates, B, rank, dispersion, most):
         offset = batch.offset[at] if batch.offset.ndim == 2 else batch.offset[at, None]
     score = offset + all_scores(X @ estimates.coef, family)
     y, weight, mean = batch.y[at], rows.weights[at], family.mean(score)
-    h = leverage(X, B, working_weights(family, weight, mean))
+    h = np.clip(working_weights(family, weight, mean) * ((X @ B) * X).sum(axis=1), 0.0, 1.0)
     sd = np.sqrt(np.maximum(dispersion * (1.0 - h), 0.0))
     with np.errstate(invalid="ignore", divide="ignore"):
         deviance = np.sign(y - mean) * np.sqrt(weight * family.deviance(y, score)) / sd

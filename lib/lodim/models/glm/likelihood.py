@@ -19,7 +19,9 @@ def variance(family, mean):
 
 def all_scores(linear, family):
     """Scores (n, K) of what the coefficients give (n, S); the first of several classes has 0."""
-    return np.insert(linear, 0, 0.0, axis=1) if family.name == "multinomial" else linear
+    if family.name != "multinomial":
+        return linear
+    return np.concatenate([np.zeros_like(linear[:, :1]), linear], axis=1)
 
 
 def working_weights(family, weight, mean):
@@ -27,40 +29,39 @@ def working_weights(family, weight, mean):
     return weight * (1.0 if family.name == "gamma" else variance(family, mean))
 
 
-def curvatures(family, y, weight, mean):
-    """Curvature of the negative log-likelihood times phi at the responses seen, (n,).
+def curvatures(family, y, weight, mean, observed=False):
+    """Curvature of the negative log-likelihood times phi by pairs of scores s >= t, (P, n).
 
-    The expected one but for a gamma family, whose link is not canonical: steps by the expected one
-    then converge slowly, and this one is above zero too. None for several classes.
+    The expected one, or that at the responses seen. These differ for a gamma family only, whose
+    link is not canonical: steps by the expected one then converge slowly.
     """
-    if family.name == "gamma":
-        return weight * y / mean
-    return None if family.name == "multinomial" else working_weights(family, weight, mean)
-
-
-def information(family, X, weight, mean, curvature=None):
-    """Information times phi of the coefficients, score by score, (S q, S q).
-
-    The expected one unless the `curvature` (n,) of a family of one score is given.
-    """
+    if family.name == "gamma" and observed:
+        return (weight * y / mean)[None]
     if family.name != "multinomial":
-        c = working_weights(family, weight, mean) if curvature is None else curvature
-        return X.T @ (c[:, None] * X)
-    q, S = X.shape[1], mean.shape[1] - 1
+        return working_weights(family, weight, mean)[None]
+    p, S = mean.T[1:], mean.shape[1] - 1
+    return np.stack([weight * p[s] * ((s == t) - p[t]) for s in range(S) for t in range(s + 1)])
+
+
+def information(family, X, weight, mean):
+    """Expected information times phi of the coefficients, score by score, (S q, S q)."""
+    curvature = curvatures(family, None, weight, mean)
+    return joined_blocks(np.stack([(X.T * c) @ X for c in curvature]), mean.shape[1] - 1)
+
+
+def joined_blocks(blocks, S):
+    """The symmetric matrix (S q, S q) of the blocks (P, q, q) of pairs of scores s >= t."""
+    q = blocks.shape[1]
     out = np.empty((S, q, S, q))
-    for k in range(S):
-        for j in range(k + 1):
-            p = mean[:, k + 1] * ((k == j) - mean[:, j + 1])
-            block = X.T @ ((weight * p)[:, None] * X)
-            out[k, :, j, :] = block
-            out[j, :, k, :] = block.T
+    for block, s, t in zip(blocks, *np.tril_indices(S), strict=True):
+        out[s, :, t] = out[t, :, s] = block
     return out.reshape(S * q, S * q)
 
 
 def slopes(family, y, weight, mean):
     """Slopes of the rows' log-likelihoods times phi by their scores, (n, S)."""
     if family.name == "multinomial":
-        return weight[:, None] * (np.equal.outer(y, np.arange(mean.shape[1])) - mean)[:, 1:]
+        return (weight * (np.equal.outer(np.arange(1, mean.shape[1]), y) - mean.T[1:])).T
     residual = weight * (y - mean) / (mean if family.name == "gamma" else 1.0)
     return residual[:, None]
 

@@ -6,12 +6,15 @@ halved until the deviance does not rise, and the end is where the decrement, the
 to gain in the quadratic model, is nothing beside the deviance: the same in any units of columns.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from lodim.models.glm.rows import Sums
 
 DECREMENT = 1e-16  # of the deviance, left to gain
+UNMOVED = 1e-26  # of the deviance: a last step that changes no digit of the sums
 HALVINGS = 30
 
 
@@ -38,8 +41,12 @@ def maximize(rows, basis, start, at_null, max_iter):
         else:
             reached = decrement < 1e-8 * best
             break
-    coef = found.coef + step if reached else found.coef
-    return Sums.of_rows(rows, basis, coef, observed=False), bool(reached), n_iter
+    moved = reached and decrement > UNMOVED * best
+    if reached:
+        found = replace(found, coef=found.coef + step)
+    if moved or rows.family.name == "gamma":  # its expected information is not the observed one
+        found = Sums.of_rows(rows, basis, found.coef, observed=False)
+    return found, bool(reached), n_iter
 
 
 def _step(rows, found):

@@ -5,29 +5,105 @@ inverse of the triangle R of a QR decomposition of all rows: sums of products z 
 digits, which those of x do where columns are nearly collinear (Golub & Van Loan 2013, Sect. 5.3).
 """
 
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 
-from lodim.engine.tiles import TILE
+from lodim.engine import tiles
+from lodim.models.glm import kernels
+from lodim.models.glm.estimates import with_constant
 from lodim.models.glm.likelihood import (
     DISPERSED,
     all_scores,
     curvatures,
-    information,
+    joined_blocks,
     pearson,
     slopes,
     working_weights,
 )
 
-CHUNK = 32 * TILE  # rows of one product
+CHUNK = 32 * tiles.TILE  # rows that join a triangle at once
+PART = 256 * tiles.TILE  # rows whose means and slopes are in memory at once
 WHOLE = 1e-10  # what a leverage of one may lack
 N_TOTALS = 2  # deviance, squares of Pearson residuals
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Rows of tiles X; weights, y (n,), offset (n, ...) and groups (n,), or None.
+
+    kept : (q,) int, columns of the design matrix; T : (q, r)
+    """
+
+    X: Any
+    kept: np.ndarray
+    T: np.ndarray
+    weights: np.ndarray
+    y: Any = None
+    offset: Any = None
+    groups: Any = None
+
+    @classmethod
+    def of_span(cls, X, kept, T, *rows):
+        """Yield the parts of a span."""
+        for start in range(0, len(rows[0]), PART):
+            part = slice(start, min(start + PART, len(rows[0])))
+            yield cls(X[tiles.of_rows(part)], kept, T, *(a if a is None else a[part] for a in rows))
+
+    @cached_property
+    def live(self):
+        """Positions of the rows of weight above zero; a slice if these are all."""
+        some = self.weights > 0.0
+        return slice(len(some)) if some.all() else np.flatnonzero(some)
+
+    @property
+    def basis(self):
+        """What kernels take of the rows: tiles, columns of the features, T, and live rows."""
+        live = self.padded(self.of_live(self.weights)[None])[0] > 0.0
+        return np.asarray(self.X), self.kept - 1, np.ascontiguousarray(self.T), live
+
+    def of_live(self, array):
+        """Return the part of an array (n, ...) that belongs to live rows."""
+        return None if array is None else array[self.live]
+
+    def padded(self, values):
+        """Return values (k, m) of the live rows as kernels take them, (k, N)."""
+        shape = len(values), kernels.padded_length(self.X)
+        if values.shape == shape:
+            return np.ascontiguousarray(values)
+        out = np.zeros(shape)
+        out[:, self.live] = values
+        return out
+
+    def score(self, family, coef):
+        """Return the scores (m, K) of the live rows by coefficients (S, q) of z."""
+        out = np.empty((len(coef), kernels.padded_length(self.X)))
+        kernels.scores(np.asarray(self.X), self.kept - 1, coef @ self.T.T, out)
+        score = all_scores(out[:, self.live].T, family)
+        offset = self.of_live(self.offset)
+        return score if offset is None else score + offset.reshape(len(score), -1)
+
+
+def cross_products(X, weights):
+    """Return the weighted cross products (1 + p, 1 + p) of the columns of the design matrix."""
+    q = 1 + X.shape[1]
+    out = np.zeros((1, q, q))
+    for part in Part.of_span(X, np.arange(q), np.eye(q), weights):
+        weight = part.padded(part.of_live(part.weights)[None])
+        kernels.products(*part.basis, weight[:0], weight, np.zeros((0, q)), out)
+    return out[0]
 
 
 def triangle(X, weights):
     """R (1 + p, 1 + p), or of fewer rows, of a QR decomposition of the weighted design matrix."""
     R = np.zeros((0, 1 + X.shape[1]))
-    for x, w in _chunks(X, weights):
-        R = joined(R, np.sqrt(w)[:, None] * x)
+    for start in range(0, len(weights), CHUNK):
+        w = weights[start : start + CHUNK]
+        some = X[start // tiles.TILE : -(-(start + len(w)) // tiles.TILE)]
+        at = np.flatnonzero(w)
+        R = joined(R, np.sqrt(w[at])[:, None] * with_constant(tiles.unpack(some, len(w))[at]))
     return R
 
 
@@ -47,17 +123,21 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
     coef : (S, q) of z
     observed : whether the information is that at the responses seen, or the expected one
     """
-    out = np.zeros(N_TOTALS + coef.size + coef.size**2)
-    for z, w, y_z, offset_z in _chunks(X, weights, y, offset, kept=kept, T=T):
-        score = _score(z, coef, family, offset_z)
+    S, q = coef.shape
+    totals, gradient, blocks = np.zeros(N_TOTALS), np.zeros((S, q)), _no_blocks(S, q)
+    for part in Part.of_span(X, kept, T, weights, y, offset):
+        score, y_live, w = (
+            part.score(family, coef),
+            part.of_live(part.y),
+            part.of_live(part.weights),
+        )
         mean = family.mean(score)
-        c = curvatures(family, y_z, w, mean) if observed else None
-        out[0] += w @ family.deviance(y_z, score)
+        totals[0] += w @ family.deviance(y_live, score)
         if family.name in DISPERSED:
-            out[1] += w @ pearson(family, y_z, mean) ** 2
-        out[N_TOTALS:][: coef.size] += (slopes(family, y_z, w, mean).T @ z).ravel()
-        out[N_TOTALS + coef.size :] += information(family, z, w, mean, c).ravel()
-    return out
+            totals[1] += w @ pearson(family, y_live, mean) ** 2
+        u, c = slopes(family, y_live, w, mean), curvatures(family, y_live, w, mean, observed)
+        kernels.products(*part.basis, part.padded(u.T), part.padded(c), gradient, blocks)
+    return np.concatenate([totals, gradient.ravel(), joined_blocks(blocks, S).ravel()])
 
 
 def parts(found, coef):
@@ -77,16 +157,21 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 
     Squares are divided by (1 - h)^power, with h the leverages by the bread B; power 0, 1 or 2.
     """
-    out = np.zeros(1 + coef.size**2)
-    for z, w, y_z, offset_z in _chunks(X, weights, y, offset, kept=kept, T=T):
-        mean = family.mean(_score(z, coef, family, offset_z))
-        each = _slopes_of_coefficients(family, z, y_z, w, mean)
+    (S, q), whole = coef.shape, 0
+    blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
+    for part in Part.of_span(X, kept, T, weights, y, offset):
+        w, mean = part.of_live(part.weights), family.mean(part.score(family, coef))
+        u = slopes(family, part.of_live(part.y), w, mean).T
         if power:
-            h = leverage(z, B, working_weights(family, w, mean))
-            out[0] += np.count_nonzero(h > 1.0 - WHOLE)
-            each /= (1.0 - h)[:, None] ** (0.5 * power)
-        out[1:] += (each.T @ each).ravel()
-    return out
+            root = replace(part, T=T @ (vector * np.sqrt(np.maximum(value, 0.0))))
+            length = np.empty(kernels.padded_length(part.X))
+            kernels.squared_lengths(*root.basis, length)
+            h = np.clip(working_weights(family, w, mean) * length[part.live], 0.0, 1.0)
+            whole += np.count_nonzero(h > 1.0 - WHOLE)
+            u = u / (1.0 - h) ** (0.5 * power)
+        pairs = part.padded(np.stack([u[k] * u[j] for k in range(S) for j in range(k + 1)]))
+        kernels.products(*part.basis, pairs[:0], pairs, np.zeros((0, q)), blocks)
+    return np.append(whole, joined_blocks(blocks, S))
 
 
 @np.errstate(all="ignore")
@@ -95,55 +180,18 @@ def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, co
 
     clusters : (n,) codes; bounds : the first cluster, and the one after the last
     """
-    known = np.unique(clusters.astype(np.int64))
-    known = known[slice(*np.searchsorted(known, bounds))]
-    out = np.zeros((len(known), coef.size))
-    if not len(known):
-        return known, out
-    for z, w, y_z, offset_z, code in _chunks(X, weights, y, offset, clusters, kept=kept, T=T):
-        mean = family.mean(_score(z, coef, family, offset_z))
-        each = _slopes_of_coefficients(family, z, y_z, w, mean)
-        order = np.argsort(code, kind="stable")
-        order = order[slice(*np.searchsorted(code[order], bounds))]
-        if len(order):
-            own, first = np.unique(code[order].astype(np.int64), return_index=True)
-            out[np.searchsorted(known, own)] += np.add.reduceat(each[order], first)
-    return known, out
+    known, group = np.unique(clusters.astype(np.int64), return_inverse=True)
+    first, last = np.searchsorted(known, bounds)
+    weights = np.where((first <= group) & (group < last), weights, 0.0)
+    out = np.zeros((last - first, *coef.shape))
+    for part in Part.of_span(X, kept, T, weights, y, offset, group - first):
+        mean = family.mean(part.score(family, coef))
+        u = slopes(family, part.of_live(part.y), part.of_live(part.weights), mean)
+        own = part.padded(part.of_live(part.groups)[None])[0].astype(np.int64)
+        kernels.group_sums(*part.basis, part.padded(u.T), own, out)
+    return known[first:last], out.reshape(-1, coef.size)
 
 
-def leverage(X, B, curvature):
-    """Diagonal of the hat matrix of the rows X (n, q), (n,)."""
-    return np.clip(curvature * ((X @ B) * X).sum(axis=1), 0.0, 1.0)
-
-
-def _chunks(X, weights, *arrays, kept=None, T=None):
-    """Yield the rows of weight above zero, some at a time: design matrix, weights and arrays.
-
-    The design matrix is that of the columns `kept` times T, where these are given.
-    """
-    for start in range(0, len(weights), CHUNK):
-        part = slice(start, min(start + CHUNK, len(weights)))
-        w = weights[part]
-        at = slice(None) if (w > 0.0).all() else np.flatnonzero(w)
-        w = w[at]
-        if not len(w):
-            continue
-        of_tiles = np.asarray(X[start // TILE : -(-part.stop // TILE)])
-        x = np.ones((1 + X.shape[1], len(of_tiles) * TILE))
-        x[1:].reshape(-1, *of_tiles.shape[::2])[:] = of_tiles.transpose(1, 0, 2)
-        x = x[:, : part.stop - start][:, at].T
-        if kept is not None:
-            x = (x if len(kept) == x.shape[1] else x[:, kept]) @ T
-        yield x, w, *(None if a is None else a[part][at] for a in arrays)
-
-
-def _score(z, coef, family, offset):
-    """Scores (n, K) of rows, their offset included."""
-    score = all_scores(z @ coef.T, family)
-    return score if offset is None else score + offset.reshape(len(z), -1)
-
-
-def _slopes_of_coefficients(family, z, y, weight, mean):
-    """Slopes of each row's log-likelihood times phi by the coefficients of z, (n, S q)."""
-    each = slopes(family, y, weight, mean)
-    return (each[:, :, None] * z[:, None, :]).reshape(len(z), -1)
+def _no_blocks(S, q):
+    """Return zeros (P, q, q) for pairs of S scores."""
+    return np.zeros((S * (S + 1) // 2, q, q))

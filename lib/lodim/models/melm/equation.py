@@ -30,9 +30,9 @@ def scores(rule, Z):
     for code, log_f, prior in zip(rule.present, found, rule.densities.log_prior, strict=True):
         classes[code] = weighted(prior, [1.0], [log_f])
     if rule.n_scores > 1:
-        return [weighted(0.0, [rule.sharpness], [c]) for c in classes]
+        return [weighted(0.0, [rule.inverse_temperature], [c]) for c in classes]
     gap = call("sub", classes[1], classes[0])  # first: far away both are huge, and equal
-    return [weighted(0.0, [rule.sharpness], [gap], "score")]
+    return [weighted(0.0, [rule.inverse_temperature], [gap], "score")]
 
 
 def _log_density(rule, c, Z):

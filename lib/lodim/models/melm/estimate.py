@@ -13,7 +13,7 @@ from lodim.models.melm.classify.rule import (
     balanced_accuracy,
     density_options,
     fit_rule,
-    sharpness_losses,
+    losses_by_temperature,
 )
 from lodim.models.melm.search.divergence import kernel_widths, overlaps
 from lodim.models.melm.search.sample import Sample
@@ -48,13 +48,14 @@ def fit_stages(batch, family, settings, eval_batch=None):
         yield None, None, score
 
 
-def fold_scores(train, test, family, settings, gammas, first=None, near=None):
+def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_start=None):
     """Link scores (n, K) of the rows of `test` by views of the rows of `train`, one a gamma.
 
-    Where no view can be fitted they are the null model's. first, near : see `search_gammas`
+    Where no view can be fitted they are the null model's. first_gamma, warm_start : see
+    `search_gammas`
     """
     try:
-        views = _quick_views(train, family, settings, gammas, first, near)
+        views = _quick_views(train, family, settings, gammas, first_gamma, warm_start)
     except DataError:
         null = family.null_score(train.y, train.weight, np.zeros((train.n, family.n_scores)))
         return [np.repeat(null[:1], test.n, axis=0)] * len(gammas)
@@ -62,11 +63,11 @@ def fold_scores(train, test, family, settings, gammas, first=None, near=None):
     return [view.rule.scores(project(view.V, test.X, test.n), threads) for view in views]
 
 
-def _quick_views(batch, family, settings, gammas, first, near):
+def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
     """The View of each gamma, of quick searches."""
     rows = ClassRows.from_batch(batch, settings, count_classes(family))
-    plan = replace(_plan(settings, len(rows.present)), **(QUICK if near is None else CLOSE))
-    found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, first, near)
+    plan = replace(_plan(settings, len(rows.present)), **(QUICK if warm_start is None else CLOSE))
+    found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, first_gamma, warm_start)
     return [
         _view_of_rows(found[gamma], batch, rows, replace(settings, gamma=gamma), family)[0]
         for gamma in gammas
@@ -75,10 +76,10 @@ def _quick_views(batch, family, settings, gammas, first, near):
 
 def reweigh(problem, fit):
     """The View of rows under other weights, and its log: searched and calibrated as `fit` is."""
-    first = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
-    view, log = fit_view(problem.batch, problem.settings, problem.family, first)
+    first_gamma = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
+    view, log = fit_view(problem.batch, problem.settings, problem.family, first_gamma)
     if count_classes(problem.family) > 1:
-        rule = replace(view.rule, sharpness=fit.estimates.rule.sharpness)
+        rule = replace(view.rule, inverse_temperature=fit.estimates.rule.inverse_temperature)
         view = replace(view, rule=rule)
     return view, log
 
@@ -138,19 +139,19 @@ class ClassRows:
         return cls(X, code, weight, i, present, _checked_basis(X, code, weight, settings))
 
 
-def fit_view(batch, settings, family, first=None):
+def fit_view(batch, settings, family, first_gamma=None):
     """The View in which classes diverge most, or of most or least entropy, with its rule; the log.
 
-    In the log are the ends of all starts, the best first. first : gamma that is searched from all
-    starts, where the view is followed from there; the log then names it
+    In the log are the ends of all starts, the best first. If a `first_gamma` is given, that one is
+    searched from all starts, and the view is followed from there; the log then names it.
     """
     n_classes = count_classes(family)
     if n_classes == 1 and settings.gamma is not None:
         raise ArgumentError("gamma is for classes, and the formula has no response")
     rows = ClassRows.from_batch(batch, settings, n_classes)
     plan = _plan(settings, len(rows.present))
-    gammas = steps(first, plan.gamma) if first else (plan.gamma,)
-    found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, first)
+    gammas = steps(first_gamma, plan.gamma) if first_gamma else (plan.gamma,)
+    found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, first_gamma)
     manifold = found[plan.gamma]
     view, Z = _view_of_rows(manifold, batch, rows, settings, family)
     if n_classes > 1:
@@ -158,8 +159,10 @@ def fit_view(batch, settings, family, first=None):
         width = kernel_widths(sample, rows.within.of_directions(view.V), settings.gamma)
         overlap = overlaps(Z, rows.code, rows.weight, width, view.potential)
         view = replace(view, overlap=overlap)
-    log = _log(found[first or plan.gamma], settings.entropy == "min" and n_classes == 1)
-    return view, log | ({"gamma": np.full(len(log["start"]), first)} if first else {})
+    log = _log(found[first_gamma or plan.gamma], settings.entropy == "min" and n_classes == 1)
+    if first_gamma:
+        log["gamma"] = np.full(len(log["start"]), first_gamma)
+    return view, log
 
 
 def _view_of_rows(manifold, batch, rows, settings, family):
@@ -182,8 +185,9 @@ def _rows(batch):
 
 def _checked_basis(X, code, weight, settings):
     """The Basis within classes; raises where a density has no width along one of k directions."""
-    shrink = settings.odds if settings.covariance == SHRUNK and code.any() else 0.0
-    within = Basis.from_rows(X, code, weight, shrink=shrink)
+    shrunk = settings.covariance == SHRUNK and code.any()
+    factor = settings.shrinkage_factor if shrunk else 0.0
+    within = Basis.from_rows(X, code, weight, shrinkage_factor=factor)
     share, residual = weight / weight.sum(), center_by_class(X, code, weight)[0]
     if (share @ residual**2).sum() <= ROUNDING * (share @ (X - share @ X) ** 2).sum():
         raise DataError(
@@ -198,10 +202,10 @@ def _checked_basis(X, code, weight, settings):
 
 def _plan(settings, n_present):
     """The Plan of the search that settings ask for."""
-    s, same = settings, ("k", "covariance", "n_starts", "seed", "max_iter", "tol", "engine")
+    s, same = settings, ("k", "covariance", "shrinkage_factor", "n_starts", "seed")
+    same += ("max_iter", "tol", "engine")
     return Plan(
         gamma=s.gamma if isinstance(s.gamma, float | int) else 1.0,
-        shrinkage=s.odds,
         penalty=s.penalty and n_present > 1,
         average=s.divergence == "mean",
         smallest=s.entropy == "min",
@@ -292,15 +296,15 @@ def calibrate(problem, view, log):
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
     others = replace(settings, seed=settings.seed + 1)
-    splits, draws, begin = _calibration_splits(replace(problem, settings=others), view, log)
+    splits, draws, starts = _calibration_splits(replace(problem, settings=others), view, log)
     how = family, settings, (settings.gamma,)
-    score = np.concatenate([fold_scores(*pair, *how, **begin)[0] for pair in splits])
+    score = np.concatenate([fold_scores(*pair, *how, **starts)[0] for pair in splits])
     tests = [test for _, test in splits]
     y = np.concatenate([test.y for test in tests])
     weight = np.concatenate([test.row_weights for test in tests])
     # What class shares are to be is the prior's to say: with equal ones rows of rare classes count.
     judged = evaluation_weights(y.astype(int), weight, settings.prior == "equal")
-    loss = sharpness_losses(family, y, judged, score)
+    loss = losses_by_temperature(family, y, judged, score)
     part, draw = _parts(tests, problem, draws)
     factor = _factors_of_others(view.rule, loss, part, draw)
     weight = evaluation_weights(y.astype(int), weight, False)
@@ -319,14 +323,14 @@ def _calibration_splits(problem, view, log):
     batch, few_classes = problem.batch, count_classes(problem.family) <= FEW_CLASSES
     units, few_rows = folds.count_units(batch), len(batch.positive_weight) <= QUICK_ROWS
     if few_classes and few_rows and FOLDS < units <= ALONE:
-        return quick_splits(problem, 1, units), 1, {"near": view.V}
+        return quick_splits(problem, 1, units), 1, {"warm_start": view.V}
     draws = count_draws(batch, most_draws(batch))
-    first = log["gamma"][0] if "gamma" in log else None
-    return quick_splits(problem, draws), draws, {"first": first}
+    first_gamma = log["gamma"][0] if "gamma" in log else None
+    return quick_splits(problem, draws), draws, {"first_gamma": first_gamma}
 
 
 def _factors_of_others(rule, loss, part, draw):
-    """Sharpness (n, 1) for each row, of the rows in other parts of the same draw."""
+    """Inverse temperature (n, 1) for each row, of the rows in other parts of the same draw."""
     total, own = (
         np.zeros((draw.max() + 1, loss.shape[1])),
         np.zeros((part.max() + 1, loss.shape[1])),
@@ -336,7 +340,8 @@ def _factors_of_others(rule, loss, part, draw):
     of_part = np.zeros(len(own), np.int64)
     of_part[part] = draw
     others = np.maximum(total[of_part] - own, 0.0)
-    return np.array([rule.calibrated(each[None]).sharpness for each in others])[part, None]
+    factors = [rule.calibrated(loss[None]).inverse_temperature for loss in others]
+    return np.array(factors)[part, None]
 
 
 def _parts(tests, problem, draws):

@@ -103,9 +103,9 @@ def _class_rows(fit):
 def _covariances(fit):
     """The kind of the covariances, and how far they are shrunk; whether cross-validation chose."""
     s, given = fit.settings, fit.arguments
-    odds = "" if s.shrinkage is None else f", odds x {s.shrinkage:.2g}"
-    was_open = given["covariance"] is None and "shrinkage" not in (given["control"] or {})
-    return f"{s.covariance}{odds}{phrases.how(fit, 'gamma') if was_open else ''}"
+    factor = "" if s.shrinkage_factor == 1.0 else f", shrinkage factor {s.shrinkage_factor:.2g}"
+    was_open = given["covariance"] is None and "shrinkage_factor" not in (given["control"] or {})
+    return f"{s.covariance}{factor}{phrases.how(fit, 'gamma') if was_open else ''}"
 
 
 def _loadings(fit, most):
@@ -268,7 +268,7 @@ def _calibration(fit):
     rule = fit.estimates.rule
     if "held_deviance" not in fit.measures:
         return "Probabilities are not calibrated."
-    text = f"scores times {significant(rule.sharpness, 3)}, by held-out rows."
+    text = f"scores times {significant(rule.inverse_temperature, 3)}, by held-out rows."
     if rule.other is not None:
         return f"Calibration: {text}"
     return (

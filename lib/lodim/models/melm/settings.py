@@ -28,9 +28,9 @@ CHOICES = {
     "engine": ENGINES,
 }
 GAMMA = 1e-3, 1e3  # beyond, kernels see each row alone, or no row at all
-STRONGEST = 1e6  # times the odds of the rule's intensity: beyond, nothing of a covariance is left
+STRONGEST = 1e6  # as a shrinkage factor: beyond, nothing of a covariance is left
 FOR_CLASSES = ("gamma", "covariance", "divergence", "penalty", "n_starts", "classifier")
-CONTROL_FOR_CLASSES = ("prior", "calibrate", "shrinkage", "max_iter", "tol")
+CONTROL_FOR_CLASSES = ("prior", "calibrate", "shrinkage_factor", "max_iter", "tol")
 
 
 def _name_of_classifier(classifier):
@@ -51,8 +51,7 @@ class Settings:
     """The model's own arguments, as `melm` describes them; gamma may be open, and k until the data.
 
     Cross-validation tries a tuple of gammas in one run.
-    A covariance of None is "shrunk", a shrinkage of None is one: so they stand where nothing is
-    compared.
+    A covariance of None is "shrunk": so it stands where nothing is compared.
     """
 
     k: int | None
@@ -71,7 +70,7 @@ class Settings:
     max_iter: int = 500
     tol: float = 1e-6
     reference_rows: int = 10_000
-    shrinkage: float | None = None
+    shrinkage_factor: float = 1.0
 
     def __post_init__(self):
         check_count(self, "n_starts")
@@ -85,9 +84,8 @@ class Settings:
             least, most = GAMMA
             wanted = f"a positive number, from {least:g} to {most:g}"
             check(self, "gamma", (int, float), lambda v: least <= v <= most, wanted)
-        if self.shrinkage is not None:
-            wanted = f"a number from 0 to {STRONGEST:g}"
-            check(self, "shrinkage", (int, float), lambda v: 0 <= v <= STRONGEST, wanted)
+        wanted = f"a number from 0 to {STRONGEST:g}"
+        check(self, "shrinkage_factor", (int, float), lambda v: 0 <= v <= STRONGEST, wanted)
         check_size(self, "tol")
         for name in ("penalty", "calibrate"):
             check(self, name, bool, lambda v: True, "True or False")
@@ -96,11 +94,6 @@ class Settings:
         for name, choices in CHOICES.items():
             check_choice(self, name, choices)
         _check_classifier(self.classifier)
-
-    @property
-    def odds(self):
-        """How many times the odds of the rule a "shrunk" covariance is shrunk by."""
-        return 1.0 if self.shrinkage is None else float(self.shrinkage)
 
     @property
     def has_builtin_classifier(self):
@@ -163,9 +156,10 @@ def _check_without_classes(problem):
 def _check_with_classes(settings):
     if settings.entropy != "max":
         raise ArgumentError("entropy='min' is for a formula without a response: '~ .'")
-    if settings.shrinkage is not None and settings.covariance != SHRUNK:
+    if settings.shrinkage_factor != 1.0 and settings.covariance != SHRUNK:
         raise ArgumentError(
-            f"shrinkage is for covariance='shrunk', and covariance={settings.covariance!r} is given"
+            "shrinkage_factor is for covariance='shrunk', and "
+            f"covariance={settings.covariance!r} is given"
         )
     if settings.prior != "shares" and not settings.has_builtin_classifier:
         raise ArgumentError("prior='equal' is for classifier='kde'")

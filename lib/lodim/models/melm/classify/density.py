@@ -10,8 +10,6 @@ from lodim.models.melm.kernels.cpu import LOG_TAU
 from lodim.models.melm.kernels.kde import TILE, class_log_sums, neighbours_first, pack_tiles
 from lodim.models.melm.search.sample import bandwidths
 from lodim.models.melm.search.whitening import (
-    EMPIRICAL,
-    POOLED,
     SHRUNK,
     center_by_class,
     class_covariance,
@@ -36,7 +34,7 @@ class DensityOptions:
     """
 
     gamma: float = 1.0
-    covariance: str = EMPIRICAL
+    covariance: str = SHRUNK
     equal: bool = False
 
     def widened(self, width):
@@ -121,11 +119,11 @@ def fit_densities(Z, code, weight, options, cells=True):
 def _white_covariance(Z, weight, kind, white):
     """Covariance (k, k) of the rows Z (n, k) of a class, that within all classes being one.
 
-    Of "shrunk" and "pooled" the latter counts as k + 1 rows more: of three rows the intensity of
+    For "shrunk" the latter counts as k + 1 rows more: of three rows the intensity of
     Ledoit and Wolf is a guess, and a class that seems flat in the view would have no width there.
     """
     cov = class_covariance(Z, weight, kind, white)
-    if kind not in (POOLED, SHRUNK):
+    if kind != SHRUNK:
         return cov
     n, k = weight.sum(), len(cov)
     return (n * cov + (k + 1.0) * np.eye(k)) / (n + k + 1.0)

@@ -21,7 +21,7 @@ from lodim.models.melm.classify.density import (
 )
 from lodim.models.melm.search.whitening import center_by_class
 
-SHARPNESS = np.geomspace(0.0002, 2.0, 47)  # tried, where probabilities are calibrated
+INVERSE_TEMPERATURES = np.geomspace(0.0002, 2.0, 47)  # tried, where probabilities are calibrated
 ABSENT = np.log(1e-12)  # of the probability of a class that no training row has
 WIDE = 4.0  # variance of the background, in that within classes
 RAREST = 1e-12  # least probability that an estimator's class is given
@@ -147,7 +147,7 @@ class Rule:
     densities, background : of the classes
     width : of the densities' kernels, in that of the search
     other : Estimator that classifies instead; None: the densities do
-    sharpness : factor of link scores by which probabilities are calibrated
+    inverse_temperature : factor of link scores by which probabilities are calibrated
     present : codes of the classes that have training rows: of a fit all
     n_scores : of the family; one of two classes
     """
@@ -157,7 +157,7 @@ class Rule:
     width: float = forms.real(least=forms.TINY)
     background: Background = forms.part(Background)
     other: Estimator | None = forms.choice(None)
-    sharpness: float = forms.real(least=forms.TINY)
+    inverse_temperature: float = forms.real(least=forms.TINY)
     present: np.ndarray = forms.ascending(
         forms.whole(N_CLASSES, most=f"{N_CLASSES} - 1"), strictly=True
     )
@@ -185,16 +185,17 @@ class Rule:
         return self._link(self._of_all_classes(score, ABSENT))
 
     def _link(self, score):
-        return self.sharpness * (score[:, 1:] - score[:, :1] if self.n_scores == 1 else score)
+        score = score[:, 1:] - score[:, :1] if self.n_scores == 1 else score
+        return self.inverse_temperature * score
 
     def calibrated(self, loss):
-        """The rule with the sharpness of least loss, by `sharpness_losses` of some rows.
+        """The rule with the inverse temperature of least loss, by `losses_by_temperature`.
 
         An estimator of the user's stays as it is.
         """
         if self.other is not None:
             return self
-        return replace(self, sharpness=select_sharpness(loss))
+        return replace(self, inverse_temperature=select_inverse_temperature(loss))
 
     def _of_all_classes(self, values, absent):
         """Values (n, n_classes) from those of the classes that are present, (n, C)."""
@@ -226,17 +227,17 @@ def density_options(settings):
     return DensityOptions(settings.gamma or 1.0, settings.covariance, settings.prior == "equal")
 
 
-def sharpness_losses(family, y, weight, score):
+def losses_by_temperature(family, y, weight, score):
     """Weighted deviance of each row at each factor of its link scores (n, K): (n, n_factors)."""
-    return np.stack([weight * family.deviance(y, b * score) for b in SHARPNESS], axis=1)
+    return np.stack([weight * family.deviance(y, b * score) for b in INVERSE_TEMPERATURES], axis=1)
 
 
-def select_sharpness(loss):
+def select_inverse_temperature(loss):
     """The factor of link scores of least loss, summed over rows (n, n_factors).
 
     Of equals the smallest.
     """
-    return lowest_between(SHARPNESS, loss.sum(axis=0))
+    return lowest_between(INVERSE_TEMPERATURES, loss.sum(axis=0))
 
 
 def calibrated_deviance(family, y, weight, score):
@@ -245,7 +246,7 @@ def calibrated_deviance(family, y, weight, score):
     Densities of a view that was made for the training rows are too sure of others: the deviance
     itself would say little but how wide the kernels are.
     """
-    factor = select_sharpness(sharpness_losses(family, y, weight, score))
+    factor = select_inverse_temperature(losses_by_temperature(family, y, weight, score))
     return family.deviance(y, factor * score)
 
 

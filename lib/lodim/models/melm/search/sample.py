@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from lodim.engine import row_keys, tiles
-from lodim.models.melm.search.whitening import EMPIRICAL, class_covariance
+from lodim.models.melm.search.whitening import SHRUNK, class_covariance
 
 MIN_CLASS_ROWS = 256  # of a class that are kept where rows are thinned
 
@@ -38,7 +38,7 @@ class Sample:
         return np.concatenate([tiles.pack(self.Z[:, lo:hi].T) for lo, hi in pairwise(self.start)])
 
     @classmethod
-    def from_rows(cls, X, code, weight, basis, covariance=EMPIRICAL):
+    def from_rows(cls, X, code, weight, basis, covariance=SHRUNK):
         """Rows X (n, p) of classes code (n,) and weights (n,), without those of weight zero."""
         order = np.argsort(code, kind="stable")
         order = order[weight[order] > 0]

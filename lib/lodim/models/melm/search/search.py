@@ -10,7 +10,7 @@ from lodim.engine.blocks import single_blas
 from lodim.models.melm.search.divergence import Divergence, NormalEntropy, shares, terms
 from lodim.models.melm.search.fourier import Approximation, NoGridError
 from lodim.models.melm.search.sample import Sample, bandwidths
-from lodim.models.melm.search.whitening import EMPIRICAL, SHRUNK, Basis
+from lodim.models.melm.search.whitening import SHRUNK, Basis
 from lodim.models.melm.view import upright
 from lodim.solve.lbfgs import lbfgs
 
@@ -37,8 +37,8 @@ class Plan:
     gamma : float
         Times Silverman's bandwidths.
     covariance : str
-        "empirical", "ledoit-wolf", "pooled" or "shrunk", see `whitening`.
-    shrinkage : float
+        "shrunk" or "ledoit-wolf", see `whitening`.
+    shrinkage_factor : float
         Of "shrunk": times the odds of the rule's intensity.
     penalty : bool
         The paper's form, Eq. 2: features rotated but not whitened, with a penalty; else whitened
@@ -62,8 +62,8 @@ class Plan:
 
     k: int = 2
     gamma: float = 1.0
-    covariance: str = EMPIRICAL
-    shrinkage: float = 1.0
+    covariance: str = SHRUNK
+    shrinkage_factor: float = 1.0
     penalty: bool = False
     average: bool = False
     smallest: bool = False
@@ -130,32 +130,32 @@ def search_manifold(X, code, weight, plan):
     return search_gammas(X, code, weight, plan, (plan.gamma,))[plan.gamma]
 
 
-def search_gammas(X, code, weight, plan, gammas, first=None, near=None):
-    """The Manifold of each of several gammas and of the `first` one, by gamma.
+def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None):
+    """The Manifold of each of several gammas and of the `first_gamma`, by gamma.
 
-    The first, by default the nearest to MIDDLE, is searched from all starts, each other from where
-    its neighbour ended: so the view is a continuous function of gamma as far as there is one,
+    The first one, by default the nearest to MIDDLE, is searched from all starts, each other from
+    where its neighbour ended: so the view is a continuous function of gamma as far as there is one,
     which the best of many starts need not be. Other parameters are those of `search_manifold`.
 
-    near : V (p, k) that the first is searched from instead of all starts
+    warm_start : V (p, k) that the first one is searched from instead of all starts
     """
-    with single_blas(), progress.bar(len({*gammas, first} - {None}), "views") as shown:
+    with single_blas(), progress.bar(len({*gammas, first_gamma} - {None}), "views") as shown:
         basis, sample, plan = _coordinates(X, code, weight, plan)
-        first = first or min(gammas, key=lambda gamma: abs(np.log(gamma / MIDDLE)))
-        if near is None:
+        first = first_gamma or min(gammas, key=lambda gamma: abs(np.log(gamma / MIDDLE)))
+        if warm_start is None:
             starts = starting_projections(sample, basis, plan)
         else:
-            starts = _orthonormal(basis.of_directions(near))[None], [NEIGHBOUR]
+            starts = _orthonormal(basis.of_directions(warm_start))[None], [NEIGHBOUR]
         found = {first: _search(sample, basis, replace(plan, gamma=first), *starts)}
         shown.update(1)
         above = sorted(gamma for gamma in gammas if gamma > first)
         below = sorted((gamma for gamma in gammas if gamma < first), reverse=True)
         for others in above, below:
-            near = found[first]
+            neighbour = found[first]
             for gamma in others:
-                theta = _orthonormal(basis.of_directions(near.V))[None]
-                near = _search(sample, basis, replace(plan, gamma=gamma), theta, [NEIGHBOUR])
-                found[gamma] = near
+                theta = _orthonormal(basis.of_directions(neighbour.V))[None]
+                neighbour = _search(sample, basis, replace(plan, gamma=gamma), theta, [NEIGHBOUR])
+                found[gamma] = neighbour
                 shown.update(1)
         return found
 
@@ -169,9 +169,8 @@ def steps(first, last):
 def _coordinates(X, code, weight, plan):
     """The Basis and the Sample of rows, and the plan with no more dimensions than they have."""
     one_class = not code.any()
-    shape = {"whiten": not (plan.penalty or one_class)}
-    shape["shrink"] = plan.shrinkage if plan.covariance == SHRUNK and not one_class else 0.0
-    basis = Basis.from_rows(X, code, weight, **shape)
+    whiten, shrunk = not (plan.penalty or one_class), plan.covariance == SHRUNK and not one_class
+    basis = Basis.from_rows(X, code, weight, whiten, plan.shrinkage_factor if shrunk else 0.0)
     sample = Sample.from_rows(X, code, weight, basis, plan.covariance)
     return basis, sample, replace(plan, k=min(plan.k, basis.rank))
 

@@ -5,14 +5,13 @@ divergence is that of the features, as it does not change under affine maps (Obs
 Directions in which no class varies are dropped: no kernel has a width there. Which these are is
 decided in features of unit variance within classes, so that it does not depend on their units.
 
-Covariances are empirical, or shrunk by the rule of Ledoit & Wolf (2004). "ledoit-wolf" shrinks in
-the coordinates of the features, towards a multiple of the identity: the authors' default. "pooled"
-shrinks in coordinates that are white within classes, towards a multiple of the pooled covariance:
-like the empirical one it is equivariant under affine maps, and unlike it does not follow a class
-into directions in which it happens to be flat. "shrunk" is "pooled" with the pooled covariance
-itself shrunk towards its diagonal: where rows are few for the features, directions of little
-variance within classes are noise, and whitening would blow it up. It is equivariant under changes
-of the features' units. A weight counts rows: weight two is two rows.
+The covariance of a class is shrunk by the rule of Ledoit & Wolf (2004). "ledoit-wolf" shrinks in
+the coordinates of the features, towards a multiple of the identity: the authors' default. "shrunk"
+shrinks in coordinates that are white within classes, towards a multiple of the pooled covariance,
+which is itself shrunk towards its diagonal: if there are few rows for the features, directions of
+little variance within classes are noise, and whitening would amplify it. It is equivariant under
+changes of the features' units, and under affine maps if the pooled covariance is not shrunk (a
+shrinkage factor of 0). A weight counts rows: weight two is two rows.
 """
 
 from dataclasses import dataclass
@@ -21,8 +20,8 @@ import numpy as np
 
 NULL = 1e-13  # of the largest eigenvalue: variance below may be rounding, in float32 as well
 CONSTANT = 1e-13  # of a feature's largest value: a deviation below is rounding
-EMPIRICAL, LEDOIT_WOLF, POOLED, SHRUNK = "empirical", "ledoit-wolf", "pooled", "shrunk"
-COVARIANCES = (EMPIRICAL, LEDOIT_WOLF, POOLED, SHRUNK)
+SHRUNK, LEDOIT_WOLF = "shrunk", "ledoit-wolf"
+COVARIANCES = (SHRUNK, LEDOIT_WOLF)
 FLOOR = 1e-4  # of the variance within classes: smaller eigenvalues of a class are raised to it
 
 
@@ -47,7 +46,7 @@ class Basis:
     separates: bool
 
     @classmethod
-    def from_rows(cls, X, code, weight, whiten=True, shrink=0.0):
+    def from_rows(cls, X, code, weight, whiten=True, shrinkage_factor=0.0):
         """Basis of rows X (n, p), from the pooled covariance within classes.
 
         Parameters
@@ -58,7 +57,7 @@ class Basis:
         weight : array (n,)
         whiten : bool
             True: z has unit variances within classes; False: X is rotated alone.
-        shrink : float
+        shrinkage_factor : float
             Above zero the covariance is shrunk towards its diagonal, by the intensity s of Ledoit
             and Wolf's rule with odds s / (1 - s) so many times as large. Directions in which class
             means alone differ are kept then.
@@ -73,9 +72,9 @@ class Basis:
         values, vectors = values[keep], vectors[:, keep]
         between = (means - mean) / unit * np.sqrt(np.bincount(code, share))[:, None]
         kept, target, n_varying = 1.0, 0.0, len(values)
-        if shrink and varies.any():
+        if shrinkage_factor and varies.any():
             of_varying = residual[:, varies] / unit[varies]
-            kept, target = _shrinkage(of_varying, values, share, weight.sum(), shrink)
+            kept, target = _shrinkage(of_varying, values, share, weight.sum(), shrinkage_factor)
         if target:
             vectors, values = _with_means(vectors, values, between, varies)
         separates = len(vectors) > len(values) and _separates(rows, between, vectors)
@@ -117,16 +116,16 @@ def center_by_class(X, code, weight):
     return X - means[code], means
 
 
-def _shrinkage(rows, values, share, n, odds):
+def _shrinkage(rows, values, share, n, shrinkage_factor):
     """What is kept of the covariance of n rows (n_rows, p), and the variance that is added to each.
 
-    values : its eigenvalues but those that are zero; share (n_rows,) of each row; odds : times
-    those of the rule's intensity
+    values : its eigenvalues but those that are zero; share (n_rows,) of each row;
+    shrinkage_factor : times the odds of the rule's intensity
     """
     p = rows.shape[1]
     mean, square = values.sum() / p, (values**2).sum()
     s = _intensity(mean, square, share @ (rows**2).sum(axis=1) ** 2, n, p)
-    s = odds * s / (1.0 - s + odds * s)
+    s = shrinkage_factor * s / (1.0 - s + shrinkage_factor * s)
     return 1.0 - s, s * mean
 
 
@@ -210,10 +209,8 @@ def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
     """
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into
-    elif kind == EMPIRICAL:
-        # Of white rows: where features almost depend on each other theirs has lost its digits.
-        cov = empirical(X @ into, weight)
     else:
+        # Of white rows: where features almost depend on each other theirs has lost its digits.
         cov = ledoit_wolf(X @ into, weight, kept, added)
     values, vectors = np.linalg.eigh(cov)
     if values[0] >= FLOOR:

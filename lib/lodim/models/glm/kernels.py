@@ -1,0 +1,92 @@
+"""Compiled passes over tiles: the work that grows with rows times columns, without Python's lock.
+
+The matrix x (q, m) of some rows has the columns of the design matrix that are kept: -1 is the
+constant, others are features.
+"""
+
+import numpy as np
+
+from lodim.engine.compiled import njit
+from lodim.engine.tiles import TILE
+
+FAST = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
+TILES = 16  # of one matrix product
+CHUNK = TILES * TILE
+
+
+def padded_length(X):
+    """Return the number of rows of tiles X, up to a whole number of matrix products."""
+    return -(-len(X) // TILES) * CHUNK
+
+
+@njit(**FAST)
+def scores(X, columns, coef, out):
+    """Fill out (S, n) with scores by coefficients (S, q) of x, of the rows of tiles."""
+    for t in range(len(X)):
+        for s in range(len(coef)):
+            score = out[s, t * TILE : (t + 1) * TILE]
+            score[:] = 0.0
+            for b in range(len(columns)):
+                for i in range(TILE):
+                    score[i] += coef[s, b] * (X[t, columns[b], i] if columns[b] >= 0 else 1.0)
+
+
+@njit(**FAST)
+def products(X, columns, T, live, slopes, curvatures, gradient, information):
+    """Add sums over the rows z = T'x to gradient (S, q) and information (P, q, q).
+
+    slopes (S, n), curvatures (P, n) : factors of z and of z z' by row, n as `padded_length` has it
+    """
+    x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
+    z = np.empty_like(x)
+    for first in range(0, len(X), TILES):
+        _fill(X, columns, live, first, x)
+        np.dot(Tt, x, z)
+        rows = slice(first * TILE, first * TILE + CHUNK)
+        for s in range(len(slopes)):
+            gradient[s] += np.dot(z, slopes[s, rows])
+        for k in range(len(curvatures)):
+            x[:] = z * curvatures[k, rows]
+            information[k] += np.dot(x, z.T)
+
+
+@njit(**FAST)
+def squared_lengths(X, columns, T, live, out):
+    """Fill out (n,) with z'z of the rows z = T'x; T (q, r)."""
+    x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
+    for first in range(0, len(X), TILES):
+        _fill(X, columns, live, first, x)
+        z, length = np.dot(Tt, x), out[first * TILE : first * TILE + CHUNK]
+        length[:] = 0.0
+        for a in range(len(z)):
+            length += z[a] ** 2
+
+
+@njit(**FAST)
+def group_sums(X, columns, T, live, slopes, group, out):
+    """Add slopes (S, n) times z = T'x of the rows to those of their group, out (g, S, q)."""
+    x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
+    for first in range(0, len(X), TILES):
+        _fill(X, columns, live, first, x)
+        z = np.ascontiguousarray(np.dot(Tt, x).T)
+        for i in range(CHUNK):
+            for s in range(len(slopes)):
+                slope = slopes[s, first * TILE + i]
+                if slope != 0.0:
+                    own = out[group[first * TILE + i], s]
+                    for a in range(len(own)):
+                        own[a] += slope * z[i, a]
+
+
+@njit(**FAST, forceinline=True)
+def _fill(X, columns, live, first, x):
+    """Fill x (q, m) with the tiles from the first on; zeros beyond them and if no row is live."""
+    x[:] = 0.0
+    for t in range(first, min(first + TILES, len(X))):
+        if live[t * TILE : (t + 1) * TILE].any():
+            for b in range(len(columns)):
+                row = x[b, (t - first) * TILE : (t - first + 1) * TILE]
+                if columns[b] < 0:
+                    row[:] = 1.0
+                else:
+                    row[:] = X[t, columns[b]]
