@@ -123,204 +123,127 @@ def melm(
 ) -> MelmFit:
     """Fit a maximum entropy linear manifold (Czarnecki et al. 2015): a view that separates classes.
 
-        The view is the k-dimensional linear projection V'x in which the densities of the classes
-        overlap least: it maximizes the Cauchy-Schwarz divergence between kernel density estimates f,
-        D(V) = log int f_+^2 + log int f_-^2 - 2 log int f_+ f_- (Section 3). The kernels of a class are
-        normal with covariance h^2 cov, cov that of the class and
-        h = gamma (4 / (k + 2))^(1 / (k + 4)) n^(-1 / (k + 4)) (Silverman's rule, Section 4). Without a
-        response, "~ .", it is the view of largest or smallest entropy: the first or last principal
-        components (Theorems 1 and 2).
+    The view is the k-dimensional linear projection V'x in which the densities of the classes
+    overlap least: it maximizes the Cauchy-Schwarz divergence between kernel density estimates f,
+    D(V) = log int f_+^2 + log int f_-^2 - 2 log int f_+ f_- (Section 3). The kernels of a class are
+    normal with covariance h^2 cov, cov that of the class and
+    h = gamma (4 / (k + 2))^(1 / (k + 4)) n^(-1 / (k + 4)) (Silverman's rule, Section 4). Without a
+    response, "~ .", it is the view of largest or smallest entropy: the first or last principal
+    components (Theorems 1 and 2).
 
-        Parameters
-        ----------
-        formula : str
-            Such as "species ~ ." or "echo ~ . - id"; "~ ." for principal components.
-            Ordered pandas categories are coded by thresholds; C(x) ignores the order.
-        data : frame, path or other source
-            pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
-            polars LazyFrame or Dask DataFrame.
-        family : {"binomial", "multinomial"}, optional
-            By default inferred from the response. Numbers other than 0/1 and -1/1 need "multinomial".
-        k : int, optional
-            Dimension of the view; by default 2, or 1 if the rows vary in one direction only.
-        gamma : float, optional
-            Width of the kernels relative to Silverman's rule; larger ones see less detail. By default
-            chosen by cross-validation.
-    <<<<<<< HEAD
-        covariance : {"shrunk", "pooled", "empirical", "ledoit-wolf"}, optional
-            Covariance of a class. "empirical": unchanged; overfits directions in which a class hardly
-            varies. "pooled": shrunk to a multiple of the covariance within all classes (Ledoit-Wolf
-            intensity). "shrunk": the same, with that covariance shrunk to its diagonal. "ledoit-wolf":
-            shrunk to a multiple of the identity (the authors' code). The first two are invariant to
-            affine maps of the features (Observation 1), "shrunk" to their units. By default "shrunk";
-            if gamma is open too, cross-validation compares it with "pooled".
-        divergence : {"sum", "mean"}, default="sum"
-            For several classes: sum over all pairs, or mean weighted by products of class shares.
-        entropy : {"max", "min"}, default="max"
-    =======
-        covariance : {"shrunk", "ledoit-wolf"}, default="shrunk"
-            Covariance of a class, shrunk by the rule of Ledoit and Wolf: "shrunk" towards a multiple
-            of the covariance within all classes, which that rule shrinks towards its diagonal;
-            "ledoit-wolf" towards a multiple of the identity (the authors' code). With "shrunk" the
-            divergence does not change under changes of the features' units, and with a
-            `shrinkage_factor` of 0 (see `control`) not under affine maps either (Observation 1).
-            If neither gamma nor covariance is given, cross-validation chooses the factor: see Notes.
-        divergence : {"sum", "mean"}
-            Of several classes: the divergences of all pairs added up, or their mean, pairs weighted by
-            the products of class shares.
-        entropy : {"max", "min"}
-    >>>>>>> rates
-            Without a response: first or last principal components.
-        penalty : bool, default=False
-            Search by Eq. 2, D(V) - |V'V - I|^2, instead of in whitened coordinates. The maximum is the
-            same, but a start may lead to another local maximum.
-        n_starts : int, default=17
-            Number of starting points: principal components, directions of class means and covariances,
-            then random sums of rows. The best result is kept; `fit.starts()` lists all.
-        classifier : "kde" or estimator, default="kde"
-            Classifier in the view: the densities, calibrated; or a scikit-learn estimator with `fit`
-            and `predict_proba`, of which a copy is fitted to the coordinates.
-        weights : column name, array (n,) or "balanced", optional
-            Row weights; a row of weight 2 counts as two rows. Weights whose sum is below the number of
-            rows are scaled to it.
-            "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.
-        offset : None
-            Not allowed, since a view has no score.
-        missing : {"indicator", "drop"}, default="indicator"
-            Treatment of missing features. "indicator": a missing number becomes the training mean, with
-            an indicator column such as `age[missing]` if training had missing values; a missing
-            category is a level. "drop" drops the row, predicted as NaN. Rows without response or weight
-            are always dropped.
-        groups : column name or array (n,), optional
-            Rows with equal values are held out together in cross-validation.
-        standardize : bool, default=True
-            Scale features to unit standard deviation; they are always centred. It affects
-            principal components, but not the divergence (except by rounding).
-        dtype : {"float64", "float32"}, default="float64"
-            Precision of the stored features; computations use float64.
-        seed : int, default=0
-            Seed of starts and folds. Results are identical for any number of threads, and do not depend
-            on the order of rows or columns or the names of classes.
-        threads : int, optional
-            Number of threads; all by default.
-        engine : {"cpu", "cuda", "auto"}, default="cpu"
-            Where to compute. "cuda" uses an NVIDIA GPU (extra `cuda`) for the search; its kernels have
-            only been tested in Numba's simulator. "auto" uses a GPU from 3,000 rows on if one is
-            usable.
-        sample : int, optional
-            Fit only this many randomly drawn rows; all by default.
-        client : dask.distributed.Client, optional
-            Not supported by this model; a Dask frame is read in this process.
-        progress : bool, optional
-            Show progress: True at once, False never, default after three seconds.
-        control : dict, optional
-    <<<<<<< HEAD
-            Settings of the algorithm, listed on the page "Algorithms and their constants": `prior`,
-            `calibrate`, `shrinkage`, `reference_rows`, `max_iter`, `tol`, `scratch`.
-    =======
-            prior ("shares", which serves accuracy and log-loss, or "equal": the classifier gives all
-            classes the same prior probability, which serves balanced accuracy), calibrate (True; False
-            leaves the densities and the scores as they are, and spares a search in each fold),
-            shrinkage_factor (of covariance="shrunk": how many times the odds s / (1 - s) of the
-            intensity s by which the rule of Ledoit and Wolf shrinks the covariance within all classes;
-            1 is the rule, 0 leaves that covariance as it is; default: by cross-validation if neither
-            gamma nor covariance is given, else 1),
-            reference_rows (10,000, training rows that are kept to be drawn, and of
-            rare classes up to 30 besides), max_iter (500) and tol (1e-6) of the search: it has
-            converged where the largest gradient is at most tol, or two steps in a row raise the
-            divergence by at most 1e-9 of it,
-            scratch (None; a folder: a file in it holds the features while the model is fitted. By
-            default they are in memory, or of files, lazy and Dask frames, where they would take more
-            than half of what is free of it, in such a file in the system's temporary folder).
-    >>>>>>> rates
+    Parameters
+    ----------
+    formula : str
+        Such as "species ~ ." or "echo ~ . - id"; "~ ." for principal components.
+        Ordered pandas categories are coded by thresholds; C(x) ignores the order.
+    data : frame, path or other source
+        pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
+        polars LazyFrame or Dask DataFrame.
+    family : {"binomial", "multinomial"}, optional
+        By default inferred from the response. Numbers other than 0/1 and -1/1 need "multinomial".
+    k : int, optional
+        Dimension of the view; by default 2, or 1 if the rows vary in one direction only.
+    gamma : float, optional
+        Width of the kernels relative to Silverman's rule; larger ones see less detail. By default
+        chosen by cross-validation.
+    covariance : {"shrunk", "ledoit-wolf"}, default="shrunk"
+        Covariance of a class, shrunk by the rule of Ledoit and Wolf: "shrunk" towards a multiple
+        of the covariance within all classes, which that rule shrinks towards its diagonal;
+        "ledoit-wolf" towards a multiple of the identity (the authors' code). With "shrunk" the
+        divergence does not depend on the features' units, and with a `shrinkage_factor` of 0 (see
+        `control`) it is invariant to affine maps (Observation 1). If neither gamma nor covariance
+        is given, cross-validation chooses the factor.
+    divergence : {"sum", "mean"}, default="sum"
+        For several classes: sum over all pairs, or mean weighted by products of class shares.
+    entropy : {"max", "min"}, default="max"
+        Without a response: first or last principal components.
+    penalty : bool, default=False
+        Search by Eq. 2, D(V) - |V'V - I|^2, instead of in whitened coordinates. The maximum is the
+        same, but a start may lead to another local maximum.
+    n_starts : int, default=17
+        Number of starting points: principal components, directions of class means and covariances,
+        then random sums of rows. The best result is kept; `fit.starts()` lists all.
+    classifier : "kde" or estimator, default="kde"
+        Classifier in the view: the densities, calibrated; or a scikit-learn estimator with `fit`
+        and `predict_proba`, of which a copy is fitted to the coordinates.
+    weights : column name, array (n,) or "balanced", optional
+        Row weights; a row of weight 2 counts as two rows. Weights whose sum is below the number of
+        rows are scaled to it.
+        "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.
+    offset : None
+        Not allowed, since a view has no score.
+    missing : {"indicator", "drop"}, default="indicator"
+        Treatment of missing features. "indicator": a missing number becomes the training mean, with
+        an indicator column such as `age[missing]` if training had missing values; a missing
+        category is a level. "drop" drops the row, predicted as NaN. Rows without response or weight
+        are always dropped.
+    groups : column name or array (n,), optional
+        Rows with equal values are held out together in cross-validation.
+    standardize : bool, default=True
+        Scale features to unit standard deviation; they are always centred. It affects
+        principal components, but not the divergence (except by rounding).
+    dtype : {"float64", "float32"}, default="float64"
+        Precision of the stored features; computations use float64.
+    seed : int, default=0
+        Seed of starts and folds. Results are identical for any number of threads, and do not depend
+        on the order of rows or columns or the names of classes.
+    threads : int, optional
+        Number of threads; all by default.
+    engine : {"cpu", "cuda", "auto"}, default="cpu"
+        Where to compute. "cuda" uses an NVIDIA GPU (extra `cuda`) for the search; its kernels have
+        only been tested in Numba's simulator. "auto" uses a GPU from 3,000 rows on if one is
+        usable.
+    sample : int, optional
+        Fit only this many randomly drawn rows; all by default.
+    client : dask.distributed.Client, optional
+        Not supported by this model; a Dask frame is read in this process.
+    progress : bool, optional
+        Show progress: True at once, False never, default after three seconds.
+    control : dict, optional
+        Settings of the algorithm, listed on the page "Algorithms and their constants": `prior`,
+        `calibrate`, `shrinkage_factor`, `reference_rows`, `max_iter`, `tol`, `scratch`.
 
-        Returns
-        -------
-        MelmFit
+    Returns
+    -------
+    MelmFit
 
-        Raises
-        ------
-        FormulaError, DataError, ArgumentError
-            DataError also for a numeric response, or a class with fewer than k + 1 rows.
-        MissingExtraError, DeviceError
-            If engine="cuda" lacks its extra, a usable GPU or GPU memory.
+    Raises
+    ------
+    FormulaError, DataError, ArgumentError
+        DataError also for a numeric response, or a class with fewer than k + 1 rows.
+    MissingExtraError, DeviceError
+        If engine="cuda" lacks its extra, a usable GPU or GPU memory.
 
-        See Also
-        --------
-        MelmFit, cv
+    See Also
+    --------
+    MelmFit, cv
 
-        Notes
-        -----
-        All bases of the view have the same divergence. The reported one has uncorrelated unit variances
-        within classes; its first axes separate class means, the others spreads. Held-out figures of the
-        print come from a search without the rows concerned; as gamma was chosen on the same rows, new
-        rows may be classified slightly worse.
+    Notes
+    -----
+    All bases of the view have the same divergence. The reported one has uncorrelated unit variances
+    within classes; its first axes separate class means, the others spreads. Held-out figures of the
+    print come from a search without the rows concerned; as gamma was chosen on the same rows, new
+    rows may be classified slightly worse.
 
-    <<<<<<< HEAD
-        The page "Algorithms and their constants" tells how settings are chosen, when sums are exact,
-        and has all entries of `control`.
+    The page "Algorithms and their constants" tells how settings are chosen, when sums are exact,
+    and has all entries of `control`.
 
-        A saved fit holds the class and the k coordinates of all training rows, for the densities; for a
-        class of over 32,768 rows the means of small cells instead, and some of its rows. With as many
-        dimensions as features these determine the features. No setting keeps none.
-    =======
-        Where gamma is not given, melm chooses among five values by the deviance of held-out rows: five
-        folds, drawn twelve times up to 250 rows, 3,000 / n times up to 3,000 and once up to 4,000; one
-        fold of five held out beyond, on at most 20,000 rows drawn at random. In folds a search has
-        three starts at most, at gamma 4, and from its end goes on to the other values. A value weighs
-        exp(-(loss - least loss) / s), s two standard errors of the least loss, or 10 / n if that is
-        more: a difference of 10 in the deviance of all n rows. The weighted mean of the values is
-        taken, in log, and rounded to a thirty-second of the step between two, so that another draw of
-        the folds moves it a little. The scores of a fold are first calibrated, by one factor: a view
-        that was made for the training rows is too sure of others, and all the more the narrower its
-        kernels are. Before that, on six of these draws at most and at gamma 4, a shrinkage factor of 0
-        is compared with 1, if no covariance is given, and rejected if it is no better in the first
-        draw. If it is better by z standard errors of the difference, the factor is 0.01^((z - 2) / 2)
-        from z = 2 on, and 0 from z = 4 on: so no draw of the folds makes it jump.
+    A saved fit holds the class and the k coordinates of all training rows, for the densities; for a
+    class of over 32,768 rows the means of small cells instead, and some of its rows. With as many
+    dimensions as features these determine the features. No setting keeps none.
 
-        The view of a gamma that was chosen is followed from the best of all starts at gamma 4, in steps
-        of an eighth of an octave at most. There most starts end in one view; at smaller gammas there
-        are many ends of nearly the same divergence, and a little more or less of gamma, or another
-        seed, would make another of them the best. With a gamma that is given, the best end at that
-        gamma counts, which may be another view.
+    References
+    ----------
+    Czarnecki, W. M., Jozefowicz, R. & Tabor, J. (2015). Maximum Entropy Linear Manifold for
+    Learning Discriminative Low-dimensional Representation. ECML PKDD.
 
-        All starts are searched on 2,048 rows, drawn at random where there are more, until two steps in
-        a row raise the divergence by at most 1e-4 of it; the best three of their ends go on, over all
-        rows. Up to 5,000 rows sums over pairs are exact. Of more they are
-        approximated in up to three dimensions, where that costs less and the error, which is measured,
-        is at most 0.001; else they are exact up to 16,384 rows, and those of as many drawn at random
-        beyond. `summary()` says which.
-
-        The densities that classify are estimated anew in the view, where to "shrunk" covariances of the
-        classes that within all classes adds what k + 1 rows would; with kernels of
-        the width of least log-loss of training rows that are left out, 10,000 at most and each with all
-        its weight, by a parabola through the lowest of five widths and its neighbours; of widths whose
-        loss is equal but for rounding (1e-6) the widest. A last search without each of the rows, or
-        groups, up to 250 of them, 4,000 rows and five classes, from the view of the fit; of more in
-        each of five folds, drawn as often as those for gamma (beyond 4,000 rows in one), with the gamma
-        of the fit, calibrates the probabilities of "kde" by one factor of their scores, and
-        gives the held-out balanced accuracy and log-loss of print and summary: of rows that had no part
-        in the search of the view that classifies them, nor in the factor that their probabilities are
-        judged with. Where gamma was chosen, it was on the same rows, though in other folds: new rows
-        may be classified a little worse.
-
-        A saved fit holds the class and the k coordinates of all training rows, for the densities; of a
-        class of more than 32,768 rows the means of small cells instead, and some of its rows. With as
-        many dimensions as features, these can be computed from the coordinates. No setting keeps none.
-    >>>>>>> rates
-
-        References
-        ----------
-        Czarnecki, W. M., Jozefowicz, R. & Tabor, J. (2015). Maximum Entropy Linear Manifold for
-        Learning Discriminative Low-dimensional Representation. ECML PKDD.
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> flowers = ld.data("iris")
-        >>> fit = ld.melm("species ~ .", flowers, gamma=1.0, n_starts=4, control={"calibrate": False})
-        >>> fit.axes, round(fit.divergence, 1)
-        (['x1', 'x2'], 288.8)
-        >>> fit.predict(flowers[49:52], "class").tolist()
-        ['setosa', 'versicolor', 'versicolor']
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> flowers = ld.data("iris")
+    >>> fit = ld.melm("species ~ .", flowers, gamma=1.0, n_starts=4, control={"calibrate": False})
+    >>> fit.axes, round(fit.divergence, 1)
+    (['x1', 'x2'], 288.8)
+    >>> fit.predict(flowers[49:52], "class").tolist()
+    ['setosa', 'versicolor', 'versicolor']
     """
