@@ -154,7 +154,7 @@ def sampled(fit):
     if learnt:
         notes.append(
             "Knots of splines, and the constants of center(), scale() and standardize(), are "
-            f"learned from {learnt:,} rows: random ones, and those of the least and greatest values."
+            f"learned from {learnt:,} rows: random ones and those of extreme values."
         )
     return notes
 
