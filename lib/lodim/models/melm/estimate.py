@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim.engine import tiles
+from lodim.engine.blocks import single_blas
 from lodim.errors import ArgumentError, DataError
 from lodim.models.melm.classify.density import evaluation_weights, leave_one_out_scores
 from lodim.models.melm.classify.rule import (
@@ -67,7 +68,8 @@ def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
     """The View of each gamma, of quick searches."""
     rows = ClassRows.from_batch(batch, settings, count_classes(family))
     plan = replace(_plan(settings, len(rows.present)), **(QUICK if warm_start is None else CLOSE))
-    found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, first_gamma, warm_start)
+    starts = first_gamma, warm_start, rows.within
+    found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, *starts)
     return [
         _view_of_rows(found[gamma], batch, rows, replace(settings, gamma=gamma), family)[0]
         for gamma in gammas
@@ -151,7 +153,8 @@ def fit_view(batch, settings, family, first_gamma=None):
     rows = ClassRows.from_batch(batch, settings, n_classes)
     plan = _plan(settings, len(rows.present))
     gammas = steps(first_gamma, plan.gamma) if first_gamma else (plan.gamma,)
-    found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, first_gamma)
+    starts = first_gamma, None, rows.within
+    found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, *starts)
     manifold = found[plan.gamma]
     view, Z = _view_of_rows(manifold, batch, rows, settings, family)
     if n_classes > 1:
@@ -187,7 +190,8 @@ def _checked_basis(X, code, weight, settings):
     """The Basis within classes; raises where a density has no width along one of k directions."""
     shrunk = settings.covariance == SHRUNK and code.any()
     factor = settings.shrinkage_factor if shrunk else 0.0
-    within = Basis.from_rows(X, code, weight, shrinkage_factor=factor)
+    with single_blas():
+        within = Basis.from_rows(X, code, weight, shrinkage_factor=factor)
     share, residual = weight / weight.sum(), center_by_class(X, code, weight)[0]
     if (share @ residual**2).sum() <= ROUNDING * (share @ (X - share @ X) ** 2).sum():
         raise DataError(

@@ -130,7 +130,7 @@ def search_manifold(X, code, weight, plan):
     return search_gammas(X, code, weight, plan, (plan.gamma,))[plan.gamma]
 
 
-def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None):
+def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None, within=None):
     """The Manifold of each of several gammas and of the `first_gamma`, by gamma.
 
     The first one, by default the nearest to MIDDLE, is searched from all starts, each other from
@@ -138,9 +138,10 @@ def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=No
     which the best of many starts need not be. Other parameters are those of `search_manifold`.
 
     warm_start : V (p, k) that the first one is searched from instead of all starts
+    within : the whitening Basis of the rows, if it is known
     """
     with single_blas(), progress.bar(len({*gammas, first_gamma} - {None}), "views") as shown:
-        basis, sample, plan = _coordinates(X, code, weight, plan)
+        basis, sample, plan = _coordinates(X, code, weight, plan, within)
         first = first_gamma or min(gammas, key=lambda gamma: abs(np.log(gamma / MIDDLE)))
         if warm_start is None:
             starts = starting_projections(sample, basis, plan)
@@ -166,11 +167,12 @@ def steps(first, last):
     return (*(first * (last / first) ** (j / count) for j in range(count)), last)
 
 
-def _coordinates(X, code, weight, plan):
+def _coordinates(X, code, weight, plan, within):
     """The Basis and the Sample of rows, and the plan with no more dimensions than they have."""
     one_class = not code.any()
     whiten, shrunk = not (plan.penalty or one_class), plan.covariance == SHRUNK and not one_class
-    basis = Basis.from_rows(X, code, weight, whiten, plan.shrinkage_factor if shrunk else 0.0)
+    factor, basis = plan.shrinkage_factor if shrunk else 0.0, within if whiten else None
+    basis = basis or Basis.from_rows(X, code, weight, whiten, factor)
     sample = Sample.from_rows(X, code, weight, basis, plan.covariance)
     return basis, sample, replace(plan, k=min(plan.k, basis.rank))
 
