@@ -153,7 +153,7 @@ def sampled(fit):
         )
     if learnt:
         notes.append(
-            "Knots of splines, and the constants of center(), scale() and standardize(), are learned "
+            "Knots of splines, and constants of center(), scale() and standardize(), are learned "
             f"from {learnt:,} rows: drawn at random, and those of the least and the greatest "
             "values."
         )

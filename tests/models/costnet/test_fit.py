@@ -398,7 +398,7 @@ def test_everything_has_one_source_of_a_series():
     fit = fit_of("gaussian")
     whole = sum(COSTS.values())
     assert fit.total == pytest.approx(whole - COSTS["bp_cuff"])
-    assert "16.8 in all, one source of each series" in " ".join(str(fit).split())
+    assert "total price 16.8, one source of each series" in " ".join(str(fit).split())
     assert "total price" in str(fit_of("gaussian", depends_on=None, alternatives=None))
     free = ld.costnet("y ~ age + hr_slope", patients(), costs={"age": 0, "hr_slope": 1, "lab": 0},
                       depends_on={"hr_slope": "lab"}, budget=1)  # fmt: skip

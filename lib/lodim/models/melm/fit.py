@@ -272,7 +272,7 @@ class MelmFit(Fit):
     def augment(  # type: ignore[override]
         self, data: Data, *, offset: None = None, output: FilePath | None = None
     ) -> pd.DataFrame:
-        """`data` with predictions and coordinates beside its columns.
+        """Return `data` with predictions and coordinates as further columns.
 
         Parameters
         ----------
@@ -285,7 +285,7 @@ class MelmFit(Fit):
         -------
         DataFrame
             `data` with .fitted, .resid, .loss, .class and .x1, ..., .xk; without a response with
-            the coordinates alone. Of a dict the new columns alone.
+            the coordinates alone. For a dict, only the new columns.
 
         Raises
         ------
