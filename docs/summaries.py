@@ -50,7 +50,7 @@ print(fit.summary())
 # ## The notes
 #
 # - **Optimizer**: how the fit ended; `ConvergenceWarning` and `Converged: no` where it did not.
-# - **By cross-validation over ... settings**: what was tried, and where the least held-out loss lay.
+# - **Cross-validation over ... settings**: the settings tried, and the lowest held-out loss.
 #   Where that is at the end of what was tried, the note says so, and a wider grid may do better.
 # - **Each of ... sets of random folds alone would choose ...**: rows are drawn into folds more than once, and
 #   this is how far the choice hangs on the draw. Where the draws differ widely, the data do not

@@ -165,7 +165,7 @@ def test_n_jobs_changes_nothing(df, open_m):
 def test_print_tidy_and_plot(df, axes):
     got = ld.cv(ld.gbmap, "y ~ x1 + x2 + x3", df, n_lambda=5, folds=3, **SHARED)
     text = str(got)
-    for word in ("cv of gbmap(", "deviance", "5 points", "min", "1se", "rule 'min'"):
+    for word in ("cv of gbmap(", "deviance", "5 settings", "min", "1se", "rule 'min'"):
         assert word in text
     tidy = got.tidy()
     tidy["mean"] = 0.0
@@ -662,7 +662,7 @@ def test_a_least_loss_at_an_end_of_the_grid_is_said():
     high = ld.cv(ld.gbmap, "y ~ .", data, grid={"lambda_": [1.0, 0.3, 0.1]}, **call)
     assert high.grid_ends == ("lambda_ = 0.1 is the smallest that was tried: give the grid "
                               "smaller ones",)  # fmt: skip
-    assert "Least loss at an end of the grid: lambda_ = 0.1" in str(high)
+    assert "Lowest loss at an end of the grid: lambda_ = 0.1" in str(high)
     low = ld.cv(ld.gbmap, "y ~ .", data, grid={"lambda_": [1e-7, 1e-3, 3.0]}, **call)
     assert low.index_min == 1 and low.grid_ends == () and "end of the grid" not in str(low)
 
@@ -689,10 +689,10 @@ def test_nothing_is_said_where_nothing_is_beyond():
 def test_a_default_whose_least_loss_is_at_the_end_says_so(df):
     fit = ld.gbmap("y ~ x1 + x2 + x3", df, m=3, n_starts=1, threads=1)
     tried = fit.selection
-    assert "smallest lambda_ that was tried" not in str(fit.summary())
+    assert "smallest lambda_ tried" not in str(fit.summary())
     tried.loc[tried.index[-1], "mean"] = 0.5 * tried["mean"].min()
     text = " ".join(str(fit.summary()).split())
-    assert f"smallest lambda_ that was tried, {tried['lambda_'].iloc[-1]:.4g}"[:38] in text
+    assert f"smallest lambda_ tried, {tried['lambda_'].iloc[-1]:.4g}"[:29] in text
 
 
 def test_one_row_cannot_decide_what_costnet_buys():

@@ -1,4 +1,4 @@
-"""What the commands do: fit a model, show data, compile kernels."""
+"""Commands: fit a model, show data, compile kernels."""
 
 import argparse
 import glob

@@ -1,4 +1,4 @@
-"""What is compared: the models of lodim, a user's own calls, and the baselines."""
+"""Candidates of a comparison: models of lodim, a user's own calls, and baselines."""
 
 import inspect
 from collections.abc import Callable, Mapping

@@ -52,7 +52,7 @@ def compare(
     threads: int | None = None,
     progress: bool | None = None,
 ) -> "Comparison":
-    """Compare models on the same held-out rows, beside baselines.
+    """Compare models and baselines on the same held-out rows.
 
     Each model is called once for each fold, with the rows outside of it: what a default call
     chooses by itself (settings, features, folds of its own) it chooses within these rows. So a

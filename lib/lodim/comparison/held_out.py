@@ -57,7 +57,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Record:
-    """What a candidate has said of the rows held out.
+    """Predictions of a candidate for held-out rows.
 
     scores : (n, K) link scores, or means of a numeric response; None where it has failed
     reason : why it has failed, else empty

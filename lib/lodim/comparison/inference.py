@@ -33,7 +33,7 @@ class Rows:
 
     @property
     def inflation(self):
-        """What overlapping training rows add to a variance, as a factor."""
+        """Return the factor by which overlapping training rows increase a variance."""
         share = np.bincount(self.fold, self.weight)
         return 1.0 + (share / (1.0 - share)).sum()
 

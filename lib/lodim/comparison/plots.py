@@ -1,4 +1,4 @@
-"""What the plot of a comparison shows."""
+"""Plot of a comparison."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What a Comparison prints."""
+"""Print and summary of a Comparison."""
 
 import numpy as np
 import pandas as pd

@@ -48,7 +48,7 @@ NEEDS = {
 
 @dataclass(frozen=True)
 class Subject:
-    """What is checked.
+    """Fit and rows to check.
 
     fit : Fit
     design : Design, of all features where the data have them, else of those that the fit reads

@@ -1,4 +1,4 @@
-"""What rows say of the features of a fit, and the measures of arrays that tell."""
+"""Checks of the features of a fit on rows, and measures on arrays."""
 
 import itertools
 import math

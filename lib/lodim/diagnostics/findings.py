@@ -14,7 +14,7 @@ MOST = 5  # names in a sentence
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check has found.
+    """Result of a check.
 
     Attributes
     ----------

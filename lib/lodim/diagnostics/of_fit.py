@@ -1,4 +1,4 @@
-"""What a fit itself knows to be wrong."""
+"""Checks of a fit without data."""
 
 from lodim.diagnostics.findings import Finding, few
 from lodim.report import phrases

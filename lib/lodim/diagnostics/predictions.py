@@ -1,4 +1,4 @@
-"""What rows with known responses say of the predictions of a fit."""
+"""Checks of predictions on rows with known responses."""
 
 import numpy as np
 from scipy.special import logit

@@ -20,7 +20,7 @@ FORBIDDEN = "a null character, or half of a surrogate pair"
 
 @dataclass(frozen=True, eq=False)
 class Equation:
-    """What a fit computes of a row.
+    """Computation of a fit for a row.
 
     title : what made it, one line of ASCII
     columns : Column of the data, in order

@@ -44,7 +44,7 @@ class Column(Node):
 
     @property
     def kind(self):
-        """What the column holds."""
+        """Contents of the column."""
         return self.of_kind
 
 

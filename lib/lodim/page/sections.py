@@ -1,4 +1,4 @@
-"""What a page says and shows of any fit: all its numbers come from predict, augment and tidy."""
+"""Sections of a page for any fit; all numbers come from predict, augment and tidy."""
 
 import numpy as np
 import pandas as pd
@@ -97,7 +97,7 @@ def _effect_picture(fit, name, x, values, means, scale, rug):
 
 
 def accuracy(fit, data):
-    """Pictures of predictions beside the responses of the data."""
+    """Return pictures of predictions and responses of the data."""
     answers = fit.augment(data)
     response = fit.design.response.name
     several = fit.levels is not None and len(fit.levels) > 2
@@ -154,7 +154,7 @@ def findings(fit, data):
 
 
 def limits(fit):
-    """What the fit is for, and what it does not say, as texts."""
+    """Return texts on the purpose and limits of the fit."""
     rows = f"It speaks of rows that come as its {counted(fit.n, 'training row')} did"
     if fit.design.n_dropped:
         rows += f"; {counted(fit.design.n_dropped, 'row')} with missing values were left out"

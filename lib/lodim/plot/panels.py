@@ -47,7 +47,7 @@ class View:
 
 
 def side_by_side(views, value, key, axes=None, *, star=None):
-    """Draw views beside each other; returns an array of their Axes.
+    """Draw views side by side; return an array of their Axes.
 
     value : (n,) class codes or numbers of the rows, NaN where not known; key : points.Key;
     axes : one for each view, fresh ones by default; star : what the query is called

@@ -105,7 +105,7 @@ def dropped(fit):
 
 
 def filled(design):
-    """What stands for missing values, as a list of one note, empty where none was missing."""
+    """Return a note on imputed values; empty if none was missing."""
     gaps = sorted((f for f in design.fills if f.n_missing), key=lambda f: -f.n_missing)
     if not gaps:
         return []

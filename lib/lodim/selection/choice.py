@@ -1,4 +1,4 @@
-"""The choice of settings from held-out losses: the centre of those that cannot be told apart."""
+"""Choice of settings from held-out losses, averaged over similar ones."""
 
 from dataclasses import replace
 from numbers import Real

@@ -1,4 +1,4 @@
-"""What the plots of a regularization path and of a cross-validation show."""
+"""Plots of a regularization path and of a cross-validation."""
 
 import numpy as np
 import pandas as pd

@@ -19,7 +19,7 @@ HALF = 0.36  # of a box's height, in rows
 SCALE = "viridis"
 NEVER = (0.94, 0.94, 0.94, 1.0)
 NARROWEST = 40.0  # characters across
-TICKS = 8  # prices named beside the scale, at most
+TICKS = 8  # most prices labelled on the scale
 OTHER_EDGE = {"edgecolor": axes.GREY, "linewidth": 0.6}  # of boxes that predict() needs not
 
 
@@ -40,7 +40,7 @@ class Box:
 
 
 def graph(fit, ax, *, most=30):
-    """What is bought, and at which price it comes in: so many things at most, the first ones."""
+    """Return the first purchases, with the prices at which they enter."""
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit of one lambda_ has no frontier to draw")
     every = _boxes(fit)
@@ -113,7 +113,7 @@ def _joined(box, step, chosen):
 def _first(boxes, most):
     """The first ones that are bought, those of the chosen model before others.
 
-    What is in no model is drawn where there is room for all, or nothing else to draw.
+    Nodes in no model are drawn if there is room for all, or nothing else to draw.
     """
     if len(boxes) <= most:
         return boxes
@@ -194,7 +194,7 @@ def layers(parents):
 
 
 def heights(parents, order):
-    """Height of each node, (n,): a slot for each end of the graph, others amid their children.
+    """Return the height of each node, (n,): leaves have slots, others the middle of their children.
 
     A node hangs on one parent alone, the first that is drawn, so that nothing crosses where there
     is one; its other parents are drawn next to that one.

@@ -30,7 +30,7 @@ from lodim.models.costnet.worker_rows import batch_beyond_null
 from lodim.selection.folds import check_units, count_units
 from lodim.selection.tuning import count_draws, fold_splits
 
-LARGE = 200_000  # rows x columns x classes, of several classes: one draw of folds, fewer rules
+LARGE = 200_000  # rows x columns x classes, of several classes: one set of folds, fewer rules
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
@@ -125,7 +125,7 @@ def _lasso_alone(batch, family, settings, results, path):
 
 
 def _penalties(settings, p):
-    """Groups of each penalty with a path, by its rule; the lasso is left out where it is "group".
+    """Return the groups of each penalty with a path, by rule; no lasso if it equals "group".
 
     So it is where each column has a price of its own, and nothing is needed by another.
     """
@@ -172,7 +172,7 @@ def _rule_results(batch, family, settings, path=None, lambdas=None):
     Parameters
     ----------
     path : PenaltyPath, optional
-        That of the group penalty, where it is known.
+        Path of the group penalty, if known.
     lambdas : dict, optional
         Penalties of the path of each rule; its own by default.
     """
@@ -219,7 +219,7 @@ def _models_of_rules(search, settings, paths, limits):
 
 
 def _share(settings):
-    """Share of the refit where none is chosen."""
+    """Return the share of the refit if none is chosen."""
     return 1.0 if settings.relax is None else settings.relax
 
 

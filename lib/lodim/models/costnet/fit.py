@@ -290,7 +290,7 @@ class CostnetFit(Fit):
         """
         return super().plot(kind, ax, **arguments)
 
-    # What costnet has beside --------------------------------------------------------------------
+    # Methods of costnet only --------------------------------------------------------------------
 
     def at(self, budget: float | None = None, lambda_: float | None = None) -> Self:
         """The fit with another of its models: all that it says and predicts is of that one.
@@ -395,10 +395,10 @@ class CostnetFit(Fit):
 
         cost; df, the number of columns with a coefficient (a category has one a level, of several
         classes a column counts once); deviance, dev_ratio; dev_ratio_bound, which no model of this
-        price exceeds (NaN where none is known); dev_ratio_held_out, in rows of cross-validation
+        price exceeds (NaN if unknown); dev_ratio_held_out, in rows of cross-validation
         (NaN without); rule that found it, and lambda_ at which the rule "group" did (NaN for
         others, whose penalties are not those of `path`); relax, the share of the refit; new,
-        dropped: what is bought beside the row above, and no longer; chosen: the model that
+        dropped: purchases added and removed since the row above; chosen: the model that
         predict() uses.
 
         See Also
@@ -422,7 +422,7 @@ class CostnetFit(Fit):
         return frontier_models.prices(self)
 
     def bought(self) -> pd.DataFrame:
-        """What must be bought for the model, and what of it is free: a row a thing, its index.
+        """Return the purchases of the model, including free ones, one per row.
 
         price; in_model: whether the model uses it itself; needed_by: names of what is computed or
         bought with it; serves: the series of alternatives that it is the source of.
@@ -467,7 +467,7 @@ class CostnetFit(Fit):
 
     @property
     def cost(self) -> float:
-        """What must be paid for the model that predict() uses."""
+        """Price of the model that predict() uses."""
         return self.step.cost
 
     @property

@@ -16,12 +16,12 @@ from lodim.models.costnet.search.frontier import CostFrontier
 
 INTERCEPT = "(Intercept)"
 PENALIZED = "penalized"  # the rule of a model that is not refitted
-DIGITS = 12  # of a sum of prices: .1 + .2 is .3
+DIGITS = 12  # digits of a sum of prices, so that 0.1 + 0.2 is 0.3
 
 
 @forms.record
 class Estimates:
-    """What a fit has estimated, on standardized columns.
+    """Estimates of a fit, on standardized columns.
 
     path : PenaltyPath of the group penalty
     frontier : CostFrontier of all rules; None where a lambda_ was given
@@ -41,14 +41,14 @@ class Estimates:
 
 @forms.record
 class Purchases:
-    """What the L penalized models need, and its price."""
+    """Needs of the L penalized models, and their prices."""
 
     bought: np.ndarray = forms.flags("L", "V")
     cost: np.ndarray = forms.real("L", least=0)
 
     @classmethod
     def from_path(cls, path, network, dependents):
-        """What the models of a path need, by the copies that have coefficients."""
+        """Return the needs of the models of a path, by the copies that have coefficients."""
         node = Groups.from_network(network, dependents, path.coef.shape[1]).node
         bought = np.zeros((len(path.lambdas), len(network)), bool)
         for k, latent in enumerate(path.latent):
@@ -68,11 +68,11 @@ class ListedModel:
     bought : (V,) bool, nodes of the network that it needs
     deviance : weighted mean over the training rows
     df : number of columns with a coefficient; of several classes a column counts once
-    lambda_ : penalty of the path that selected its terms; NaN where none of these did
+    lambda_ : penalty of the path that selected its terms; NaN if none did
     rule : that found it
-    bound : no model of its price has a lower deviance; NaN where that is not known
+    bound : no model of its price has a lower deviance; NaN if unknown
     relax : share of the refit in its blend with the penalty's coefficients; 0 for a penalized model
-    held_out : mean deviance of held-out rows; NaN where there is none
+    held_out : mean deviance of held-out rows; NaN if unknown
     """
 
     cost: float
@@ -144,7 +144,7 @@ class ListedModel:
 
     def score(self, kept, X, n):
         """Scores (n, K) of tiles X that hold the columns `kept` alone, without an offset."""
-        # Row by row in the same order, wherever a row stands.
+        # Row by row in a fixed order, so that results do not depend on the row's position.
         out = np.einsum("tqr,qk->trk", X, self.coef[kept])
         return out.reshape(-1, out.shape[2])[:n] + self.intercept
 
@@ -174,7 +174,7 @@ def check_listed(fit):
 def position_of_budget(fit, budget):
     """The position of the best model that costs at most a budget."""
     if not _is_number(budget) or not budget >= 0:
-        raise ArgumentError(f"a budget is a number, 0 or more, not {budget!r}")
+        raise ArgumentError(f"budget must be a number, 0 or more, not {budget!r}")
     check_listed(fit)
     if not affordable(budget, fit.limit):
         raise ArgumentError(
@@ -205,7 +205,7 @@ def _is_number(value):
 
 
 def things(fit, model):
-    """What a model needs that has a price: a dict of names to prices, in the network's order."""
+    """Return the priced needs of a model: prices by name, in the network's order."""
     network = fit.settings.network
     on = np.flatnonzero(model.bought & (network.cost > 0))
     return {network.names[v]: float(network.cost[v]) for v in on}
@@ -247,7 +247,7 @@ def prices(fit, models=None):
 
 
 def bought(fit):
-    """What must be bought for the model of a fit; see `CostnetFit.bought`."""
+    """Return the purchases of the model of a fit; see `CostnetFit.bought`."""
     network, model = fit.settings.network, fit.step
     derived = derived_names(fit.design)
     series = [name for name, _ in fit.settings.alternatives]

@@ -249,7 +249,7 @@ def costnet(
     -----
     The frontier is selected by looking at the response: its deviances are optimistic, held-out ones
     slightly, and its coefficients have no valid p-values. `cv` repeats the whole procedure in each
-    fold. `print` names the rule that found each model, and in brackets the share of the refit if it
+    fold. `print` names the rule that found each model, and by r= the share of the refit if it
     is below 1. If classes are separated, predictions are useful but the size of coefficients is
     not.
 

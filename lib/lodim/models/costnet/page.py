@@ -1,4 +1,4 @@
-"""What a page says and shows of a costnet fit."""
+"""Report page of a costnet fit."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""What each kind of plot of a CostnetFit shows."""
+"""Plots of a CostnetFit."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from lodim.report.tables import significant
 
 
 def cost(fit, ax, *, log=False):
-    """Deviance explained against the price, beside the weighted lasso's and the held-out one.
+    """Draw the deviance explained against the price, with the weighted lasso and held-out rows.
 
     With `log` the axis of prices is logarithmic from the lowest price on, and linear below it.
     """
@@ -24,7 +24,7 @@ def cost(fit, ax, *, log=False):
     frontier, lasso = fit.estimates.frontier, fit.estimates.lasso
     end = 1.04 * frontier.cost[-1] or 1.0
     if lasso is not None:
-        paid = lasso.cost <= end  # its dearer models are worse by the criterion
+        paid = lasso.cost <= end  # its more expensive models are worse by the criterion
         style = {"color": axes.GREY, "lw": 1.2, "ls": "--", "zorder": 1}
         style["label"] = "weighted lasso alone"
         _steps(ax, lasso.cost[paid], _share(lasso.deviance[paid], null), end, **style)
@@ -57,7 +57,7 @@ def _models_by_rule(ax, frontier, share):
 
 
 def _spread(ax, prices):
-    """A logarithmic axis from the lowest of some prices on; 0 stands beside it."""
+    """Set a logarithmic axis from the lowest price on; 0 is left of it."""
     if len(prices):
         ax.set_xscale("symlog", linthresh=prices.min(), linscale=0.3)
         ax.set_xlim(left=-0.1 * prices.min())
@@ -69,7 +69,7 @@ def _share(deviance, null):
 
 
 def _steps(ax, x, y, end, **style):
-    """What the budgets up to `end` buy: level until the next model can be paid."""
+    """Return a step function of budgets up to `end`."""
     ax.plot(np.r_[x, end], np.r_[y, y[-1]], drawstyle="steps-post", **style)
 
 

@@ -1,4 +1,4 @@
-"""What a CostnetFit prints."""
+"""Print and summary of a CostnetFit."""
 
 import numpy as np
 import pandas as pd
@@ -118,9 +118,9 @@ def _prices(fit):
 
 
 def _rules(frame):
-    """Rules of the models, with the share of the refit where that is not all."""
+    """Return the rules of the models, with the share of the refit if below 1."""
     pairs = zip(frame["rule"], frame["relax"], strict=True)
-    return [f"{rule}, relax {relax:g}" if relax < 1.0 else rule for rule, relax in pairs]
+    return [f"{rule} r={relax:g}" if relax < 1.0 else rule for rule, relax in pairs]
 
 
 def _percent(share):
@@ -129,7 +129,7 @@ def _percent(share):
 
 
 def _explained(fit, table):
-    """What the columns of the frontier mean."""
+    """Return the explanation of the frontier's columns."""
     what = "deviance" if fit.levels is not None else "variance"
     by = CRITERIA_IN_WORDS.get(fit.settings.criterion, fit.settings.criterion.upper())
     yield (
@@ -140,9 +140,7 @@ def _explained(fit, table):
     if "%CV" in table:
         yield f"%CV: share of the {what} explained in rows held out by cross-validation."
     if (fit.estimates.frontier.relax < 1.0).any():
-        yield (
-            "relax: share of the refit in its blend with the penalty's coefficients; by default 1."
-        )
+        yield ("r: relax, share of the refit in the blend with the penalty's coefficients, else 1.")
     if "At most" in table:
         yield "At most: no model of this price explains more."
 
@@ -194,11 +192,11 @@ def _several(names, room):
         if len(text) <= room:
             return text
     each = (room - len(more)) // shown
-    return short(names[0], each) + more if each >= SHORTEST else f"{len(names)} things"
+    return short(names[0], each) + more if each >= SHORTEST else f"{len(names)} more"
 
 
 def short(name, most):
-    """A name with its middle left out where it is long: both ends tell names apart."""
+    """Return a name without its middle if it is long."""
     name = "".join(c if c.isprintable() else " " for c in name)
     if len(name) <= most:
         return name
@@ -207,7 +205,7 @@ def short(name, most):
 
 
 def _purchases(fit):
-    """What must be bought for the model, if anything."""
+    """Return the purchases of the model, if any."""
     frame = frontier_models.bought(fit)
     if frame.empty:
         return ()
@@ -276,7 +274,7 @@ def _notes(fit):
 
 
 def _coefficients_are(fit):
-    """What to think of the coefficients."""
+    """Return the note on the coefficients."""
     if not fit.step.df:
         return "The model has no feature: it predicts the same for every row."
     if fit.step.rule == PENALIZED:
@@ -378,7 +376,7 @@ def _budget(fit):
 
 
 def _labels(frame):
-    """Names of the rows of tidy(): the term, and the level in brackets where there are classes."""
+    """Names of the rows of tidy(): the term, and for classes the level in brackets."""
     if "level" not in frame:
         return [short(t, LONGEST) for t in frame["term"]]
     return [

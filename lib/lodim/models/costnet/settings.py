@@ -29,7 +29,7 @@ RULES = ("group", "lasso", "greedy", "exact")
 DEPENDENTS = ("all", "direct")
 SOLVERS = ("auto", "cvxpy")
 OF_FRONTIER = ("lambdas", "n_lambda", "lambda_min_ratio", "relax", "rules", "criterion")
-UNUSED = {"lambda_": OF_FRONTIER, "lambdas": ("n_lambda", "lambda_min_ratio")}  # beside it
+UNUSED = {"lambda_": OF_FRONTIER, "lambdas": ("n_lambda", "lambda_min_ratio")}  # with it
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _rules(rules):
 
 
 def usual(model):
-    """What makes a path and its frontier, as it is by default in a model function: a dict."""
+    """Return the default settings of a path and its frontier as a dict."""
     known = signature(model).parameters
     return {
         name: known[name].default if name in known else getattr(Settings, name)
@@ -133,9 +133,7 @@ def check_used(problem):
             continue
         name = given[0]
         if problem.arguments[other] is not None:
-            raise ArgumentError(
-                f"give either {other} or {name}: {name} has no effect beside {other}"
-            )
+            raise ArgumentError(f"give either {other} or {name}: {name} has no effect with {other}")
         raise ArgumentError(
             f"each model here is of one {other}, not refitted and without a frontier, so "
             f"{name} has no effect: leave {name} out, or give it to costnet() itself, "
@@ -144,10 +142,10 @@ def check_used(problem):
 
 
 def needs(problem, n):
-    """What a fit to n rows takes, as measured: scores, slopes, curvatures, and a sample of rows.
+    """Return the needs of a fit to n rows, as measured.
 
     Least squares reads the features for their moments and once or twice more; how often others do
-    hangs on the penalties that are tried.
+    depends on the penalties tried.
     """
     K, p = problem.family.n_scores, len(problem.design.names)
     if problem.family.name == "gaussian":

@@ -1,4 +1,4 @@
-"""What belongs to the rows of a batch, beside its X where that is on the workers of a cluster."""
+"""Row values of a batch on the workers of a cluster, next to its X."""
 
 from dataclasses import replace
 

@@ -132,7 +132,7 @@ class ClassRows:
 
     @classmethod
     def from_batch(cls, batch, settings, n_classes):
-        """Of a batch; raises where its rows are of a single class, or vary too little."""
+        """Build from a batch; raise if its rows have a single class, or vary too little."""
         code, weight, i = _rows(batch)
         X = np.asarray(tiles.rows(batch.X, i), np.float64)
         present, code = np.unique(code, return_inverse=True)

@@ -271,7 +271,7 @@ class MelmFit(Fit):
     def augment(  # type: ignore[override]
         self, data: Data, *, offset: None = None, output: FilePath | None = None
     ) -> pd.DataFrame:
-        """`data` with predictions and coordinates beside its columns.
+        """Return `data` with predictions and coordinates as further columns.
 
         Parameters
         ----------

@@ -14,12 +14,12 @@ from lodim.models.melm.settings import Settings
 from lodim.selection.tuning import choose, preference
 from lodim.typing import Data, DType, Engine, Missing, RowValues
 
-GAMMAS = (16.0, 8.0, 4.0, 2.0, 1.0)  # of gamma, tried where none is given
+GAMMAS = (16.0, 8.0, 4.0, 2.0, 1.0)  # values of gamma tried by default
 SPREAD = 2.0  # standard errors by which held-out losses may differ and weigh much the same
 DOUBTED, SURE = 2.0, 4.0  # standard errors by which no shrinkage is better: to change, to be chosen
 LEAST = 0.01  # shrinkage factor in front of none
 FEW_DRAWS = 6  # of the folds that compare covariances, at most
-FINE = 32  # parts of a step between two values: an answer should not jump with a draw of folds
+FINE = 32  # parts of a step between two values, so that results are stable over random folds
 TIE = 10.0  # deviance of all rows together by which two gammas are as good as equal
 SMOOTHEST, SHARPEST = 16.0, 0.125  # of gamma, on a path
 

@@ -1,4 +1,4 @@
-"""What a page says and shows of a melm fit."""
+"""Report page of a melm fit."""
 
 from lodim.design.frame import in_pandas
 from lodim.page.picture import MOST_NAMES, Picture, not_drawn

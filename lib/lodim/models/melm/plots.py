@@ -1,4 +1,4 @@
-"""What each kind of plot of a MelmFit shows; `lodim.plot` draws the shapes."""
+"""Plots of a MelmFit; `lodim.plot` draws the shapes."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from lodim.models.melm.report import NEAR
 from lodim.plot import axes, bars, biplot, legend
 
 GRID = 140  # places along each side of the plane
-LINE = 600  # places along a line, beside those of the rows
+LINE = 600  # places along a line, in addition to those of the rows
 MOST_ROWS = 5000  # rows that are drawn
 LOADINGS, CORRELATIONS = "loadings", "correlations"
 
@@ -70,7 +70,7 @@ def starts(fit, ax):
     ax.axhspan(near, best, color=axes.BLUE, alpha=0.08, lw=0, zorder=0)
     place = {"xycoords": ax.get_yaxis_transform(), "xytext": (-3, 3), "ha": "right"}
     style = {"textcoords": "offset points", "fontsize": 8, "color": axes.GREY}
-    ax.annotate("within 5 % of the largest", (1.0, near), **place, **style)
+    ax.annotate("within 5% of the largest", (1.0, near), **place, **style)
     ax.set_xlabel("start, the best first")
     ax.set_ylabel("divergence reached")
     ax.xaxis.get_major_locator().set_params(integer=True)
@@ -178,12 +178,12 @@ def _contour_levels(density, rows):
 
 
 def _curves(fit, rule, rows, near):
-    """Places x along a line, densities there and the most probable class, -1 where there is none.
+    """Places x along a line, densities there and the most probable class, -1 if there is none.
 
     near (m, 1): training rows, where the densities are evaluated too
     """
     ends = biplot.frame(np.vstack([near, rows.xy]))[:, 0]
-    # Where a class is narrow beside the distance of two, its peak is at its rows alone.
+    # A class that is narrow relative to the spacing peaks only at its rows.
     x = np.union1d(np.linspace(*ends, LINE), near[(near >= ends[0]) & (near <= ends[1])])
     f = np.exp(rule.log_density(x[:, None], fit.settings.n_threads))
     best = None

@@ -1,4 +1,4 @@
-"""What a MelmFit prints."""
+"""Print and summary of a MelmFit."""
 
 import numpy as np
 import pandas as pd
@@ -178,7 +178,7 @@ def _start_table(fit, full):
     table.index = range(1, len(table) + 1)
     notes = [
         f"Of {len(frame)} starts {int((gap <= SAME).sum())} reached the largest divergence to "
-        f"{SAME:g} of it, {int((gap <= NEAR).sum())} to 5 %."
+        f"{SAME:g} of it, {int((gap <= NEAR).sum())} to 5%."
     ]
     if "gamma" in frame:
         notes.append(
@@ -226,7 +226,7 @@ def _class_notes(fit):
 
 
 def _held_out(fit):
-    """What the held-out figures are of."""
+    """Return the note on the held-out figures."""
     if "held_deviance" not in fit.measures:
         return ""
     text = " Held out: each row is classified by a view that other rows gave"
@@ -241,7 +241,7 @@ def _held_out(fit):
 
 
 def _sums(view):
-    """How the divergence was summed over pairs of rows, where not over all and exactly."""
+    """Return how the divergence was summed, unless exactly over all pairs of rows."""
     if view.drawn:
         return [f"The divergence is that of {view.drawn} rows, drawn at random."]
     if view.error:

@@ -34,7 +34,7 @@ class View:
     separates : whether class means differ in a direction in which no class varies
     total : variance of all features together
     drawn : number of rows, drawn at random, that the divergence is of; 0: it is of all
-    error : of the divergence, measured where it was approximated; else 0
+    error : of the divergence, measured if approximated; else 0
     converged : whether the search met the tolerance
     rule : that classifies in these coordinates
     """
@@ -85,7 +85,7 @@ class View:
 
 
 def project(V, tiles, n):
-    """Coordinates (n, k) of the first n rows of tiles: the same bits whatever rows are beside."""
+    """Return coordinates (n, k) of the first n rows of tiles, whatever the other rows are."""
     with single_blas():
         Z = np.matmul(V.T, tiles)
     return np.ascontiguousarray(Z.transpose(0, 2, 1).reshape(-1, V.shape[1])[:n], np.float64)

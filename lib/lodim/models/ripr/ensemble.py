@@ -33,16 +33,16 @@ def task_of(family):
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What r views say of m rows.
+    """Predictions of r views for m rows.
 
-    view : (m,) the view that serves each row, -1 where none is complete
+    view : (m,) view that serves each row, -1 if none is complete
     value : (m, r) what each view says: a class code, a number, or NaN
-    loss : (m, r) how well it can tell, the lower the better; infinite where it is not complete. Of
+    loss : (m, r) loss of the prediction; infinite if the view is incomplete. For
         numbers: one less the share that it has in the row's neighbours; of views that vote: one
         less the share that it has in what speaks for the answer
-    score : (m, K) link scores in the view that serves the row, NaN where none does; of views that
+    score : (m, K) link scores in the view that serves the row, NaN if none does; of views that
         vote those of all, without any those of the null model
-    code : (m,) class that is answered, -1 without; None of other tasks
+    code : (m,) predicted class, -1 if none; None for other tasks
     """
 
     view: np.ndarray
@@ -63,10 +63,10 @@ class Ensemble:
     views : positions among `features`, padded with -1; those with most mass first
     X : places of the training rows on the axes, NaN where missing: features as the design gives
         them, or codes of levels
-    y : class codes or numbers, NaN where not known or without a response
+    y : class codes or numbers, NaN if unknown or without a response
     weight : of the rows, zero where they do not count
     assignment : shares of the views in a row; zeros where no view is complete
-    assigned_view : the view that a query for the row without itself gets; -1 where none is complete
+    assigned_view : view of the row when left out; -1 if none is complete
     n_classes : zero without classes
     n_scores : link scores of a row, as the family has them
     k : neighbours
@@ -92,7 +92,7 @@ class Ensemble:
 
     @property
     def codes(self):
-        """(n,) classes of the rows, -1 where not known."""
+        """(n,) classes of the rows, -1 if unknown."""
         return np.where(np.isfinite(self.y), self.y, -1.0).astype(np.int64)
 
     def rows(self, batch):
@@ -176,7 +176,7 @@ class Record:
     share : of all rows, those that a view serves
     mass : of the rows of the assignment, what the view has in it
     error : of the rows that it serves: share wrong, mean squared error, or mean squared
-        distance to the centre of the cluster; NaN where there are none
+        distance to the centre of the cluster; NaN without clusters
     n : rows of weight above zero; unlabelled : those without a response; blind : those without any
         complete view
     deviance, null_deviance : means over labelled rows, those without a view by the null model;
@@ -222,7 +222,7 @@ def record(e, family):
 
 
 def _errors(e, answers):
-    """The error of each row in the view that a query sends it to, (n,), NaN where not known."""
+    """Return the leave-one-out error of each row in its view, (n,), NaN if unknown."""
     if e.task == CLUSTERS:
         return e.assign(e.X, answers)[1]
     out, known = np.full(e.n, np.nan), np.flatnonzero((answers.view >= 0) & np.isfinite(e.y))

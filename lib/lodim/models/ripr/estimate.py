@@ -111,7 +111,7 @@ def largest_lambda(batch, family, settings):
 
 
 def cv_grid(problem, n):
-    """The grid of cv(): penalties, and the method's own choice where none is given; and None."""
+    """Return the grid of cv(): penalties, by default with the method's own choice; and None."""
     lambda_ = problem.arguments["lambda_"]
     if lambda_ is not None or problem.settings.method == VOTE:
         return {"lambda_": [lambda_]}, None

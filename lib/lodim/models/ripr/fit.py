@@ -141,7 +141,7 @@ class RiprFit(Fit):
             New data; needs the columns of the formula's right side, in which values may be missing.
         type : str
             "response" (the default): mean of the response, for two classes the probability of the
-            second level, for more a column a class. "link": scores. "class": the most probable
+            second level, for more one column per class. "link": scores. "class": the most probable
             class (with assignment in the view of the smallest, Eq. 2.11); where several are,
             that of more training rows, and of as many that of smaller values. "prob": a column for
             the probability of each class. "view": the view that serves the row; where views vote,
@@ -257,7 +257,7 @@ class RiprFit(Fit):
         return pd.DataFrame(self.estimates.assignment, index=index, columns=self.view_names)
 
     def votes(self, data: Data) -> pd.DataFrame:
-        """What each view says of each row.
+        """Return the prediction of each view for each row.
 
         Parameters
         ----------
@@ -443,7 +443,7 @@ class RiprFit(Fit):
 
     @property
     def view_names(self) -> list[str]:
-        """Of each view, its features."""
+        """Features of each view."""
         return [", ".join(names) for names in self.view_features]
 
     @property
@@ -580,7 +580,7 @@ class RiprFit(Fit):
 
 
 def _by_code(names, code):
-    """Names by code, None where it is below zero, (n,) object."""
+    """Return names by code, None for negative codes, (n,) object."""
     out = np.full(len(code), None, dtype=object)
     for k, name in enumerate(names):
         out[code == k] = name

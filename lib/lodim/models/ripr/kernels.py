@@ -15,12 +15,12 @@ from lodim.engine.compiled import njit
 
 MISSING = np.float32(1e18)  # of a feature that is missing; its square is finite
 FAR = np.float32(1e30)  # squared distances beyond are to points with missing features
-FLOOR = 1e-4  # a distance counts as this share of the one beside it at least
+FLOOR = 1e-4  # least ratio of a distance to the adjacent one
 HALF = 0.5  # a row of each side, added where rows at one place are counted
 TIE = np.float32(5e-6)  # distances that differ by this share are equal
 ROUNDING = np.float32(5e-7)  # and those that differ by this share of the size of a row
 LEAST = np.float32(1e-12)  # squared radius of a window
-SLACK = np.float32(1.6)  # squared radius of the first window beside the last view's result
+SLACK = np.float32(1.6)  # squared radius of the first window relative to the last view's result
 MULTIPLE = 64  # references: windows are multiples, so that loops have no remainders
 WIDER = 1.1  # of the squared distance to the k-th neighbour: where a falling weight is zero
 GUESSES = 10  # interpolations, after which the search steps from value to value
@@ -101,7 +101,7 @@ def next_above(d, bits, m, t):
 
 @njit(cache=True)
 def last_below(d, bits, m, t):
-    """The largest of d[:m] that is at most t, -1 where none is."""
+    """Return the largest of d[:m] that is at most t, or -1."""
     d[-1] = t
     high, most, before = bits[-1], np.int32(-1), np.int32(-1)
     for j in range(m):
@@ -219,7 +219,7 @@ def rows_at(refs, start, stop, view, dim, apart, x, member, d):
 
 @njit(cache=True, forceinline=True)
 def rounding(x, dim):
-    """What rounding may add to a distance from x (D,)."""
+    """Return the rounding error of a distance from x (D,)."""
     size = np.float32(0)
     for f in range(dim):
         size += abs(x[f])
@@ -431,7 +431,7 @@ def find_nearest(i, X, refs, view, dim, apart, own, k, reach, x, d, bits):
     """The k nearest references of row i of X (p, m): nu, `tie_bounds`, and the window with them.
 
     refs (p, n) are sorted by the view's first feature, unless it is a factor; own is the position
-    of the row itself among them, -1 where it is none. nu is FAR where the row misses a feature, or
+    of the row itself among them, or -1. nu is FAR where the row misses a feature, or
     has no neighbour. d holds the squared distances in the window.
     """
     n, zero, member = refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)

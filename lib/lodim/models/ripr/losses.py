@@ -44,7 +44,7 @@ def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1)
     views : array (d*, D) of int
         See `views.enumerate_views`.
     k : int, optional
-        Neighbours; the root of the number of labelled rows by default. Fewer where there are fewer.
+        Neighbours; the root of the number of labelled rows by default. Fewer in small data.
     alpha : float
         Order of the divergence, near 1.
     balanced : bool
@@ -181,7 +181,7 @@ def log_ratios(X, references, groups, member, views, k, threads=1):
 
 
 def _over_groups(kernel, X, references, groups, member, views, k, more, shape, threads):
-    """What a kernel of distances to groups makes of rows, (d*, n, *shape)."""
+    """Return the results of a kernel of distances to groups, (d*, n, *shape)."""
     among = np.unique(np.concatenate(groups.members))  # the others say nothing, not even the unit
     rows, refs = single_precision(X, references[among])
     members = [np.searchsorted(among, m) for m in groups.members]
@@ -199,7 +199,7 @@ def _over_groups(kernel, X, references, groups, member, views, k, more, shape, t
 
 
 def by_base(fill, shape, views, refs):
-    """What fill(out, views, dims, base) leaves in out (d*, *shape), base by base.
+    """Return out (d*, *shape) filled by fill(out, views, dims, base), base by base.
 
     The base is the feature of a view with most values: the better it sorts, the fewer references
     remain. It comes first in what the kernel sees; among equals order goes by values, so that
@@ -262,7 +262,7 @@ def uniform_references(X, rows, seed, draw=0):
     """Rows of X (n, p), spread where values repeat, and below a point for each of `rows`.
 
     The points are uniform over the box of the rows. Where values repeat, as those of counts, of
-    rounded numbers and of levels do, rows at equal places are infinitely dense beside any sample.
+    rounded numbers and of levels do, rows at equal places are infinitely dense for any sample.
     There a value stands for all that is nearer to it than to other values, and the rows that have
     it are spread over that: a feature of noise is as dense as the sample however few values it has.
     Nothing is drawn by the place of a row or of a column, so that permuted data has permuted
@@ -289,7 +289,7 @@ def uniform_references(X, rows, seed, draw=0):
 def reference_volumes(X, views):
     """Volume of the box along the principal components of views, in that along features, (d*,).
 
-    Two features that repeat one measurement lie on a line, and are dense beside a sample over the
+    Two features that repeat one measurement lie on a line, and are dense compared to one in the
     box of the features however evenly they lie on it. The reference of the gap statistic is
     therefore uniform over a box that is aligned with the principal components (Tibshirani, Walther
     and Hastie 2001, Sect. 3, b): as many points in a smaller volume are as much denser. It is

@@ -113,7 +113,7 @@ def ripr(
     L*_i = min_j L_ij. Shares B_ij >= 0 of the views in a row, which
     sum to one, minimize sum_i (u_i - L*_i)^2 + lambda sum_ij delta_j B_ij, u_i = sum_j L_ij B_ij,
     with delta_j = 1 - sum_i B_ij / n, the smaller the more rows a view serves (Algorithm 2.1.1);
-    delta is updated until the objective settles. Views that keep more than 5 % of the rows make the
+    delta is updated until the objective settles. Views that keep more than 5% of the rows make the
     model, and k-NN in them answers queries.
 
     The response says what the losses are:

@@ -26,7 +26,7 @@ from lodim.typing import Data, FilePath, NewLevels, Prediction
 
 @forms.record
 class RiprFits:
-    """What ripr() returns where a formula has several responses.
+    """Fits of several responses, as ripr() returns them.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class RiprFits:
         new_levels: NewLevels = "error",
         output: FilePath | None = None,
     ) -> pd.DataFrame:
-        """Predictions of all responses beside each other, with the rows of `data`.
+        """Predict all responses, side by side, for the rows of `data`.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class RiprFits:
         return pd.concat(out, axis=1)
 
     def votes(self, data: Data) -> pd.DataFrame:
-        """What each view says of each row and response; see RiprFit.votes().
+        """Return the prediction of each view for each row and response; see RiprFit.votes().
 
         Parameters
         ----------

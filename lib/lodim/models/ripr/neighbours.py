@@ -85,7 +85,7 @@ class Neighbours:
     def positions(self, view, k, *, like=None, threads=1):
         """Positions (m, k) of the k nearest rows in a view, the nearest first, -1 beyond the last.
 
-        Of rows tied at the k-th distance as many as there is room for are taken evenly in the order
+        Rows tied at the k-th distance fill the remaining places evenly in the order
         of `like` (n,), such as their responses: they are represented as all of them would be.
         """
         args, order = self._sorted(view, k)
@@ -112,7 +112,7 @@ class Neighbours:
 def nearest(Q, X, view, k, category_distance=None, *, like=None, threads=1):
     """The k nearest rows of X in a view: distances and positions, (m, k) each, the nearest first.
 
-    Of the rows X themselves, each without itself, if Q is None. Rows that miss a feature of the
+    If Q is None, for the rows X themselves, each left out. Rows that miss a feature of the
     view, and places beyond the last neighbour, have infinite distances and position -1.
     """
     among = Neighbours.among(Q, X, category_distance)

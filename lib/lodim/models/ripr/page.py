@@ -1,4 +1,4 @@
-"""What a page says and shows of a ripr fit."""
+"""Report page of a ripr fit."""
 
 import pandas as pd
 

@@ -1,4 +1,4 @@
-"""What each kind of plot of a RiprFit shows; `lodim.plot.axes` and `lodim.plot.panels` draw."""
+"""Plots of a RiprFit; `lodim.plot.axes` and `lodim.plot.panels` draw."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from lodim.plot import bars, lines, panels
 from lodim.plot.panels import View
 from lodim.plot.points import Key
 
-MOST_VIEWS = 6  # that are readable beside each other
+MOST_VIEWS = 6  # that are readable side by side
 MOST_RINGS = 10  # neighbours that are ringed
 
 
@@ -48,7 +48,7 @@ def shares(fit, ax):
 
 
 def objective(fit, ax):
-    """What the search minimizes, round by round."""
+    """Draw the objective of the search, round by round."""
     return lines.rounds(fit.log["objective"], "objective", ax)
 
 

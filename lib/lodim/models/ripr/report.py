@@ -1,4 +1,4 @@
-"""What a RiprFit prints."""
+"""Print and summary of a RiprFit."""
 
 import numpy as np
 import pandas as pd
@@ -61,12 +61,12 @@ def summary(fit, full):
 
 
 def _used(fit):
-    """How many features the views use, and of how many where these are not the columns."""
+    """Return the number of features used by the views, with the total if it differs."""
     return f"{fit.df} of {len(fit.axis_names)}" if _factors(fit) else str(fit.df)
 
 
 def _factors(fit):
-    """That several columns are one feature, as text, empty where none are."""
+    """Return a note that several columns are one feature, or an empty text."""
     return " (a factor is one)" if len(fit.axis_names) < len(fit.design.names) else ""
 
 
@@ -76,7 +76,7 @@ def voting(fit):
 
 
 def sampled(fit):
-    """Of how many rows views were chosen on some, in words; no text where all were looked at."""
+    """Return the number of rows on which views were chosen as text; empty for all rows."""
     n = int(fit.estimates.references.size)
     return f"{fit.log['sampled']} of {n}" if voting(fit) and fit.log["sampled"] < n else ""
 
@@ -116,7 +116,7 @@ def _header(fit):
 
 
 def penalty_label(tasks):
-    """What lambda is measured in, for responses of some tasks."""
+    """Return the unit of lambda for a task."""
     unit = "unit" if len(tasks) > 1 else "var(L)" if tasks == {NUMBERS} else "(1 - alpha)^2"
     return f"Lambda / {unit}"
 
@@ -130,7 +130,7 @@ def penalty(fit):
 
 
 def compared(fit):
-    """How many views were compared, and of how many where not all were."""
+    """Return the number of views compared, with the total if it is larger."""
     log = fit.log
     return f"{log['compared']} of {log['possible']}" if _screened(fit) else str(log["compared"])
 
@@ -163,7 +163,7 @@ def view_features(fit):
 
 
 def _column_note(fit):
-    """What the columns of the table of views are."""
+    """Return the explanation of the columns of the table of views."""
     name, words = ERROR[fit.estimates.task]
     if voting(fit):
         return (
@@ -241,7 +241,7 @@ def _voting_notes(fit):
         f"Answers: the prior and {significant(fit.estimates.factor)} times what all views say "
         "beside it, the votes of the k nearest rows in each.",
         f"Views by forward selection{rows}: the {what} of rows left out falls from {loss}; k about "
-        "the root of the number of rows, half or twice that where it is surely better.",
+        "the root of the number of rows, half or twice that if clearly better.",
     ]
     notes += _screening_notes(fit)
     if fit.record.blind:
@@ -281,7 +281,7 @@ def _feature_notes(fit):
 
 
 def _error_notes(fit):
-    """On which rows the errors are, as a list of one note; of none where nothing is predicted."""
+    """Return a note on the rows of the errors; empty without predictions."""
     if fit.estimates.task == CLUSTERS:
         return []
     what = "views" if fit.arguments["lambda_"] is not None else "views and their number"
@@ -311,7 +311,7 @@ def _dimensions(fit):
 
 
 def _learner(fit):
-    """What answers in the views."""
+    """Return the predictor used in the views."""
     if fit.settings.learner is None and fit.estimates.task == CLUSTERS:
         return "k-means"
     return describe(fit.settings.learner)
@@ -323,7 +323,7 @@ def _number_from(fit):
 
 
 def _lambda_chosen_by(fit):
-    """What chose lambda; cross-validation may have preferred what the method does by itself."""
+    """Return how lambda was chosen."""
     if fit.arguments["lambda_"] is None:
         return " (default)" if fit.estimates.task == CLUSTERS else " (by itself)"
     return phrases.how(fit, "lambda_")

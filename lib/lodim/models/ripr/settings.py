@@ -25,9 +25,9 @@ NO_LEARNER = forms.Form(forms.choice(None).read, _refused)
 
 @dataclass(frozen=True)
 class Settings:
-    """What a fit of ripr is asked for; `ripr` says what each means.
+    """Settings of a fit of ripr; see `ripr`.
 
-    lambda_ is open where it is None; cross-validation tries a tuple of penalties in one run.
+    lambda_ is open if it is None; cross-validation tries a tuple of penalties in one run.
     constraints is a `constrained.Constraints` once the features are known, and axes the `axes.Axes`
     where views may vote.
     """

@@ -1,8 +1,8 @@
-"""Ties: values that differ by rounding alone are equal, and equals are told apart by rules.
+"""Ties: values that differ only by rounding are equal, and ties are broken by rules.
 
 Values, ratios, shares and losses have errors in their last digits, which noise, the order of rows
 and the kind of processor move. So the least and the largest of them are chosen among all that are
-as small or as large but for these errors.
+as small or as large up to these errors.
 """
 
 import numpy as np
@@ -43,7 +43,7 @@ def match_close(Q, X):
 
 
 def _tolerance(value):
-    """What values (n,) may differ by from equal ones, by the sizes of all, (n,)."""
+    """Return the tolerance (n,) within which values (n,) are equal, by their sizes."""
     if not len(value):
         return np.zeros(0)
     size = np.abs(value - np.median(value))
@@ -52,7 +52,7 @@ def _tolerance(value):
 
 
 def argmin(values, tolerance=EQUAL):
-    """Along the last axis, the first position whose value is the least but for a tolerance."""
+    """Return the first position along the last axis that is minimal up to a tolerance."""
     return (values <= values.min(axis=-1, keepdims=True) + tolerance).argmax(axis=-1)
 
 

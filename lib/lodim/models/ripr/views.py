@@ -75,7 +75,7 @@ def features(view):
 def by_content(X):
     """Features in an order by their values, (p,), which no permutation of rows or columns changes.
 
-    Features with the same values are told apart by the other values of their rows.
+    Features with the same values are distinguished by the other values of their rows.
     """
     total = _coarse(np.sort(np.nan_to_num(X), axis=1).sum(axis=1))
     keys = []
@@ -116,7 +116,7 @@ def redundant(X, views, *, levels=False):
 
 
 def _originals(X):
-    """For each feature the one that it is a copy of, but for rounding, or itself, (p,)."""
+    """Return for each feature the one that it copies, up to rounding, or itself, (p,)."""
     out, random = np.arange(X.shape[1]), np.random.default_rng(0).random(len(X))
     total = np.einsum("if,i->f", np.nan_to_num(X), random)  # equal for copies, rarely for others
     for a, b in pairwise(np.argsort(total, kind="stable")):
@@ -160,7 +160,7 @@ def most_views(n):
 
 
 def row_blocks(L):
-    """Slices of rows, so that what is made of a block is small beside the whole matrix."""
+    """Return slices of rows whose blocks are small compared with the whole matrix."""
     step = max(1, BLOCK_ENTRIES // max(1, L.shape[1]))
     return [slice(start, start + step) for start in range(0, max(1, len(L)), step)]
 

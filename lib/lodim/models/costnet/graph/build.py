@@ -14,7 +14,7 @@ from lodim.text import first_few, near_matches
 
 MOST_NODES = 20_000  # copies of what needs alternatives included
 CHECKED = 50  # names of a chain along which a cost function is looked at
-CHAINS = 5  # such chains in random order, beside that of the formula
+CHAINS = 5  # random chains, in addition to that of the formula
 SHOWN = 8  # names listed in an error
 
 
@@ -23,7 +23,7 @@ class Graph:
     """Names, each with the columns of X that it owns and what it needs: names, or series.
 
     columns, needs : dicts by name, in the order of the formula, then of the user
-    bought : names that need a price: columns of the data, and what is bought beside them
+    bought : names that need a price: columns of the data, and other purchases
     sources : the sources of each series
     """
 
@@ -144,7 +144,7 @@ class _NameFinder:
         )
         raise ArgumentError(
             f"{where}: {name!r}{for_what} is neither in the formula nor in costs; {hint} "
-            "(what is bought beside the columns needs a price in costs)"
+            "(a purchase that is no column needs a price in costs)"
         )
 
 
@@ -165,7 +165,7 @@ def _all_names(settings):
 
 
 def _priced(settings):
-    """Names in the costs; none where they are a function."""
+    """Return the names in the costs; none for a function."""
     return {} if callable(settings.costs) else dict(settings.costs or ())
 
 
@@ -183,7 +183,7 @@ def _squeezed(names):
 
 
 def _needed(graph, name):
-    """What a name needs directly: of a series, its sources."""
+    """Return the direct needs of a name; for a series, its sources."""
     return graph.sources[name] if name in graph.sources else graph.needs[name]
 
 
@@ -209,7 +209,7 @@ def _in_order(graph):
 
 
 def _check_series(graph):
-    """Raise where nothing depends on a series."""
+    """Raise if nothing depends on a series."""
     needed = {name for needs in graph.needs.values() for name in needs}
     for series in graph.sources:
         if series not in needed:

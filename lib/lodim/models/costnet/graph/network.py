@@ -17,10 +17,10 @@ class Network:
     names : of the nodes, parents before children; copies of a node share its name
     cost : not below zero
     parents : tuples of positions
-    columns : tuples of the columns of X that a node owns; empty where it is only bought
+    columns : tuples of the columns of X that a node owns; empty for a pure purchase
     series : the number of the series of alternatives that a node is a source of, or -1
     base : a node that needs a series is there once for each of its sources: position of the first
-        of these copies; its own position where there is one
+        of these copies; its own position if it has no copies
     set_cost : callable(frozenset of names) -> float, a submodular cost in place of the sum; or None
     """
 
@@ -70,7 +70,7 @@ class Network:
         return on
 
     def price(self, on):
-        """What the nodes `on` (V,) bool cost with all that they need, each paid once."""
+        """Return the cost of the nodes `on` (V,) bool and their needs, each paid once."""
         paid = np.unique(self.base[self.closed(on)])
         if self.set_cost is not None:
             return float(self.set_cost(frozenset(self.names[v] for v in paid)))
@@ -89,7 +89,7 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
     sources : tuple of tuples
         Positions of the nodes that serve each series.
     uses : (V,) tuples or None
-        Numbers of the series that each node needs beside its parents.
+        Numbers of the series that each node needs besides its parents.
     set_cost : callable or None
 
     Returns

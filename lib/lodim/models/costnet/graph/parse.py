@@ -37,7 +37,7 @@ def costs(value):
 
 
 def depends_on(value):
-    """What depends on what: ((child, (parent, ...)), ...)."""
+    """Return the dependencies as ((child, (parent, ...)), ...)."""
     out = {}
     for child, parents in _edges(value):
         known = out.setdefault(str(child), {})

@@ -114,7 +114,7 @@ def _newton_system(H, c, w, lam, g0, g1, start, member, cost, at, position):
 
 @njit(**FAST)
 def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
-    """Newton step (K s,) by the whole matrix; nothing where it is not positive definite."""
+    """Return the Newton step (K s,) by the whole matrix; None if it is not positive definite."""
     M, step = _newton_system(H, c, w, lam, g0, g1, start, member, cost, at, position)
     largest = 0.0
     for i in range(step.size):

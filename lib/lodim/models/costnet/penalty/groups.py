@@ -202,7 +202,7 @@ class Layout:
 
     @cached_property
     def assigned_group(self):
-        """(A,) int64, the dearest group of each coefficient."""
+        """(A,) int64, the most expensive group of each coefficient."""
         group = np.repeat(np.arange(len(self.cost)), np.diff(self.start))
         order = np.argsort(self.cost[group], kind="stable")
         out = np.zeros(len(self.at), np.int64)
@@ -211,7 +211,7 @@ class Layout:
 
     @property
     def arrays(self):
-        """What the kernels take; of groups that nowhere overlap None as `nested`."""
+        """Return the arguments of kernels; `nested` is None for disjoint groups."""
         groups = self.start, self.member, self.cost
         nested = self.nested if self.overlapping else None
         return self.block, self.first, nested, *groups, self.assigned_group

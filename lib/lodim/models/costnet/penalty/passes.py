@@ -61,7 +61,7 @@ def moments(X, columns, h, threads):
 
 
 def at_scores(X, y, weight, f, *, loss, threads):
-    """What `losses` gives of some rows at scores f, then the products X'r; (2 + K (1 + p),)."""
+    """Return `losses` of some rows at scores f, then the products X'r; (2 + K (1 + p),)."""
     r, h = np.empty_like(f), np.empty((len(f), 1, TILE))
     values = losses(f, y, weight, loss, r, h, threads)
     return np.concatenate((values, slopes(X, r, threads).ravel()))

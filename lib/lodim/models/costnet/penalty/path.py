@@ -35,7 +35,7 @@ def penalty_path(
     groups : Groups
     lambdas : array (L,) or None
         None: `n_lambda` from lambda_max down to lambda_min_ratio of it, evenly on the log scale,
-        ended early as in glmnet: once .999 of the deviance is explained, or more of it hardly is.
+        ended early as in glmnet: at 0.999 of the deviance, or if it hardly improves.
     l1_ratio : float
         Share of the norms, above 0 to 1; the rest is a ridge.
     lambda_min_ratio : float or None

@@ -58,7 +58,7 @@ class PathProblem:
 
     @cached_property
     def y(self):
-        """(n_tiles, 64) the response, of unit spread where it is numeric."""
+        """(n_tiles, 64) the response, of unit standard deviation if numeric."""
         return self._tiles(self.given[0], self.spread)
 
     @cached_property
@@ -148,7 +148,7 @@ class PathProblem:
 
 @dataclass(frozen=True, eq=False)
 class PathSolution:
-    """What a solver returns of L penalties: w (L, K, A), b (L, K, F), the rest (L,)."""
+    """Solutions of L penalties: w (L, K, A), b (L, K, F), the rest (L,)."""
 
     w: np.ndarray
     b: np.ndarray
@@ -158,7 +158,7 @@ class PathSolution:
 
     @classmethod
     def from_steps(cls, steps):
-        """Of a list of (w, b, loss, gap, n_iter), one each penalty."""
+        """Build from a list of (w, b, loss, gap, n_iter), one per penalty."""
         w, b, *numbers = zip(*steps, strict=True)
         return cls(np.stack(w), np.stack(b), *map(np.array, numbers))
 
@@ -199,7 +199,7 @@ class PenaltyPath:
         lambdas, scaled, ridges : (L,)
             Penalties, what the solver was given of them for the norms, and for the ridge.
         solution : PathSolution
-            Of as many of the penalties as it has reached.
+            It covers the penalties reached.
         null : float
             Objective of the free coefficients alone.
         tol : float
@@ -253,7 +253,7 @@ class ReducedQuadratic:
 
     @classmethod
     def from_moments(cls, G, n_free):
-        """Of second moments (J, J, F + A, F + A), the free columns first."""
+        """Build from second moments (J, J, F + A, F + A), the free columns first."""
         J, F, A = G.shape[0], n_free, G.shape[2] - n_free
         flat = G.transpose(0, 2, 1, 3)
         inverse, least = _pseudo_inverse(flat[:, :F, :, :F].reshape(J * F, J * F), J)
@@ -270,7 +270,7 @@ class ReducedQuadratic:
         return (c - self._multiply(free, self.elimination.T).reshape(c.shape)) * self.alone
 
     def free_step(self, free, step):
-        """The step (K, F) of the free coefficients beside a step (K, A) of the others."""
+        """Return the step (K, F) of the free coefficients for a step (K, A) of the others."""
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
@@ -286,7 +286,7 @@ class ReducedQuadratic:
 def hold_absent(slopes, absent):
     """Make slopes or a step (K, ...) hold the classes that are absent (K,), and what others share.
 
-    Of these a class without rows would else ask for more, for ever, as they for more beside it.
+    Otherwise classes without rows would diverge.
     """
     if absent.any():
         slopes[absent] = 0.0
@@ -294,7 +294,7 @@ def hold_absent(slopes, absent):
 
 
 def _spread(y, weight, offset):
-    """Standard deviation of a numeric response beside its offset; 1 where it is 0."""
+    """Return the standard deviation of a numeric response minus its offset; 1 if it is 0."""
     n = len(y)
     mean = sum_rows(lambda i: weight[i] @ (y[i] - offset[i, 0]), n)
     square = sum_rows(lambda i: weight[i] @ (y[i] - offset[i, 0] - mean) ** 2, n)
@@ -302,7 +302,7 @@ def _spread(y, weight, offset):
 
 
 def _pseudo_inverse(M, J):
-    """Of a positive semidefinite matrix (J F, J F), and its least share of an eigenvalue in use.
+    """Factor a positive semidefinite matrix (J F, J F), with a least share of used eigenvalues.
 
     Constant and repeated free columns have no direction. Each column is in a unit of its own, the
     same in all J scores, so that what these share stays as it is.

@@ -175,7 +175,7 @@ def duality_gap(w, c, dual, lam, layout, u, tol):
 
 @njit(**INNER)
 def dual_norm_bound(u, lo, hi, cost, owner):
-    """A bound of the dual norm of u over [lo, hi): each number is assigned to its dearest group."""
+    """Return a bound of the dual norm of u over [lo, hi): each number is in its costliest group."""
     square = np.empty(cost.size)
     square[:] = 0.0
     for k in range(u.shape[0]):

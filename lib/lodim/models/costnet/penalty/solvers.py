@@ -15,7 +15,7 @@ from lodim.models.costnet.penalty.support_newton import SupportNewton
 COUPLED = 300  # numbers up to which the scores of one quadratic model are coupled
 FEW = 32  # numbers up to which it has all coefficients: its pass costs as much as one or two others
 STALE = 0.1  # a step by a bound of the curvature that leaves more of the gap asks for a new one
-SPARED = 4  # steps beside the first of penalties that cost more than the new curvature without them
+SPARED = 4  # further steps that cost more than a new curvature
 MARGIN = 0.01  # of a gap that is allowed, where the quadratic model tells what is left of it
 LEVEL = 1e-10  # slopes of free coefficients that count as zero
 CURVED = 1e-9  # share of the null objective that a step must bend by for its curvature to count
@@ -129,7 +129,7 @@ class NewtonSolver:
         self.state = PathState(np.zeros((K, A)), b, start, dual)
         self._model: QuadraticModel | None = None
         self._fresh = False
-        self._further = 0  # steps by the model beside the first of a penalty
+        self._further = 0  # further steps by the model per penalty
         self._newton = SupportNewton(problem)
         self._fit_free()
         self.null = self.state.loss
@@ -161,7 +161,7 @@ class NewtonSolver:
         return s.loss, self._gap(lam, ridge, target)[0] if lam > 0.0 else self._decrement(ridge)
 
     def _decrement(self, ridge):
-        """Twice what a Newton step of all coefficients promises, where nothing has a penalty."""
+        """Return twice the predicted gain of a Newton step if nothing is penalized."""
         s, p = self.state, self.problem
         columns, F = np.r_[p.free_columns, p.columns], len(p.free_columns)
         G, at = p.moments_at(s.f, columns, p.n_scores), np.arange(F, len(columns))
@@ -238,7 +238,7 @@ class NewtonSolver:
         return slack + min(shrunk, over * value / lam), left
 
     def _free_gap(self):
-        """What the gap lacks where free coefficients are not at their end, twice what they gain.
+        """Return the part of the gap due to unconverged free coefficients, twice their gain.
 
         And what the slopes of the others, shifted on the way there, would take more of dual
         vectors. Directions in which free columns do not vary say nothing in either.

@@ -18,7 +18,7 @@ from lodim.models.costnet.penalty.problem import hold_absent
 from lodim.models.costnet.penalty.prox import subtract_penalty_curvature
 
 MOST_PRODUCTS = 100  # of a step
-MANY_PRODUCTS = 25  # after so many an old preconditioner is made anew
+MANY_PRODUCTS = 25  # steps after which a preconditioner is recomputed
 EXACT = 1e-3  # of the gradient's norm may be left, in the preconditioner's metric
 BLOCK = 256  # columns that the preconditioner couples
 RIDGE = 1e-10  # of it, in units of each block's largest diagonal number
@@ -39,7 +39,7 @@ class Preconditioner:
 
     @classmethod
     def from_shares(cls, problem, keep, share, diagonal):
-        """Of shares (n_tiles, K, 64) of the classes, and what the penalty adds, (C,)."""
+        """Build from class probabilities (n_tiles, K, 64), and the penalty's curvature (C,)."""
         columns, blocks = np.r_[problem.free_columns, problem.columns[keep]], []
         for start in range(0, len(columns), BLOCK):
             at = slice(start, start + BLOCK)
@@ -52,7 +52,7 @@ class Preconditioner:
         return cls(keep, blocks)
 
     def solve(self, v, at):
-        """Of v (K, C), at positions `at` of all that it was made for."""
+        """Apply to v (K, C), at positions `at` of all coefficients."""
         whole = np.zeros((len(v), sum(M.shape[1] for M in self.blocks)))
         whole[:, at] = v
         start = 0
@@ -71,7 +71,7 @@ class SupportNewton:
         self._known: Preconditioner | None = None
 
     def step(self, state, lam, ridge):
-        """Step of the coefficients (K, A), zero where these are, and of the free ones (K, F)."""
+        """Return the step of the coefficients (K, A), zero for zeros, and of free ones (K, F)."""
         p, s = self._problem, state
         keep = s.w.any(axis=0)
         F, w = len(p.free_columns), np.ascontiguousarray(s.w[:, keep])

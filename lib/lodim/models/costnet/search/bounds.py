@@ -24,7 +24,7 @@ class Relaxation:
         F(z) = min over w of null + w'rest w + sum_j split_j w_j^2 / z_j - 2 b'w
 
     is convex, and the deviance of the support's own least squares where z is 0 or 1 (Günlük and
-    Linderoth 2010). A split near the variance that a column has beside all others makes it tight.
+    Linderoth 2010). A split near the column's variance given all others makes it tight.
 
     rest : (q, q); split : (q,); target : (q,); null : deviance without a column
     """

@@ -1,4 +1,4 @@
-"""What a search may select: the nodes of a network, their columns, prices and requirements."""
+"""Candidates of a search: nodes of a network with columns, prices and requirements."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -83,7 +83,7 @@ class SearchSpace:
         return out
 
     def price(self, used):
-        """What a selection costs."""
+        """Return the cost of a selection."""
         if self.network.set_cost is not None:
             return self.network.price(self.nodes(used))
         return float(self.cost @ (used @ self.incidence > 0.0))

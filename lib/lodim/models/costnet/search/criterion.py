@@ -2,21 +2,21 @@
 
 By the deviance alone whatever costs nothing more is used, and noise is fitted; by a high charge too
 little is used where features are few and good. Mean deviance of held-out rows over 80 data sets of
-`monitoring` (812 rows, 150 features, four graphs, 20 seeds; the noise alone has .25) of the model
+`monitoring` (812 rows, 150 features, four graphs, 20 seeds; noise alone has 0.25) of the model
 that a frontier of all rules has for some cost, and the least of ten-fold cross-validation on
 `heart` (297 rows, 13 features at prices of 1 to 103), by criterion:
 
     cost       4      10      20      60      heart
-    deviance                                  .784
-    aic      .4310   .2675   .2630   .2745    .799
-    hq       .4312   .2668   .2589   .2607    .844     that of searches
-    bic      .4314   .2663   .2551   .2551    .909
-    ebic     .4317   .2666   .2533   .2533    .937
-    (lasso   .5190   .3217   .2697   .2778)            the refitted weighted lasso by deviance
+    deviance                                  0.784
+    aic      0.4310  0.2675  0.2630  0.2745   0.799
+    hq       0.4312  0.2668  0.2589  0.2607   0.844     that of searches
+    bic      0.4314  0.2663  0.2551  0.2551   0.909
+    ebic     0.4317  0.2666  0.2533  0.2533   0.937
+    (lasso   0.5190  0.3217  0.2697  0.2778)            the refitted weighted lasso by deviance
 
 benchmarks/costnet_rules.py prints the former for each graph. At no cost, on no graph, the list by
 "hq" or by a higher charge is above the lasso; by "aic" it is by more than a standard error at costs
-of 30 and 40 on three of four graphs, and for two classes (chains, cost 40: .042, se .012).
+of 30 and 40 on three of four graphs, and for two classes (chains, cost 40: 0.042, SE 0.012).
 Charges are for the rank: a category of k levels has k columns, and k - 1 of them say something.
 """
 

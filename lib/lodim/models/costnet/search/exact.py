@@ -89,7 +89,7 @@ def best_subset(search: Search, budget: float) -> SearchState:
         c, h = relaxation.cut(relaxation.solve(np.minimum(1.0, owns @ share)))
         cuts.append((c, owns.T @ h))
         least, used = _master(space, budget, cuts)
-        # At a support that has its cut, eta is its deviance but for the solver's tolerance.
+        # At a support with a cut, eta is its deviance up to the solver's tolerance.
         if used.tobytes() in seen or least >= best.deviance - TOL * null:
             return best
         seen.add(used.tobytes())
@@ -101,9 +101,9 @@ def best_subset(search: Search, budget: float) -> SearchState:
 
 
 def _independent_columns(space, gram):
-    """Columns (r,) of candidates but for those their others determine, and owners (r, m) 0 or 1.
+    """Return the independent columns (r,) of candidates, and owners (r, m) 0 or 1.
 
-    Of a category's levels one is left out: the fit is the same, and the relaxation needs it.
+    One level of a category is left out: the fit is the same, and the relaxation needs it.
     """
     kept = []
     for g in range(len(space)):

@@ -13,7 +13,7 @@ from lodim.models.costnet.search.moves import (
     source_switches,
 )
 
-MIN_IMPROVEMENT = 0.5  # fall of the criterion below which a dearer model is not worth a mention
+MIN_IMPROVEMENT = 0.5  # least fall of the criterion for a more expensive model
 
 
 @forms.record
@@ -31,8 +31,8 @@ class CostFrontier:
     bound : no model of this cost or less has a deviance below it
     criterion : of the refitted model, see Criterion; NaN of one that is not refitted at all
     relax : share of the refit in the blend with the penalized coefficients
-    held_out : mean deviance of held-out rows, in each of D draws of the folds; or of none
-    error : standard error of the mean of these; NaN where there is none
+    held_out : mean held-out deviance for each of D sets of random folds; may be empty
+    error : standard error of their mean; NaN if unknown
     """
 
     cost: np.ndarray = forms.ascending(forms.real("M", least=0))
@@ -100,7 +100,7 @@ class CostFrontier:
         return replace(self, **{f.name: getattr(self, f.name)[:M] for f in fields(self)})
 
     def best(self, priced, draw=None):
-        """Index of the model that held-out rows choose, of one draw of the folds or of all.
+        """Return the index of the model chosen by held-out rows, for one set of folds or all.
 
         Where things are `priced`, the cheapest within one standard error of the least loss; else
         the model of least loss itself.
@@ -116,7 +116,7 @@ def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
 
     Better is by MIN_IMPROVEMENT. Its deviance is lower too: nobody pays more for a model that fits
     worse, even with fewer coefficients. Not `by_deviance`, where held-out rows have the last word:
-    there one dear column may beat many cheap ones that fit the training rows better. A proven
+    there one expensive column may beat many cheap ones that fit the training rows better. A proven
     optimum needs to be better alone. With relax below 1 they are judged as blended. Ties are
     canonicalize_duplicates by `simplicity`, but where a blend is tied to its support.
     """
@@ -179,7 +179,7 @@ def estimates_of(refits, space, candidate):
 
 
 def simplicity(space, used):
-    """Sort key of selections as dear and as good as each other: number of things, their names."""
+    """Return the sort key of selections of equal price and quality: size, then names."""
     network = space.network
     paid = np.unique(network.base[network.closed(space.nodes(used))])
     return len(paid), sorted(network.names[v] for v in paid)

@@ -89,7 +89,7 @@ def _additions(search, state):
 def _switches(search, state):
     """Price, criterion and selection of a state with another source of a series, where better.
 
-    A dearer source comes in here: by itself it would rarely beat what the cheaper one serves.
+    More expensive sources enter here; alone they would rarely beat the cheaper one.
     """
     for s in range(search.space.source.shape[1]):
         for used in source_switches(search.space, state.used, s):
@@ -108,7 +108,7 @@ def backward_elimination(search, states):
     branch that needs one and the same). The best that is left at each price is improved by moves
     within it, those first that fall least short of the best known at their price; where that
     becomes better than all up to there, candidates are dropped from it in turn. Growth alone misses
-    models just below a dear candidate: it arrives there from cheaper ones, and looks at few of
+    models just below a costly candidate: it arrives there from cheaper ones, and looks at few of
     prices that are close.
     """
     better, tie, queue, seen = [], count(), [], {state.used.tobytes() for state in states}
@@ -189,7 +189,7 @@ def modular_bounds(space, used):
     """Two pairs (prices (m,), constant): cost of Y <= constant + prices of Y's candidates.
 
     With j in X priced at what it adds to the rest of X, or of all candidates; and other j at what
-    they cost alone, or beside X.
+    they cost alone, or in addition to X.
     """
     m = len(space)
     single, everything = np.eye(m, dtype=bool), np.ones(m, bool)

@@ -19,7 +19,7 @@ TIE = 0.05  # difference of the criterion within which models of one price are a
 
 @dataclass(frozen=True, eq=False)
 class RuleResults:
-    """What the rules find in some rows.
+    """Results of the rules on some rows.
 
     search : Search
     paths : dict of rules to their PenaltyPath
@@ -33,7 +33,7 @@ class RuleResults:
 
     @cached_property
     def along(self):
-        """Of each rule the selections (L, m) along its path."""
+        """Return the selections (L, m) along the path of each rule."""
         space = self.search.space
         return {rule: selections_along(space, path) for rule, path in self.paths.items()}
 
@@ -109,7 +109,7 @@ def recipes_of(results, relax=None):
 class HeldOut:
     """Deviances of held-out rows by V models.
 
-    rows : (V, n) of each row, the mean over the draws of the folds; inf where one cannot be made
+    rows : (V, n) of each row, the mean over the sets of random folds; inf where one cannot be made
     weight : (n,) of the rows, of sum one
     draws : (V, D) weighted mean of each draw
     units : (n,) int64, numbers from 0 of what is held out as a whole
@@ -122,11 +122,11 @@ class HeldOut:
 
     @classmethod
     def from_folds(cls, recipes, fold_results, tests, family, n_draws):
-        """Of recipes, made of the RuleResults of each fold, in the rows held out by it.
+        """Return held-out losses of recipes, from the RuleResults of each fold.
 
         fold_results : iterable; tests : list of Batch, the folds of one draw after the other
         """
-        # Of many rows few are held out: those alone are numbered.
+        # Only the few held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
         n = len(known)
         total, times, weight = np.zeros((len(recipes), n)), np.zeros(n), np.zeros(n)

@@ -52,7 +52,7 @@ class Search:
     space : SearchSpace
     refits : Refits of the rows that are searched; final : of all rows, mostly the same
     criterion : Criterion
-    budget : float, infinite where there is none
+    budget : float, infinite if none is given
     """
 
     space: Any
@@ -75,7 +75,7 @@ class Search:
 class Moves:
     """Moves of a state: sets of candidates to drop, (a, m) bool, and sets to add, (b, m) bool.
 
-    value : (a, b) criterion after each move, infinite where it is not possible
+    value : (a, b) criterion after each move, infinite if impossible
     price : (a, b) its price by the sum of costs
     """
 
@@ -131,7 +131,7 @@ def local_search(search, state, budget):
 
 
 def _best_move(search, state, budget):
-    """The state after the best move, or None where none is better."""
+    """Return the state after the best move, or None if none improves."""
     moves = possible_moves(search, state, budget)
     order = np.argsort(moves.value, axis=None)
     for k in order[: MOST_PRICED if search.space.network.set_cost else 1]:
@@ -155,7 +155,7 @@ def _drop_sets(space, used):
     sets = [np.zeros(m, bool)]
     for g in np.flatnonzero(used):
         sets.append(np.arange(m) == g)
-    # Of what is paid, also that of which no column is used: the branch that hangs on it may go.
+    # Includes paid nodes without used columns, whose branch may be removed.
     for needing in (space.incidence[used] > 0.0).T:
         if needing.sum() > 1:
             branch = np.zeros(m, bool)

@@ -111,7 +111,7 @@ class Refits:
         return self.known[key]
 
     def rank(self, on):
-        """Rank of columns beside an intercept, one less than the levels of a category."""
+        """Return the rank of columns given an intercept, one less than the levels of a category."""
         on = np.asarray(on, np.int64)
         key = on.tobytes()
         if key not in self.ranks:

@@ -26,7 +26,7 @@ class SearchData:
     columns : (q,) columns of X, by which searches number them 0 to q - 1
     n_positive : number of rows of weight above zero
     total_weight : how many rows they stand for: the sum of the weights as given, at least
-        `n_positive`, so that weights may be counts, and where they are not, only ratios matter
+        `n_positive`, so that weights may be counts; otherwise only ratios matter
     threads : of sums over spans of rows; None: all
     """
 
@@ -42,7 +42,7 @@ class SearchData:
 
     @classmethod
     def from_batch(cls, batch, family, columns=None, threads=None):
-        """The rows of a batch; all columns, where none are named."""
+        """Return the rows of a batch, with all columns by default."""
         columns = np.arange(batch.X.shape[1]) if columns is None else np.asarray(columns, np.int64)
         n = len(batch.positive_weight)
         total = n if batch.weights is None else max(n, float(batch.weights.sum()))
@@ -176,7 +176,7 @@ def _flat(X, columns, ones):
 
 
 def _of_span(X, y, weight, offset, *, work, args, family, columns):
-    """What `work` finds of the rows of a span."""
+    """Return the result of `work` for the rows of a span."""
     n = int(np.count_nonzero(weight))
     return work(SearchData(X, y, weight, offset, family, columns, n, float(n)), *args)
 
@@ -190,7 +190,7 @@ def _deviance(data, intercept, on, coef):
 
 
 def screened_nodes(batch, family, network, path):
-    """Nodes that a search looks at, (V,) bool; None for all, where there are few columns.
+    """Return the nodes that a search considers, (V,) bool; None for all.
 
     These are the nodes of the penalized path's models, then those with the largest score statistic
     at the null model, each with all that it needs, up to MOST_COLUMNS.

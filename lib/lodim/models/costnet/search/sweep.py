@@ -9,7 +9,7 @@ ALIASED = 1e-11  # share of a column's variance that the others leave, below whi
 
 @njit(cache=True, error_model="numpy", inline="always")
 def sweep(gram, target, k):
-    """Sweep column k in or, where it is in, out: gram (q, q) and target (q, K), in place.
+    """Sweep column k in, or out if it is in: gram (q, q) and target (q, K), in place.
 
     A column that is in has -1 / (its variance given the others) on the diagonal.
     """
@@ -69,7 +69,7 @@ def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, al
 
     Returns
     -------
-    gain : (n_out, n_in), -inf where it is not allowed
+    gain : (n_out, n_in), -inf if not allowed
     rank : (n_out, n_in) int64
     """
     n_out, n_in, K = out_start.size - 1, in_start.size - 1, target.shape[1]

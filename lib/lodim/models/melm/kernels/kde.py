@@ -12,7 +12,7 @@ from lodim.models.melm.kernels.cpu import INNER, LOG_TAU, REASSOCIATE, kernel, w
 
 TILE = 64
 STEP = 256  # rows of a block
-DIGITS = 45.0  # exp(-DIGITS) is lost beside one, even a million times
+DIGITS = 45.0  # exp(-DIGITS) is negligible relative to one, even a million times
 
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
@@ -84,7 +84,7 @@ def log_sums(lo, hi, step, P, root, U, w, low, high, start, tile, place, out):
 
     P (k, m) projections; root (C, k, k) L^-1 of each class' kernel; U (T, k, 64), w (T, 64), low
     and high (T, k) tiles of all classes, those of class c in [start[c], start[c + 1]). tile, place
-    (m,): the row itself among them, left out; -1 where it is not there.
+    (m,): the row itself among them, left out; -1 if it is absent.
     """
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)

@@ -75,7 +75,7 @@ class SpanObjective:
             gradient[active] -= 4.0 * np.einsum("qdi,qij->qdj", v, excess)
 
     def error(self, V):
-        """Error of the function at one projection: zero where it is exact."""
+        """Return the error of the function at one projection; zero if it is exact."""
         return 0.0
 
 
@@ -86,7 +86,7 @@ class Divergence(SpanObjective):
     ----------
     sample : Sample
     share : array (C, C)
-        Of the logarithms of the potentials, see `shares`.
+        Weights of the log potentials, see `shares`.
     h2 : array (C,)
         Squared bandwidths.
     k : int

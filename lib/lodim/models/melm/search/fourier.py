@@ -4,7 +4,7 @@ Of densities with characteristic functions phi_A, ip_AB = (2 pi)^-k int conj(phi
 exp(-w' S w / 2) dw: rows are spread on a grid of half a kernel's width by cubic B-splines, whose
 own spectrum is divided out, and a pass costs O(n) and a Fourier transform for each class instead
 of n^2. Value and gradient are those of the same approximation; `errors` measures it against exact
-sums over a sample of the rows. Where no grid serves, `NoGridError` says so.
+sums over a sample of the rows. `NoGridError` is raised if no grid suffices.
 """
 
 from dataclasses import dataclass

@@ -44,7 +44,7 @@ class Plan:
         The paper's form, Eq. 2: features rotated but not whitened, with a penalty; else whitened
         features without.
     average : bool
-        Of more than two classes: whether pairs weigh as the products of their shares.
+        For more than two classes: weight pairs by the products of their shares.
     smallest : bool
         Of one class: seek the smallest entropy.
     exact_rows : int
@@ -89,7 +89,7 @@ class Manifold:
     starts, divergences, n_iter, converged : of each start, on the rows of the last search
     rank, separates : of the `Basis`
     rows : number of rows that the divergence is summed over
-    error : of the divergence, measured; zero where it is exact
+    error : of the divergence, measured; zero if exact
     settled : whether the last search converged
     """
 
@@ -122,7 +122,7 @@ def search_manifold(X, code, weight, plan):
     ----------
     X : array (n, p)
     code : int array (n,)
-        Classes 0, ..., C - 1; zeros where there is no response.
+        Classes 0, ..., C - 1; zeros without a response.
     weight : array (n,)
         Counts of rows: their sum is the size that bandwidths are made for.
     plan : Plan
@@ -245,7 +245,7 @@ def make_objective(sample, plan):
 
 
 def _arguments(sample, plan):
-    """What Divergence and Approximation have in common: sample, share, h2, k, threads."""
+    """Interface shared by Divergence and Approximation: sample, share, h2, k, threads."""
     h2 = bandwidths(sample.size, plan.k, plan.gamma)
     return sample, shares(sample.size, plan.average), h2, plan.k, plan.threads
 

@@ -84,7 +84,7 @@ class Basis:
             into, back = vectors / root / unit[:, None], (vectors * root).T * unit
             scale = np.ones_like(root)
         else:
-            # Of the root, as variances in units far from each other would lose their digits.
+            # Of the square root, since variances in very different units would lose digits.
             into, scale, _ = np.linalg.svd(unit[:, None] * vectors * root, full_matrices=False)
             back = into.T
         white = unit[:, None] * into / scale
@@ -118,7 +118,7 @@ def center_by_class(X, code, weight):
 
 
 def _shrinkage(rows, values, share, n, shrinkage_factor):
-    """What is kept of the covariance of n rows (n_rows, p), and the variance that is added to each.
+    """Return the basis kept of the covariance of n rows (n_rows, p), and the added variance.
 
     values : its eigenvalues but those that are zero; share (n_rows,) of each row;
     shrinkage_factor : times the odds of the rule's intensity

@@ -33,7 +33,7 @@ class Evidence:
         return self.ratio.min(axis=2, initial=np.inf)
 
     def scores(self, scale):
-        """(m, r, K) log probabilities but for their sum."""
+        """(m, r, K) log probabilities up to a constant."""
         return scale[1] * self.vote - scale[0] * np.minimum(self.ratio, knn.ABSENT)
 
 
@@ -65,7 +65,7 @@ class AssignedViews(Ensemble):
     def nearest(self, j, X=None, k=None):
         """Distances and positions (m, k) of the k nearest known training rows in view j.
 
-        Of the ensemble's own rows without X, each without itself. Rows that miss a feature of the
+        Without X, for the ensemble's own rows, each left out. Rows that miss a feature of the
         view, and places beyond the last neighbour, have infinite distances and positions -1.
         """
         refs, itself = self.references, X is None
@@ -118,7 +118,7 @@ class ClassViews(AssignedViews):
     def votes(self, j, X=None, k=None):
         """Weights of the classes among the k nearest rows in view j, in units of the mean, (m, K).
 
-        Of the ensemble's own rows without X, each without itself. Rows that are tied at the k-th
+        Without X, for the ensemble's own rows, each left out. Rows that are tied at the k-th
         distance share the places that are left.
         """
         k, refs, view = k or self.k, self.references, self.views[j]
@@ -167,7 +167,7 @@ class NumberViews(AssignedViews):
 
 @forms.record
 class ClusterViews(AssignedViews):
-    """Assigned views without a response: where a row has many rows near, beside a uniform sample.
+    """Assigned views without a response: a row has more near rows than a uniform sample has.
 
     power : 1 - alpha, of the losses
     seed : of the uniform samples

@@ -9,7 +9,7 @@ from lodim.models.ripr import ties
 from lodim.models.ripr.views import rows_by_content
 
 MOST_CLUSTERS = 8  # of a view that are tried where their number is open
-STRONG = 0.85  # prediction strength of clusters that are there; its authors: .8 to .9
+STRONG = 0.85  # prediction strength of real clusters; its authors advise 0.8 to 0.9
 HALVES = 10  # draws of the halves of the rows
 SAMPLE = 2000  # rows of both halves, at most
 STARTS, ROUNDS = 10, 100  # of k-means
@@ -126,7 +126,7 @@ def kmeans(X, weight, n_clusters, rng):
     """Centres (c, d) of the least weighted sum of squares of several starts, and that sum.
 
     Starts lie far from each other (k-means++), and Lloyd's rounds follow. A row that is as near to
-    two centres, but for rounding, belongs to the first.
+    two centres, up to rounding, belongs to the first.
     """
     draws = rng.random((STARTS if n_clusters > 1 else 1, n_clusters))
     rows = np.ascontiguousarray(X, np.float64)

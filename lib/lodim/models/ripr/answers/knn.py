@@ -50,7 +50,7 @@ def cluster_ratios(
 
 
 def nearest_view(ratios):
-    """The view with the smallest ratio of any label, Eq. 2.11: (q,), -1 where none is complete.
+    """Return the view with the smallest ratio of any label, Eq. 2.11: (q,), -1 if none is complete.
 
     ratios (q, views, labels); of views that are tied the first.
     """
@@ -62,11 +62,11 @@ def nearest_view(ratios):
 
 @dataclass(frozen=True)
 class NumberAnswers:
-    """What some views say of numbers.
+    """Predictions of some views for numbers.
 
     view : (q,) int, position of the view that answers; -1 where no view is complete
-    value : (q,) number, NaN where none
-    share : (q, views) weighted shares of neighbours that a view serves, NaN where not complete
+    value : (q,) number, NaN if none
+    share : (q, views) weighted shares of neighbours that a view serves, NaN if incomplete
     """
 
     view: np.ndarray
@@ -115,6 +115,6 @@ def number_answers(near, y, B, *, weight=None):
 
 
 def _distance_floor(distance):
-    """What distances (q, k) count as at least, (q, 1): a share of the farthest of a row."""
+    """Return the lower limit of distances (q, k), (q, 1): a share of a row's largest."""
     reach = np.where(np.isfinite(distance), distance, 0.0).max(axis=1, initial=0.0, keepdims=True)
     return np.where(reach > 0.0, kernels.FLOOR * reach, 1.0)

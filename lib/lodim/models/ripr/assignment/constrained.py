@@ -27,7 +27,7 @@ ENTRIES = ("prices", "budget", "groups", "hard", "further")
 
 @dataclass(frozen=True)
 class ViewConstraints:
-    """What an assignment to d* views must keep to, all linear.
+    """Linear constraints on an assignment to d* views.
 
     cost : (d*,) price of each view; with budget, a number or (n,): sum_j cost_j B_ij <= budget_i
     groups : (n,) labels: rows of the same group share their weights
@@ -48,7 +48,7 @@ class ViewConstraints:
 class Mixture:
     """An assignment that constraints may spread over any number of views.
 
-    B : (n, d*), rows sum to one, but for those that no view can serve: to zero
+    B : (n, d*), rows sum to one, or to zero if no view can serve them
     mass : (d*,) share of the rows' weight that each view serves
     objective : F plus the penalty of switches, by round
     """
@@ -299,7 +299,7 @@ def _by_row(entries, name, n):
 
 
 def _numbers(values, name):
-    """Values as an array of numbers from 0; an ArgumentError where they are none."""
+    """Return values as an array of numbers from 0; raise an ArgumentError otherwise."""
     try:
         out = np.asarray(values, dtype=float)
     except (TypeError, ValueError):

@@ -20,7 +20,7 @@ CANDIDATES = 60  # views that are tried, those that err least by themselves
 def single_errors(L, weight=None):
     """Weighted share of rows that each view errs on by itself, (d*,): L_ij > 1, or not complete.
 
-    A tie, L_ij = 1, is half an error. Of more than two classes an upper bound: the others together
+    A tie, L_ij = 1, is half an error. For more than two classes an upper bound: the others together
     may be nearer than any of them.
     """
     weight, out = np.ones(len(L)) if weight is None else weight, np.zeros(L.shape[1])

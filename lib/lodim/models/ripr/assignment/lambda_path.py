@@ -83,7 +83,7 @@ def select_lambda(grid, path, errors_of, control, weight=None):
     grid, path : array (q,), tuple of Assignment
         See `assignment_path`.
     errors_of : callable
-        (assignment, columns selected) -> (n,) error of each row left out, NaN where none.
+        (assignment, columns selected) -> (n,) leave-one-out error per row, NaN if unknown.
     control : recover.Control
         Penalties that select more than `most` views are passed over, where any selects fewer.
     weight : array (n,), optional
@@ -156,7 +156,7 @@ def number_errors(near, y, L, weight=None):
 
 
 def mean_row_variance(L):
-    """Mean variance of the finite losses of a row; 1 where it is zero."""
+    """Return the mean variance of the finite losses of a row; 1 if it is zero."""
     total = 0.0
     for rows in row_blocks(L):
         finite = np.isfinite(L[rows])

@@ -21,7 +21,7 @@ TASKS = ("class", "number", "cluster")
 MARGIN = 0.5  # standard errors that as many views of forward selection must be better by
 FEWER = 4  # by this the root of n is divided where views are chosen by their errors
 UNIT_LAMBDA = 1.0  # by which rows are assigned anew to views that are found, at most, in units
-CLUSTER_LAMBDA = 2.0  # of clustering, where nothing is predicted to choose it by, in units
+CLUSTER_LAMBDA = 2.0  # default for clustering, which has no held-out error, in units
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def recover(data, *, k=None, lambda_=None, L=None):
         Penalty in units of (1 - alpha)^2 (numbers: of the mean variance of a row's losses); by
         default chosen, see `lambda_path.select_lambda`; for clustering 2.
     L : array (n, d*), optional
-        The loss matrix, where it is at hand.
+        Loss matrix, if already computed.
 
     Returns
     -------

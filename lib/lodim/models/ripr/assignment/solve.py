@@ -58,7 +58,7 @@ class Assignment:
     converged: bool
 
     def matrix(self):
-        """B, (n, A); rows sum to one, but for those that no view can serve: to zero."""
+        """B, (n, A); rows sum to one, or to zero if no view can serve them."""
         B = np.zeros((len(self.first), len(self.views)))
         rows = np.flatnonzero(self.first >= 0)
         B[rows, self.first[rows]] += 1.0 - self.share[rows]
@@ -89,7 +89,7 @@ def with_log(own, search):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def next_vertex(row, delta, u, v):
-    """The next vertex of the lower left hull after (u, v), -1 where there is none; its slope."""
+    """Return the next vertex of the lower left hull after (u, v), or -1, and its slope."""
     at, slope = -1, 0.0
     for j in range(row.size):
         if delta[j] < v and row[j] < np.inf:
@@ -151,7 +151,7 @@ def eligible_views(L, lambda_):
     """Columns of the views that can ever serve: those with the least loss of some row, increasing.
 
     At first all penalties are equal, and later those without mass have the largest one: a view that
-    is no row's best never is on a hull. Of views that are equal beside the penalty the first is
+    is no row's best never is on a hull. Of views equal relative to the penalty the first is
     taken.
     """
     if not L.shape[1]:
@@ -161,7 +161,7 @@ def eligible_views(L, lambda_):
 
 
 def _loss_tolerance(lambda_):
-    """By how much losses may differ that are equal beside a penalty."""
+    """Return the tolerance within which losses are equal relative to a penalty."""
     return EQUAL_LOSS * np.sqrt(lambda_)
 
 

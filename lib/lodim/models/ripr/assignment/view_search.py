@@ -23,7 +23,7 @@ from lodim.models.ripr.assignment.solve import assign_in_order, with_log
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, task_of
 from lodim.models.ripr.views import by_content, count, most_views, redundant, screened_views
 
-MAX_DIM = 2  # features of a view at most, where nothing is said
+MAX_DIM = 2  # default largest number of features per view
 FLAT = 0.05  # of the standard deviation: most rows differ by less where few set the scale
 
 
@@ -31,7 +31,7 @@ FLAT = 0.05  # of the standard deviation: most rows differ by less where few set
 class ViewSearch:
     """The rows as the numerical functions take them.
 
-    X : (n, p) NaN where missing; y : (n,) codes or numbers, NaN where not known; values that differ
+    X : (n, p) NaN if missing; y : (n,) codes or numbers, NaN if unknown; values that differ
         by rounding alone are one
     weight : (n,), zero where rows do not count; varies : (p,) bool
     order : (n,) by which rows follow each other, or None
@@ -85,7 +85,7 @@ class ViewSearch:
 
     @property
     def target(self):
-        """(m,) responses of the rows used: codes with -1 where not known, or numbers."""
+        """(m,) responses of the rows used: codes with -1 if unknown, or numbers."""
         y = self.y[self.used]
         return y if self.task == NUMBERS else np.where(np.isfinite(y), y, -1.0).astype(np.int64)
 

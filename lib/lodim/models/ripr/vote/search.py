@@ -1,6 +1,6 @@
 """Forward selection of views by the loss of rows left out, where what all views say is summed.
 
-The score of a row is prior + t sum_j s_j, s_j what view j says beside the prior (log ratios of
+The score of a row is prior + t sum_j s_j, s_j what view j adds to the prior (log ratios of
 probabilities, or a difference of means), t one factor for all. The views that are taken, one after
 the other, are those that lower the loss of the rows, each without itself, the most; k is chosen
 among a few values in the same way.
@@ -21,7 +21,7 @@ from lodim.models.ripr.views import by_content, dims, enumerate_views, extension
 
 MOST_VIEWS = 8  # where no number is given
 GAIN = 0.01  # share of the loss that a further view takes off it at least
-LEAST_GAIN = 0.001  # share of the loss without views that it takes off beside
+LEAST_GAIN = 0.001  # share of the null loss that it removes as well
 SIMPLER = 0.005  # share of the loss that a view of more features is better by
 COMPARED = 2000  # views of each number of features, at most
 CANDIDATES = 200  # of these, that are best by themselves
@@ -53,7 +53,7 @@ class Choice:
 
 
 def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threads):
-    """The Choice of views for Voters; k, n_views and max_views are None where they are open."""
+    """The Choice of views for Voters; k, n_views and max_views are None if open."""
     own = voters.at(sample(voters, SAMPLE, seed))
     few = own.at(sample(own, SCREENED, seed))
     on = _axes_to_compare(own.A, voters.A)
@@ -88,7 +88,7 @@ def _axes_to_compare(*samples):
 
 
 def sample(voters, most, seed):
-    """Positions of the rows to look at: all, or so many of them at random."""
+    """Return positions of all rows, or of a random sample."""
     if len(voters.A) <= most:
         return np.arange(len(voters.A))
     code = voters.target.argmax(axis=1) if voters.classes else voters.target[:, 0]
@@ -114,7 +114,7 @@ def _increasing(view):
 def compare(voters, on, bounds, k, max_views, threads):
     """The views (m, D) of the axes `on` that do best by themselves, and how many were compared.
 
-    All views of a number of features, or where they are too many those that add one to the best
+    Return all views of a number of features, or if too many those that add one to the best
     views of one less. Of two views that say the same the one with fewer features stands first.
     """
     low, high = bounds

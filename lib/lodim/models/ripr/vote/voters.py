@@ -1,4 +1,4 @@
-"""Votes of the nearest rows in the views, and what they say of each row beside the mean."""
+"""Votes of the nearest rows in the views, and their differences from the mean."""
 
 from dataclasses import dataclass, replace
 
@@ -65,14 +65,14 @@ class Voters:
     def sums(self, views, k, Q=None, threads=1):
         """Sums (views, m, C + 1) of weighted targets, and of weights, over the k nearest rows.
 
-        Of rows Q (m, q), or of the voters, each without itself.
+        For rows Q (m, q), or for the voters, each left out.
         """
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
         near = Neighbours.among(Q, self.A, self.category_distance)
         return near.sums(views, k, values, falling=True, threads=threads)
 
     def evidence(self, sums):
-        """What sums (..., C + 1) say beside the prior, (..., C): log ratios of classes, or numbers.
+        """Convert sums (..., C + 1) to differences from the prior, (..., C): log ratios or numbers.
 
         The prior joins as PRIOR_ROWS rows; zeros where nobody votes.
         """
@@ -83,7 +83,7 @@ class Voters:
 
 
 def smoothed_targets(code, n_classes):
-    """Targets (m, K): the row's class but for one row in n + 2, which the others share."""
+    """Return targets (m, K): the row's class, less one row in n + 2 shared by the others."""
     doubt = 1.0 / (np.bincount(code, minlength=n_classes)[code] + 2.0)
     out = np.repeat((doubt / max(1, n_classes - 1))[:, None], n_classes, axis=1)
     out[np.arange(len(code)), code] = 1.0 - doubt

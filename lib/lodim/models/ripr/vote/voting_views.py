@@ -67,7 +67,7 @@ class VotingViews(Ensemble):
     def information_gains(self, X):
         """Expected fall of the entropy of all rows X (m, a) once the class of each is known, (m,).
 
-        The reach of the neighbours, and what all rows say beside the views, stay as they are. Rows
+        The reach of the neighbours, and the prior of all rows, stay as they are. Rows
         without a view have no gain (NaN).
         """
         voters, r = voters_of(self), len(self)
@@ -114,9 +114,9 @@ def voters_of(e):
 
 
 def evidence_of(e, voters, X=None, threads=1):
-    """What each view says of rows X (m, a) beside the prior, (r, m, C).
+    """Return what each view adds to the prior for rows X (m, a), (r, m, C).
 
-    Of the ensemble's own rows without X, each without itself.
+    Without X, for the ensemble's own rows, each left out.
     """
     if X is not None:
         return voters.evidence(voters.sums(e.views, e.k, X, threads))
@@ -175,7 +175,7 @@ def best_class(e, z):
 
 
 def says(e, voters, evidence, known):
-    """What each view says by itself, (m, r): the most probable class, or a number; else NaN."""
+    """Return each view's own prediction, (m, r): a class code or a number; else NaN."""
     if voters.classes:
         each = [best_class(e, np.log(voters.prior) + own) for own in evidence]
     else:
