@@ -340,8 +340,8 @@ def test_prints(kind):
     text, report = str(fit), str(fit.summary())
     assert "Df Cost" in text and "Lambda Rule" in text and "9 priced items" in text
     assert f"{fit.step.number} *" in text and "(by CV)" in text
-    for words in ("Frontier", "Purchases", "What must be bought", "Coefficients", "Per SD",
-                  "no valid p-values", "duality gap", "Serves as", *fit.bought().index):  # fmt: skip
+    tables = "Frontier", "Purchases", "What must be bought", "Coefficients", "Per SD", "Serves as"
+    for words in (*tables, "no valid p-values", "duality gap", *fit.bought().index):
         assert words in report.replace("\n    ", " "), words
     for out in (text, report, str(fit.at(0)), str(fit.at(0).summary()),
                 str(fit.at(lambda_=0.1).summary())):  # fmt: skip
