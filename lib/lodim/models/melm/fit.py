@@ -139,9 +139,8 @@ class MelmFit(Fit):
         new_levels : {"error", "missing"}
             What a level that training had not is, as `Fit.predict` says.
         threshold : float, optional
-            Of type="class" for two classes: the second class is predicted if its probability is at
-            least this. If a missed case costs c times a false alarm, 1 / (1 + c) has the least
-            expected cost, provided that the probabilities are right: `plot("calibration")`.
+            With type="class" and two classes, probability from which the second is predicted. If a
+            missed case costs c times a false alarm, 1 / (1 + c) minimizes the expected cost.
 
         Returns
         -------
