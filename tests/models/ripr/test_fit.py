@@ -573,6 +573,8 @@ def test_several_responses_share_their_views(tmp_path):
     for name in "yzw":
         assert name not in fits["y"].design.names
     out = fits.predict(df, "class")
+    with pytest.raises(ld.ArgumentError, match=r"one of response, .*class.*, not 'porb'"):
+        fits.predict(df, "porb")
     assert out.columns.tolist() == ["y", "z", "w"] and out.index.equals(df.index)
     pd.testing.assert_series_equal(out["z"], fits["z"].predict(df, "class"), check_names=False)
     assert fits.glance()["n_unlabelled"].tolist() == [0, 11, 0]

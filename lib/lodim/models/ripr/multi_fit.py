@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 import pandas as pd
 
 from lodim import forms
-from lodim.checks import among
+from lodim.checks import among, one_of
 from lodim.design.frame import as_given, in_pandas
 from lodim.errors import ArgumentError
 from lodim.fitting import storage
@@ -126,9 +126,10 @@ class RiprFits:
         0     True   True
         1     True   True
         """
+        one_of("type", type, dict.fromkeys(k for fit in self.fits.values() for k in fit.types))
         out = {}
         for name, fit in self.fits.items():
-            kind = "response" if fit.levels is None and str(type) == "class" else type
+            kind = "response" if fit.levels is None and type == "class" else type
             out[name] = in_pandas(fit.predict)(data, kind, new_levels=new_levels)
         return pd.concat(out, axis=1)
 
