@@ -106,7 +106,7 @@ def test_a_number_that_is_too_far_to_be_computed_with(model, value):
     fit = model("k ~ a + b + c", frame(scale=0.01), **contract_of(model).cheap)
     new = frame(5, scale=0.01).assign(**dict.fromkeys("abc", value))
     for call in (fit.predict, fit.augment, fit.evaluate):
-        with pytest.raises(ld.DataError, match="too far to be computed with"):
+        with pytest.raises(ld.DataError, match="too far for the computations"):
             call(new)
     far = fit.predict(new.assign(**dict.fromkeys("abc", 1e60)))
     assert np.isfinite(far).all()
@@ -142,7 +142,7 @@ def test_weights_and_offsets_of_all_sizes(model, left):
         **contract_of(model).cheap,
     )
     for what in ("weights", "offset"):
-        with pytest.raises(ld.DataError, match=f"{what} reaches 1e\\+80"):
+        with pytest.raises(ld.DataError, match=rf"{what} must be at most 1e\+70 .* 1e\+80"):
             model(
                 f"{left} ~ a + b + c",
                 df,
