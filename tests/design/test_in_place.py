@@ -92,15 +92,14 @@ def test_few_bytes_and_a_scratch_folder_ask_for_a_copy(tmp_path, monkeypatch):
 @pytest.mark.parametrize("weights", [None, np.arange(N) != 7], ids=["counted", "of weight zero"])
 def test_a_number_too_far_from_the_others_is_refused(weights):
     df = frame()
-    df.loc[7, "x1"] = 1e30
+    df.loc[slice(7, 7 if weights is not None else N // 2), "x1"] = 1e30  # too many to be wild
     for how in ({"reading": Reading(in_place=True)}, {"reading": Reading(in_place=False)}):
-        with pytest.raises(DataError, match="'x1' holds a number that is 1e\\+30"):
+        with pytest.raises(DataError, match="'x1' holds a number that is "):
             Design.learn(
                 "y ~ .",
                 df,
                 RowInputs(weights=weights),
                 dtype="float32",
                 standardize=False,
-                limited=False,
                 **how,
             )

@@ -66,7 +66,8 @@ def fit_model(args: argparse.Namespace) -> None:
         arguments.pop(next(iter(model.penalties)), None)  # what follows tries many
     cv = None
     if args.cv or (args.plots and model.penalties):
-        cv = lodim.cv(model.function, args.formula, data, **arguments)
+        open_ones = {k: v for k, v in arguments.items() if k != model.shared_setting}
+        cv = lodim.cv(model.function, args.formula, data, **open_ones)
     if args.cv:
         print(f"\n{cv_report(cv)}")
     if args.plots and not model.penalties:

@@ -536,7 +536,7 @@ def test_separation_of_several_classes_leaves_the_others_their_errors():
 
 
 @pytest.mark.long
-@pytest.mark.filterwarnings("ignore:the feature '.' has .* far outside all others")
+@pytest.mark.filterwarnings("ignore:Values far outside all others")
 @pytest.mark.parametrize("family", ["gamma", "poisson"])
 def test_heavy_tails_and_wide_offsets_reach_the_maximum(family):
     """Where whole steps of reweighted least squares go astray: the score equations hold."""
@@ -548,6 +548,9 @@ def test_heavy_tails_and_wide_offsets_reach_the_maximum(family):
         df["o"] = 3.0 * rng.normal(size=80)
         fit = ld.glm("y ~ a + b + c", df, family=family, offset="o")
         assert fit.converged
+        for one in fit.design.wild:
+            x = X[:, "abc".index(one.feature)]
+            x[one.beyond(x)] = one.middle
         mean = fit.predict(df).to_numpy()
         u = (df["y"] - mean) / (mean if family == "gamma" else 1.0)
         size = np.abs(u) @ np.abs(np.column_stack([np.ones(80), X]))
