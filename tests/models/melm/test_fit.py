@@ -830,3 +830,12 @@ def test_weights_that_are_shares_stand_for_as_many_rows(scale):
     assert fit.converged
     np.testing.assert_allclose(fit.divergence, of_mean_one.divergence, rtol=1e-9)
     np.testing.assert_allclose(fit.predict(flowers), of_mean_one.predict(flowers), atol=1e-6)
+
+
+def test_views_without_spread_within_classes():
+    """A fold in which the rows of a class are at one place has the null model; a fit is refused."""
+    y, call = ["a", "b", "b", "b", "a"], {"seed": 1, "k": 1, "gamma": 0.2, "n_starts": 3}
+    few = {"x": ["a", "a", "b", "c", "a"], "y": y}
+    assert np.isfinite(ld.melm("y ~ x", few, **call).predict(few, "prob").to_numpy()).all()
+    with pytest.raises(ld.DataError, match="rows of each class are at one place"):
+        ld.melm("y ~ x", {"x": ["a", "b", "c", None, "a"], "y": y}, **call)

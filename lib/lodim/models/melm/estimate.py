@@ -19,7 +19,7 @@ from lodim.models.melm.classify.rule import (
 from lodim.models.melm.search.divergence import kernel_widths, overlaps
 from lodim.models.melm.search.sample import Sample
 from lodim.models.melm.search.search import Plan, search_gammas, steps
-from lodim.models.melm.search.whitening import SHRUNK, Basis, center_by_class
+from lodim.models.melm.search.whitening import CONSTANT, SHRUNK, Basis, center_by_class
 from lodim.models.melm.settings import validate
 from lodim.models.melm.view import View, correlations, orient, project
 from lodim.selection import folds
@@ -171,11 +171,22 @@ def fit_view(batch, settings, family, first_gamma=None):
 def _view_of_rows(manifold, batch, rows, settings, family):
     """The View of a Manifold, without bounds on overlaps, and coordinates (m, k) of its rows."""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
+    if n_classes > 1:
+        _check_spread(rows.X @ manifold.V, code, weight)
     V = manifold.V if n_classes == 1 else orient(manifold.V, rows.X, code, weight)
     Z = project(V, batch.X, batch.n)[rows.position]
     view = _view(V, rows.X, Z, weight, np.bincount(code, weight), manifold)
     rule = fit_rule(settings, Z, code, weight, rows.present, n_classes, family.n_scores)
     return replace(view, rule=rule), Z
+
+
+def _check_spread(Z, code, weight):
+    """Raise if coordinates Z (m, k) do not vary within classes, as in a fold of few rows."""
+    residual = center_by_class(Z, code, weight)[0]
+    if (np.abs(residual).max(axis=0) <= CONSTANT * np.abs(Z).max(axis=0)).any():
+        raise DataError(
+            "the rows of each class are at one place in the view: no density has a width"
+        )
 
 
 def _rows(batch):
