@@ -206,6 +206,8 @@ class _Estimator(BaseEstimator):
         if arguments.pop("loss", "squared") != "squared":  # cv() has an argument of proset's name
             auto = {k: None for k in ("lambda_v",) if arguments[k] == "auto"}
             arguments |= auto | {"grid": {"loss": [self.loss]}}
+        if arguments.get("budget") is not None:  # cv() would try all budgets
+            arguments["grid"] = {"budget": [arguments.pop("budget")]}
         self.cv_ = lodim.cv(model, formula, data, folds=folds, groups=groups, **arguments)
         return self.cv_.best
 
