@@ -62,18 +62,17 @@ def fit_model(args: argparse.Namespace) -> None:
     if new is not None:
         answers = predictions(fit, new, args.type, new_levels=args.new_levels)
         write_predictions(answers, args.output, args.escape_formulas)
-    if model.penalties:
-        arguments.pop(next(iter(model.penalties)), None)  # what follows tries many
+    if model.penalties:  # what follows tries many
+        arguments.pop(next(iter(model.penalties)), None)
+        arguments.pop(model.shared_setting, None)
     cv = None
     if args.cv or (args.plots and model.penalties):
-        open_ones = {k: v for k, v in arguments.items() if k != model.shared_setting}
-        cv = lodim.cv(model.function, args.formula, data, **open_ones)
+        cv = lodim.cv(model.function, args.formula, data, **arguments)
     if args.cv:
         print(f"\n{cv_report(cv)}")
     if args.plots and not model.penalties:
         save_plots(args.plots, fit, model.plots)
     elif args.plots:
-        arguments.pop(model.shared_setting, None)  # a penalty has no frontier
         path = lodim.path(model.function, args.formula, data, **arguments)
         save_plots(args.plots, fit, model.plots, path=path, cv=cv)
 

@@ -101,7 +101,7 @@ def triangle(X, weights):
     R = np.zeros((0, 1 + X.shape[1]))
     for start in range(0, len(weights), CHUNK):
         w = weights[start : start + CHUNK]
-        some = X[start // tiles.TILE : -(-(start + len(w)) // tiles.TILE)]
+        some = X[tiles.of_rows(slice(start, start + len(w)))]
         at = np.flatnonzero(w)
         R = joined(R, np.sqrt(w[at])[:, None] * with_constant(tiles.unpack(some, len(w))[at]))
     return R
@@ -126,11 +126,8 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
     S, q = coef.shape
     totals, gradient, blocks = np.zeros(N_TOTALS), np.zeros((S, q)), _no_blocks(S, q)
     for part in Part.of_span(X, kept, T, weights, y, offset):
-        score, y_live, w = (
-            part.score(family, coef),
-            part.of_live(part.y),
-            part.of_live(part.weights),
-        )
+        score, y_live = part.score(family, coef), part.of_live(part.y)
+        w = part.of_live(part.weights)
         mean = family.mean(score)
         totals[0] += w @ family.deviance(y_live, score)
         if family.name in DISPERSED:
