@@ -152,9 +152,9 @@ def test_what_is_not_the_same(a, b):
 # What the prose says of results, and whether it is so once the code that follows has run.
 CLAIMS = {
     "README": {
-        "27 of 569 rows, compared with others in 6 of 30 features":
+        "consists of 27 of the 569 tumours; a new case is compared with them on 6 of 30 features":
             "(len(fit.estimates), fit.n, fit.df, len(fit.design.names)) == (27, 569, 6, 30)",
-        "Of thirteen measurements eight tell the cultivar, in five views":
+        "It uses 8 of 13 measurements in 5 views":
             "(len(fit.design.names), fit.df, len(fit.estimates)) == (13, 8, 5)",
     },
     "glm": {
@@ -240,6 +240,30 @@ def test_what_is_claimed_is_said(page):
 
 # README.md --------------------------------------------------------------------------------------
 
+HELD_OUT = {
+    "gbmap": "gbmap", "proset": "proset", "ripr": "ripr", "costnet": "costnet", "melm": "melm",
+    "boosting": "boosted trees", "linear": "ridge or logistic, penalty by CV", "tree": "tree",
+}  # fmt: skip
+MEASURES = {"classes": {"score": "accuracy", "log_loss": "log-loss"}, "numbers": {"score": "R²"}}
+
+
+def held_out_table():
+    """Return README's table of means over the data sets of benchmarks/results/held_out.csv."""
+    measured = pd.read_csv(ROOT / "benchmarks/results/held_out.csv").query("seed == 0")
+    lines = ["| mean of held-out | " + " | ".join(HELD_OUT.values()) + " |"]
+    lines += ["|---" * (len(HELD_OUT) + 1) + "|"]
+    for task, measures in MEASURES.items():
+        rows = measured[measured["task"] == task]
+        for column, name in measures.items():
+            means = rows.groupby("model")[column].mean().reindex(HELD_OUT)
+            values = ["" if np.isnan(mean) else f"{mean:.3f}" for mean in means]
+            lines.append(f"| {name}, {rows['set'].nunique()} sets | " + " | ".join(values) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def test_readme_has_the_held_out_losses():
+    assert held_out_table() in README
+
 
 def run_readme():
     """Each block of Python, in one namespace: its code, what is shown, what it prints, claims."""
@@ -266,7 +290,7 @@ def test_readme_prints_what_it_shows_and_does_what_it_says(tmp_path, monkeypatch
 
 def write_readme():
     """README.md with what its code prints in the place of what it shows."""
-    text = README
+    text = re.sub(r"^\| mean of held-out .*?\n(?=\n)", held_out_table(), README, flags=re.M | re.S)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for code, shown, printed, _ in run_readme():
             if shown:
