@@ -41,10 +41,10 @@ import pandas as pd  # noqa: E402
 from lodim import family as families  # noqa: E402
 from lodim.design.batch import Batch  # noqa: E402
 from lodim.engine import tiles  # noqa: E402
-from lodim.models.costnet.graph.network import unfold  # noqa: E402
 from lodim.models.costnet.penalty.groups import Groups  # noqa: E402
 from lodim.models.costnet.penalty.path import lambda_max, penalty_path  # noqa: E402
 from lodim.models.costnet.penalty.reference import ConicSolver  # noqa: E402
+from lodim.prices.network import unfold  # noqa: E402
 
 REPEATS = 9
 N, BASE, DERIVED = 800, 30, 4

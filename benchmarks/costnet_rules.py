@@ -27,12 +27,12 @@ import lodim as ld
 from lodim import family as families
 from lodim.design.design import Design
 from lodim.models.costnet.estimate import make_search
-from lodim.models.costnet.graph.network import unfold
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.path import penalty_path
 from lodim.models.costnet.search import criterion, exact, rules
 from lodim.models.costnet.search.frontier import select_frontier
 from lodim.models.costnet.search.rows import SearchData
+from lodim.prices.network import unfold
 
 GRAPHS = {"stars": 25, "chains": 30, "pairs": 30, "mixed": 25}  # and their base signals
 COSTS = [0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 60]

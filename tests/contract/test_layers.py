@@ -72,6 +72,7 @@ MAY = {  # what each block may import beside itself, from the bottom up
     "sources": BASE | {"datasets"},
 }  # fmt: skip
 MAY["plot"] = BASE | {"report", "classification"}
+MAY["prices"] = BASE | {"design", "report"}
 MAY["export"] = BASE | {"formula", "design"}
 MAY["page"] = BASE | {"design", "report", "export", "classification"}
 MAY["diagnostics"] = BASE | {"formula", "engine", "design", "report", "classification"}
@@ -81,10 +82,11 @@ MAY["fitting"] = BASE | {
 }  # fmt: skip
 MAY["selection"] = MAY["fitting"] | {"fitting"}
 MAY["active_learning"] = MAY["selection"]
+MAY["acquisition"] = MAY["selection"] | {"prices"}
 MAY["uncertainty"] = MAY["selection"] | {"selection"}
 MAY["interpretation"] = MAY["uncertainty"] | {"uncertainty"}
 MAY["comparison"] = MAY["selection"] | {"selection"}
-MAY["models"] = MAY["selection"] | {"selection", "solve"}
+MAY["models"] = MAY["selection"] | {"selection", "solve", "prices"}
 SOLVED = ("estimate", "boost", "lbfgs", "solvers")  # modules that fit, and what they call
 
 

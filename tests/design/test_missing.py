@@ -11,7 +11,7 @@ from lodim.design.design import Design
 from lodim.design.rows import RowInputs
 from lodim.engine import tiles
 from lodim.errors import DataError
-from lodim.models.costnet.graph.build import make_network
+from lodim.prices.build import make_network
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from sklearn.linear_model import LogisticRegression, enet_path, lasso_path
 from lodim import family as families
 from lodim.design.batch import Batch
 from lodim.engine import tiles
-from lodim.models.costnet.graph.network import unfold
 from lodim.models.costnet.penalty import block_descent, solvers
 from lodim.models.costnet.penalty.groups import Groups, Layout
 from lodim.models.costnet.penalty.path import lambda_max, penalty_path
@@ -24,6 +23,7 @@ from lodim.models.costnet.penalty.prox import prox_tree
 from lodim.models.costnet.penalty.reference import ConicSolver
 from lodim.models.costnet.penalty.solvers import NewtonSolver
 from lodim.models.costnet.penalty.support_newton import SupportNewton
+from lodim.prices.network import unfold
 
 # Clarabel is asked for more digits than it can always give; what it gives is compared.
 pytestmark = [

@@ -16,7 +16,6 @@ from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError
 from lodim.family import Binomial, Gaussian, Multinomial
 from lodim.models.costnet.estimate import fit_stages, make_search
-from lodim.models.costnet.graph.network import unfold
 from lodim.models.costnet.penalty.problem import PenaltyPath
 from lodim.models.costnet.search import (
     bounds,
@@ -34,6 +33,7 @@ from lodim.models.costnet.search.moves import local_search
 from lodim.models.costnet.search.refit import RECENT, Quadratic, Refits
 from lodim.models.costnet.search.rows import SearchData
 from lodim.models.costnet.settings import RULES
+from lodim.prices.network import unfold
 
 SEARCHES = tuple(rule for rule in RULES if rule != "exact")
 

@@ -7,9 +7,9 @@ from textwrap import wrap
 import numpy as np
 
 from lodim.errors import ArgumentError
-from lodim.models.costnet.graph.build import derived_names
 from lodim.models.costnet.report import short
 from lodim.plot import axes
+from lodim.prices.build import derived_names
 from lodim.report.tables import significant
 
 LONGEST = 26  # characters of a name that are drawn

@@ -16,8 +16,8 @@ from lodim.fitting import saved
 from lodim.fitting.fit import Fit
 from lodim.models.costnet import frontier_models, page, report
 from lodim.models.costnet.frontier_models import Estimates, ListedModel, Purchases
-from lodim.models.costnet.graph.network import Network
 from lodim.models.costnet.settings import UNUSED, Settings, usual
+from lodim.prices.network import Network
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
 PlotKind: TypeAlias = Literal["cost", "path", "graph", "calibration"]

@@ -8,11 +8,11 @@ import pandas as pd
 
 from lodim import forms
 from lodim.errors import ArgumentError
-from lodim.models.costnet.graph.build import derived_names
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.problem import PenaltyPath
 from lodim.models.costnet.search.candidates import affordable
 from lodim.models.costnet.search.frontier import CostFrontier
+from lodim.prices.build import derived_names
 
 INTERCEPT = "(Intercept)"
 PENALIZED = "penalized"  # the rule of a model that is not refitted

@@ -13,11 +13,11 @@ from lodim.models.costnet.assemble import assemble
 from lodim.models.costnet.estimate import fit_stages
 from lodim.models.costnet.fit import CostnetFit
 from lodim.models.costnet.frontier_models import rounded
-from lodim.models.costnet.graph.build import make_network
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.path import lambda_max
 from lodim.models.costnet.settings import Settings, check_used, needs
 from lodim.models.costnet.worker_rows import batch_beyond_null
+from lodim.prices.build import make_network
 from lodim.typing import Data, DType, Family, HasColumns, Missing, Offset, RowValues, Values
 
 MOST_BUDGETS = 60  # prices tried by cross-validation

@@ -6,7 +6,7 @@ import pandas as pd
 from lodim.fitting.fit import ARRAY
 from lodim.models.costnet import frontier_models
 from lodim.models.costnet.frontier_models import PENALIZED
-from lodim.models.costnet.graph.build import unused_prices
+from lodim.prices.build import unused_prices
 from lodim.report import phrases
 from lodim.report.numbers import aligned, is_missing
 from lodim.report.tables import Report, Table, significant

@@ -21,9 +21,9 @@ from lodim.checks import (
 )
 from lodim.errors import ArgumentError
 from lodim.fitting.model import Needs
-from lodim.models.costnet.graph import parse
-from lodim.models.costnet.graph.network import Network
 from lodim.models.costnet.search.criterion import CRITERIA, DEFAULT
+from lodim.prices import parse
+from lodim.prices.network import Network
 
 RULES = ("group", "lasso", "greedy", "exact")
 DEPENDENTS = ("all", "direct")

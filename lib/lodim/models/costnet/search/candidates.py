@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from lodim.models.costnet.graph.network import Network
+from lodim.prices.network import Network
 
 ROUNDING = 1e-9  # share of a price that rounding may add to it
 

@@ -6,7 +6,6 @@ from itertools import count
 
 import numpy as np
 
-from lodim.models.costnet.graph.network import Network
 from lodim.models.costnet.search.candidates import affordable
 from lodim.models.costnet.search.moves import (
     MIN_FALL,
@@ -14,6 +13,7 @@ from lodim.models.costnet.search.moves import (
     possible_moves,
     source_switches,
 )
+from lodim.prices.network import Network
 
 LEVEL = 0.03  # prices this share apart are one level
 MOST_LEVELS = 200

@@ -8,8 +8,8 @@ import numpy as np
 
 from lodim.design import factors
 from lodim.errors import ArgumentError
-from lodim.models.costnet.graph.network import unfold
-from lodim.models.costnet.graph.parse import LARGEST, is_price
+from lodim.prices.network import unfold
+from lodim.prices.parse import LARGEST, is_price
 from lodim.text import first_few, near_matches
 
 MOST_NODES = 20_000  # copies of what needs alternatives included

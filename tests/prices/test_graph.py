@@ -10,15 +10,15 @@ import pytest
 
 import lodim as ld
 from lodim.design.design import Design
-from lodim.models.costnet.graph import parse
-from lodim.models.costnet.graph.build import (
+from lodim.models.costnet.settings import Settings
+from lodim.prices import parse
+from lodim.prices.build import (
     Graph,
     _in_order,
     derived_names,
     make_network,
     unused_prices,
 )
-from lodim.models.costnet.settings import Settings
 
 COSTS = {"hr": 1, "slope": 0.5, "bp_inv": 5, "bp_cuff": 2, "trend": 0.25, "arm": 0}
 DEPENDS = {"slope": "hr", "trend": ["slope", "bp"]}
