@@ -14,7 +14,7 @@ from lodim.errors import ArgumentError
 from lodim.export.expression import weighted
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
-from lodim.models.costnet import frontier_models, page, report
+from lodim.models.costnet import frontier_models, report
 from lodim.models.costnet.frontier_models import Estimates, ListedModel, Purchases
 from lodim.models.costnet.settings import UNUSED, Settings, usual
 from lodim.prices.network import Network
@@ -241,8 +241,8 @@ class CostnetFit(Fit):
 
     _summary = report.summary
     _listing = report.listing
-    _in_words = page.words
-    _pictures = page.pictures
+    _in_words = report.words
+    _pictures = report.pictures
 
     def _plots(self):
         from lodim.models.costnet.plots import KINDS

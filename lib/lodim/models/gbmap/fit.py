@@ -15,9 +15,9 @@ from lodim.errors import ArgumentError, ExtrapolationWarning, warn
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
 from lodim.fitting.storage import plain_label
-from lodim.models.gbmap import equation, neighbourhood, page, report
+from lodim.models.gbmap import neighbourhood, report
 from lodim.models.gbmap.embedding import KINDS, Reference
-from lodim.models.gbmap.learners import LOG, REFIT_LOG, Effects, WeakLearners
+from lodim.models.gbmap.learners import LOG, REFIT_LOG, Effects, WeakLearners, score_nodes
 from lodim.models.gbmap.settings import Settings
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
@@ -110,7 +110,7 @@ class GbmapFit(Fit):
         return score + batch.offset_matrix(self.family.n_scores)
 
     def _expressions(self, features, offset):
-        return equation.scores(self.estimates, features, offset), ()
+        return score_nodes(self.estimates, features, offset), ()
 
     def predict(
         self,
@@ -326,8 +326,8 @@ class GbmapFit(Fit):
 
     _summary = report.summary
     _listing = report.listing
-    _in_words = page.words
-    _pictures = page.pictures
+    _in_words = report.words
+    _pictures = report.pictures
 
     def _plots(self):
         from lodim.models.gbmap.plots import KINDS

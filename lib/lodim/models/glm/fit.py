@@ -11,9 +11,9 @@ from lodim.checks import flag, one_of, share
 from lodim.errors import ArgumentError, DataWarning, warn
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
-from lodim.models.glm import equation, intervals, page, report
+from lodim.models.glm import intervals, report
 from lodim.models.glm.described import Described
-from lodim.models.glm.estimates import LOG, Diagnostics, Estimates, design_matrix
+from lodim.models.glm.estimates import LOG, Diagnostics, Estimates, design_matrix, score_nodes
 from lodim.models.glm.likelihood import all_scores
 from lodim.models.glm.settings import Settings
 from lodim.report.tables import Report
@@ -123,7 +123,7 @@ class GlmFit(Described, Fit):
         return np.sqrt(mean) if self.family.name == "poisson" else mean
 
     def _expressions(self, features, offset):
-        return equation.scores(self.estimates, self.family, features, offset)
+        return score_nodes(self.estimates, self.family, features, offset)
 
     def predict(
         self,
@@ -368,8 +368,8 @@ class GlmFit(Described, Fit):
 
     _summary = report.summary
     _listing = report.listing
-    _in_words = page.words
-    _pictures = page.pictures
+    _in_words = report.words
+    _pictures = report.pictures
 
     def _plots(self):
         from lodim.models.glm.plots import KINDS

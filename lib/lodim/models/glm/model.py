@@ -2,12 +2,14 @@
 
 from typing import Any, ClassVar, Literal
 
+from lodim.errors import DataWarning, warn, warn_not_converged
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option
-from lodim.models.glm.assemble import assemble
 from lodim.models.glm.estimate import fit_stages
 from lodim.models.glm.fit import GlmFit
+from lodim.models.glm.report import NAMED, SATURATED
 from lodim.models.glm.settings import Settings, check_trials, needs
+from lodim.text import first_names
 from lodim.typing import Data, Family, Missing, Offset, RowValues
 
 REFERENCE = """\
@@ -36,8 +38,28 @@ class Glm(Model):
     plots = ("coefficients", "residuals", "qq", "leverage")
     validate = staticmethod(check_trials)
     fit_stages = staticmethod(fit_stages)
-    assemble = staticmethod(assemble)
     needs = staticmethod(needs)
+
+    def assemble(self, problem, estimates, log, selection, for_path):
+        """The fit of estimates."""
+        log = dict(log)
+        fit = GlmFit(
+            **problem.common(selection),
+            estimates=estimates,
+            diagnostics=log.pop("diagnostics"),
+            log=log,
+            null_deviance=problem.null_deviance(),
+        )
+        if fit.separated:
+            warn_not_converged(
+                "the response is separated: no finite estimate exists for "
+                f"{first_names(fit.separated, NAMED)}; the values are where the iterations stopped"
+            )
+        elif not fit.converged:
+            warn_not_converged("glm did not converge: raise control={'max_iter': ...}")
+        elif fit.df_resid == 0:
+            warn(SATURATED, DataWarning)
+        return fit
 
 
 MODEL = Glm()

@@ -10,8 +10,8 @@ from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
-from lodim.models.melm import equation, page, report
-from lodim.models.melm.classify.rule import balanced_accuracy
+from lodim.models.melm import report
+from lodim.models.melm.classify.rule import balanced_accuracy, coordinates, score_nodes
 from lodim.models.melm.settings import CLASSIFIER, Settings
 from lodim.models.melm.view import LOG, View, project
 from lodim.typing import Data, FilePath, NewLevels, Prediction
@@ -107,10 +107,10 @@ class MelmFit(Fit):
         return self.estimates.rule.scores(self._coordinates(batch), self.settings.n_threads)
 
     def _expressions(self, features, offset):
-        Z = equation.coordinates(self.estimates.V, self.axes, features)
+        Z = coordinates(self.estimates.V, self.axes, features)
         if self.levels is None:
             return list(zip(self.axes, Z, strict=True)), ()
-        return equation.scores(self.estimates.rule, Z), ()
+        return score_nodes(self.estimates.rule, Z), ()
 
     def predict(
         self,
@@ -361,8 +361,8 @@ class MelmFit(Fit):
 
     _summary = report.summary
     _listing = report.listing
-    _in_words = page.words
-    _pictures = page.pictures
+    _in_words = report.words
+    _pictures = report.pictures
 
     def _plots(self):
         from lodim.models.melm.plots import KINDS

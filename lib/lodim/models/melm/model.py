@@ -3,11 +3,12 @@
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
+from lodim.errors import warn_not_converged
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty
 from lodim.models.melm import estimate
-from lodim.models.melm.assemble import assemble
 from lodim.models.melm.classify.rule import calibrated_deviance
+from lodim.models.melm.estimate import calibrate, training_measures
 from lodim.models.melm.fit import MelmFit
 from lodim.models.melm.search.search import MIDDLE
 from lodim.models.melm.settings import Settings
@@ -51,7 +52,6 @@ class Melm(Model):
     )
     plots = ("view", "loadings", "starts")
     fit_stages = staticmethod(estimate.fit_stages)
-    assemble = staticmethod(assemble)
     reweigh = staticmethod(estimate.reweigh)
     held_out_deviance = staticmethod(calibrated_deviance)
 
@@ -66,6 +66,24 @@ class Melm(Model):
         problem, tried = _chosen(problem)
         found = estimate.fit_view(problem.batch, problem.settings, problem.family, MIDDLE)
         return self.run(problem, tried, found=found)
+
+    def assemble(self, problem, view, log, selection, for_path):
+        """The MelmFit of a view, calibrated on held-out rows unless it is for a path."""
+        settings, family = problem.settings, problem.family
+        if not view.converged:
+            warn_not_converged(
+                "melm did not converge from the start that was best: "
+                "raise control={'max_iter': ...}"
+            )
+        measures = {}
+        if family.name != "none":
+            if settings.calibrate and not for_path:
+                rule, measures = calibrate(problem, view, log)
+                view = replace(view, rule=rule)
+            trained = training_measures(problem, view)
+            measures = {**trained, "null_deviance": problem.null_deviance(), **measures}
+        results = {"estimates": view, "log": log, "measures": measures}
+        return MelmFit(n=problem.batch.n_positive, **results, **problem.common(selection))
 
 
 MODEL = Melm()

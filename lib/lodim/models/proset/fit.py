@@ -13,7 +13,7 @@ from lodim.errors import ArgumentError
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
 from lodim.fitting.registry import model_module
-from lodim.models.proset import distribution, equation, page, report
+from lodim.models.proset import distribution, report
 from lodim.models.proset.distribution import Calibration
 from lodim.models.proset.explain import explanation, familiarity, reference, shapley, workbook
 from lodim.models.proset.kernels.cpu import CLASSES, DENSITY, SQUARED
@@ -24,6 +24,7 @@ from lodim.models.proset.prototypes import (
     link_scores,
     null_sums,
     response_values,
+    score_nodes,
     weighted_sums,
 )
 from lodim.models.proset.settings import Settings
@@ -116,7 +117,7 @@ class ProsetFit(Fit):
         return link_scores(t, null_sums(t, base) + sums, base)
 
     def _expressions(self, features, offset):
-        return equation.scores(self.estimates, features, offset), ()
+        return score_nodes(self.estimates, features, offset), ()
 
     def predict(
         self,
@@ -284,8 +285,8 @@ class ProsetFit(Fit):
 
     _summary = report.summary
     _listing = report.listing
-    _in_words = page.words
-    _pictures = page.pictures
+    _in_words = report.words
+    _pictures = report.pictures
 
     def _plots(self):
         from lodim.models.proset.plots import KINDS

@@ -4,12 +4,18 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
+from lodim.engine.blocks import available_threads
+from lodim.errors import warn_not_converged
 from lodim.fitting.fit_model import fitted_by, prepare
-from lodim.fitting.model import Model, Option, Penalty
+from lodim.fitting.model import SPREAD, Model, Option, Penalty
+from lodim.fitting.storage import plain_label
 from lodim.models.proset import candidates
-from lodim.models.proset.assemble import assemble
+from lodim.models.proset.calibration import calibrate
 from lodim.models.proset.choice import choose_lambda_v
 from lodim.models.proset.estimate import combine, fit_stages, largest_v, largest_w
+from lodim.models.proset.explain.reference import Typical
 from lodim.models.proset.fit import ProsetFit
 from lodim.models.proset.settings import Settings
 from lodim.selection.tuning import choose
@@ -55,7 +61,6 @@ class Proset(Model):
     plots = ("weights",)
     fit_stages = staticmethod(fit_stages)
     combine = staticmethod(combine)
-    assemble = staticmethod(assemble)
 
     def validate(self, problem):
         """Raise if rows are too few; penalties that are "auto" by the number of rows."""
@@ -81,6 +86,34 @@ class Proset(Model):
     def selects(self, settings):
         """Features without a weight play no part."""
         return True
+
+    def assemble(self, problem, prototypes, log, selection, for_path):
+        """The ProsetFit of prototypes; one of a path has no percentiles and no typical row."""
+        batch = problem.batch
+        if not log["converged"].all():
+            failed = np.flatnonzero(~log["converged"]) + 1
+            warn_not_converged(
+                f"proset did not converge in batches {failed.tolist()}: "
+                "raise control={'max_iter': ...} or lambda_v"
+            )
+        calibration = typical = None
+        if for_path == SPREAD:
+            calibration = calibrate(problem, prototypes, widen=False)
+        if not for_path:
+            seed, threads = problem.settings.seed, problem.settings.threads or available_threads()
+            calibration = calibrate(problem, prototypes)
+            typical = Typical.from_batch(batch, prototypes, seed, threads)
+            typical = replace(typical, label=plain_label(typical.label))
+        return ProsetFit(
+            **problem.common(selection),
+            estimates=prototypes,
+            log=log,
+            calibration=calibration,
+            typical=typical,
+            labels=tuple(plain_label(v) for v in batch.index[prototypes.row]),
+            n=batch.n_positive,
+            null_deviance=problem.null_deviance(),
+        )
 
 
 MODEL = Proset()

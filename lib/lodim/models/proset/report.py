@@ -1,4 +1,4 @@
-"""The printed tables of a ProsetFit."""
+"""What print, summary and page say about a ProsetFit."""
 
 import numpy as np
 import pandas as pd
@@ -6,12 +6,13 @@ import pandas as pd
 from lodim.design.frame import in_pandas
 from lodim.models.proset.prototypes import LOSS_NAMES
 from lodim.models.proset.settings import PATIENCE
+from lodim.page.picture import MOST_NAMES, Picture, not_drawn
 from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant
-from lodim.text import first_names, join_words
+from lodim.text import counted, first_names, join_words
 
 MOST_FEATURES = 20  # rows of the features' table
-MOST_NAMES = 10  # of features without weight
+MOST_UNUSED = 10  # names of features without weight
 HEAVIEST = 20  # prototypes whose share of all weight is told
 MANY = 45  # prototypes beyond which it is
 QUANTILES = (0, 5, 25, 50, 75, 95, 100)  # of familiarity, in percent
@@ -99,7 +100,7 @@ def _features(fit, full):
         notes.append(f"{len(active) - len(shown)} more active features are left out; see tidy().")
     rest = frame.loc[frame["std_estimate"] == 0, "term"].tolist()
     if rest:
-        notes.append(f"Without a part (weight 0): {first_names(rest, MOST_NAMES)}.")
+        notes.append(f"Without a part (weight 0): {first_names(rest, MOST_UNUSED)}.")
     formats = {"Weight": significant, "Per SD": significant}
     return Table("Active features", table, formats, tuple(notes))
 
@@ -157,3 +158,40 @@ def _chosen(fit):
 
 def _loss(fit):
     return "" if fit.levels is not None else f" (loss {LOSS_NAMES[fit.estimates.loss]})"
+
+
+def words(fit):
+    """The model in a few sentences."""
+    glance = in_pandas(fit.glance)().iloc[0]
+    name = fit.design.response.name
+    return [
+        "The answer for a row is a weighted mean over "
+        f"{counted(glance['n_prototypes'], 'prototype')}, which are training rows, and the overall "
+        f"distribution of {name}: the nearer a prototype is in the "
+        f"{counted(glance['df'], 'feature')} with a weight, the more it says (prototype sets).",
+        f"The penalty lambda_v is {significant(fit.settings.lambda_v)}; the fit explains "
+        f"{100 * fit.dev_ratio:.1f} % of the deviance of the training rows.",
+    ]
+
+
+def pictures(fit, data):
+    """Weights of features, and the prototypes in the two that weigh most."""
+    tidy = in_pandas(fit.tidy)()
+    active = tidy[tidy["std_estimate"] > 0].sort_values(
+        "std_estimate", ascending=False, kind="stable"
+    )
+    weights = active.rename(
+        columns={"term": "feature", "estimate": "weight", "std_estimate": "weight per SD"}
+    )
+    note = "Per standard deviation (SD): what makes rows differ." + not_drawn(weights, MOST_NAMES)
+    largest, style = weights.head(MOST_NAMES), {"note": note, "hover": ("weight",)}
+    found = [Picture("Feature weights", "bars", largest, "weight per SD", "feature", **style)]
+    if len(active) < 2:
+        return found if len(active) else []
+    prototypes = fit.export()
+    first, second = active["term"].iloc[:2]
+    if {first, second} <= {*prototypes.columns}:
+        note = "The training rows that answer, in the two features that weigh most."
+        style = {"color": "target", "hover": ("row", "batch", "members", "prototype_weight")}
+        found.append(Picture("Prototypes", "points", prototypes, first, second, note, **style))
+    return found

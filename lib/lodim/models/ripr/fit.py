@@ -9,7 +9,7 @@ from lodim import forms
 from lodim.errors import ArgumentError
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
-from lodim.models.ripr import page, report
+from lodim.models.ripr import report
 from lodim.models.ripr.answers.assigned_views import ClassViews, ClusterViews, NumberViews
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, LOG, Record, task_of
 from lodim.models.ripr.explanation import Explanation, explain
@@ -409,8 +409,8 @@ class RiprFit(Fit):
 
     _summary = report.summary
     _listing = report.listing
-    _in_words = page.words
-    _pictures = page.pictures
+    _in_words = report.words
+    _pictures = report.pictures
 
     def _plots(self):
         from lodim.models.ripr.plots import KINDS

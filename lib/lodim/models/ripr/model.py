@@ -1,12 +1,17 @@
 """ripr(): a handful of views, each for its part of the data, from a formula to a fit."""
 
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-from lodim.errors import ArgumentError
+import numpy as np
+
+from lodim.errors import ArgumentError, warn_not_converged
 from lodim.fitting.citation import FITERAU
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty
-from lodim.models.ripr.assemble import assemble
+from lodim.fitting.storage import plain_label
+from lodim.models.ripr.assignment.view_search import flat_features
+from lodim.models.ripr.ensemble import record
 from lodim.models.ripr.estimate import (
     checked,
     cv_grid,
@@ -17,7 +22,7 @@ from lodim.models.ripr.estimate import (
 )
 from lodim.models.ripr.fit import RiprFit
 from lodim.models.ripr.multi_fit import RiprFits
-from lodim.models.ripr.settings import Settings
+from lodim.models.ripr.settings import VOTE, Settings
 from lodim.typing import Data, Family, Missing, RowValues
 
 
@@ -44,7 +49,6 @@ class Ripr(Model):
     )
     plots = ("view", "shares")
     fit_stages = staticmethod(fit_stages)
-    assemble = staticmethod(assemble)
     cv_grid = staticmethod(cv_grid)
 
     def validate(self, problem):
@@ -64,6 +68,23 @@ class Ripr(Model):
     def selects(self, settings):
         """Views are made of some of the features."""
         return True
+
+    def assemble(self, problem, ensemble, log, selection, for_path):
+        """The fit of an ensemble."""
+        if not log["converged"]:
+            warn_not_converged("the search for views did not converge; another lambda_ may")
+        batch, lambda_ = problem.batch, problem.settings.lambda_
+        if lambda_ is None and ensemble.method != VOTE and not np.isnan(ensemble.lambda_):
+            lambda_ = ensemble.lambda_  # NaN: no penalty found the views
+        chosen = {"lambda_": lambda_, "k": ensemble.k, "method": ensemble.method}
+        settings = replace(problem.settings, **chosen, constraints=None, axes=None)
+        return RiprFit(
+            **replace(problem, settings=settings).common(selection),
+            estimates=ensemble,
+            log=log | {"flat": flat_features(batch)},
+            record=record(ensemble, problem.family),
+            labels=tuple(plain_label(label) for label in batch.index[batch.rows]),
+        )
 
 
 MODEL = Ripr()
