@@ -30,7 +30,8 @@ from lodim.engine import blocks as engine
 from lodim.engine import tiles
 from lodim.engine.cuda import cuda
 from lodim.engine.row_keys import keys
-from lodim.models.gbmap.kernels.cpu import SOFTPLUS, SQUARED, loss_gradient
+from lodim.family.gaussian import SQUARED
+from lodim.models.gbmap.kernels.cpu import SOFTPLUS, loss_gradient
 from lodim.models.melm.search.divergence import Divergence, shares
 from lodim.models.melm.search.sample import Sample, bandwidths
 from lodim.models.proset.kernels.cpu import CLASSES

@@ -49,7 +49,8 @@ import lodim as ld
 from lodim.design import features
 from lodim.design.reading import read_source_rows
 from lodim.engine import blocks, tiles
-from lodim.models.gbmap.kernels.cpu import SOFTPLUS, SQUARED, loss_gradient
+from lodim.family.gaussian import SQUARED
+from lodim.models.gbmap.kernels.cpu import SOFTPLUS, loss_gradient
 
 FEATURES = 99
 GROUP, GROUPS = 65_536, 4  # rows of a row group, row groups of a file

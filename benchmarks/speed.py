@@ -48,8 +48,9 @@ from scipy.optimize import minimize
 import lodim as ld
 from lodim.engine import tiles
 from lodim.engine.blocks import available_threads, over_rows
+from lodim.family.binomial import LOGISTIC
 from lodim.fitting.fit_model import model_of, prepare
-from lodim.models.gbmap.kernels.cpu import LOGISTIC, SOFTPLUS, forward
+from lodim.models.gbmap.kernels.cpu import SOFTPLUS, forward
 from lodim.models.gbmap.objective import BoostObjective
 from lodim.solve.objective import ElasticNet
 

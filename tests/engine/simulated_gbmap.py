@@ -14,8 +14,10 @@ from scipy.special import logsumexp
 import lodim as ld
 from lodim.engine import blocks, tiles
 from lodim.engine.cuda import _PLACED, DeviceTiles, upload, zeros
+from lodim.family.binomial import LOGISTIC
+from lodim.family.gaussian import SQUARED
 from lodim.models.gbmap.kernels import cuda
-from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SOFTPLUS, SQUARED, loss_gradient
+from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, loss_gradient
 from lodim.models.gbmap.learners import WeakLearners
 
 assert config.ENABLE_CUDASIM

@@ -7,7 +7,8 @@ from lodim.engine import tiles
 from lodim.engine.blocks import on_host, over_rows, sum_blocks
 from lodim.engine.column_tiles import ColumnTiles, inverses
 from lodim.engine.row_keys import lengths
-from lodim.models.gbmap.kernels.cpu import LOGISTIC, SOFTPLUS, effects, forward, loss_gradient
+from lodim.family.binomial import LOGISTIC
+from lodim.models.gbmap.kernels.cpu import SOFTPLUS, effects, forward, loss_gradient
 
 pytestmark = pytest.mark.long
 

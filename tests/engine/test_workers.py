@@ -19,11 +19,12 @@ from lodim.design.batch import Batch
 from lodim.engine import dask_cluster, row_keys, tiles, workers
 from lodim.engine.blocks import sum_blocks
 from lodim.errors import ArgumentError, DataError, DataWarning, DeviceError, MissingExtraError
+from lodim.family.binomial import LOGISTIC
 from lodim.models.costnet.penalty import solvers
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.path import penalty_path
 from lodim.models.costnet.penalty.problem import PathProblem
-from lodim.models.gbmap.kernels.cpu import LOGISTIC, SOFTPLUS, loss_gradient
+from lodim.models.gbmap.kernels.cpu import SOFTPLUS, loss_gradient
 from lodim.prices.network import unfold
 
 distributed = pytest.importorskip("distributed")

@@ -97,6 +97,11 @@ def inlined(**options):
     return njit(**options, forceinline=True, no_cpython_wrapper=True)
 
 
+def scalar(function):
+    """Compile a function of numbers that kernels inline and Python may call."""
+    return njit(cache=True, error_model="numpy", forceinline=True)(function)
+
+
 @lru_cache(maxsize=1)
 def _folder():
     """Return a private temporary folder for kernels, or None; log it once."""

@@ -9,8 +9,10 @@ import math
 import threading
 import warnings
 import weakref
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from types import FunctionType
 
 import numpy as np
 from numba import config
@@ -98,6 +100,26 @@ class DeviceTiles:
         twins = import_module(function.__module__.replace(".kernels.cpu", ".kernels.cuda"))
         with _TURN:
             return getattr(twins, function.__name__)(self, *args)
+
+
+@cache
+def device(function):
+    """Return the CUDA version of a compiled scalar function: its source, with CUDA's functions."""
+    python = function.py_func
+    twins = {
+        "exp_negative": math.exp,
+        "log1p_unit": math.log1p,
+        "like": cuda.jit(device=True)(_like),
+    }
+    for name in python.__code__.co_names:
+        if hasattr(value := python.__globals__.get(name), "py_func"):
+            twins[name] = device(value)
+    names = python.__globals__ | twins
+    return cuda.jit(device=True)(FunctionType(python.__code__, names, python.__name__))
+
+
+def _like(number, x):
+    return number  # all is summed in float64
 
 
 def upload(v):

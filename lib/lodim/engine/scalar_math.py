@@ -28,6 +28,17 @@ def log1p_unit(e):
     return math.log1p(e)
 
 
+def like(number, x):
+    """Return a number in the precision of x, so that kernels of float32 stay in it."""
+    return type(x)(number)
+
+
+@overload(like)
+def _like(number, x):
+    kind = np.float64 if x == types.float64 else np.float32
+    return lambda number, x: kind(number)
+
+
 @intrinsic
 def _scale_by_power(typingctx, q, t):
     """Return q * 2**k, with k in the low bits of t = 1.5 * 2**(bits of the mantissa) + k."""

@@ -11,8 +11,10 @@ from scipy.special import expit
 
 from lodim.engine import tiles
 from lodim.engine.blocks import sum_blocks
+from lodim.family.binomial import LOGISTIC
+from lodim.family.gaussian import SQUARED
 from lodim.models.gbmap.embedding import path_distances
-from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SOFTPLUS, SQUARED, loss_gradient
+from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, loss_gradient
 from lodim.models.gbmap.learners import WeakLearners
 from lodim.models.gbmap.objective import BoostObjective
 from lodim.solve.lbfgs import lbfgs
@@ -236,7 +238,7 @@ def test_path_distance_is_total_variation(seed, beta, M):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("loss", [0, 1])
+@pytest.mark.parametrize("loss", [SQUARED, LOGISTIC])
 @pytest.mark.parametrize("p", [1, 6])
 def test_hessian_of_the_identity_is_that_of_the_objective(loss, p):
     """Without an activation's curvature Gauss-Newton is exact."""
@@ -250,7 +252,7 @@ def test_hessian_of_the_identity_is_that_of_the_objective(loss, p):
         np.testing.assert_allclose(hessian[:, k], (ends[0] - ends[1]) / (2 * step), **near)
 
 
-@pytest.mark.parametrize("loss", [0, 1])
+@pytest.mark.parametrize("loss", [SQUARED, LOGISTIC])
 def test_hessian_of_the_softplus_is_positive_and_no_less_than_gauss_newton(loss):
     case = Case(300, 4, loss, seed=4)
     hessian = case.stage(3.0, SOFTPLUS, penalty_of(4, l1_ratio=0.0)).hessian(case.theta)
@@ -260,10 +262,10 @@ def test_hessian_of_the_softplus_is_positive_and_no_less_than_gauss_newton(loss)
     slope = case.sign / (1 + np.exp(-3.0 * z))
     score = case.score[:, None] + case.theta[:, 0] + case.sign * np.logaddexp(0, 3.0 * z) / 3.0
     share = 1 / (1 + np.exp(-score))
-    second = 2.0 if loss == 0 else share * (1 - share)
+    second = 2.0 if loss == SQUARED else share * (1 - share)
     for c in range(3):
         J = np.column_stack([np.ones(300), slope[:, c], slope[:, [c]] * case.X])
-        w = case.weight * (second if loss == 0 else second[:, c])
+        w = case.weight * (second if loss == SQUARED else second[:, c])
         assert np.linalg.eigvalsh(hessian[c] - J.T @ (w[:, None] * J)).min() > -1e-9
 
 

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.long
 
 KERNELS = {
     "lodim.design.column_kernels": {"moments", "pack", "scan"},
+    "lodim.family.losses": {"_rows"},
     "lodim.models.gbmap.kernels.cpu": {"forward"},
     "lodim.models.gbmap.kernels.small_data": {"take_margin"},
     "lodim.models.gbmap.kernels.newton": {"newton"},
@@ -38,8 +39,8 @@ print(json.dumps(found))
     "data, response, more",
     [
         ("autompg", "mpg", {}),
-        ("heart", "disease", {"lodim.family": {"_log_loss"}}),
-        ("iris", "species", {}),
+        ("heart", "disease", {"lodim.family.binomial": {"_log_loss"}}),
+        ("iris", "species", {"lodim.family.multinomial": {"shares_of_rows"}}),
     ],
 )
 def test_a_default_call_needs_few_kernels_once_each(data, response, more):

@@ -9,6 +9,7 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import log_softmax
 
 import lodim as ld
+from lodim import family as families
 from lodim.engine import tiles
 from lodim.models.gbmap.learners import WeakLearners
 from lodim.models.gbmap.refit import JointObjective, Rows, _spans
@@ -63,7 +64,8 @@ class Case:
             cuts = [slice(lo, lo + rows) for lo in range(0, Batch.n, rows)]
             parts = [Rows(**{k: v[i] for k, v in vars(whole).items()}) for i in cuts]
             spans = [parts[:2], parts[2:]]
-        return JointObjective(spans, self.learners, self.ridge, self.family)
+        loss = families.make(self.family, 3).kernel_loss(self.y, self.weight)
+        return JointObjective(spans, self.learners, self.ridge, loss)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -5,6 +5,8 @@ import pytest
 from numba import njit
 
 import lodim as ld
+from lodim.family.binomial import LOGISTIC
+from lodim.family.gaussian import SQUARED
 from lodim.models.gbmap.kernels import hinges as kernels
 from lodim.models.gbmap.objective import derivatives
 from lodim.models.gbmap.starts import draw_starts, place_hinges
@@ -16,7 +18,8 @@ def rows(n=150, p=4, squared=True, seed=0):
     X = rng.normal(size=(n, p)) @ rng.normal(size=(p, p))
     y, weight = np.abs(X[:, 0]), rng.uniform(0.5, 1.5, n)
     y = y if squared else (y > 1.0).astype(float)
-    return X, *derivatives(y, 0.3 * X[:, 1], weight / weight.sum(), squared)
+    loss = SQUARED if squared else LOGISTIC
+    return X, *derivatives(loss, y, 0.3 * X[:, 1], weight / weight.sum())
 
 
 def best_hinges(X, U, slope, curvature, ridge):
@@ -51,7 +54,8 @@ def test_directions_are_those_of_a_subspace_that_bends():
     """With one column in which the slope bends, the best start lies along it."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(2000, 6))
-    slope, curvature = derivatives(X[:, 3] ** 2, np.ones(2000), np.full(2000, 1 / 2000), True)
+    rest = X[:, 3] ** 2, np.ones(2000), np.full(2000, 1 / 2000)
+    slope, curvature = derivatives(SQUARED, *rest)
     theta, _ = draw_starts(X, slope, curvature, rng.normal(size=2000), 0.0, True, 1, rng)
     w = max(theta[:, 2:], key=np.linalg.norm)
     assert abs(w[3]) > 0.97 * np.linalg.norm(w)

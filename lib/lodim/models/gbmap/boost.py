@@ -6,7 +6,6 @@ from functools import partial, reduce
 from itertools import count
 
 import numpy as np
-from scipy.special import expit
 
 from lodim.checks import MOST
 from lodim.engine import tiles
@@ -20,7 +19,8 @@ from lodim.engine.blocks import (
 )
 from lodim.engine.row_keys import draw_waves
 from lodim.engine.tiles import TILES_PER_BLOCK
-from lodim.models.gbmap.kernels.cpu import IDENTITY, LOGISTIC, SOFTPLUS, SQUARED, forward
+from lodim.family import losses
+from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, forward
 from lodim.models.gbmap.kernels.hinges import MIXTURES, Room, draw_starts
 from lodim.models.gbmap.kernels.newton import LOG
 from lodim.models.gbmap.kernels.small_data import (
@@ -120,14 +120,13 @@ class _SmallData:
         y, self.score, weight, start_at, start_X, self.key = state.small_data_rows
         self.ridge = penalize(settings, state.X.shape[1], state.p).ridge
         self.beta, self.ftol = float(settings.beta), float(stop["ftol"])
-        loss = SQUARED if state.family.name == "gaussian" else LOGISTIC
-        shape = self.beta, loss, self.ridge, precision_of(state.X.dtype)
+        shape = self.beta, state.loss, self.ridge, precision_of(state.X.dtype)
         limits = stop["max_iter"], float(stop["tol"])
         self.follow = follower(state.X, weight, *shape, *limits)
         self.margin = np.empty(y.shape), np.empty(y.shape)
         slopes = np.empty(start_at.size), np.empty(start_at.size)
         self.rows, self.start_rows = (y, self.score, weight), (start_X, *slopes, self.key)
-        self.way = loss, start_at, *self.margin, *slopes
+        self.way = state.loss, start_at, *self.margin, *slopes
         self.room = Room(2 + 2 * MIXTURES, *start_X.shape, settings.n_starts)
         self.target = np.arange(state.family.n_scores)
         self.turn = np.argsort(state.class_order)
@@ -334,7 +333,7 @@ def _settled(end, curved, state):
 
 def _steepest(state, k):
     """Sums (p,) over the rows of weight l' x, of a softplus without signs."""
-    shape = state.family.name == "gaussian", state.settings.softplus
+    shape = state.loss, state.settings.softplus
     if state.on_workers:
         return reduce(np.add, state.device.margin_spans(_steepest_of_span, k, BLOCK, *shape))
     # Where there are several spans each is taken block by block, of which the copies are small.
@@ -347,12 +346,12 @@ def _steepest(state, k):
     return sum_rows(part, len(state.y))
 
 
-def _steepest_of_span(X, y, base, weight, step, squared, softplus):
-    slope = 2.0 * (base - y) if squared else expit(base) - y
+def _steepest_of_span(X, y, base, weight, step, loss, softplus):
+    _, slope, _ = losses.rows(loss, y, base, weight)
 
     def of_block(rows):
         part = X[tiles.of_rows(rows)]
-        r = tiles.pad(weight[rows] * slope[rows], len(part))
+        r = tiles.pad(slope[rows], len(part))
         if softplus:
             part, r = np.abs(part), np.abs(r)
         return np.einsum("tpi,ti->p", part, r, optimize=True)

@@ -6,9 +6,9 @@ import numpy as np
 
 from lodim.engine.blocks import count_blocks, for_blocks, on_host, sum_blocks
 from lodim.engine.tiles import TILE
-from lodim.models.gbmap.kernels.cpu import LOGISTIC, SQUARED, hessian, loss_gradient
+from lodim.family import losses
+from lodim.models.gbmap.kernels.cpu import hessian, loss_gradient
 from lodim.models.gbmap.kernels.descent import descend
-from lodim.models.gbmap.kernels.small_data import FLAT
 from lodim.solve.objective import ElasticNet, add_ridge
 
 NO_FACTOR = np.empty((0, 0, 0))  # of coordinates that are not scaled
@@ -26,7 +26,7 @@ class BoostObjective:
     sign : array (q,)
         b of each learner.
     shape : (beta, activation, loss)
-        Softness of the softplus and the codes of `kernels.cpu`.
+        Softness of the softplus, its code in `kernels.cpu`, and the loss as of `family.losses`.
     penalty : ElasticNet over theta = (a, intercept of w, w)
     runs : of blocks of rows that count, where others do not
     """
@@ -132,8 +132,7 @@ def penalize(settings, width, p):
 
 def stage_objective(state, rows, penalty):
     """The stage's objective on some rows as a function of the signs b."""
-    loss = SQUARED if state.family.name == "gaussian" else LOGISTIC
-    shape, threads = (*state.settings.shape, loss), state.settings.n_threads
+    shape, threads = (*state.settings.shape, state.loss), state.settings.n_threads
     how = {"threads": threads, "runs": state.runs if rows[0] is state.X else None}
     return partial(BoostObjective, *rows, shape=shape, penalty=penalty, **how)
 
@@ -146,9 +145,7 @@ def null_learners(sign, d, settings):
     return theta
 
 
-def derivatives(y, score, weight, squared):
-    """Slope and curvature of each row's weighted loss in its score, (n,) each."""
-    if squared:
-        return 2.0 * weight * (score - y), 2.0 * weight
-    p = 1.0 / (1.0 + np.exp(-np.clip(score, -500.0, 500.0)))
-    return weight * (p - y), weight * np.maximum(p * (1.0 - p), FLAT)
+def derivatives(loss, y, score, weight):
+    """Slope of each row's weighted loss in its score, and the curvature that a step counts on."""
+    _, slope, curvature = losses.rows(loss, y, score, weight)
+    return slope, np.maximum(curvature, loss[1] * weight)

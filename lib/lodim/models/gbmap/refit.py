@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
-from scipy.special import expit, log_softmax
+from scipy.special import expit
 
 from lodim.engine import tiles
 from lodim.engine.blocks import available_threads, dot, row_spans, single_blas, sum_rows
 from lodim.engine.workers import WorkerTiles
 from lodim.errors import ArgumentError
-from lodim.family import beyond_null
+from lodim.family import beyond_null, losses
+from lodim.family.multinomial import shares_of_rows
 from lodim.models.gbmap.learners import row_weights
 from lodim.models.gbmap.objective import penalize
 from lodim.models.gbmap.training import Rotation
@@ -53,11 +54,11 @@ class JointObjective:
         For signs, targets, beta and the number of scores; softplus.
     ridge : array (2 + p,)
         Weights of each learner's squares.
-    family : name of the family
+    loss : of one score, as of `family.losses`
     """
 
-    def __init__(self, spans, learners, ridge, family):
-        self.spans, self.ridge, self.family = spans, ridge, family
+    def __init__(self, spans, learners, ridge, loss):
+        self.spans, self.ridge, self.loss = spans, ridge, loss
         self.sign, self.target, self.beta = learners.sign, learners.target, learners.beta
         self.shape = learners.theta.shape
         self.adds_to = np.eye(learners.n_scores)[learners.target]  # (M, K)
@@ -128,18 +129,12 @@ class JointObjective:
 
     def _loss(self, rows, score):
         """The rows' weighted loss, one number, and its derivatives in the score, (n, K)."""
-        y, weight = rows.y, rows.weight
-        if self.family == "gaussian":
-            residual = score[:, 0] - y
-            return weight @ residual**2, (2.0 * weight * residual)[:, None]
-        if self.family == "binomial":
-            f = score[:, 0]
-            loss = weight @ (np.logaddexp(0.0, f) - y * f)
-            return loss, (weight * (expit(f) - y))[:, None]
-        log_p, own = log_softmax(score, axis=1), (np.arange(len(y)), y.astype(int))
-        slope = np.exp(log_p)
-        slope[own] -= 1.0
-        return -weight @ log_p[own], weight[:, None] * slope
+        if score.shape[1] == 1:
+            loss, slope, _ = losses.rows(self.loss, rows.y, score[:, 0], rows.weight)
+            return loss.sum(), slope[:, None]
+        loss, p = shares_of_rows(rows.y, score)
+        p[np.arange(len(p)), rows.y.astype(int)] -= 1.0
+        return rows.weight @ loss, rows.weight[:, None] * p
 
     def _jacobians(self, rows, share, score):
         """Arrays J (n, d) whose J'J sum to Gauss-Newton's matrix.
@@ -152,14 +147,11 @@ class JointObjective:
         J[:, :, 0] = 1.0
         np.multiply((self.sign * share)[:, :, None], rows.X[:, None, :], out=J[:, :, 1:])
         if score.shape[1] == 1:
-            curvature = 2.0 * rows.weight
-            if self.family == "binomial":
-                p = expit(score[:, 0])
-                curvature = rows.weight * p * (1.0 - p)
+            _, _, curvature = losses.rows(self.loss, rows.y, score[:, 0], rows.weight)
             J *= np.sqrt(curvature)[:, None, None]
             yield J.reshape(n, -1)
             return
-        p = np.exp(log_softmax(score, axis=1))
+        _, p = shares_of_rows(rows.y, score)
         for k in range(score.shape[1]):
             root = np.sqrt(rows.weight * p[:, k])[:, None]
             part = (root * ((self.target == k) - p[:, self.target]))[:, :, None]
@@ -203,8 +195,8 @@ def joint_refit(batch, family, settings, learners, log):
     null, p = _null(batch, family), max(1, int(tiles.varies(batch.X).sum()))
     spans, level = _spans(X, batch, learners, null), np.zeros_like(start)
     level[0, 0] = 0.0 if null is None else null / learners.scale
-    ridge = penalize(settings, X.shape[1], p).ridge
-    objective = JointObjective(spans, replace(learners, theta=start), ridge, family.name)
+    ridge, loss = penalize(settings, X.shape[1], p).ridge, family.kernel_loss(batch.y, batch.weight)
+    objective = JointObjective(spans, replace(learners, theta=start), ridge, loss)
     tolerances = {k: v for k in ("tol", "ftol") if (v := getattr(settings, k)) is not None}
     end = newton(objective, (start - level).ravel(), max_iter=settings.max_iter, **tolerances)
     theta = end.theta.reshape(start.shape) + level

@@ -12,8 +12,9 @@ import numpy as np
 from lodim.engine import row_keys, tiles
 from lodim.engine.blocks import over_rows, row_spans
 from lodim.engine.workers import WorkerTiles
+from lodim.family.losses import SQUARED
 from lodim.models.gbmap.kernels import hinges as kernels
-from lodim.models.gbmap.kernels.cpu import IDENTITY, SQUARED, forward
+from lodim.models.gbmap.kernels.cpu import IDENTITY, forward
 from lodim.models.gbmap.kernels.small_data import SCREENING_FTOL
 from lodim.models.gbmap.objective import (
     BoostObjective,
@@ -156,10 +157,10 @@ def _slope_weighted_gram(state, X, y, score, weight):
     if isinstance(score, WorkerTiles):
         columns = state.device.slope(y, score, weight)
     else:
-        slope, squared = np.empty_like(y), state.family.name == "gaussian"
+        slope = np.empty_like(y)
         for lo in range(0, len(y), tiles.TILES_PER_BLOCK):
             own = slice(lo, lo + tiles.TILES_PER_BLOCK)
-            slope[own] = loss_slope(score[own], y[own], weight[own], squared)
+            slope[own] = loss_slope(score[own], y[own], weight[own], state.loss)
         zero = np.zeros_like(slope)
         columns = state.beside(X, zero, zero, 0.5 * slope)
     line = 1.0, IDENTITY, SQUARED
@@ -197,7 +198,7 @@ def _projected(X, V, threads):
 def _starts(state, k, Z, U, ridge, n_starts):
     """Hinges along directions U (k, r) of sampled rows Z (n, r)."""
     y, score, weight = state.sample_margin(k)
-    by_row = derivatives(y, score, weight, state.family.name == "gaussian")
+    by_row = derivatives(state.loss, y, score, weight)
     return place_hinges(U, Z, *by_row, ridge, n_starts or state.settings.n_starts)
 
 

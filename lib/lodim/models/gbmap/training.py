@@ -8,7 +8,7 @@ import numpy as np
 
 from lodim.engine import row_keys, tiles
 from lodim.engine.blocks import dot, on_host, place, row_spans, sum_rows
-from lodim.family import beyond_null
+from lodim.family import beyond_null, losses
 from lodim.models.gbmap.objective import derivatives
 from lodim.models.gbmap.settings import WIDE, Settings
 from lodim.models.gbmap.worker_rows import WorkerRows, margin_score
@@ -55,6 +55,7 @@ class Rotation:
 class BoostState:
     """The training rows, and their scores under the learners so far.
 
+    loss : of one score, as of `family.losses`
     X : tiles of the features, or of their rotation, where their passes run
     y, weight : (n,), y a class, or what a numeric response is beyond its offset and the null model,
         in units of scale, so that its distance from zero costs no digits; weights sum to one
@@ -77,6 +78,7 @@ class BoostState:
 
     family: Any
     settings: Settings
+    loss: tuple
     X: Any
     y: np.ndarray
     weight: np.ndarray
@@ -103,6 +105,7 @@ class BoostState:
             y = beyond_null(y, base[:, 0], null)
             scale = _scale(y, weight)
             y /= scale
+        loss = family.kernel_loss(y, weight)
         X, rotation = batch.X, None
         p = max(1, int(tiles.varies(X).sum()))
         if p > batch.n and settings.l1_ratio == 0.0:
@@ -112,7 +115,7 @@ class BoostState:
         starts = _start_rows(batch, sample, family)
         host, X, score, device = X, place(X, settings.engine), None, None
         if not on_host(host):
-            device = WorkerRows.from_batch(batch, family, null, scale, sample)
+            device = WorkerRows.from_batch(batch, family, loss, null, scale, sample)
         else:
             score = _null_scores(base, null, family)
         if on_host(host) and not on_host(X):
@@ -124,7 +127,7 @@ class BoostState:
         rows = X, y, weight, score, null / scale, scale, p, sample, sample_X
         is_known = rotation is None and batch.size is not None
         unit = _unit(batch.size if is_known else np.ones(X.shape[1]))
-        return cls(family, settings, *rows, *starts, rotation, device, unit, batch.runs)
+        return cls(family, settings, loss, *rows, *starts, rotation, device, unit, batch.runs)
 
     @property
     def on_workers(self):
@@ -197,8 +200,7 @@ class BoostState:
         """Of the mean loss of all rows under score k and a learner, by the spread in the sample."""
         y, score, weight = self.sample_margin(k)
         score = score + learner.embedding(self.sample_X, len(y))[:, 0] / self.scale
-        squared = self.family.name == "gaussian"
-        loss = (score - y) ** 2 if squared else np.logaddexp(0.0, score) - y * score
+        loss, _, _ = losses.rows(self.loss, y, score, np.ones(len(y)))
         variance = dot(weight, (loss - dot(weight, loss)) ** 2)
         return np.sqrt(variance * dot(self.weight, self.weight))
 
@@ -206,8 +208,8 @@ class BoostState:
         """Features of the rows that starts are drawn from, slope and curvature of loss, keys."""
         i = self.start_at
         y, score, weight = (v[i] for v in self.sample_margin(k))
-        squared = self.family.name == "gaussian"
-        return self._start_X, *derivatives(y, score, weight / weight.sum(), squared), self.start_key
+        by_row = derivatives(self.loss, y, score, weight / weight.sum())
+        return self._start_X, *by_row, self.start_key
 
     @cached_property
     def _start_X(self):

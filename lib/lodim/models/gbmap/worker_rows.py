@@ -8,10 +8,9 @@ import numpy as np
 
 from lodim.engine import tiles
 from lodim.engine.blocks import dot
-from lodim.family import beyond_null
+from lodim.family import beyond_null, losses
 from lodim.models.gbmap.kernels.cpu import forward
 from lodim.models.gbmap.learners import divided, row_weights
-from lodim.models.gbmap.objective import derivatives
 
 
 @dataclass
@@ -19,12 +18,14 @@ class WorkerRows:
     """Response, weight and scores of the training rows, in units of the response's scale.
 
     family
+    loss : of one score, as of `family.losses`
     X, y, weight : WorkerTiles; y and weight (n_tiles, 64)
     score : WorkerTiles (n_tiles, K, 64); another one after each learner
     sample : positions of the sampled rows
     """
 
     family: Any
+    loss: tuple
     X: Any
     y: Any
     weight: Any
@@ -32,7 +33,7 @@ class WorkerRows:
     sample: np.ndarray
 
     @classmethod
-    def from_batch(cls, batch, family, null, scale, sample):
+    def from_batch(cls, batch, family, loss, null, scale, sample):
         """The rows of a batch on workers, at the intercepts `null` (K,) of the null model."""
         X, y, axes = batch.X, batch.X.column(batch.y), (family.n_scores, tiles.TILE)
         offset = X.column(batch.offset)
@@ -41,7 +42,7 @@ class WorkerRows:
             score = X.constant(0.0).map(_null_score, np.zeros(1), shape=axes)
         else:
             score = offset.map(_null_score, null, shape=axes)
-        return cls(family, X, y, row_weights(batch), score, sample)
+        return cls(family, loss, X, y, row_weights(batch), score, sample)
 
     def margin(self, k):
         """Response and score of the one-score problem for score k, WorkerTiles (n_tiles, 64)."""
@@ -55,8 +56,7 @@ class WorkerRows:
 
     def slope(self, y, score, weight):
         """Half the loss's slope in each row's score, and two columns of zeros before it."""
-        squared = self.family.name == "gaussian"
-        half = score.map(_half_slope, y, weight, squared)
+        half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
 
@@ -105,14 +105,14 @@ def margin_score(score, k):
     return score[:, k] - largest - np.log(total)
 
 
-def loss_slope(score, y, weight, squared):
+def loss_slope(score, y, weight, loss):
     """Slope of each row's loss in its score."""
-    y, f, weight = (v.astype(np.float64) for v in (y, score, weight))
-    return derivatives(y, f, weight, squared)[0]
+    columns = (v.astype(np.float64) for v in (y, score, weight))
+    return losses.rows(loss, *columns)[1]
 
 
-def _half_slope(score, y, weight, squared):
-    return 0.5 * loss_slope(score, y, weight, squared).astype(score.dtype)
+def _half_slope(score, y, weight, loss):
+    return 0.5 * loss_slope(score, y, weight, loss).astype(score.dtype)
 
 
 def _of_margin(rows, X, y, score, weight, n_scores, k, function, args):

@@ -15,9 +15,9 @@ from lodim.engine.column_tiles import room_for, tile_at
 from lodim.engine.compiled import LINE, ask_for, inlined, njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
+from lodim.family.losses import tile_curvature, tile_loss_slope
 
 SOFTPLUS, IDENTITY = 0, 1
-SQUARED, LOGISTIC = 0, 1
 
 NEAR = 2**15  # bytes of a tile up to which the next one has room beside it in the nearest cache
 REASSOCIATE = {"reassoc", "contract", "nsz"}
@@ -111,23 +111,6 @@ def activate(z, beta, activation, g, slope):
         slope[i] = share if z[i] > zero else one - share
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
-def loss_slope(y, f, weight, loss, value, r):
-    """Weighted loss of each row of a tile and its derivative in the score f."""
-    one, zero = f.dtype.type(1), f.dtype.type(0)
-    if loss == SQUARED:
-        for i in range(TILE):
-            d = f[i] - y[i]
-            r[i] = weight[i] * (d + d)
-            value[i] = weight[i] * d * d
-        return
-    for i in range(TILE):
-        e = exp_negative(-abs(f[i]))
-        share = one / (one + e)
-        r[i] = weight[i] * ((share if f[i] > zero else one - share) - y[i])
-        value[i] = weight[i] * (max(f[i], zero) + log1p_unit(e) - y[i] * f[i])
-
-
 @njit(cache=True, error_model="numpy", inline="always")
 def evaluate_learner(tile, f, v, b, beta, activation, z, score, slope):
     """Score f + a + b g(w'x~) of a tile under the learner v = (a, intercept, w), and g'."""
@@ -162,7 +145,7 @@ def add_projected(
 ):  # fmt: skip
     """`add_loss_gradient`, given the projections z = w'x~."""
     add_learner(f, v, b, beta, activation, z, score, slope)
-    loss_slope(y, score, weight, loss, value, r)
+    tile_loss_slope(loss, y, score, weight, value, r)
     out[0] += tile_sum(value)
     out[1] += tile_sum(r)
     for i in range(TILE):
@@ -227,20 +210,10 @@ def add_gram(tile, c, scaled, out):
             j += 1
 
 
-@inlined(cache=True, error_model="numpy")
-def loss_curvature(score, weight, loss, out):
-    """Weighted second derivative of the loss in the score, of each row of a tile."""
-    one = score.dtype.type(1)
-    for i in range(TILE):
-        if loss == SQUARED:
-            out[i] = weight[i] + weight[i]
-        else:
-            e = exp_negative(-abs(score[i]))
-            out[i] = weight[i] * e / ((one + e) * (one + e))
-
-
 @njit(cache=True, error_model="numpy", inline="always")
-def add_hessian(tile, weight, b, beta, activation, loss, convex, score, slope, r, z, c, column, H):
+def add_hessian(
+    tile, y, weight, b, beta, activation, loss, convex, score, slope, r, z, c, column, H
+):  # fmt: skip
     """Add the Hessian of a tile's loss to the lower triangle of H (d, d).
 
     score, slope, r (64,) are what `add_loss_gradient` leaves of the rows: the score, g', and the
@@ -249,7 +222,7 @@ def add_hessian(tile, weight, b, beta, activation, loss, convex, score, slope, r
     room to work in.
     """
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
-    loss_curvature(score, weight, loss, c)
+    tile_curvature(loss, y, score, weight, c)
     H[0, 0] += tile_sum(c)
     for i in range(TILE):
         z[i] = c[i] * b * slope[i]
@@ -282,11 +255,11 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, beta, activation, lo
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
             for q in range(theta.shape[0]):
                 evaluate_learner(X[t], f[t], v[q], b[q], softness, activation, z, score, slope)
-                loss_slope(y[t], score, weight[t], loss, value, r)
+                tile_loss_slope(loss, y[t], score, weight[t], value, r)
                 for i in range(TILE):
                     r[i] *= b[q] * slope[i]
                 add_hessian(
-                    X[t], weight[t], b[q], softness, activation, loss, convex,
+                    X[t], y[t], weight[t], b[q], softness, activation, loss, convex,
                     score, slope, r, z, c, column, partials[block, q],
                 )  # fmt: skip
 

@@ -8,9 +8,10 @@ import math
 
 import numpy as np
 
-from lodim.engine.cuda import cuda, launch, limit_registers, upload
+from lodim.engine.cuda import cuda, device, launch, limit_registers, upload
 from lodim.engine.tiles import TILE
-from lodim.models.gbmap.kernels.cpu import IDENTITY, SQUARED
+from lodim.family import losses
+from lodim.models.gbmap.kernels.cpu import IDENTITY
 
 GROUP = 2  # learners that share a read of X: the two signs of b
 THREADS = GROUP * TILE  # a thread for each row and learner of the group
@@ -23,6 +24,8 @@ PROCESSORS = 132  # of the GPU that grids are cut for; a constant, so that sums 
 RESIDENT = 4  # blocks of a pass that a processor has registers for
 REGISTERS = 128  # of a thread
 CACHE = 32 * 2**20  # bytes of tiles in flight that stay in its L2 cache
+
+_loss_slope = device(losses.loss_slope)
 
 
 def count_blocks(shape, itemsize):
@@ -96,16 +99,6 @@ def _activate(z, beta, activation):
         return z, 1.0
     g, slope = _softplus(beta * z)
     return g / beta, slope
-
-
-@cuda.jit(device=True)
-def _loss_slope(y, f, weight, loss):
-    """Weighted loss of a row and its derivative in the score f."""
-    if loss == SQUARED:
-        d = f - y
-        return weight * d * d, 2.0 * weight * d
-    value, share = _softplus(f)
-    return weight * (value - y * f), weight * (share - y)
 
 
 @cuda.jit(device=True)
@@ -193,7 +186,7 @@ def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, par
         for part in range(WARPS):
             at += z[part, learner, row]
         g, slope = _activate(at, beta, activation)
-        one, change = _loss_slope(y[t, row], f[t, row] + a + sign * g, weight[t, row], loss)
+        one, change = _loss_slope(loss, y[t, row], f[t, row] + a + sign * g, weight[t, row])
         r[learner, row] = change * sign * slope
         value, slope_a, slope_w = value + one, slope_a + change, slope_w + r[learner, row]
         cuda.syncthreads()

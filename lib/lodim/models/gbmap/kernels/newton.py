@@ -173,7 +173,7 @@ def newton(
                         H[i, k] = 0.0
                 for t in range(X.shape[0]):
                     add_hessian(
-                        X[t], weight[t], b, softness, activation, loss, convex,
+                        X[t], y[t], weight[t], b, softness, activation, loss, convex,
                         score[t], slope[t], r[t], z, c, column, H,
                     )  # fmt: skip
                 for k in range(d):

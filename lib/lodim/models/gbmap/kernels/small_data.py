@@ -10,9 +10,9 @@ import math
 import numpy as np
 
 from lodim.engine.compiled import njit
-from lodim.engine.scalar_math import exp_negative, log1p_unit
+from lodim.engine.scalar_math import exp_negative
 from lodim.engine.tiles import TILE
-from lodim.models.gbmap.kernels.cpu import SQUARED
+from lodim.family import losses
 from lodim.models.gbmap.kernels.newton import (
     CONVERGED,
     LOG,
@@ -23,26 +23,21 @@ from lodim.models.gbmap.kernels.newton import (
 )
 
 SCREENING_FTOL = 1e-5  # relative fall of the loss at which starts can be compared
-FLAT = 0.05  # least curvature of the log-loss that a step counts on, as share of the weight
 LEAST_GAIN = 1e-5  # share of the objective below which what a learner gains is nothing
 TIED = 1e-9  # relative difference of two objectives that says nothing
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def _derivatives(at, own, rest, weight, loss, slope, curvature):
+def _derivatives(at, own, rest, weight, loss, slope, bend):
     """Fill (s,) with slope and curvature of the loss of the rows at positions `at`."""
     total = 0.0
     for i in range(at.size):
         total += weight[at[i] // TILE, at[i] % TILE]
     for i in range(at.size):
         t, j = at[i] // TILE, at[i] % TILE
-        w, y, f = weight[t, j] / total, own[t, j], rest[t, j]
-        if loss == SQUARED:
-            slope[i], curvature[i] = 2.0 * w * (f - y), 2.0 * w
-        else:
-            e = math.exp(-abs(f))
-            p = 1.0 / (1.0 + e) if f > 0.0 else e / (1.0 + e)
-            slope[i], curvature[i] = w * (p - y), w * max(p * (1.0 - p), FLAT)
+        y, f, w = own[t, j], rest[t, j], weight[t, j] / total
+        _, slope[i] = losses.loss_slope(loss, y, f, w)
+        bend[i] = max(losses.curvature(loss, y, f, w), loss[1] * w)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -66,11 +61,7 @@ def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curv
                         total += exp_negative(score[t, j, i] - largest)
                 f = f - largest - math.log(total)
             own[t, i], rest[t, i] = response, f
-            if loss == SQUARED:
-                null += weight[t, i] * (f - response) * (f - response)
-            else:
-                more = log1p_unit(exp_negative(-abs(f)))
-                null += weight[t, i] * (max(f, 0.0) + more - response * f)
+            null += losses.loss_slope(loss, response, f, weight[t, i])[0]
     _derivatives(start_at, own, rest, weight, loss, slope, curvature)
     return null
 

@@ -1,0 +1,82 @@
+"""Two classes, or proportions of trials: the log-loss of a logit."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, logit, xlogy
+
+from lodim.engine.blocks import dot
+from lodim.engine.compiled import njit, scalar
+from lodim.engine.scalar_math import exp_negative, like, log1p_unit
+from lodim.family.family import LEAST_PROBABILITY, RAREST, Family, beside_offset
+
+LOGISTIC = 1, 0.05, 0.0, 0.0, 0.0  # as `losses` describes it
+
+
+@scalar
+def loss_slope(y, f, weight):
+    """Return the weighted loss log(1 + exp(f)) - y f and its derivative in f."""
+    one, zero = like(1.0, f), like(0.0, f)
+    e = exp_negative(-abs(f))
+    share = one / (one + e)
+    slope = (share if f > zero else one - share) - y
+    return weight * (max(f, zero) + log1p_unit(e) - y * f), weight * slope
+
+
+@scalar
+def curvature(y, f, weight):
+    """Return the weighted second derivative in f."""
+    one = like(1.0, f)
+    e = exp_negative(-abs(f))
+    return weight * e / ((one + e) * (one + e))
+
+
+@dataclass(frozen=True)
+class Binomial(Family):
+    """Two classes, coded 0 and 1; deviance -2 log-likelihood."""
+
+    name: str = "binomial"
+    link: str = "logit"
+    loss: str = "log-loss"
+    n_scores: int = 1
+
+    def kernel_loss(self, y, weight):
+        return LOGISTIC
+
+    def deviance(self, y, score):
+        return _log_loss(np.asarray(y, np.float64), np.ascontiguousarray(score[:, 0], np.float64))
+
+    def mean(self, score):
+        """Return the probability of the second level, (n,)."""
+        return expit(score[:, 0])
+
+    def residual(self, y, score):
+        return y - self.mean(score)
+
+    def most_deviance(self, y):
+        """Return the deviance of the probability 1e-5, as in glmnet; see `Family.most_deviance`."""
+        return -2.0 * np.log(LEAST_PROBABILITY)
+
+    def null_intercept(self, y, weight, offset):
+        share = np.clip(dot(weight, y), RAREST, 1.0 - RAREST)
+        return beside_offset(self, y, weight, offset, np.array([logit(share)]))
+
+
+@dataclass(frozen=True)
+class Proportion(Binomial):
+    """Proportions of successes; weights are numbers of trials, and the deviance is per trial."""
+
+    loss: str = "binomial deviance per trial"
+
+    def deviance(self, y, score):
+        least = 2.0 * (xlogy(y, y) + xlogy(1.0 - y, 1.0 - y))  # of the proportion, negative
+        return np.maximum(super().deviance(y, score) + least, 0.0)
+
+
+@njit(cache=True, error_model="numpy")
+def _log_loss(y, f):
+    """Return -2 log-likelihood of 0/1 responses at logits f, (n,); faster than logaddexp."""
+    out = np.empty(f.size)
+    for i in range(f.size):
+        out[i] = 2.0 * loss_slope(y[i], f[i], 1.0)[0]
+    return out

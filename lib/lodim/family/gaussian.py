@@ -1,0 +1,54 @@
+"""Numbers with constant variance: squared error."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lodim.engine.blocks import dot, sum_rows
+from lodim.engine.compiled import scalar
+from lodim.family.family import Family
+
+SQUARED = 0, 0.0, 0.0, 0.0, 0.0  # as `losses` describes it
+
+
+@scalar
+def loss_slope(y, f, weight):
+    """Return the weighted loss (y - f)^2 and its derivative in f."""
+    d = f - y
+    return weight * d * d, weight * (d + d)
+
+
+@scalar
+def curvature(y, f, weight):
+    """Return the weighted second derivative in f."""
+    return weight + weight
+
+
+@dataclass(frozen=True)
+class Gaussian(Family):
+    """Numbers with constant variance; deviance (y - f)^2."""
+
+    name: str = "gaussian"
+    link: str = "identity"
+    loss: str = "squared error"
+    n_scores: int = 1
+
+    def kernel_loss(self, y, weight):
+        return SQUARED
+
+    def deviance(self, y, score):
+        return (y - score[:, 0]) ** 2
+
+    def mean(self, score):
+        return score[:, 0]
+
+    def residual(self, y, score):
+        return y - score[:, 0]
+
+    def most_deviance(self, y):
+        """Return the deviance of an error as large as the range of y."""
+        return np.ptp(y) ** 2 or np.inf
+
+    def null_intercept(self, y, weight, offset):
+        """Return the intercept (1,) of the intercept-only model; weights sum to one."""
+        return np.array([sum_rows(lambda i: dot(weight[i], y[i] - offset[i, 0]), len(y))])

@@ -1,0 +1,71 @@
+"""The losses of one score as kernels take them, from the scalar functions of the families.
+
+A loss is a tuple (code, flat, and three parameters): the code selects the family's functions, and
+`flat` is the least curvature of a row of weight one that a step from a start counts on. All
+functions are compiled; kernels inline them, CUDA kernels use their source (`engine.cuda.device`).
+"""
+
+import numpy as np
+
+from lodim.engine.compiled import njit, scalar
+from lodim.engine.tiles import TILE
+from lodim.family.binomial import curvature as logistic_curvature
+from lodim.family.binomial import loss_slope as logistic
+from lodim.family.gaussian import SQUARED
+from lodim.family.gaussian import curvature as squared_curvature
+from lodim.family.gaussian import loss_slope as squared
+
+_SQUARED = SQUARED[0]
+
+
+@scalar
+def loss_slope(loss, y, f, weight):
+    """Return the weighted loss of a row at the score f, and its derivative in f."""
+    if loss[0] == _SQUARED:
+        return squared(y, f, weight)
+    return logistic(y, f, weight)
+
+
+@scalar
+def curvature(loss, y, f, weight):
+    """Return the weighted second derivative of the loss of a row in the score f."""
+    if loss[0] == _SQUARED:
+        return squared_curvature(y, f, weight)
+    return logistic_curvature(y, f, weight)
+
+
+@scalar
+def tile_loss_slope(loss, y, f, weight, value, slope):
+    """Fill value and slope (64,) with `loss_slope` of the rows of a tile."""
+    if loss[0] == _SQUARED:
+        for i in range(TILE):
+            value[i], slope[i] = squared(y[i], f[i], weight[i])
+        return
+    for i in range(TILE):
+        value[i], slope[i] = logistic(y[i], f[i], weight[i])
+
+
+@scalar
+def tile_curvature(loss, y, f, weight, out):
+    """Fill out (64,) with `curvature` of the rows of a tile."""
+    if loss[0] == _SQUARED:
+        for i in range(TILE):
+            out[i] = squared_curvature(y[i], f[i], weight[i])
+        return
+    for i in range(TILE):
+        out[i] = logistic_curvature(y[i], f[i], weight[i])
+
+
+def rows(loss, y, f, weight):
+    """Return loss, slope and curvature of rows, of any shape that y, f and weight share."""
+    found = _rows(loss, *(np.ascontiguousarray(v, np.float64).ravel() for v in (y, f, weight)))
+    return tuple(v.reshape(np.shape(f)) for v in found)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _rows(loss, y, f, weight):
+    value, slope, bend = np.empty(f.size), np.empty(f.size), np.empty(f.size)
+    for i in range(f.size):
+        value[i], slope[i] = loss_slope(loss, y[i], f[i], weight[i])
+        bend[i] = curvature(loss, y[i], f[i], weight[i])
+    return value, slope, bend

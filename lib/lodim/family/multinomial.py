@@ -1,0 +1,75 @@
+"""Several classes: the log-loss of a softmax."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import softmax
+
+from lodim.engine.blocks import sum_rows
+from lodim.engine.compiled import njit, scalar
+from lodim.family.binomial import Binomial
+from lodim.family.family import RAREST, Family, beside_offset
+
+
+@scalar
+def loss_shares(y, f, p):
+    """Return the loss of a row of class y at the scores f (K,), and fill p (K,) with its shares.
+
+    These are the probabilities of the classes. The loss -log p_y has the slopes p_k - [k = y] in
+    the scores, and the curvature diag(p) - p p'.
+    """
+    largest, total = f[0], 0.0
+    for k in range(1, f.size):
+        largest = max(largest, f[k])
+    for k in range(f.size):
+        p[k] = np.exp(f[k] - largest)
+        total += p[k]
+    for k in range(f.size):
+        p[k] /= total
+    return largest + np.log(total) - f[int(y)]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def shares_of_rows(y, score):
+    """Return losses (n,) and probabilities (n, K) of rows at scores (n, K)."""
+    loss, p = np.empty(y.size), np.empty(score.shape)
+    for i in range(y.size):
+        loss[i] = loss_shares(y[i], score[i], p[i])
+    return loss, p
+
+
+@dataclass(frozen=True)
+class Multinomial(Family):
+    """K classes, coded 0 to K - 1; deviance -2 log-likelihood."""
+
+    n_scores: int
+    name: str = "multinomial"
+    link: str = "softmax"
+    loss: str = "log-loss"
+
+    kernel_loss = Binomial.kernel_loss  # of a class against the others
+
+    def deviance(self, y, score):
+        return 2.0 * shares_of_rows(y, np.ascontiguousarray(score, np.float64))[0]
+
+    def mean(self, score):
+        """Return the probabilities of the classes, (n, K)."""
+        return softmax(score, axis=1)
+
+    most_deviance = Binomial.most_deviance
+
+    def residual(self, y, score):
+        """Return one minus the probability of the observed class, (n,)."""
+        return 1.0 - self.mean(score)[np.arange(len(y)), y.astype(int)]
+
+    def absent(self, y, weight):
+        return np.bincount(y[weight > 0.0].astype(int), minlength=self.n_scores) == 0
+
+    def null_intercept(self, y, weight, offset):
+        """Return the intercepts (K,) of the intercept-only model; weights sum to one."""
+
+        def shares(i):
+            return np.bincount(y[i].astype(int), weight[i], self.n_scores)
+
+        start = np.log(np.maximum(sum_rows(shares, len(y)), RAREST))
+        return beside_offset(self, y, weight, offset, start - start.mean())
