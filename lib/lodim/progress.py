@@ -210,7 +210,7 @@ class Bars(Display):
 
 
 def _is_terminal(stream):
-    """Whether a stream is an open terminal."""
+    """Return whether a stream is an open terminal."""
     try:
         return stream.isatty()
     except (AttributeError, ValueError):

@@ -326,7 +326,7 @@ def test_labels_refused(labels, words):
 
 def test_a_class_that_no_labelled_row_has_is_meant_to_be_new():
     one = learner()
-    with pytest.raises(ld.DataError, match="row 'r100' is said to be 'yess', and labelled rows"):
+    with pytest.raises(ld.DataError, match="row 'r100' is labelled 'yess', but labelled rows"):
         one.teach({"r100": "yess"})
     assert len(one.pool) == len(POOL)
     one.teach({"r100": "perhaps", "r101": "perhaps"}, new=True)

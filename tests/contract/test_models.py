@@ -297,7 +297,7 @@ def test_what_augment_adds_is_no_feature_of_the_next_fit(model):
     pd.testing.assert_series_equal(again.coef(), fit.coef())
     text, report = (" ".join(str(out).split()) for out in (again, again.summary()))
     assert f"({len(added)} columns left out of '.')" in text
-    assert f"as answers that augment() has added: {', '.join(added[:2])}" in report
+    assert f"because augment() has added them: {', '.join(added[:2])}" in report
     assert "augment()" not in str(fit) and fit.design.left_out == ()
 
 

@@ -26,7 +26,7 @@ def test_a_dot_leaves_out_names_of_rows(df):
         fit = ld.glm("y ~ .", df)
     assert fit.design.left_out == ("id",)
     assert "(1 column left out of '.')" in str(fit)
-    assert "Left out of '.', as names of the rows: id." in str(fit.summary())
+    assert "Left out of '.', because they name the rows: id." in str(fit.summary())
     assert fit.coef().equals(ld.glm("y ~ . - id", df).coef())
     assert fit.predict(df.drop(columns="id")).notna().all()
 
@@ -39,7 +39,7 @@ def test_a_row_that_misses_its_name_alone_stays(df):
 
 @pytest.mark.parametrize("formula", ["y ~ id", "y ~ . + id", "y ~ a:id", "y ~ . - a + Q('id')"])
 def test_names_of_rows_are_refused_where_they_are_written(df, formula):
-    with pytest.raises(DataError, match=r"names the rows: .*'- id', or write C.id. if levels are"):
+    with pytest.raises(DataError, match=r"names the rows: .*'- id', or write C.id. to use its"):
         ld.glm(formula, df)
 
 

@@ -69,7 +69,7 @@ def test_what_glm_knows_itself():
     assert "s" in fit.check().findings[0].terms
     gaps = old.assign(b=old["b"].where(np.arange(len(old)) % 5 > 0))
     checks = ld.glm("y ~ a + b", gaps).check()
-    assert checks.codes == ("dropped-rows",) and "(20 %)" in repr(checks)
+    assert checks.codes == ("dropped-rows",) and "(20%)" in repr(checks)
     assert 'missing="indicator" would keep' in checks.findings[0].hint
 
 
@@ -209,7 +209,9 @@ def test_rows_unlike_those_of_training():
     assert checks.codes == ("extrapolation",) and checks.findings[0].rows == (new.index[3],)
     checks = fit.check(new.assign(f=np.where(np.arange(len(new)) < 2, "new", new["f"])))
     assert checks.codes == ("extrapolation",) and checks.findings[0].terms == ("f",)
-    assert "2 rows with levels of f that training had not: new" in repr(checks).replace("\n ", "")
+    assert "2 rows with levels of f that no training row has: new" in repr(checks).replace(
+        "\n ", ""
+    )
     assert codes(fit, new.assign(a=new["a"] + 1.5, y=new["y"] + 1.5 * fit.coef()["a"])) == (
         "drift",
     )

@@ -160,7 +160,7 @@ def test_what_is_wrong_is_told_with_its_file_and_row_and_leaves_nothing(cars, fi
 def test_a_summary_says_that_rows_were_drawn(cars, files):
     for data in (cars, files):
         said = ld.glm("mpg ~ weight", data, sample=100).summary().notes[-1]
-        assert said.startswith("Fitted to 100 rows of the data, drawn at random")
+        assert said.startswith("Fitted to a random sample of at most 100 rows")
     assert "drawn" not in str(ld.glm("mpg ~ weight", cars).summary())
 
 

@@ -348,7 +348,7 @@ def test_pictures(cars, fit, heart):
     assert 0.0 in levels.round(12) and np.allclose(steps, steps[0])
     assert np.isclose(steps[0], float(f"{steps[0]:.1g}")) or np.isclose(steps[0] % 0.25, 0.0)
     slopes = ld.effects(fit, cars, kind="slope", interval=boot).plot()
-    assert "with 95 % interval" in slopes.get_xlabel()
+    assert "with 95% interval" in slopes.get_xlabel()
     classes = ld.effects(ld.glm("chest_pain ~ age", heart), heart).plot()
     texts = [text.get_text() for text in classes.get_legend().get_texts()]
     assert texts == sorted(heart["chest_pain"].unique())
@@ -372,7 +372,7 @@ REFUSED = {
     ),
     "fit": (lambda f, d: ld.effects("fit", d), ld.ArgumentError, "fit must be a fit"),
     "interval": (
-        lambda f, d: ld.effects(f, d, interval=0.95), ld.ArgumentError, "lodim.bootstrap made",
+        lambda f, d: ld.effects(f, d, interval=0.95), ld.ArgumentError, "bootstrap of this",
     ),
     "no term": (lambda f, d: ld.effects(f, d, []), ld.ArgumentError, "terms must be"),
     "odd terms": (lambda f, d: ld.effects(f, d, 5), ld.ArgumentError, "terms must be"),

@@ -213,7 +213,7 @@ def test_a_replicate_may_lack_a_term(cars):
     boot = ld.bootstrap(fit, cars, n=24)
     names = [name for name in fit.design.names if name not in fit.inputs]
     assert (boot.replicates[names] != 0).any(axis=None) and np.isfinite(boot.values).all()
-    assert "not chosen in every replicate" in str(boot.summary(level=0.7))
+    assert "not selected in every replicate" in str(boot.summary(level=0.7))
     named = ld.bootstrap(fit, cars, n=8, statistic=lambda one: dict.fromkeys(one.inputs, 1.0))
     missing = named.replicates.isna().any()
     if missing.any():
@@ -231,7 +231,7 @@ def test_settings_are_chosen_anew_on_request(cars):
     assert held == {(fit.settings.m, fit.settings.lambda_)} and len(chosen) > 1
     assert anew.terms.tolist() == list(fit.design.names)
     assert "reselect" not in str(anew.summary(level=0.5))
-    assert "held as cross-validation chose" in str(ld.bootstrap(fit, df, n=5).summary(level=0.5))
+    assert "fixed as cross-validation chose" in str(ld.bootstrap(fit, df, n=5).summary(level=0.5))
 
 
 def test_the_dot_stands_for_the_same_columns_when_chosen_anew(cars):
@@ -251,7 +251,7 @@ def test_what_it_says(cars):
     pytest.importorskip("matplotlib").use("Agg")
     ax = boot.plot(top=1, level=0.9)
     (label,) = [text.get_text() for text in ax.get_yticklabels()]
-    assert label == "weight" and "per SD, with 90 % interval" in ax.get_xlabel()
+    assert label == "weight" and "per SD, with 90% interval" in ax.get_xlabel()
     scale = dict(zip(fit.design.names, fit.design.scale, strict=True))["weight"]
     drawn = ax.lines[0].get_xdata()[0]
     assert drawn == pytest.approx(boot.estimate[0] * scale)
@@ -286,7 +286,7 @@ REFUSED = {
         "must return a number",
     ),
     "level": (
-        lambda f, d: ld.bootstrap(f, d, n=20).tidy(level=0.95), ld.ArgumentError, "needs 39",
+        lambda f, d: ld.bootstrap(f, d, n=20).tidy(level=0.95), ld.ArgumentError, "at least 39",
     ),
     "kind": (lambda f, d: ld.bootstrap(f, d, n=2).tidy(kind="t"), ld.ArgumentError, "kind"),
     "of": (lambda f, d: ld.bootstrap(f, d, n=40).predict(d, of="new"), ld.ArgumentError, "of"),
@@ -374,5 +374,5 @@ def test_few_rows_and_terms_that_are_never_chosen_are_told(cars):
     one = cars.assign(one=1.0)
     fit = ld.costnet("mpg ~ weight + model_year + horsepower + one", one, budget=2)
     told = " ".join(repr(ld.bootstrap(fit, one, n=10)).split())
-    assert "1 term of 5 never chosen: limits from 0 to 0" in told
+    assert "1 term of 5 never selected: limits from 0 to 0" in told
     assert "few" not in told and "every replicate" not in told

@@ -208,9 +208,9 @@ def test_coverage_on_the_rows_that_were_held_out_warns(model, formula, how, tmp_
     found.save(tmp_path / "file")
     for one in (found, ld.load(tmp_path / "file")):
         share = "(50|51)%" if "method" in how else "100%"
-        with pytest.warns(ld.DataWarning, match=f"{share} of the rows are rows that this was made"):
+        with pytest.warns(ld.DataWarning, match=f"{share} of the rows were used to calibrate"):
             one.coverage(df)
-        with pytest.warns(ld.DataWarning, match="of the rows are rows that this was made"):
+        with pytest.warns(ld.DataWarning, match="of the rows were used to calibrate"):
             one.coverage(pd.concat([df, new[:100]]))
         one.coverage(new)
 
@@ -649,7 +649,9 @@ def test_random_splits_warn_of_no_drift_and_shifted_rows_do(method):
         found.predict(rows[120:140])
     found.predict(rows[120:139].assign(a=9.0))  # too few rows for a test
     for shifted in (rows[120:].assign(a=rows["a"] + 1.5), rows[120:].assign(g="r")):
-        with pytest.warns(ld.DataWarning, match="differ from those .* means moved.*(a|g.*) by"):
+        with pytest.warns(
+            ld.DataWarning, match="differ from the calibration rows.* means moved.*(a|g.*) by"
+        ):
             found.predict(shifted)
 
 

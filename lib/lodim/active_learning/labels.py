@@ -68,7 +68,7 @@ def declare_levels(response, *frames):
 
 
 def _is_text(x):
-    """Whether a column has only categories or text."""
+    """Return whether a column has only categories or text."""
     if isinstance(x.dtype, pd.CategoricalDtype | pd.StringDtype):
         return True
     return x.dtype == object and all(isinstance(value, str) for value in x.dropna().unique())
@@ -123,7 +123,7 @@ def check_labels(labels, learner, new):
     unseen = labels[~labels.isin(known)]
     if len(unseen) and not new and learner.fit is not None:
         raise DataError(
-            f"row {plain(unseen.index[0])!r} is said to be {plain(unseen.iloc[0])!r}, and "
+            f"row {plain(unseen.index[0])!r} is labelled {plain(unseen.iloc[0])!r}, but "
             f"labelled rows are {join_words([repr(plain(c)) for c in known])}; new=True "
             "takes other classes"
         )

@@ -104,7 +104,7 @@ def compile_kernels(args: argparse.Namespace) -> None:
 
 
 def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame | str:
-    """A CSV file or, where there is no such file, the data set of that name.
+    """Read a CSV file or, if no such file exists, the data set of that name.
 
     Other files, folders and patterns are read when they are used; of these it is the name.
     """
@@ -181,7 +181,7 @@ def _escaped(value):
 
 
 def cv_report(cv: Any) -> Report:
-    """The points of a cross-validation as a table; those of the two rules are marked."""
+    """Return the points of a cross-validation as a table; those of the two rules are marked."""
     frame = cv.tidy()
     rules = {cv.index_1se: "1se"} | {cv.index_min: "min"}
     if cv.index_min == cv.index_1se:

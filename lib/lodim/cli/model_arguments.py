@@ -13,7 +13,7 @@ SHARED = (
     Option("--missing", "missing", str, "rows that miss a feature: drop, indicator"),
     Option("--groups", "groups", str, "column of what folds hold out together", "COLUMN"),
     Option("--seed", "seed", int, "of all random draws; default: 0"),
-    Option("--sample", "sample", int, "fit so many rows, drawn at random", "ROWS"),
+    Option("--sample", "sample", int, "fit a random sample of this many rows", "ROWS"),
 )
 
 
@@ -48,7 +48,7 @@ def add_to(one: argparse.ArgumentParser, name: str) -> None:
 
 
 def _add_files(one):
-    """Options for what is written and read beside the data."""
+    """Add options for further files that are read and written."""
     one.add_argument("--save", metavar="FILE", help="save the fit; lodim.load() reads it")
     one.add_argument("--report", metavar="HTML", help="write a page about the fit, to look at")
     one.add_argument(

@@ -36,7 +36,7 @@ class Candidate:
 
 
 def candidates(models, baselines, family, has_gaps=False):
-    """The candidates of a call of compare(), in its order.
+    """Return the candidates of a call of compare(), in its order.
 
     family : name of the response's family, which a model of the default must know
     has_gaps : whether rows miss features, which glm alone would leave out
@@ -68,7 +68,7 @@ def _filling(candidate):
 
 
 def _given(models):
-    """Candidates that a user has listed."""
+    """Return candidates that a user has listed."""
     if isinstance(models, Mapping):
         pairs = list(models.items())
         for label, _ in pairs:

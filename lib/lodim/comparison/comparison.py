@@ -62,10 +62,10 @@ def compare(
     Parameters
     ----------
     formula, data
-        As the models take them, but for files and what else is not in memory: rows are drawn from
+        As the models take them, but in memory (no files or lazy frames): rows are sampled from
         a frame. Rows without a response, a weight or a group are left out; those that miss a
-        feature stay, and are treated by each model as in a default call (by glm, where there are
-        some, and the models of scikit-learn with missing="indicator").
+        feature stay, and each model treats them as in a default call (glm and the models of
+        scikit-learn with missing="indicator" if features are missing).
     models : list or dict, optional
         A list of model functions or of their names. Or a dict by label of these, of pairs
         (function, dict of arguments), and of functions (formula, data) that return a fit of lodim;
@@ -83,11 +83,11 @@ def compare(
         Rows of equal values, such as those of a patient, are held out together, also where a model
         draws folds of its own; standard errors are those of groups.
     weights : column name or array (n,), optional
-        Of the models, and of all means.
+        Row weights, used by the models and in all means.
     seed : int
-        Of the folds and of the models.
+        Seed of the folds and of the models.
     threads : int, optional
-        Of each model that has threads; by default all.
+        Threads of each model that uses them; all by default.
     progress : bool, optional
         Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
         by default a line after three seconds.
@@ -180,7 +180,7 @@ def compare(
 
 
 def _call(formula, models, folds, baselines, inputs):
-    """The call as a user would write it, defaults left out."""
+    """Return the call as a user would write it, defaults left out."""
     parts = [] if models is None else [f"models={report.listed(models)}"]
     parts += [] if np.ndim(folds) == 0 and folds == 10 else [f"folds={report.short(folds)}"]
     parts += [] if baselines else ["baselines=False"]
@@ -260,7 +260,7 @@ class Comparison:
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """A row a model, the best first; those that have failed last.
+        """Return a row a model, the best first; those that have failed last.
 
         Returns
         -------
@@ -269,7 +269,7 @@ class Comparison:
             dev_ratio, the share of the null model's that is explained (R2 of numbers); of classes
             accuracy; of two classes auc, of pairs of rows that were held out together; each with
             its standard error (deviance_se and so on); difference, of the deviance to that of the
-            best, difference_se, and conf_low and conf_high, 95 % intervals that hold for all pairs
+            best, difference_se, and conf_low and conf_high, 95% intervals that hold for all pairs
             of models together; p_value, of being as good as the best, all models allowed for;
             means over the folds of what the fits need: features (columns of the design), parts,
             and part, their noun, price; seconds, of a fit and its predictions.
@@ -302,7 +302,7 @@ class Comparison:
         return self.fit(label)
 
     def fit(self, model: str) -> Any:
-        """A model of lodim that was compared, fitted to all rows.
+        """Return a model of lodim that was compared, fitted to all rows.
 
         Parameters
         ----------
@@ -339,7 +339,7 @@ class Comparison:
         return self._fits[model]
 
     def summary(self) -> Report:
-        """All measures with their standard errors, how they were made, and what failed.
+        """Return all measures with their standard errors, how they were made, and what failed.
 
         Returns
         -------
@@ -361,7 +361,7 @@ class Comparison:
         return report.summary(self)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the differences of the held-out deviance to the best, with 95 % intervals.
+        """Draw the differences in held-out deviance from the best, with 95% intervals.
 
         The intervals hold for all pairs of models together.
 

@@ -51,7 +51,7 @@ class Task:
         return self.family.n_scores
 
     def inputs_of(self, rows):
-        """Weights and groups of some rows of the batch."""
+        """Return weights and groups of some rows of the batch."""
         return self.inputs.arrays().take(self.batch.rows[rows])
 
 
@@ -78,7 +78,7 @@ class Record:
 
 
 def hold_out(candidates, task):
-    """A Record of each candidate, a dict by label."""
+    """Return a Record of each candidate, a dict by label."""
     n_folds = int(task.fold.max()) + 1
     _check_classes(task)
     records = {}
@@ -89,7 +89,7 @@ def hold_out(candidates, task):
 
 
 def fit_all(candidate, task):
-    """The fit of a model of lodim, or of a user's call, to all rows."""
+    """Return the fit of a model of lodim, or of a user's call, to all rows."""
     return _fit(candidate, task, np.arange(task.batch.n), quiet=False)
 
 
@@ -138,7 +138,7 @@ def _why_unanswered(strict, data):
 
 
 def _part(candidate, task, train, test):
-    """Scores (m, K) of the rows held out, what the fit needs, whether it has converged.
+    """Return scores (m, K) of the rows held out, what the fit needs, whether it has converged.
 
     And the function of a frame that refuses levels which the training rows lack.
     """
@@ -152,7 +152,7 @@ def _part(candidate, task, train, test):
 
 
 def null_scores(task):
-    """Scores (n, K) of the null model of the other folds."""
+    """Return scores (n, K) of the null model of the other folds."""
     scores = np.empty((task.batch.n, task.n_scores))
     for k in range(int(task.fold.max()) + 1):
         scores[task.fold == k] = _null(task, np.flatnonzero(task.fold != k))
@@ -168,7 +168,7 @@ def _null(task, train):
 
 
 def _fit(candidate, task, train, quiet=True):
-    """The fit of a model of lodim, or of a user's call, to some of the rows."""
+    """Return the fit of a model of lodim, or of a user's call, to some of the rows."""
     data, formula = take_rows(task.data, task.batch.rows[train]), task.formula
     if candidate.kind == "call":
         formula, arguments = leave_out(formula, task.design.weights, task.inputs.groups), {}
@@ -186,7 +186,7 @@ def _fit(candidate, task, train, quiet=True):
 
 
 def _arguments(candidate, task, train):
-    """The formula and the arguments of a model function for some of the rows."""
+    """Return the formula and the arguments of a model function for some of the rows."""
     known, formula = inspect.signature(candidate.function).parameters, task.formula
     arguments = {"family": task.design.family, "seed": task.seed, "threads": task.threads}
     given = task.inputs_of(train)
@@ -201,7 +201,7 @@ def _arguments(candidate, task, train):
 
 
 def _answers(fit, task, test):
-    """Scores (m, K) of rows by a fit, NaN where it has no answer."""
+    """Return scores (m, K) of rows by a fit, NaN where it has no answer."""
     data = take_rows(task.data, task.batch.rows[test])
     type = "response" if task.levels is None else "link"
     with warnings.catch_warnings():

@@ -59,7 +59,7 @@ def means(losses, rows):
 
 
 def explained(losses, null, rows):
-    """Share of the null losses (n,) that is explained (q,), and its standard errors (q,)."""
+    """Return share of the null losses (n,) that is explained (q,), and its standard errors (q,)."""
     total = rows.weight @ null
     if total <= 0:
         return np.full(losses.shape[1], np.nan), np.full(losses.shape[1], np.nan)
@@ -113,7 +113,7 @@ def confidence_set(mean, covariance, degrees, seed=0):
     degrees : int
         Of freedom of the variances.
     seed : int
-        Of the draws.
+        Seed of the simulated draws.
     """
     spread = pair_errors(covariance, mean)
     draws = joint_draws(covariance, degrees, seed)
@@ -128,13 +128,13 @@ def confidence_set(mean, covariance, degrees, seed=0):
 
 
 def joint_quantile(mean, covariance, degrees, seed=0):
-    """Standard errors that all differences of pairs are within together, at 1 - LEVEL."""
+    """Return standard errors that all differences of pairs are within together, at 1 - LEVEL."""
     draws, spread = joint_draws(covariance, degrees, seed), pair_errors(covariance, mean)
     return float(np.quantile(_largest(draws, spread, range(len(mean))), 1.0 - LEVEL))
 
 
 def _largest(draws, spread, left):
-    """The largest difference of a pair of those left, in standard errors, of each draw."""
+    """Return the largest difference of a pair of those left, in standard errors, of each draw."""
     largest = np.zeros(len(draws))
     for i in left:
         for j in left:
@@ -145,7 +145,7 @@ def _largest(draws, spread, left):
 
 
 def pair_errors(covariance, mean):
-    """Standard errors (q, q) of the differences of means; zero where they are rounding."""
+    """Return standard errors (q, q) of differences of means; zero if only rounding."""
     variance = np.diag(covariance)
     errors = np.sqrt(np.maximum(variance[:, None] + variance - 2.0 * covariance, 0.0))
     size = np.abs(mean[:, None]) + np.abs(mean) + 1e-300
@@ -155,12 +155,12 @@ def pair_errors(covariance, mean):
 
 
 def tied(mean, other):
-    """Whether two mean losses differ by no more than rounding and the optimizers leave."""
+    """Return whether two mean losses differ by no more than rounding and the optimizers leave."""
     return np.abs(mean - other) <= TIE * np.maximum(np.abs(mean), np.abs(other))
 
 
 def _t(mean, other, error):
-    """The t statistic of a difference: zero of a tie, without bound where there is no error."""
+    """Return the t statistic of a difference: 0 for a tie, infinite for an error of zero."""
     if tied(mean, other):
         return 0.0
     return (mean - other) / error if error > 0 else np.sign(mean - other) * np.inf
@@ -168,7 +168,7 @@ def _t(mean, other, error):
 
 def joint_draws(covariance, degrees, seed):
     """Draws (DRAWS, q) of means of that covariance about zero, as t of `degrees` of freedom."""
-    # Of correlations: beside a model of large errors rounding would be all that others have.
+    # From correlations: next to a model with large errors, others would lose all digits.
     sd = np.sqrt(np.diag(covariance))
     scale = np.where(sd > 0.0, sd, 1.0)
     values, vectors = np.linalg.eigh(covariance / scale[:, None] / scale)

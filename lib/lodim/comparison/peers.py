@@ -11,7 +11,7 @@ PEERS = ("boosting", "forest")
 
 
 def available():
-    """Whether scikit-learn is installed."""
+    """Return whether scikit-learn is installed."""
     return find_spec("sklearn") is not None
 
 

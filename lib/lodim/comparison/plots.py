@@ -44,13 +44,13 @@ def differences(comparison, ax=None):
         ax.plot(right, y[k], marker=">", color=color, ms=6, clip_on=False)
     ax.set_yticks(y, shorten(frame["model"], LONGEST))
     ax.set_ylim(-0.6, len(frame) - 0.4)
-    ax.set_xlabel("held-out deviance beyond that of the best, 95 % intervals for all pairs")
+    ax.set_xlabel("held-out deviance minus that of the best, 95% intervals for all pairs")
     ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return tidy(ax)
 
 
 def _near(center, high):
-    """Which of increasing differences (n,) are drawn, not written.
+    """Return which of increasing differences (n,) are drawn, not written.
 
     Up to the first beyond FAR times the ends of the intervals before it, and half of them at least.
     """

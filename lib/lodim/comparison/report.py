@@ -18,7 +18,7 @@ SHOWN |= {"difference_se": "SE(diff)", "accuracy": "Acc.", "auc": "AUC", "featur
 
 
 def listing_of(comparison):
-    """What print() shows."""
+    """Return the text of print()."""
     frame = comparison._frame
     shown = {old: new for old, new in SHOWN.items() if old in frame}
     table = frame[list(shown)].rename(columns=shown)
@@ -55,8 +55,12 @@ def summary(comparison):
     counts = dict.fromkeys(("features", "parts", "price"), _mean_count)
     tables = (
         Table("Held-out losses and measures", frame[columns]),
-        Table("Differences of the deviance to the best", differences, {"p_value": _p_value}),
-        Table("What the fits need (means over the folds)", needs, counts | {"seconds": _seconds}),
+        Table("Differences in deviance from the best", differences, {"p_value": _p_value}),
+        Table(
+            "Size and time of the fits (means over the folds)",
+            needs,
+            counts | {"seconds": _seconds},
+        ),
     )
     header = (
         ("Response", phrases.modelled(task)),
@@ -69,8 +73,8 @@ def summary(comparison):
     )
     notes = (
         *conclusions(comparison),
-        f"Variances are multiplied by {comparison._rows.inflation:.3g} for the training rows that "
-        "folds share (Nadeau and Bengio 2003). p: the model confidence set (Hansen, Lunde and "
+        f"Variances are multiplied by {comparison._rows.inflation:.3g}, because folds share "
+        "training rows (Nadeau and Bengio 2003). p: the model confidence set (Hansen, Lunde and "
         "Nason 2011), which compares all pairs at once.",
         *_failures(comparison),
         *_remarks(comparison),
@@ -83,7 +87,7 @@ def conclusions(comparison):
     frame = comparison._frame.dropna(subset=["deviance"])
     best, *others = frame.to_dict("records")
     if not others:
-        return [f"{best['model']} alone could be fitted."]
+        return [f"Only {best['model']} could be fitted."]
     share = f"{100 * (1 - LEVEL):.0f}%"
     first = (
         f"{best['model']} has the lowest held-out loss. Differences from it, with {share} "
@@ -132,7 +136,7 @@ def _failures(comparison):
 
 
 def _remarks(comparison):
-    """Rows without an answer, fits that did not converge, and what is not installed."""
+    """Return rows without an answer, fits that did not converge, and what is not installed."""
     found = []
     if any(c.kind == "null" for c in comparison._candidates) and not peers.available():
         found.append(f"without {join_words(peers.PEERS)}: scikit-learn is not installed")
@@ -147,7 +151,7 @@ def _remarks(comparison):
 
 
 def _has_prices(comparison):
-    """Whether prices were given to some model: else each column costs one."""
+    """Return whether prices were given to some model: else each column costs one."""
     return any(c.arguments.get("costs") is not None for c in comparison._candidates)
 
 
@@ -159,7 +163,7 @@ def _parts(frame):
 
 
 def _mean_count(value):
-    """A mean of counts: a decimal where it is small."""
+    """Format a mean of counts, with a decimal if it is small."""
     if np.isnan(value):
         return ""
     return significant(value) if value == int(value) else f"{value:.{1 if value < 100 else 0}f}"
@@ -177,13 +181,13 @@ def _seconds(value):
 
 
 def short(value):
-    """An argument as it would be typed; three dots for an array."""
+    """Return an argument as it would be typed; three dots for an array."""
     plain = isinstance(value, str | int) and len(repr(value)) <= LONG
     return repr(value) if plain else "..."
 
 
 def listed(models):
-    """The models of a call as they would be typed, shortened."""
+    """Return the models of a call as they would be typed, shortened."""
     if isinstance(models, dict):
         text = "{" + ", ".join(f"{label!r}: ..." for label in models) + "}"
     else:

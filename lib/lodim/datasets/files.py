@@ -7,7 +7,7 @@ import pandas as pd
 
 from lodim.errors import ArgumentError
 
-# Installed, the files lie beside this one; in a source checkout, at its top.
+# An installed package has the files in the folder csv; a source checkout in data.
 _HERE = Path(__file__).resolve().parent
 _FOLDERS = (_HERE / "csv", _HERE.parents[2] / "data")
 

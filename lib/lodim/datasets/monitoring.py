@@ -177,7 +177,7 @@ def _signal(b):
 
 
 def _parent(name, operation):
-    """A step of a chain is computed from the step before, whose name is the longest part."""
+    """Return a step of a chain is computed from the step before, whose name is the longest part."""
     before = operation.rpartition("_")[0]
     return f"{name}_{before}" if before else name
 
@@ -212,7 +212,7 @@ def _sample(rng, state):
 
 
 def _derive(name, x, present, spread):
-    """All that one signal gives: by name, from its samples (n, SAMPLES)."""
+    """Return all that one signal gives: by name, from its samples (n, SAMPLES)."""
     minutes = np.linspace(-MINUTES, 0, SAMPLES)
     mean = _mean(x, present)
     halves = present.reshape(len(x), BLOCKS, -1)
@@ -240,7 +240,7 @@ def _mean(x, weight):
 
 
 def _slope(time, x, weight):
-    """Least-squares slope of each row of x over time, of what has a weight."""
+    """Return the least-squares slope of each row of x over time, of what has a weight."""
     lag = time - _mean(np.broadcast_to(time, x.shape), weight)[:, None]
     return (lag * x * weight).sum(axis=1) / (lag**2 * weight).sum(axis=1)
 
@@ -277,7 +277,7 @@ def _respond(rng, score, response, noise):
 
 
 def _two_ways(rng, df):
-    """The reading of bp by an exact and a cheap source; the truth is in the exact one."""
+    """Return the reading of bp by an exact and a cheap source; the truth is in the exact one."""
     attrs = dict(df.attrs)
     cuff = df["bp"] + CUFF_ERROR * rng.standard_normal(len(df))
     df = df.rename(columns={"bp": "bp_invasive"})

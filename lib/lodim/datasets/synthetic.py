@@ -148,7 +148,7 @@ def three_clusters(n: int = 3000, seed: int = 0) -> pd.DataFrame:
 def checkerboard(
     n: int = 6400, squares: int = 8, seed: int = 0, *, noise: int = 0, angle: float = 0.0
 ) -> pd.DataFrame:
-    """Two classes on a checkerboard over the unit square: local structure, no global one.
+    """Return two classes on a checkerboard over the unit square: local structure, no global one.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ def informative_views(
     separation: float = 0.25,
     label_noise: float = 0.0,
 ) -> pd.DataFrame:
-    """Two classes, each row of which can be told in one of P two-feature views only.
+    """Return two classes, each row of which can be told in one of P two-feature views only.
 
     In its view a row lies in one of four normal blobs, two per class; its other features are
     uniform on [0, 1].
@@ -316,7 +316,8 @@ def informative_views(
     References
     ----------
     Informative projection recovery, Sect. 2.3 and the appendix on artificial data. The blobs'
-    centres are not given there: here they are uniform on [.15, .85]^2, at least `separation` apart.
+    centres are not given there; here they are uniform on [0.15, 0.85]^2, at least `separation`
+    apart.
 
     Examples
     --------
@@ -392,7 +393,7 @@ def informative_views_r(
 
 
 def _draw_views(rng, P, features):
-    """P different pairs of features, disjoint where there are enough."""
+    """Return P different pairs of features, disjoint if there are enough features."""
     features = np.asarray(features)
     if features.size >= 2 * P:
         return [sorted(pair) for pair in rng.permutation(features)[: 2 * P].reshape(P, 2).tolist()]
@@ -403,7 +404,7 @@ def _draw_views(rng, P, features):
 
 
 def _draw_centres(rng, separation, trials=1000):
-    """Four points of [.15, .85]^2, no two nearer than separation: (4, 2)."""
+    """Draw four points in [0.15, 0.85]^2, no two nearer than `separation`: (4, 2)."""
     for _ in range(trials):
         centres = rng.uniform(0.15, 0.85, (4, 2))
         if min(np.linalg.norm(a - b) for a, b in combinations(centres, 2)) >= separation:

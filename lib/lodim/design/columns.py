@@ -1,4 +1,4 @@
-"""A column of the user's data: numbers, dates or levels, and where it is missing.
+"""A column of the user's data: numbers, dates or levels, and its missing values.
 
 A date is stored as days since 1970-01-01, with the time of day as a fraction (exact to a
 microsecond). A time with a zone is stored as local time in that zone. Columns are never modified;
@@ -304,7 +304,7 @@ def join_kinds(kinds):
 
 
 def is_open(column):
-    """Whether every value is missing, so that other rows determine the kind."""
+    """Return whether every value is missing, so that other rows determine the kind."""
     return column.kind == "empty" or (column.kind == "level" and not column.levels)
 
 
@@ -463,7 +463,7 @@ def expand_rows(values, where, n):
 
 
 def has_gaps(table, name):
-    """Whether a column is missing in some of the table's rows."""
+    """Return whether a column is missing in some of the table's rows."""
     if name in table.complete_columns:
         return False
     return bool(is_missing(table.columns[name], table.rows).any())

@@ -234,8 +234,8 @@ class Design:
             if len(rows) > most_wild(n):
                 warn(
                     f"{len(rows)} of {counted(n, 'row')} have values of {one.feature!r} far "
-                    f"outside the training rows, such as {values[0]:g} where these are from "
-                    f"{one.least:g} to {one.greatest:g}: the fit takes {one.middle:g} for them",
+                    f"outside the training range, such as {values[0]:g} (range: {one.least:g} to "
+                    f"{one.greatest:g}). The fit uses {one.middle:g} instead",
                     ExtrapolationWarning,
                 )
 
@@ -315,7 +315,7 @@ class Design:
         return self.offset if offset is None else offset
 
     def has_response(self, data):
-        """Whether data have the columns of the response, and of weights given by name."""
+        """Return whether data have the columns of the response, and of weights given by name."""
         if self.response is None:
             return False
         needed = [*_answers(self.response), *([self.weights] if self.weights else [])]
@@ -354,7 +354,7 @@ class Design:
         return found
 
     def has_level_of_missing(self, name):
-        """Whether missing values of a column are a level of their own in some term."""
+        """Return whether missing values of a column are a level of their own in some term."""
         parts = itertools.chain.from_iterable(self.terms)
         return any(
             factors.column_with_levels(part) == name and part.missing is not None for part in parts

@@ -157,21 +157,21 @@ def learn(key, summaries, table, missing, polynomials=False):
 
 
 def _of_column(summary, n, polynomials):
-    """The levels of a column of n rows."""
+    """Return the levels of a column of n rows."""
     column, levels = summary.column, summary.used_levels
     check_numeric_text(column, levels, n)
     if names_rows(summary):
         name = quote(column.name)
         raise DataError(
-            f"{row_names(summary)}; leave it out with '- {name}', or write C({name}) if levels are "
-            "meant"
+            f"{row_names(summary)}; leave it out with '- {name}', or write C({name}) to use its "
+            "levels"
         )
     factor = Levels.known(column.name, False, levels, _shown(levels))
     return _in_order(factor, polynomials) if column.ordered else factor
 
 
 def names_rows(summary):
-    """Whether most rows have a level of their own, as an identifier has.
+    """Return whether most rows have a level of their own, as an identifier has.
 
     Declared categories and columns of up to 20 levels are never identifiers.
     """
@@ -199,24 +199,24 @@ def learn_expression(code, table):
 
 
 def remembers(code):
-    """Whether a call contains a spline, a centre or a scale."""
+    """Return whether a call contains a spline, a centre or a scale."""
     return any(name in patsy_terms.TRANSFORMS for name in language.functions(tree(code)))
 
 
 def is_category(code):
-    """Whether a call is a C(), or a condition in I()."""
+    """Return whether a call is a C(), or a condition in I()."""
     node = tree(code)
     return function_name(node.func) == "C" or language.is_condition(node)
 
 
 def _is_column_of_bools(code, summaries):
-    """Whether a call is I() of a column of bools."""
+    """Return whether a call is I() of a column of bools."""
     name = column_in(code) if function_name(tree(code).func) == "I" else None
     return name is not None and holds_bools(summaries[name].column)
 
 
 def holds_bools(column):
-    """Whether the levels of a column are False and True."""
+    """Return whether the levels of a column are False and True."""
     return bool(column.levels) and all(isinstance(level, bool) for level in column.levels)
 
 
@@ -226,13 +226,13 @@ def column_in(code):
 
 
 def is_counted(code):
-    """Whether the levels of a call are numbers that must be computed first."""
+    """Return whether the levels of a call are numbers that must be computed first."""
     computed = is_category(code) and column_in(code) is None
     return computed and not language.is_condition(tree(code).args[0])
 
 
 def is_computed_condition(factor):
-    """Whether the levels of a factor are False and True of a condition."""
+    """Return whether the levels of a factor are False and True of a condition."""
     called = isinstance(factor, Levels) and factor.called
     return called and language.is_condition(tree(factor.name).args[0])
 
@@ -417,7 +417,7 @@ def column_with_levels(factor):
 
 
 def is_read_as_number(factor, name):
-    """Whether a factor uses a column as numbers."""
+    """Return whether a factor uses a column as numbers."""
     computed = isinstance(factor, Numeric | Expression) or is_computed_condition(factor)
     return computed and name in needs(factor)
 

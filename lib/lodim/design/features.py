@@ -339,7 +339,7 @@ def columns_within(summaries, parts):
 
 
 def is_known(term, summaries, missing):
-    """Whether a term is a number that is never imputed."""
+    """Return whether a term is a number that is never imputed."""
     if len(term) > 1 or not isinstance(term[0], factors.Numeric):
         return False
     known = summaries[term[0].name]
@@ -347,7 +347,7 @@ def is_known(term, summaries, missing):
 
 
 def is_number(term):
-    """Whether some factor of a term is a number, read or computed."""
+    """Return whether some factor of a term is a number, read or computed."""
     single = [part for part in term if not isinstance(part, factors.Levels | factors.Missing)]
     return bool(single) and all(factors.width(part) == 1 for part in single)
 
@@ -374,8 +374,8 @@ MAX_TILE_BYTES = 2**15  # bytes of a tile that fits the nearest cache
 def columns_in_place(terms, read, n, dtype):
     """Return the columns that equal the features of n rows except for centre and scale; else None.
 
-    They must hold numbers of one real precision, no wider than the features. They must be so many
-    that a copy takes MIN_BYTES bytes, but fit into the nearest cache tile by tile.
+    They must hold numbers of one real precision, no wider than the features. A copy of
+    them must take at least MIN_BYTES bytes, and a tile of them must fit into the nearest cache.
 
     terms : tuples of factors
     read : callable(name) -> columns.Column, all rows used and none missing
@@ -468,7 +468,7 @@ def _too_small(folder, size, free):
 
 
 def fits_memory(n, p, dtype):
-    """Whether tiles take at most half of the free memory."""
+    """Return whether tiles take at most half of the free memory."""
     return count(n) * p * TILE * np.dtype(dtype).itemsize <= SHARE * free_memory()
 
 

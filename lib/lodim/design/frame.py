@@ -353,7 +353,7 @@ def _narwhals_series(nw, column):
 
 
 def _has_own_levels(column):
-    """Whether a native column is a pyarrow dictionary that is ordered, or not of text."""
+    """Return whether a native column is a pyarrow dictionary that is ordered, or not of text."""
     kind = getattr(column, "type", None)
     return hasattr(kind, "ordered") and (kind.ordered or "string" not in str(kind.value_type))
 
@@ -438,12 +438,12 @@ def check_numeric_text(column, levels, n, answer=False):
 
 
 def _are_many(levels, others):
-    """Whether the exceptions among the levels are too many, or all levels but one."""
+    """Return whether the exceptions among the levels are too many, or all levels but one."""
     return len(levels) - len(others) < 2 or len(others) > max(2, len(levels) // 10)
 
 
 def _is_number(level):
-    """Whether a text is a number, also with a currency, a percent sign or grouped digits."""
+    """Return whether a text is a number, also with a currency, a percent sign or grouped digits."""
     digits = any(c.isdigit() for c in level)
     return digits and bool(NUMBER.fullmatch(level) or AMOUNT.fullmatch(level))
 
@@ -458,7 +458,7 @@ def _check_dates(what, name, levels, answer):
     what = f"{what} holds dates as text, such as {example!r}{but}"
     make = f"pd.to_datetime(df[{name!r}], errors='coerce') makes others missing; " * bool(others)
     cure = f"write days({quote(name)}) for a number" if answer else columns.date_advice(name)
-    levels_cure = f"if levels are meant, say so by {_category(name, answer)}"
+    levels_cure = f"for levels write {_category(name, answer)}"
     raise DataError(f"{what}; {make}{cure}; {levels_cure}")
 
 
@@ -475,7 +475,7 @@ def _cure(name, levels, answer):
     cure = f"make it numbers: pd.to_numeric({cleaned}, errors='coerce') makes others missing"
     if decimal and not marks:
         cure = "read it with decimal=',' (--decimal , on the command line)"
-    return f"{cure}; if levels are meant, say so by {_category(name, answer)}"
+    return f"{cure}; for levels write {_category(name, answer)}"
 
 
 def _category(name, answer):

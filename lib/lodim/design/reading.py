@@ -116,7 +116,7 @@ class Scan:
     n : number of rows; runs : as those of Labels, counted from the first of them
     flags : positions of missing values
     beside : Columns of the response and of inputs given by name
-    kinds : of each column, a Column without rows, and where it was seen
+    kinds : for each column a Column without rows, and the place where it was first read
     """
 
     n: int

@@ -42,7 +42,7 @@ MOST_LEVELS = 1_000_000  # more levels would make more features than a formula m
 
 @dataclass(frozen=True)
 class ColumnRequest:
-    """What to compute of columns.
+    """Columns to summarize, and the summaries needed.
 
     names : of the columns; coded : those whose numbers become levels; summed : those whose numbers
     need moments; ranged : those whose extreme numbers must be located
@@ -231,9 +231,9 @@ def check_count(column, n_levels):
 # Of 762 columns of 38 data sets none has a gap of 10 ranges, and one, of identifiers, one of 5.
 LARGEST = np.finfo(float).max
 GAP = 10.0  # ranges of the other values
-FEW_ROWS, SHARE, MOST_ROWS = 3, 0.01, 1000  # that may be wild: 1%, but 3 where that is less
+FEW_ROWS, SHARE, MOST_ROWS = 3, 0.01, 1000  # rows that may be wild: 1%, at least 3
 SMALL = 0.1  # share of the rows: more wild values would not be few
-DEPTH = 10  # times the rows that may be wild: so many may differ from the mode
+DEPTH = 10  # at most this many times the rows that may be wild may differ from the mode
 
 
 @forms.record

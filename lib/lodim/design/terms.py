@@ -18,8 +18,8 @@ from lodim.formula.formula import quote
 
 MAX_FEATURES = 1_000_000
 MAX_LETTERS = 25_000_000  # of the features' names
-# Features that a formula may make: so many of each column in any case; beyond that so many in all,
-# and so many numbers in all rows (0.8 GB).
+# Most features of a formula: EACH per column are always allowed; beyond that MANY_FEATURES in all,
+# and MANY_NUMBERS numbers in all rows (0.8 GB).
 EACH, MANY_FEATURES, MANY_NUMBERS = 100, 100_000, 100_000_000
 SAMPLE = 1_000_000  # rows that splines, centres and scales are learnt from, at most
 
@@ -57,7 +57,7 @@ def row_names(keys, summaries, written):
         check_numeric_text(one.column, one.used_levels, one.n - one.n_missing)
         name = quote(one.column.name)
         warn(
-            f"{factors.row_names(one)}. It is left out of '.'; write '. - {name}' to say so, or "
+            f"{factors.row_names(one)}. It is left out of '.'; write '. - {name}' to confirm, or "
             f"'. + C({name})' to use its levels",
             DataWarning,
         )

@@ -53,7 +53,7 @@ class Subject:
     fit : Fit
     design : Design, of all features where the data have them, else of those that the fit reads
     data : the frame, or None
-    counted : positions of the rows of `data` but for those of weight zero
+    counted : positions of the rows of `data` with positive weight
     rows : Batch of the rows by `design`, without the response
     read : Batch of the rows by the design of the features that the fit reads
     answered : Batch of the rows whose response is known, or None
@@ -73,7 +73,7 @@ class Subject:
 
     @property
     def has(self):
-        """What there is, in words of NEEDS."""
+        """Return the inputs that are available, as named in NEEDS."""
         found = {"fit"}
         if self.rows is not None:
             age = "training" if self.training else "new"
@@ -83,12 +83,12 @@ class Subject:
         return found
 
     def X(self, batch):
-        """Standardized features of a batch; see `features.standardized`."""
+        """Return standardized features of a batch; see `features.standardized`."""
         return features.standardized(batch)
 
 
 def run(fit, data, offset, ignore):
-    """The Checks of a fit; see `Fit.check`."""
+    """Return the Checks of a fit; see `Fit.check`."""
     ignore = _ignored(ignore)
     with no_row_warnings():  # findings say it
         subject = Subject(fit, fit.design) if data is None else _subject(fit, data, offset)
@@ -108,7 +108,7 @@ def run(fit, data, offset, ignore):
 
 
 def _ignored(ignore):
-    """Codes that are not looked at, in the order of CHECKS."""
+    """Return codes that are not looked at, in the order of CHECKS."""
     given = (ignore,) if isinstance(ignore, str) else ignore
     if not isinstance(given, list | tuple | set | frozenset):
         raise ArgumentError(f"ignore must be codes of checks, not {ignore!r:.80}")
@@ -142,13 +142,13 @@ def _subject(fit, data, offset):
 
 
 def _weights(fit, data):
-    """Weights of all rows, (N,), NaN where missing; None where the data have none."""
+    """Return weights of all rows, (N,), NaN where missing; None where the data have none."""
     frame, name = read_frame(data), fit.design.weights
     return RowInputs(weights=name if name in frame.names else None).read(frame).weights
 
 
 def _weighted(batch, weights):
-    """The rows of a batch that have a weight, with it."""
+    """Return the rows of a batch that have a weight, with it."""
     if weights is None:
         return batch
     own = weights[batch.rows]
@@ -156,7 +156,7 @@ def _weighted(batch, weights):
 
 
 def _known(fit, data, offset):
-    """The rows with a response and an answer, and their scores; None of none."""
+    """Return the rows with a response and an answer, and their scores; None of none."""
     if not fit._reader.has_response(data):
         return None
     batch = fit._reader.apply(data, offset=offset, response=True, new_levels="missing")

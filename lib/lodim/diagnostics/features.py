@@ -26,7 +26,7 @@ LINEAR = "glm", "costnet"
 
 
 def leak(subject):
-    """Whether a feature nearly is the response."""
+    """Return whether a feature nearly is the response."""
     batch, design = subject.answered, subject.fit._reader
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -44,13 +44,13 @@ def leak(subject):
     if levels is not None:
         found += _pure_factors(design, X, y.astype(int))
     sentence = "{} by itself nearly is the response."
-    hint = "See whether it is known before the response is; else leave it out."
+    hint = "Check that it is known before the response; otherwise leave it out."
     names = dict.fromkeys(found)
     return [Finding("leak", "problem", sentence.format(name), hint, (name,)) for name in names]
 
 
 def _pure_factors(design, X, code):
-    """Names of the terms of several columns whose levels tell the class."""
+    """Return names of the terms of several columns whose levels tell the class."""
     found, most = [], np.bincount(code).max() / len(code)
     for t, name in enumerate(design.term_names):
         at = np.flatnonzero(design.term_of == t)
@@ -64,7 +64,7 @@ def _pure_factors(design, X, code):
 
 
 def wild_values(subject):
-    """Whether values are far outside all others: of features or of the response."""
+    """Return whether values are far outside all others: of features or of the response."""
     design, found = subject.design, []
     for limits, rows, values in design.wild_rows(subject.data):
         at = np.isin(rows, subject.counted)
@@ -93,12 +93,12 @@ def wild_values(subject):
 
 
 def _labels(subject, rows):
-    """Labels of the rows at some positions in the data."""
+    """Return labels of the rows at some positions in the data."""
     return list(subject.rows.index[rows])
 
 
 def copies(subject):
-    """Whether features of different columns are next to the same."""
+    """Return whether features of different columns are next to the same."""
     design, batch = subject.design, subject.rows
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -111,20 +111,22 @@ def copies(subject):
     names = [(design.names[i], design.names[j]) for i, j, _ in pairs]
     named = few([f"{a} with {b}" for a, b in names])
     sentence = f"{counted(len(pairs), 'pair')} of features correlated by {SAME} or more: {named}."
-    hint = "Which of two the fit uses is chance: read their effects together, or leave one out."
+    hint = (
+        "Chance decides which of the two the fit uses: interpret both together, or leave one out."
+    )
     terms = tuple(dict.fromkeys(itertools.chain.from_iterable(names)))
     return [Finding("copies", "note", sentence, hint, terms)]
 
 
 def _sources(design):
-    """Of each feature the columns of the data that it is made of; None of marks of missing ones."""
+    """Return the source columns of each feature; None for indicators of missing values."""
     marks = [any(isinstance(part, factors.Missing) for part in term) for term in design.terms]
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     return [None if marks[t] else needs[t] for t in design.term_of]
 
 
 def identifier(subject):
-    """Whether a number only names the rows."""
+    """Return whether a number only names the rows."""
     frame, rows, found = read_frame(subject.data), subject.rows.rows, []
     if len(rows) < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -132,7 +134,7 @@ def identifier(subject):
         x = columns.as_float(read_column(frame, name).values)[rows]
         if names_rows(name, x[~np.isnan(x)]):
             found.append(name)
-    sentence = f"{{}} seems to be an identifier: {len(rows)} rows have whole numbers that hardly "
+    sentence = f"{{}} seems to be an identifier: {len(rows)} rows have integers that hardly "
     sentence += "ever repeat."
     hint = "Leave it out: '. - {}'. What it explains is the order of the rows."
     return [
@@ -142,13 +144,13 @@ def identifier(subject):
 
 
 def _plain_numbers(design):
-    """Names of the features that are columns of numbers as they are."""
+    """Return names of the features that are columns of numbers as they are."""
     plain = (term[0] for term in design.terms if len(term) == 1)
     return [part.name for part in plain if isinstance(part, factors.Numeric)]
 
 
 def duplicates(subject):
-    """Whether rows repeat others, with all features and the response."""
+    """Return whether rows repeat others, with all features and the response."""
     batch, response = subject.rows, np.zeros(len(subject.rows.index))
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -168,7 +170,7 @@ def duplicates(subject):
 
 
 def collinearity(subject):
-    """Whether numbers are nearly linear combinations of others."""
+    """Return whether numbers are nearly linear combinations of others."""
     if subject.fit.name not in LINEAR:
         return f"is for {' and '.join(LINEAR)}, which have coefficients"
     design, batch = subject.design, subject.rows
@@ -192,7 +194,7 @@ def collinearity(subject):
 
 
 def empty_cells(subject):
-    """Whether combinations of the levels of crossed factors have no row, or a single one."""
+    """Return whether combinations of the levels of crossed factors have no row, or a single one."""
     design, found = subject.design, []
     frame, rows = read_frame(subject.data), subject.rows.rows
     crossed = [[factors.column_with_levels(part) for part in term] for term in design.terms]
@@ -212,12 +214,12 @@ def empty_cells(subject):
         return []
     cells = counted(len(found), "combination")
     sentence = f"{cells} of crossed levels with no row or one: {few(found)}."
-    hint = "Their interaction is not or hardly estimable: join levels, or leave it out."
+    hint = "Their interaction can hardly be estimated: merge levels, or leave it out."
     return [Finding("empty-cells", "note", sentence, hint, tuple(found))]
 
 
 def rare_level(subject):
-    """Whether levels or classes have few rows."""
+    """Return whether levels or classes have few rows."""
     batch, found = subject.rows, []
     for name, levels, counts in _level_counts(subject.design, subject.data, batch.rows):
         found += [f"{name} = {level}" for level in levels if 0 < counts.get(level, 0) < FEW]
@@ -230,7 +232,7 @@ def rare_level(subject):
     if not found:
         return []
     sentence = f"{counted(len(found), 'level')} with fewer than {FEW} rows: {few(found)}."
-    hint = "Join levels that mean much the same; what is said of these rests on few rows."
+    hint = "Merge similar levels; estimates for these levels rest on few rows."
     return [Finding("rare-level", "note", sentence, hint, tuple(found))]
 
 
@@ -245,7 +247,7 @@ def _level_counts(design, data, rows):
 
 
 def _columns_of_levels(design):
-    """Levels that training had, by column."""
+    """Return levels that training had, by column."""
     parts = itertools.chain.from_iterable(design.terms)
     named = [(factors.column_with_levels(part), part) for part in parts]
     return {name: part.levels for name, part in named if name is not None}
@@ -260,33 +262,33 @@ def extrapolation(subject):
         names = [design.names[j] for j in np.flatnonzero(far.any(axis=0))]
         rows = list(batch.index[batch.rows[np.flatnonzero(far.any(axis=1))]])
         sentence = f"{rows_in_words(rows)} farther out than any training row: {few(names)}."
-        hint = "Their answers are guesses; see the values and their units."
+        hint = "Their predictions are extrapolations; check the values and their units."
         where = tuple(names), tuple(rows)
         found.append(Finding("extrapolation", "problem", sentence, hint, *where))
     for name, levels, counts in _level_counts(design, subject.data, subject.counted):
         unseen = {level: n for level, n in counts.items() if n and level not in levels}
         if unseen:
             rows = counted(sum(unseen.values()), "row")
-            sentence = f"{rows} with levels of {name} that training had not: {few(unseen)}."
+            sentence = f"{rows} with levels of {name} that no training row has: {few(unseen)}."
             hint = "predict() refuses them, or takes them as missing (new_levels='missing')."
             found.append(Finding("extrapolation", "problem", sentence, hint, (name,)))
     return found
 
 
 def _is_binary(design, X):
-    """Which features are 0 or 1 alone in the data, (p,)."""
+    """Return which features are 0 or 1 alone in the data, (p,)."""
     raw = X * design.scale + design.mean
     return ((np.abs(raw) < 1e-6) | (np.abs(raw - 1.0) < 1e-6)).all(axis=0)
 
 
 def drift(subject):
-    """Whether means of features have moved since training."""
+    """Return whether means of features have moved since training."""
     moved = moved_means(subject.fit, subject.read)
     if isinstance(moved, str) or not moved:
         return moved or []
     means, shifts = counted(len(moved), "mean"), shifts_in_words(moved)
     sentence = f"{means} moved, in standard deviations of training: {shifts}."
-    hint = "The fit may be out of date: see whether its loss on such rows has grown."
+    hint = "The fit may be out of date: check whether its loss on such rows has grown."
     return [Finding("drift", "problem", sentence, hint, tuple(moved))]
 
 
@@ -307,21 +309,21 @@ def moved_means(fit, batch):
     if batch.n < LEAST_NEW:
         return f"fewer than {LEAST_NEW} rows"
     if fit.arguments.get("weights") is not None:
-        return "the fit is weighted, and knows no means of rows that count alike"
+        return "the fit is weighted, and its means are weighted means"
     if fit.arguments.get("standardize") is False:
-        return "the fit was made with standardize=False, and knows no standard deviations"
+        return "the fit was made with standardize=False, without standard deviations"
     shift, has_moved = moved(standardized(batch), fit.n)
     order = np.argsort(-np.abs(shift), kind="stable")
     return {fit._reader.names[j]: float(shift[j]) for j in order if has_moved[j]}
 
 
 def shifts_in_words(moved):
-    """The means that have moved farthest."""
+    """Return the means that have moved farthest."""
     return few([f"{name} by {significant(shift, 2)}" for name, shift in moved.items()])
 
 
 def standardized(batch):
-    """Standardized features of a batch, (n, p); what is missing is the training mean."""
+    """Return standardized features of a batch, (n, p); what is missing is the training mean."""
     return np.nan_to_num(tiles.unpack(batch.X, batch.n).astype(np.float64))
 
 
@@ -351,7 +353,7 @@ def names_rows(name, x):
 
 
 def repeats(rows, X):
-    """Positions of the rows that repeat an earlier one, where these are more than chance makes.
+    """Return the positions of rows that repeat an earlier one, if more than expected by chance.
 
     By chance rows agree as if the three columns of X (n, p) that agree least often were independent
     and all others followed from these.
@@ -366,7 +368,7 @@ def repeats(rows, X):
 
 
 def inflation(X):
-    """Variance inflation factors (p,) of features (n, p); 1 of those that do not vary."""
+    """Return variance inflation factors (p,) of features (n, p); 1 of those that do not vary."""
     spread, factors = X.std(axis=0), np.ones(X.shape[1])
     use = np.flatnonzero(spread > 1e-9)
     if len(use) > 1:
@@ -377,7 +379,7 @@ def inflation(X):
 
 
 def near_copies(X, sources):
-    """Pairs of columns (n, p) that are correlated by SAME or more, as (i, j, correlation).
+    """Return pairs of columns (n, p) that are correlated by SAME or more, as (i, j, correlation).
 
     sources : for each column the set of columns of the data that it is made of: columns of common
         origin are not compared (powers, splines, levels); None leaves a column out
@@ -435,8 +437,8 @@ def moved(X, n_training):
     """Columns whose mean has moved from zero, in training standard deviations: (shifts, which).
 
     By SHIFT or more, and by more than chance: both sets of rows vary by the standard deviation of
-    the new ones or that of training, whichever is larger. Of a skewed feature few rows show less
-    than the true one. The degrees of freedom of t are those of the fewer rows.
+    the new ones or that of training, whichever is larger. For a skewed feature few rows show
+    less than the true one. The degrees of freedom of t are those of the fewer rows.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ class Checks:
     Attributes
     ----------
     call : str
-        Of the fit.
+        Call of the fit.
     findings : tuple of Finding
     looked_at : tuple of str
         Codes of what was looked at.
@@ -100,7 +100,7 @@ class Checks:
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """A row a finding.
+        """Return a row a finding.
 
         Returns
         -------
@@ -127,7 +127,7 @@ class Checks:
         return pd.DataFrame(rows, columns=names)
 
     def summary(self) -> Report:
-        """The findings as a report: text, HTML in notebooks, LaTeX.
+        """Return the findings as a report: text, HTML in notebooks, LaTeX.
 
         Returns
         -------
@@ -169,7 +169,7 @@ class Checks:
 
 
 def few(names):
-    """The first few names of many, in words."""
+    """Return the first few names of many, in words."""
     names = [str(name) for name in names]
     if len(names) <= MOST:
         return join_words(names)
@@ -177,5 +177,5 @@ def few(names):
 
 
 def rows_in_words(labels):
-    """How many rows, and the labels of the first."""
+    """Return how many rows, and the labels of the first."""
     return f"{counted(len(labels), 'row')} ({few(labels)})"

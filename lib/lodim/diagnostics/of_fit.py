@@ -8,7 +8,7 @@ MANY_DROPPED = 0.1  # of the rows
 
 
 def convergence(subject):
-    """Whether the optimizer met its tolerance."""
+    """Return whether the optimizer met its tolerance."""
     if subject.fit.converged or subject.fit._separated:
         return []
     sentence = "The optimizer stopped before its tolerance was met."
@@ -17,7 +17,7 @@ def convergence(subject):
 
 
 def separation(subject):
-    """Whether coefficients are infinite."""
+    """Return whether coefficients are infinite."""
     fit = subject.fit
     if not fit._separates:
         return "is for glm with classes: other models have finite estimates"
@@ -25,38 +25,36 @@ def separation(subject):
         return []
     have = "has" if len(fit._separated) == 1 else "have"
     sentence = f"The classes are separated: {few(fit._separated)} {have} no finite estimate."
-    hint = "Probabilities of 0 and 1 are not to be believed; a penalized model such as costnet "
-    hint += "has finite ones, or leave the terms out."
+    hint = "Do not trust probabilities of 0 and 1. A penalized model such as costnet has finite "
+    hint += "estimates, or leave the terms out."
     return [Finding("separation", "problem", sentence, hint, tuple(fit._separated))]
 
 
 def dropped_rows(subject):
-    """Whether many rows were left out for missing values."""
+    """Return whether many rows were left out for missing values."""
     fit = subject.fit
     dropped, n = fit.design.n_dropped, fit.n + fit.design.n_dropped
     if dropped <= MANY_DROPPED * n:
         return []
-    hint = "See whether they differ from the others."
+    hint = "Check whether they differ from the others."
     if phrases.dropped(fit):
         hint = f"{phrases.dropped(fit)[0]}."
-    sentence = (
-        f"{dropped} of {n} rows were left out for missing values ({100 * dropped / n:.0f} %)."
-    )
+    sentence = f"{dropped} of {n} rows were left out for missing values ({100 * dropped / n:.0f}%)."
     return [Finding("dropped-rows", "note", sentence, hint)]
 
 
 def constant(subject):
-    """Whether features do not vary."""
+    """Return whether features do not vary."""
     names = subject.fit.design.constant
     if not names:
         return []
-    sentence = f"Without effect, as they did not vary in the training rows: {few(names)}."
+    sentence = f"Without effect, because they are constant in the training rows: {few(names)}."
     hint = "Leave them out, or find out why they do not vary."
     return [Finding("constant", "note", sentence, hint, tuple(names))]
 
 
 def grid_end(subject):
-    """Whether the least held-out loss is at the smallest penalty that was tried."""
+    """Return whether the least held-out loss is at the smallest penalty that was tried."""
     fit = subject.fit
     if fit.selection is None:
         return "no setting was chosen by cross-validation"

@@ -12,7 +12,7 @@ EDGE = 1e-9  # from 0 and 1, of a probability whose logit counts
 
 
 def overfit(subject):
-    """Whether other rows are explained much worse than the training rows."""
+    """Return whether other rows are explained much worse than the training rows."""
     fit, row = subject.fit, in_pandas(subject.fit.glance)().iloc[0]
     if fit.design.response is None:
         return "there is no response"
@@ -27,15 +27,15 @@ def overfit(subject):
         return "nothing was held out: give new rows with the response, or see ld.cv"
     if not is_lost(before, *found):
         return []
-    sentence = f"The fit explains {100 * before:.0f} % of the deviance of the training rows, and "
+    sentence = f"The fit explains {100 * before:.0f}% of the deviance of the training rows, and "
     sentence += f"{_percent(found[0])} of that of {what}."
-    hint = "A larger penalty or fewer features, unless these rows are of another kind; judge the "
-    hint += "fit by rows held out alone (ld.cv, ld.compare)."
+    hint = "Use a larger penalty or fewer features, unless these rows are of another kind; judge "
+    hint += "the fit by held-out rows only (ld.cv, ld.compare)."
     return [Finding("overfit", "problem", sentence, hint)]
 
 
 def _percent(share):
-    return f"{100 * share:.0f} %" if share > 0 else "nothing (the null model is better)"
+    return f"{100 * share:.0f}%" if share > 0 else "nothing (the null model is better)"
 
 
 def _held_out(fit, row):
@@ -70,7 +70,7 @@ def _explained(subject, before):
 
 
 def influence(subject):
-    """Whether single rows decide the fit."""
+    """Return whether single rows decide the fit."""
     batch, fit = subject.answered, subject.fit
     if fit._cooks_distance is not None:
         labels, distance = fit._cooks_distance
@@ -80,19 +80,19 @@ def influence(subject):
         if batch.n < MIN_ROWS:
             return f"fewer than {MIN_ROWS} rows"
         if fit.levels is not None and fit.dev_ratio > NEARLY_ALL:
-            return f"more than {100 * NEARLY_ALL:.0f} % of the deviance is explained"
+            return f"more than {100 * NEARLY_ALL:.0f}% of the deviance is explained"
         loss = fit.family.deviance(batch.y, subject.score)
         rows = list(batch.index[batch.rows[dominant(loss, batch.weight)]])
-        how = f"with {100 * SHARE:.0f} % or more of all deviance each."
+        how = f"with {100 * SHARE:.0f}% or more of all deviance each."
     if not rows:
         return []
     sentence = f"{rows_in_words(rows)} {how}"
-    hint = "See whether these values are right, and fit without them."
+    hint = "Check these values, and compare with a fit without them."
     return [Finding("influence", "note", sentence, hint, (), tuple(rows))]
 
 
 def dispersion(subject):
-    """Whether counts vary more or less than those of a Poisson response."""
+    """Return whether counts vary more or less than those of a Poisson response."""
     fit, batch = subject.fit, subject.answered
     df = batch.n - len(fit.design.names) - 1
     reason = _no_counts(subject)
@@ -111,7 +111,7 @@ def dispersion(subject):
 
 
 def zeros(subject):
-    """Whether more counts are zero than those of a Poisson response."""
+    """Return whether more counts are zero than those of a Poisson response."""
     fit, batch = subject.fit, subject.answered
     reason = _no_counts(subject)
     if reason:
@@ -133,7 +133,7 @@ def _no_counts(subject):
 
 
 def calibration(subject):
-    """Whether probabilities, or means, are right on average wherever they are the same."""
+    """Check that probabilities, or means, are right on average at each predicted value."""
     fit, batch = subject.fit, subject.answered
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -145,24 +145,24 @@ def calibration(subject):
         return []
     what = "Predictions" if fit.levels is None else "Probabilities"
     sentence = f"{what} are off: {'; '.join(wrong[:MOST])}."
-    hint = "See the responses against the predictions; fit anew with such rows among the others."
+    hint = "Plot the responses against the predictions; fit again with such rows included."
     return [Finding("calibration", "problem", sentence, hint, tuple(wrong))]
 
 
 def _numbers(fit, y, score):
-    """Where means are farthest off, as a list of one text; nothing where they are right."""
+    """Describe where predicted means are farthest off (one text); [] if they are right."""
     mean = fit.family.mean(score)
     residual = y - mean
     gain, chance = recalibration(residual, mean, fit.n)
     if chance >= CHANCE or gain < GAIN * len(y):
         return []
     predicted, seen, which = worst_fifth(y, mean, residual**2)
-    told = f"{significant(predicted, 3)} predicted, {significant(seen, 3)} seen"
+    told = f"{significant(predicted, 3)} predicted, {significant(seen, 3)} observed"
     return [f"means of the {which} fifth of the predictions: {told}"]
 
 
 def _classes(fit, y, score):
-    """Of each class whose probabilities are wrong, where they are farthest off."""
+    """Describe where the probabilities of a class are farthest off, for each wrong class."""
     mean = fit.family.mean(score)
     p = mean[:, None] if mean.ndim == 1 else mean
     classes = [(1, fit.levels[1])] if mean.ndim == 1 else list(enumerate(fit.levels))
@@ -172,7 +172,7 @@ def _classes(fit, y, score):
         gain, chance = recalibration((y == code) - q, logit(q), fit.n, q * (1.0 - q))
         if chance < CHANCE / len(classes) and gain > GAIN * deviance:
             predicted, seen, which = worst_fifth(y == code, q, q * (1.0 - q))
-            told = f"{100 * predicted:.0f} % predicted, {100 * seen:.0f} % seen"
+            told = f"{100 * predicted:.0f}% predicted, {100 * seen:.0f}% observed"
             wrong.append(f"{level}, in the {which} fifth of its probabilities: {told}")
     return wrong
 
@@ -193,7 +193,7 @@ def recalibration(residual, predictor, n_training, variance=None):
     """Whether an intercept and a slope on a predictor would make answers better: a score test.
 
     With the residuals' own squares as their variances, which no single surprise can carry (Davidson
-    and MacKinnon 1993, Sect. 13.7). Of probabilities p also with p (1 - p), as small residuals that
+    and MacKinnon 1993, Sect. 13.7). For probabilities also with p (1 - p), as small residuals that
     all have one sign are no surprise where p is near 0 or 1: the smaller statistic counts. It is
     divided by 1 + n / n_training: the predictions themselves vary with the training rows.
 
@@ -205,13 +205,13 @@ def recalibration(residual, predictor, n_training, variance=None):
         Mean of a number, logit of a probability.
     n_training : int
     variance : array (n,), optional
-        Of a probability p (1 - p).
+        Variance of each response; p (1 - p) for a probability.
 
     Returns
     -------
     float, float
-        The statistic, chi-square of two degrees of freedom, and its p-value. Of probabilities the
-        statistic is about the deviance gained, of numbers n times the share of the squares.
+        The statistic, chi-square of two degrees of freedom, and its p-value. For probabilities
+        it is about the deviance gained, for numbers n times the share of squares explained.
     """
     centred = predictor - predictor.mean()
     size = np.sqrt((centred**2).mean())
@@ -244,7 +244,7 @@ def worst_fifth(y, predicted, variance):
 
 
 def dominant(deviance, weight):
-    """Positions of the rows that make SHARE or more of the deviance each."""
+    """Return positions of the rows that make SHARE or more of the deviance each."""
     part = deviance * weight
     total = part.sum()
     return np.flatnonzero(part >= SHARE * total) if total > 0 else np.zeros(0, int)
@@ -268,7 +268,7 @@ def excess_zeros(y, mean):
 
 
 def is_lost(explained_before, explained_now, error):
-    """Whether of what a fit explains more than LOST is not there in other rows.
+    """Return whether of what a fit explains more than LOST is not there in other rows.
 
     explained_before, explained_now : shares of the null deviance; error : of the latter
     """

@@ -82,7 +82,7 @@ def _device(X):
 
 
 def _has_target():
-    """Whether a package that compiles kernels for a GPU is installed."""
+    """Return whether a package that compiles kernels for a GPU is installed."""
     return any(find_spec(name) for name in ("numba_cuda_mlir", "numba_cuda"))
 
 
@@ -95,7 +95,7 @@ def _missing(error):
 
 
 def on_host(tiles):
-    """Whether tiles are in this process's memory, not on a GPU or on workers."""
+    """Return whether tiles are in this process's memory, not on a GPU or on workers."""
     return isinstance(tiles, np.ndarray | ColumnTiles)
 
 
@@ -230,7 +230,7 @@ def sum_rows(part, n, add=np.add):
     """Add part(rows) over the spans of n rows in order, rows a slice.
 
     `add` joins two partial sums. The result of a span depends only on its rows, so the sum is the
-    same bit for bit wherever spans are processed.
+    same bit for bit on any processor or worker.
     """
     return reduce(add, map(part, row_spans(n)))
 
@@ -323,7 +323,7 @@ def over_tiles(work, X, *arrays):
 
 
 def each_tile(work, tiles, *args):
-    """Return work(tiles, *args) for tiles that can be processed one by one, where they are."""
+    """Return work(tiles, *args), on the workers that hold the tiles; tiles are independent."""
     return work(tiles, *args) if on_host(tiles) else tiles.map(work, *args)
 
 

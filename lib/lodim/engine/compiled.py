@@ -1,6 +1,6 @@
 """numba's njit, which also works if no folder for its cache can be written.
 
-numba caches kernels in NUMBA_CACHE_DIR, beside the code, or in the user's cache folder, and raises
+numba caches kernels in NUMBA_CACHE_DIR, next to the code, or in the user's cache folder, and raises
 if none is writable, as in a container with read-only packages.
 """
 
@@ -60,7 +60,7 @@ event.register("numba:compile", _Compilation())
 def _say_compiling():
     """Announce the compilation of kernels, once per process."""
     logging.getLogger("lodim").warning(
-        "compiling kernels, which takes up to a minute where they are not cached yet"
+        "compiling kernels: up to a minute at the first use; they are kept for later runs"
     )
 
 

@@ -31,12 +31,12 @@ ROW_BYTES = 64  # bytes per row besides features: response, weight, scores, and 
 
 
 def usable():
-    """Whether there is a GPU that kernels can run on."""
+    """Return whether there is a GPU that kernels can run on."""
     return cuda.is_available()
 
 
 def fits(X):
-    """Whether the GPU has room for X and the values of its rows."""
+    """Return whether the GPU has room for X and the values of its rows."""
     rows = X.shape[0] * X.shape[2]
     return X.nbytes + ROW_BYTES * rows <= room()
 

@@ -27,7 +27,7 @@ PART_TILES = SPAN * TILES_PER_BLOCK
 PATIENCE = 5.0  # seconds between checks for workers while waiting
 GONE = 30.0  # seconds without any worker after which a fit fails
 ROOM = 0.6  # share of a worker's memory that tiles may take: beyond, Dask moves them to its disk
-BESIDE = 8 * 8  # bytes of a row beside its features: response, weight, scores, and their copies
+BESIDE = 8 * 8  # bytes per row in addition to features: response, weight, scores, and their copies
 SAME = ("python", "lodim", "numpy", "numba", "llvmlite", "distributed")  # versions that must agree
 
 

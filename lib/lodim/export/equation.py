@@ -42,7 +42,7 @@ class Equation:
 
 
 def build(kind, design, family, new_levels, scores):
-    """The Equation of a fit.
+    """Return the Equation of a fit.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def build(kind, design, family, new_levels, scores):
 
 
 def _offset(inputs):
-    """The offset, a column like the others; zero without one."""
+    """Return the offset, a column like the others; zero without one."""
     design = inputs.design
     if not design.offset_given:
         return ZERO
@@ -140,5 +140,5 @@ def check_named(equation, where):
 
 
 def made_by():
-    """What wrote a text."""
+    """Return the name and version of the writing program."""
     return f"lodim {__version__}"

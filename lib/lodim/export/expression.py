@@ -20,7 +20,7 @@ LOGIC = (
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """What all nodes have; ``label`` is what a reader would call it, if anything."""
+    """Base class of all nodes; ``label`` is a name for readers, if any."""
 
     label: str = field(default="", kw_only=True)
 
@@ -133,17 +133,17 @@ ZERO, ONE = Constant(0.0), Constant(1.0)
 
 
 def constant(value):
-    """A plain value as a node; numbers become floats."""
+    """Return a plain value as a node; numbers become floats."""
     return Constant(value if isinstance(value, bool | str) else float(value))
 
 
 def call(function, *args):
-    """A function of nodes or plain values."""
+    """Return a function of nodes or plain values."""
     return Call(function, tuple(a if isinstance(a, Node) else constant(a) for a in args))
 
 
 def labelled(node, label):
-    """The node under a name of its own."""
+    """Return the node under a name of its own."""
     return replace(node, label=label) if label else node
 
 
@@ -169,7 +169,7 @@ def product(nodes):
 
 
 def either(conditions):
-    """Whether one of some conditions is true; None of none."""
+    """Return whether one of some conditions is true; None of none."""
     first, *rest = conditions or [None]
     for condition in rest:
         first = call("or", first, condition)
@@ -177,12 +177,12 @@ def either(conditions):
 
 
 def indicator(condition):
-    """One where a condition is true, else zero."""
+    """Return one where a condition is true, else zero."""
     return Case((condition,), (ONE,), ZERO)
 
 
 def lookup(source, levels, values, default):
-    """The value that belongs to the level of `source`; the default of any other."""
+    """Return the value that belongs to the level of `source`; the default of any other."""
     groups = {}
     for level, value in zip(levels, values, strict=True):
         groups.setdefault(float(value), []).append(level)
@@ -194,7 +194,7 @@ def lookup(source, levels, values, default):
 
 
 def piecewise(x, breaks, coefs):
-    """Functions that are polynomials in the pieces between breaks, a list of q nodes.
+    """Return functions that are polynomials in the pieces between breaks, a list of q nodes.
 
     breaks (m + 1,); piece i reaches from break i to the next, the outer ones beyond. coefs (m, d +
     1, q), lowest power first, in u that goes from -1 to 1 within the breaks of its piece.
@@ -210,7 +210,7 @@ def piecewise(x, breaks, coefs):
 
 
 def polynomial(u, coefs):
-    """A polynomial by Horner's rule, the lowest power first."""
+    """Return a polynomial by Horner's rule, the lowest power first."""
     coefs = np.trim_zeros(coefs, "b")
     value = constant(coefs[-1] if len(coefs) else 0.0)
     for c in coefs[-2::-1]:
@@ -231,7 +231,7 @@ def within(x, lower, upper, middle, label=""):
 
 
 def in_order(roots):
-    """All nodes below some, each once, after those that it is made of."""
+    """Return all nodes below some, each once, after those that it is made of."""
     found, order, todo = set(), [], [(node, False) for node in reversed(roots)]
     while todo:
         node, done = todo.pop()
@@ -245,5 +245,5 @@ def in_order(roots):
 
 
 def is_whole(value):
-    """Whether a number can be written as a level: no infinity, and not rounded."""
+    """Return whether a number can be written as a level: no infinity, and not rounded."""
     return isinstance(value, bool | str) or (math.isfinite(value) and float(value) == value)

@@ -46,21 +46,21 @@ class Infix:
         }
 
     def repeated(self, node):
-        """The parts of a node that its text needs more than once."""
+        """Return the parts of a node that its text needs more than once."""
         if isinstance(node, Call):
             template = self.functions.get(node.function, ("",))[0]
             return [a for k, a in enumerate(node.args) if template.count(f"{{{k}}}") > 1]
         return node.args if isinstance(node, Kernels) else ()
 
     def name(self, node):
-        """The name of a node, a lower-case identifier that no other has."""
+        """Return the name of a node, a lower-case identifier that no other has."""
         if id(node) not in self.names:
             hint = node.name if isinstance(node, Column) else node.label
             self.names[id(node)] = self.unused(hint or "v1")
         return self.names[id(node)]
 
     def unused(self, hint):
-        """An identifier that is like a hint and new."""
+        """Return an identifier that is like a hint and new."""
         plain = re.sub(r"[^a-z0-9]+", "_", hint.lower()[: 4 * LETTERS]).strip("_")[:LETTERS]
         plain = plain.strip("_") or "v1"
         plain = plain if plain[0].isalpha() else f"x_{plain}"
@@ -72,7 +72,7 @@ class Infix:
         return name
 
     def text(self, node, least=LOOSE):
-        """The text of a node, in brackets where it binds less tightly than needed."""
+        """Return the text of a node, in brackets where it binds less tightly than needed."""
         if isinstance(node, Constant):
             text = self.literal(node.value)
             return f"({text})" if text[0] == "-" and least > SUM else text
@@ -82,7 +82,7 @@ class Infix:
         return f"({text})" if binds < least else text
 
     def formula(self, node):
-        """The text that a node is computed by, and how tightly it binds."""
+        """Return the text that a node is computed by, and how tightly it binds."""
         if isinstance(node, Sum):
             return self.sum(node)
         if isinstance(node, Case):

@@ -37,7 +37,7 @@ HELPERS = {
 
 
 def write(equation):
-    """The text of a function `predict(row)`, with what it needs.
+    """Return the text of a function `predict(row)`, with what it needs.
 
     It gives a number, or a list of pairs of class and probability, in order; it throws where
     `Fit.predict` refuses. No text in it can end the element of a page that it stands in.
@@ -122,13 +122,13 @@ class _JavaScript(Program):
     # Function ----------------------------------------------------------------------------------
 
     def function(self):
-        """The whole text."""
+        """Return the whole text."""
         body = "\n".join(f"  {line}" for line in self._body())
         needed = [text for name, text in HELPERS.items() if f"{name}(" in body]
         return "\n".join([*needed, *self._tables(), f"function predict(row) {{\n{body}\n}}"])
 
     def _body(self):
-        """Lines of predict()."""
+        """Return lines of predict()."""
         lines = [*self.assigned(self.equation.columns)]
         several = None not in self.answers
         missing = self._pairs(["NaN"] * len(self.answers)) if several else "NaN"
@@ -144,11 +144,11 @@ class _JavaScript(Program):
         return [*lines, f"return {self._pairs(texts) if several else texts[0]};"]
 
     def assignment(self, node):
-        """The line that gives a node its name."""
+        """Return the line that gives a node its name."""
         return [f"const {self.name(node)} = {self.formula(node)[0]};"]
 
     def _pairs(self, values):
-        """Classes with their values: a list, since keys of objects would be put in order."""
+        """Return classes with their values: a list, since keys of objects would be put in order."""
         pairs = zip(map(str, self.answers), values, strict=True)
         return "[" + ", ".join(f"[{self.literal(name)}, {value}]" for name, value in pairs) + "]"
 

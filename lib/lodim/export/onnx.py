@@ -25,7 +25,7 @@ SINGLE |= {"sinh": "Sinh", "cosh": "Cosh"}
 
 
 def write(equation):
-    """The model.
+    """Return the model.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class _Graph:
     # Building ----------------------------------------------------------------------------------
 
     def unused(self, stem):
-        """A name that no input has."""
+        """Return a name that no input has."""
         while True:
             self.count[stem] += 1
             name = f"{stem}_{self.count[stem]}"
@@ -74,14 +74,14 @@ class _Graph:
                 return name
 
     def add(self, operator, *inputs, domain="", **attributes):
-        """The output of a new node."""
+        """Return the output of a new node."""
         out = self.unused(operator.lower())
         node = self.helper.make_node(operator, list(inputs), [out], domain=domain, **attributes)
         self.nodes.append(node)
         return out
 
     def array(self, values, dtype=np.float64):
-        """A constant tensor."""
+        """Return a constant tensor."""
         values = np.asarray(values, dtype)
         key = values.dtype.str, values.shape, values.tobytes()
         if key not in self.constants:
@@ -90,7 +90,7 @@ class _Graph:
         return self.constants[key].name
 
     def single(self, operator, value):
-        """An operator in single precision."""
+        """Return an operator in single precision."""
         kinds = self.onnx.TensorProto
         low = self.add(operator, self.add("Cast", value, to=kinds.FLOAT))
         return self.add("Cast", low, to=kinds.DOUBLE)
@@ -98,11 +98,11 @@ class _Graph:
     # Expressions -------------------------------------------------------------------------------
 
     def value(self, node):
-        """The tensor of a node; those below it are there."""
+        """Return the tensor of a node; those below it are there."""
         return self.values[id(node)]
 
     def compute(self, node):
-        """The tensor of a node from those of its parts."""
+        """Return the tensor of a node from those of its parts."""
         if isinstance(node, Column):
             return self.column(node)
         if isinstance(node, Constant):
@@ -121,7 +121,7 @@ class _Graph:
         return self.call(node) if isinstance(node, Call) else self.kernels(node)
 
     def column(self, node):
-        """An input: a double, NaN where missing; of a text its code."""
+        """Return an input: a double, NaN where missing; of a text its code."""
         if node.kind != TEXT:
             return node.name
         if "" in self.codes:
@@ -134,13 +134,13 @@ class _Graph:
         return self.add("LabelEncoder", node.name, domain="ai.onnx.ml", **codes)
 
     def truth(self, node):
-        """The bool tensor of a node that is true or false; columns of it are doubles."""
+        """Return the bool tensor of a node that is true or false; columns of it are doubles."""
         if isinstance(node, Call):
             return self.value(node)
         return self.add("Equal", self.value(node), self.array([[1.0]]))
 
     def beside(self, nodes):
-        """Nodes as the columns of one tensor (n, k)."""
+        """Return nodes as the columns of one tensor (n, k)."""
         key = tuple(map(id, nodes))
         if key not in self.known:
             zero = self.array([[0.0]])
@@ -152,7 +152,7 @@ class _Graph:
         return self.known[key]
 
     def call(self, node):
-        """A function."""
+        """Return a function."""
         name, args = node.function, node.args
         if name == "among":
             return self.among(*args)
@@ -240,7 +240,7 @@ class _Graph:
         return self.add("Sub", a, self.add("Mul", b, self.floor_divide(a, b)))
 
     def arctan2(self, y, x):
-        """The angle of a point, from that of the ratio."""
+        """Return the angle of a point, from that of the ratio."""
         zero, pi = self.array([[0.0]]), self.array([[np.pi]])
         angle = self.single("Atan", self.add("Div", y, x))
         turned = self.add("Where", self.add("Less", y, zero), self.add("Neg", pi), pi)
@@ -258,7 +258,7 @@ class _Graph:
         return self.add("Add", self.add("Max", value, self.array([[0.0]])), self.log1p(small))
 
     def kernels(self, node):
-        """Distances (n, m) to all points, and the sum of their kernels."""
+        """Return distances (n, m) to all points, and the sum of their kernels."""
         point = self.add("Unsqueeze", self.beside(node.args), self.array([1], np.int64))
         gaps = self.add("Sub", point, self.array(node.points[None]))
         squares = self.add("ReduceSumSquare", gaps, axes=[2], keepdims=0)
@@ -273,7 +273,7 @@ class _Graph:
     # Model -------------------------------------------------------------------------------------
 
     def model(self):
-        """The whole model."""
+        """Return the whole model."""
         kinds = self.onnx.TensorProto
         columns, answers = self.equation.columns, self.equation.answers
         for column in columns:
@@ -305,7 +305,7 @@ class _Graph:
         return self._described(graph, answers)
 
     def _refused_numbers(self):
-        """Where a number cannot be computed with; all false, (n, 1), where none could."""
+        """Mark rows with a number that cannot be used, (n, 1); all false if none can occur."""
         found = None
         for column in self.equation.columns:
             value = self.value(column)
@@ -317,7 +317,7 @@ class _Graph:
         return found
 
     def _described(self, graph, answers):
-        """The model of a graph, with its classes and what made it."""
+        """Return the model of a graph, with its classes and what made it."""
         sets = [("", OPSET), ("ai.onnx.ml", ML_OPSET)]
         model = self.helper.make_model(
             graph,

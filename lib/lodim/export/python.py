@@ -82,7 +82,7 @@ WIDTH = 96  # of a line
 
 
 def write(equation):
-    """The text of a module.
+    """Return the text of a module.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class _Python(Program):
     # Module ------------------------------------------------------------------------------------
 
     def module(self):
-        """The whole text."""
+        """Return the whole text."""
         body = "\n".join(f"    {line}" for line in self.body())
         needed = [text for name, text in HELPERS.items() if f"{name}(" in body]
         head = (
@@ -183,7 +183,7 @@ class _Python(Program):
         return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
 
     def _signature(self):
-        """The head of predict(), and its help."""
+        """Return the head of predict(), and its help."""
         kind = "the mean of the response" if None in self.answers else "a dict of probabilities"
         if all(node.label == name for name, node in self.answers.items()):
             kind = "a dict of coordinates"
@@ -199,7 +199,7 @@ class _Python(Program):
             yield f"{name} = (\n{''.join(lines)})"
 
     def body(self):
-        """Lines of predict()."""
+        """Return lines of predict()."""
         lines = [*self.assigned(self.equation.columns)]
         missing = (
             "math.nan" if None in self.answers else self._dict(["math.nan"] * len(self.answers))
@@ -223,7 +223,7 @@ class _Python(Program):
         return "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
 
     def assignment(self, node):
-        """Lines that give a node its name, and say what it is where the name does not."""
+        """Return lines that give a node its name, and say what it is where the name does not."""
         text, name, note = self.formula(node)[0], self.name(node), ""
         if node.label and node.label.replace(" ", "_") != name:
             note = f"  # {ascii(node.label)[1:-1][:60]}"
@@ -231,7 +231,7 @@ class _Python(Program):
 
 
 def _wrapped(name, text, note):
-    """An assignment, on several lines where it is long and has no text in it."""
+    """Return an assignment, on several lines if it is long and contains no text."""
     line = f"{name} = {text}{note}"
     if len(line) <= WIDTH or "'" in text or '"' in text:
         return [line]

@@ -24,7 +24,7 @@ POWER = (
 
 
 def write(equation, dialect, table):
-    """The text of a query.
+    """Return the text of a query.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def write(equation, dialect, table):
 
 
 def quoted(name):
-    """A name that can hold any letter."""
+    """Return a name that can hold any letter."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -61,7 +61,7 @@ def _log(pole="0e0", plus="", divisor=""):
 
 
 def _within(condition, function):
-    """A function that has values only where a condition holds; NULL elsewhere."""
+    """Return a function that has values only where a condition holds; NULL elsewhere."""
     return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
 
 
@@ -121,7 +121,7 @@ class _SQL(Infix):
         self.step = self._steps()
 
     def _steps(self):
-        """The step of each named node: after all that it is made of."""
+        """Return the step of each named node: after all that it is made of."""
         depth = {}
         for node in self.order:
             depth[id(node)] = max((depth[id(part)] for part in node.parts), default=0)
@@ -197,7 +197,7 @@ class _SQL(Infix):
     # Query -------------------------------------------------------------------------------------
 
     def query(self, table):
-        """The whole text."""
+        """Return the whole text."""
         named = [node for node in self.order if id(node) in self.named]
         if self.dialect == "postgres" and len(named) > MOST:
             raise ArgumentError(
@@ -225,7 +225,7 @@ class _SQL(Infix):
         )
 
     def _first(self, nodes):
-        """The step that reads the table."""
+        """Return the step that reads the table."""
         lines = [f'{self.formula(node)[0]} AS "{self.name(node)}"' for node in nodes]
         columns = [f"data.{quoted(c.name)}" for c in self.equation.columns if c.kind == NUMBER]
         numbers = [f"CAST({column} AS FLOAT8)" for column in columns]
@@ -245,12 +245,12 @@ class _SQL(Infix):
         return f"CASE WHEN NOT answered.unanswered THEN {known} END AS {name}"
 
     def _refused(self):
-        """Whether a row has no answer."""
+        """Return whether a row has no answer."""
         conditions = [self.text(condition, ATOM) for condition in self.equation.conditions]
         return _any([*conditions, f"{self._at}.too_large"])
 
 
 def _any(conditions):
-    """Whether one of some conditions is true, in groups: parsers stack what they read."""
+    """Return whether one of some conditions is true, in groups: parsers stack what they read."""
     groups = [" OR ".join(conditions[i : i + GROUP]) for i in range(0, len(conditions), GROUP)]
     return f"coalesce({' OR '.join(f'({group})' for group in groups) or 'FALSE'}, FALSE)"

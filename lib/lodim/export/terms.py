@@ -1,4 +1,4 @@
-"""A design's terms as expressions: columns, what stands where they are missing, features."""
+"""A design's terms as expressions: columns, values for missing ones, features."""
 
 import ast
 import itertools
@@ -91,7 +91,7 @@ class Inputs:
         return found | forgiven
 
     def _kind(self, name):
-        """What a column holds, by its levels, what fills its gaps, and how the formula uses it."""
+        """Return the kind of a column, by its levels, imputed value and use in the formula."""
         if any(isinstance(p, factors.Numeric) and p.name == name for p in self.parts):
             return NUMBER
         values = self.known[name][0] if name in self.known else ()
@@ -105,7 +105,7 @@ class Inputs:
         return kinds.pop() if kinds else self._kind_by_use(name)
 
     def _kind_by_use(self, name):
-        """What a column holds that stands inside of functions alone."""
+        """Return the kind of a column that is used inside functions only."""
         for part in self.parts:
             if isinstance(part, factors.Missing) or name not in factors.needs(part):
                 continue
@@ -125,7 +125,7 @@ class Inputs:
         return either([missing, call("among", column, *forgiven)]) if forgiven else missing
 
     def _check(self, name):
-        """What rows a column has refused or left without an answer."""
+        """Record the rows for which a column is an error or gives no prediction."""
         column = self.columns[name]
         if name in self.known and self.known[name][1] is not None:
             levels, forgiven = self.known[name]
@@ -135,7 +135,7 @@ class Inputs:
             self.unknown.append(self._missing(name))
 
     def complete(self, name):
-        """A column with its gaps filled, where they are."""
+        """Return a column with missing values imputed, if the fit imputes them."""
         if name not in self.fills:
             return self.columns[name]
         if name not in self._complete:
@@ -173,7 +173,7 @@ class Inputs:
         return largest > features.FAR[self.design.dtype] * self.design.scale[k]
 
     def _columns_of(self, part):
-        """The columns that a factor makes, a list of nodes."""
+        """Return the columns that a factor makes, a list of nodes."""
         if id(part) not in self._made:
             self._made[id(part)] = self._make(part)
         return self._made[id(part)]
@@ -211,7 +211,7 @@ class Inputs:
         return out
 
     def _condition(self, part):
-        """The columns of a condition, each by its values where that is true and where not."""
+        """Return the columns of a condition, each by its values for true and for false."""
         true = _Translation(self).value(tree(part.name).args[0])
         coded, out = np.eye(len(part.levels)) if part.matrix is None else part.matrix, []
         for j in range(len(part.labels)):
@@ -221,7 +221,7 @@ class Inputs:
         return out
 
     def _source(self, part):
-        """What the levels of a factor are read from: a column, or what stands in C()."""
+        """Return the source of the levels of a factor: a column, or the expression in C()."""
         name = factors.column_with_levels(part)
         if name is not None:
             return self.columns[name]
@@ -234,7 +234,7 @@ class Inputs:
 
 
 def _largest(part):
-    """A bound of the values of a factor, in size."""
+    """Return a bound of the values of a factor, in size."""
     if isinstance(part, factors.Numeric):
         return LARGEST
     if isinstance(part, factors.Expression):
@@ -258,7 +258,7 @@ def _compares_with_text(node, name):
 
 
 def _truths(node):
-    """What below a node must be true or false."""
+    """Return the children of a node that must be true or false."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr):
         return (node.left, node.right)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
@@ -275,12 +275,12 @@ class _Translation:
         self.inputs, self.states = inputs, list(states)
 
     def columns(self, node):
-        """The columns of an expression, a list of number nodes."""
+        """Return the columns of an expression, a list of number nodes."""
         value = self.value(node)
         return [_number(v) for v in (value if isinstance(value, list) else [value])]
 
     def value(self, node):
-        """The value of a node: an expression, or a list of those that a spline makes."""
+        """Return the value of a node: an expression, or a list of those that a spline makes."""
         name = column_name(node)
         if name is not None:
             return self.inputs.complete(name)
@@ -307,7 +307,7 @@ class _Translation:
         self.inputs.refusals.append((many, f"more than {PERIODS:g} periods from 0 is", x))
 
     def single(self, node):
-        """One number a row."""
+        """Return one number a row."""
         (value,) = self.columns(node)
         return value
 
@@ -326,7 +326,7 @@ class _Translation:
         return found
 
     def called(self, node):
-        """A function of the closed list."""
+        """Return a function of the closed list."""
         name = function_name(node.func)
         if name == "I":
             return self.value(node.args[0])
@@ -353,7 +353,7 @@ class _Translation:
         return call(FUNCTIONS[name], *values)
 
     def transformed(self, name, node, settings, words):
-        """Columns of a spline or a standardization, by what it has learnt."""
+        """Return columns of a spline or a standardization, by what it has learnt."""
         data = [self.columns(arg) for arg in node.args[: count_data(node)]]
         state = self.states.pop(0)[1]
         if name in patsy_terms.MOMENTS:
@@ -367,12 +367,12 @@ class _Translation:
         return self.spline(name, state, data[0][0], settings, words)
 
     def spline(self, name, state, x, settings, words):
-        """Columns of bs(), cr() or cc(): the polynomials between its knots."""
+        """Return columns of bs(), cr() or cc(): the polynomials between its knots."""
         knots = np.unique(state["_all_knots"])
         degree = state["_degree"] if name == "bs" else CUBIC
         coefs = _between(knots, degree, lambda at: _values(name, state, at, settings, words))
         low, high = float(knots[0]), float(knots[-1])
-        if name == "bs":  # on by the end polynomials, but for bounds that the formula gives
+        if name == "bs":  # beyond the knots by the end polynomials, except at bounds in the formula
             ends = {"lower_bound": call("lt", x, low), "upper_bound": call("gt", x, high)}
             outside = either([end for bound, end in ends.items() if words.get(bound) is not None])
             if outside is not None:
@@ -403,7 +403,7 @@ def _values(name, state, at, settings, words):
 def _between(breaks, degree, values):
     """Coefficients (m, degree + 1, q) of the polynomials that `values` are in each piece.
 
-    In u from -1 to 1, found at Chebyshev's points, where this is well conditioned.
+    In u from -1 to 1, found at Chebyshev's points, for good conditioning.
     """
     u = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     into = np.linalg.inv(np.vander(u, increasing=True))
@@ -412,7 +412,7 @@ def _between(breaks, degree, values):
 
 
 def _into_cycle(x, low, high):
-    """A number brought into one period."""
+    """Return a number brought into one period."""
     span = high - low
     above = weighted(low, [1.0], [call("mod", weighted(-high, [1.0], [x]), span)])
     below = weighted(high, [-1.0], [call("mod", weighted(low, [-1.0], [x]), span)])
@@ -421,7 +421,7 @@ def _into_cycle(x, low, high):
 
 
 def _moments(name, state, center=True, rescale=True, ddof=0):
-    """What is taken away from each column, and what it is divided by."""
+    """Return the centre and scale of each column."""
     if name == "center":
         mean = np.atleast_1d(state["_sum"] / state["_count"])
         return mean, np.ones(len(mean))
@@ -434,7 +434,7 @@ def _moments(name, state, center=True, rescale=True, ddof=0):
 
 
 def _number(value):
-    """A value as a number: one where it is true."""
+    """Return a value as a number: one if true."""
     if isinstance(value, Node) and value.kind == TRUTH:
         if isinstance(value, Constant):
             return ONE if value.value else ZERO

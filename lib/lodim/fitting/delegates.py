@@ -21,7 +21,7 @@ class Delegates(ABC):
     family: Any
     _separates = False  # whether maximum likelihood estimates can be infinite
     _separated: Any = ()  # terms with infinite estimates
-    _cooks_distance: Any = None  # labels and distances of the training rows, where they are known
+    _cooks_distance: Any = None  # labels and distances of the training rows, or None
 
     # Provided by each model --------------------------------------------------------------------
 

@@ -116,12 +116,12 @@ class Estimate:
                 ("Workers", f"{self.workers}"),
                 ("Memory of each", size_in_bytes(self.worker_bytes)),
             ]
-        beside = "Memory is that of arrays, beside some 0.3 GB of Python and its libraries."
+        beside = "Memory counts arrays; Python and its libraries take about 0.3 GB more."
         files = f"The files take {size_in_bytes(self.source_bytes)}." if self.source_bytes else None
         looked = f"Looked at: {self.looked_at}."
         said = (self._where(), beside, files, looked, *self.notes)
         notes = tuple(note for note in said if note)
-        return Report(f"What {self.model}() will need", head, (), notes)
+        return Report(f"Needs of {self.model}()", head, (), notes)
 
     def _where(self):
         """Return a note about where the features are held."""
@@ -167,7 +167,7 @@ def estimate(
     -----
     The estimate uses 16,384 rows (of files, the first ones in up to eight places) and the number of
     rows stated in files. If rows must be counted (lazy and Dask frames), or the sample does not
-    suffice (one class only), all rows are read once; `looked_at` says so. Levels absent from the
+    suffice (one class only), all rows are read once (see `looked_at`). Levels absent from the
     sample would add columns. Memory is the peak of arrays by Python's tracemalloc, without 0.3 GB
     for Python and its libraries; it was within 20% of measurements for gbmap, costnet and glm from
     200,000 rows on.
@@ -202,11 +202,14 @@ def estimate(
     in_place = source is None and folder is None and rows == n
     in_place = in_place and _reads_in_place(problem, data, n, arguments)
     workers = 0 if client is None else len(client.ncores())
-    notes = () if needs else (f"What {of.name} itself takes beside the features is not in it.",)
+    notes = () if needs else (f"Working memory of {of.name} itself is not included.",)
     if source is not None and rows > PART and not (of.streams or fits):
         notes = (*notes, f"{of.name} needs all rows in memory: give sample= for fewer of them.")
     if batch.n < len(batch.index) < n:
-        notes = (*notes, "Rows are those that are complete, by their share of what was looked at.")
+        notes = (
+            *notes,
+            "The number of complete rows is estimated by their share in the rows looked at.",
+        )
     if tiles > free and not (workers or in_place):
         notes = (*notes, "There is too little room for the features.")
     return Estimate(
@@ -301,7 +304,7 @@ def _first_rows(source, names, only_first):
 
 
 def _reads_in_place(problem, data, n, arguments):
-    """Whether a fit reads the features of all n rows in the columns of a frame.
+    """Return whether a fit reads the features of all n rows in the columns of a frame.
 
     Not if reading a column copies it, a row is dropped, or the fit runs on a GPU.
     """

@@ -163,7 +163,7 @@ def share_explained(deviance, null_deviance, square, varies):
 
 
 def _needs_rows(family, offset_given):
-    """Whether the null deviance cannot be computed from sums over chunks."""
+    """Return whether the null deviance cannot be computed from sums over chunks."""
     proportions = isinstance(family, families.Proportion)
     return proportions or (offset_given and families.has_classes(family))
 

@@ -199,7 +199,7 @@ class Fit(Delegates):
         Returns
         -------
         Series or DataFrame
-            Of the kind of `data`. NaN (None for classes; null outside pandas) for rows with missing
+            Same kind as `data`. NaN (None for classes; null outside pandas) for rows with missing
             input, unless the model was fitted with missing="indicator" or "keep".
 
         See Also
@@ -217,7 +217,7 @@ class Fit(Delegates):
         return self._predict_rows(data, type, offset, new_levels, threshold)
 
     def _predict_rows(self, data, type, offset, new_levels, threshold):
-        """What predict() returns, as a frame of pandas."""
+        """Return the result of predict() as a frame of pandas."""
         one_of("type", type, self.types)
         if type in ("class", "prob") and self.levels is None:
             raise ArgumentError(f"type={type!r} needs a response with classes; this one is numeric")
@@ -339,7 +339,7 @@ class Fit(Delegates):
         return self._augment_rows(data, offset)
 
     def _augment_rows(self, data, offset):
-        """What augment() returns, as a frame of pandas."""
+        """Return the result of augment() as a frame of pandas."""
         batch = self._reader.apply(data, offset=offset, response=True)
         known, score = self._answered(batch)
         new = {
@@ -397,7 +397,7 @@ class Fit(Delegates):
         return self._evaluate_rows(data, offset)
 
     def _evaluate_rows(self, data, offset):
-        """What evaluate() returns, as a frame of pandas."""
+        """Return the result of evaluate() as a frame of pandas."""
         source = read_source(data)
         if source is not None:
             return self._evaluation_frame(evaluation(self, source, offset))
@@ -437,7 +437,7 @@ class Fit(Delegates):
 
     @as_given
     def glance(self) -> pd.DataFrame:
-        """One row: family, n, n_dropped, p, df, mean deviances, dev_ratio, converged.
+        """Return one row: family, n, n_dropped, p, df, mean deviances, dev_ratio, converged.
 
         See Also
         --------
@@ -452,7 +452,7 @@ class Fit(Delegates):
 
     @property
     def dev_ratio(self) -> float:
-        """Share of the null deviance explained; NaN where there is none."""
+        """Share of the null deviance explained; NaN if that is zero."""
         return float(self._explained(self._deviance))
 
     @property
@@ -547,7 +547,7 @@ class Fit(Delegates):
         Returns
         -------
         Fit
-            Of the same class.
+            Fit of the same class.
 
         Raises
         ------

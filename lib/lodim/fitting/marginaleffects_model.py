@@ -8,7 +8,7 @@ from marginaleffects.classes import ModelAbstract, ModelVault
 from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError, DataWarning, warn
 
-# Of a coefficient's standard error, the shift of what marginaleffects takes for the coefficient.
+# Shift of what marginaleffects takes for the coefficient, in standard errors.
 # Its steps for derivatives are 1.5e-8 of that: 1e-4 to 1e-3 standard errors hold out against the
 # rounding of slopes, which are themselves differences of predictions 1e-4 apart.
 SHIFT = 1e5
@@ -17,7 +17,7 @@ SHIFT = 1e5
 class LodimModel(ModelAbstract):
     """Predictions of data by a fit, at its coefficients or near them."""
 
-    _n_offsets = 0  # columns beside the design matrix
+    _n_offsets = 0  # columns in addition to the design matrix
 
     def __init__(self, fit, type, data, needed, texts):
         self._type, self._needed, self._texts = type, needed[1:], texts

@@ -293,7 +293,7 @@ class Model:
         return {}, None
 
     def held_out_deviance(self, family, y, weight, score):
-        """Deviance (n,) by which settings are compared on held-out rows."""
+        """Return deviance (n,) by which settings are compared on held-out rows."""
         return family.deviance(y, score)
 
     def needs(self, problem: Problem, n: int) -> Needs | None:
@@ -301,5 +301,5 @@ class Model:
         return None
 
     def selects(self, settings: Any) -> bool:
-        """Whether a fit selects features: see `Fit._selected_features`."""
+        """Return whether a fit selects features: see `Fit._selected_features`."""
         return False

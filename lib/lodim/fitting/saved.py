@@ -43,7 +43,7 @@ def load(path: FilePath) -> Any:
     Returns
     -------
     Fit or Conformal
-        Of the class that was saved.
+        Object of the class that was saved.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def settings(kind: type, **others: forms.Form) -> Any:
 
     def read(value, where, sizes):
         made = kind(**forms.read_all(of_fields, value, where, sizes))
-        # A fit may be read where there is no GPU.
+        # The reading machine may have no GPU.
         return replace(made, engine="cpu") if "engine" in of_fields else made
 
     return forms.Form(read, lambda value: forms.write_all(of_fields, vars(value)))

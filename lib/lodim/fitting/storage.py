@@ -187,7 +187,7 @@ def _check_sizes(sizes, what):
     if len(sizes) > MAX_MEMBERS or sum(sizes.values()) > MAX_BYTES:
         raise StoreError(f"{what} is over {MAX_BYTES} bytes or {MAX_MEMBERS} arrays")
     if any(name.endswith(".json") and size > MAX_JSON_BYTES for name, size in sizes.items()):
-        raise StoreError(f"{what} holds over {MAX_JSON_BYTES} bytes beside its arrays")
+        raise StoreError(f"{what} holds over {MAX_JSON_BYTES} bytes in addition to its arrays")
 
 
 def _check_meta(meta, path, kind):

@@ -1,7 +1,7 @@
 """A formula as text: its sides, the columns they name, and the expansion of its dots.
 
-`parser` parses the text, `language` and `terms` define what is allowed. Of the data, only the names
-of the columns are used here.
+`parser` parses the text, `language` and `terms` define what is allowed. Only the names of
+the columns are used here.
 """
 
 import re

@@ -164,7 +164,7 @@ def functions(tree):
 
 
 def is_condition(node):
-    """Whether an expression is true or false in each row, by its syntax."""
+    """Return whether an expression is true or false in each row, by its syntax."""
     if isinstance(node, ast.Call):
         return function_name(node.func) == "I" and is_condition(node.args[0])
     if isinstance(node, ast.UnaryOp | ast.BinOp):
@@ -173,7 +173,7 @@ def is_condition(node):
 
 
 def is_bare(node):
-    """Whether a column's name is written without Q('')."""
+    """Return whether a column's name is written without Q('')."""
     return getattr(node, "bare", isinstance(node, ast.Name))
 
 

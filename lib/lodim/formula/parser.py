@@ -227,7 +227,7 @@ class _Reader:
         self.fail(last.end, what)
 
     def stray(self):
-        """Raise for a token that is not allowed where it is."""
+        """Raise for a token that is not allowed at its position."""
         token = self.tokens[self.at]
         if token.text == "|":
             self.fail(token.place, idioms.BAR)

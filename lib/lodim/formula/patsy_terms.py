@@ -52,7 +52,7 @@ def check(name, state):
 
 
 def contrast(code, node, levels):
-    """Return patsy's coding of levels beside an intercept: (n_levels, n_columns), labels."""
+    """Return patsy's coding of levels, given an intercept: (n_levels, n_columns), labels."""
     if len(levels) > MAX_BASIS:
         what = f"a contrast takes at most {MAX_BASIS:,} levels"
         raise FormulaError(f"{code:.200}: {what}, and there are {len(levels):,}")

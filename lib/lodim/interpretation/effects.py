@@ -31,7 +31,7 @@ KINDS = {
     "importance": "permutation importance",
 }
 CURVES = ("ale", "pd")
-LEVEL = 0.95  # of limits, where nothing is said
+LEVEL = 0.95  # of limits, by default
 TYPES = ("response", "link")
 MOST_GROUPS = 50
 RUG = 200  # values of a number that a plot shows
@@ -147,7 +147,7 @@ def effects(
     replicates = [] if interval is None else interval._kept()
     rows, features = read_rows(fit, data, offset, kind == "importance", replicates)
     if interval is None and kind != "importance" and level != LEVEL:
-        raise ArgumentError(f"level={level:g} is of limits, and there are none: give interval=")
+        raise ArgumentError(f"level={level:g} needs limits: give interval= too")
     terms = features_of(terms, features)
     if not terms:
         raise ArgumentError(f"this fit of {fit.name} uses no column: nothing has an effect")
@@ -180,18 +180,18 @@ def _check_call(fit, kind, type, interval):
             f"fit must be a fit of one response, such as gbmap() returns, not {fit!r:.60}"
         )
     if fit.design.response is None:
-        raise ArgumentError("effects are on a response, and the formula of this fit has none")
+        raise ArgumentError("effects need a response, and the formula of this fit has none")
     if type is not None:
         one_of("type", type, TYPES)
         if kind == "importance":
             raise ArgumentError("type is of predictions: kind='importance' is of the deviance")
     if kind == "slope" and fit._predicts_steps:
         raise ArgumentError(
-            f"the predictions of {fit.name} are steps, which have no slope: take kind='ale'"
+            f"the predictions of {fit.name} are steps, which have no slope: use kind='ale'"
         )
     if interval is not None and getattr(interval, "fit", None) is not fit:
         raise ArgumentError(
-            f"interval must be what lodim.bootstrap made of this very fit, not {interval!r:.60}"
+            f"interval must be the result of lodim.bootstrap of this fit, not {interval!r:.60}"
         )
 
 
@@ -330,7 +330,7 @@ class Effects:
         -------
         DataFrame
             (group, the value of `by`,) term, value (of the feature; for slopes what is compared),
-            (value_2 of a pair,) (class, where there are more than two,) estimate, std_error,
+            (value_2 of a pair,) (class, if there are more than two,) estimate, std_error,
             conf_low and conf_high: of the replicates of `interval`, for "importance" without one by
             the normal distribution, else NaN. In frames other than pandas' values are text where
             there are numbers and levels.
@@ -359,8 +359,8 @@ class Effects:
         Returns
         -------
         DataFrame
-            (group,) term, (class,) low and high, the least and the largest estimate, where they are
-            (at_low, at_high), and range, their difference.
+            (group,) term, (class,) low and high, the least and the largest estimate, their feature
+            values (at_low, at_high), and range, their difference.
 
         Raises
         ------
@@ -494,12 +494,15 @@ class Effects:
     def _notes(self):
         notes = []
         if self.kind == "ale":
-            notes.append("Changes along each feature among rows that are there; the mean is zero.")
+            notes.append(
+                "Change of the prediction along each feature, among existing rows; the mean is "
+                "zero."
+            )
         elif self.kind == "pd":
-            notes.append("Mean predictions if all rows had the value, likely or not.")
+            notes.append("Mean prediction if all rows had the value, even if unlikely.")
         if self.replicated:
             notes.append(
-                f"{100.0 * self.level:g} % limits by the replicates of a bootstrap: they cover "
+                f"{100.0 * self.level:g}% limits by the replicates of a bootstrap: they cover "
                 "what it covers."
             )
         elif self.kind == "importance":

@@ -10,7 +10,7 @@ from lodim.errors import ArgumentError
 from lodim.interpretation import accumulated_local_effects as ale
 from lodim.interpretation.rows import Rows
 
-GRID = 20  # values of a number at which partial dependence is computed, beside the least
+GRID = 20  # values of a number at which partial dependence is computed, plus the smallest
 SAMPLE = 500  # rows that it is averaged over
 STEP = 1e-3  # standard deviations between the two predictions of a slope
 
@@ -90,7 +90,7 @@ def interaction(rows, features):
         for j in (0, 1)
     ]
     shape = len(edges[0]) - 1, len(edges[1]) - 1
-    beside = np.zeros((shape[0] + 1, shape[1] + 1), bool)  # points with rows in a cell beside them
+    beside = np.zeros((shape[0] + 1, shape[1] + 1), bool)  # points with rows in an adjacent cell
     for i, j in np.ndindex(2, 2):
         beside[cell[:, 0] + i, cell[:, 1] + j] = True
 

@@ -8,7 +8,7 @@ from lodim.plot.bars import forest
 from lodim.plot.lettering import literal
 from lodim.text import shorten
 
-COLUMNS = 3  # panels beside each other
+COLUMNS = 3  # panels in a row
 LETTERS = 14  # of the name of a level
 SHADES = 22  # of a surface
 TURNED = 24  # letters of all levels, beyond which their names are turned
@@ -70,7 +70,7 @@ def points(effects, ax=None, *, term, top):
     if effects.kind == "slope":
         xlabel = f"mean change of {effects._scale}, by numbers per SD"
     if frame["conf_low"].notna().any():
-        xlabel += f", with {100.0 * effects.level:g} % interval"
+        xlabel += f", with {100.0 * effects.level:g}% interval"
     xlabel += of_all(len(frame), n_all)
     return forest(list(names), frame["estimate"], low, high, xlabel, ax)
 

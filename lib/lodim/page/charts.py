@@ -22,7 +22,7 @@ SHOWN = ".4~g"  # of a number in a hint: at most 4 significant digits
 HEIGHT, ROW = 260, 18  # pixels of a picture, and of a name in a list
 LEGEND_WIDTH, SYMBOL, LETTER = 260, 26, 6.5  # pixels of a legend, of its symbols and letters
 LETTERS = 32  # of names side by side below a picture
-MOST_CLASSES = len(COLOURS) * len(SHAPES)  # that can be told apart
+MOST_CLASSES = len(COLOURS) * len(SHAPES)  # that colours and shapes distinguish
 # Vega-Lite writes titles into expressions, and leaves backslashes and ends of lines as they are.
 ENDS = dict.fromkeys((*map(chr, range(32)), "\u2028", "\u2029"), " ")
 IN_TITLES = str.maketrans(ENDS | {"\\": "\N{FULLWIDTH REVERSE SOLIDUS}", '"': "\N{DOUBLE PRIME}"})
@@ -47,7 +47,7 @@ def libraries():
 
 @functools.cache
 def program():
-    """The JavaScript that draws charts, made in another process.
+    """Return the JavaScript that draws charts, made in another process.
 
     Under a limit of its address space the engine in vl_convert ends the process that it is in.
     """
@@ -63,7 +63,7 @@ def program():
 
 
 def chart(picture):
-    """The specification of a picture, a dict."""
+    """Return the specification of a picture, a dict."""
     alt = libraries()[0]
     names = {name: f"c{k}" for k, name in enumerate(picture.frame.columns)}
     data = alt.Data(values=_values(picture.frame.rename(columns=names)))
@@ -89,7 +89,7 @@ def chart(picture):
 
 
 def _legend_columns(picture):
-    """How many classes the legend has room for side by side; 1 for a scale of numbers."""
+    """Return how many classes the legend has room for side by side; 1 for a scale of numbers."""
     if not picture.color or _is_number(picture.frame, picture.color):
         return 1
     longest = max((len(str(v)) for v in picture.frame[picture.color].unique()), default=1)
@@ -97,7 +97,7 @@ def _legend_columns(picture):
 
 
 def _values(frame):
-    """Rows of a frame as plain values: numbers rounded, missing ones None."""
+    """Return rows of a frame as plain values: numbers rounded, missing ones None."""
     columns = {name: [_plain(v) for v in frame[name].tolist()] for name in frame.columns}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -111,12 +111,12 @@ def _plain(value):
 
 
 def _own_name(text):
-    """A text that looks the same and is not the name of something that every object has."""
+    """Return a text that looks the same and is not the name of something that every object has."""
     return f"{text}\N{WORD JOINER}" if text in OF_OBJECTS else text
 
 
 def _title(name):
-    """A name as a title."""
+    """Return a name as a title."""
     return _own_name(name.translate(IN_TITLES))
 
 
@@ -125,7 +125,7 @@ def _is_number(frame, name):
 
 
 def _field(encoding, picture, names, name, **options):
-    """A column on an axis, in colour or in a hint."""
+    """Return a column on an axis, in colour or in a hint."""
     kind = "quantitative" if _is_number(picture.frame, name) else "nominal"
     return encoding(field=names[name], type=kind, **{"title": _title(name)} | options)
 
@@ -140,7 +140,7 @@ def _tooltip(alt, picture, names):
 
 
 def _shown_digits(frame, name):
-    """The format of a column of decimal numbers in a hint."""
+    """Return the format of a column of decimal numbers in a hint."""
     return {"format": SHOWN} if pd.api.types.is_float_dtype(frame[name]) else {}
 
 
@@ -156,7 +156,7 @@ def _color(alt, picture, names):
 
 
 def _many_classes(picture):
-    """The classes that are told apart by colour, where there are more of them than colours."""
+    """Return the classes that get a shape, too, because there are more of them than colours."""
     if not picture.color or _is_number(picture.frame, picture.color):
         return []
     values = map(_plain, picture.frame[picture.color].tolist())
@@ -165,7 +165,7 @@ def _many_classes(picture):
 
 
 def _in_turn(alt, classes, marks, times=1):
-    """A scale that gives each class the next mark, the same one `times` in a row."""
+    """Return a scale that gives each class the next mark, the same one `times` in a row."""
     marks = [marks[k // times % len(marks)] for k in range(len(classes))]
     return alt.Scale(domain=classes, range=marks)
 
@@ -194,14 +194,14 @@ def _position(alt, picture, names):
 
 
 def _names_across(alt, picture):
-    """Names below a picture in the order of the rows, aslant where they would not fit."""
+    """Return names below a picture in the order of the rows, aslant where they would not fit."""
     lengths = [len(str(value)) for value in picture.frame[picture.x].unique()]
     fit = len(lengths) * max(lengths, default=0) <= LETTERS
     return {"sort": None, "axis": alt.Axis(labelAngle=0 if fit else -40)}
 
 
 def _listed(alt, picture, names):
-    """Names down the left side, in the order of the rows."""
+    """Return names down the left side, in the order of the rows."""
     y = _field(alt.Y, picture, names, picture.y, sort=None, axis=alt.Axis(title=None))
     return {"x": _field(alt.X, picture, names, picture.x), "y": y}
 
@@ -235,7 +235,7 @@ def _points(alt, base, picture, names):
 
 
 def _reference(alt, picture):
-    """A dashed line at a value of y, or where y is x."""
+    """Return a dashed line at a value of y, or where y is x."""
     if picture.reference != "x":
         line = alt.Chart(alt.Data(values=[{"y": picture.reference}]))
         return line.mark_rule(color=GREY, strokeDash=[4, 3]).encode(
@@ -260,7 +260,7 @@ def _lines(alt, base, picture, names):
 
 
 def _rug(alt, picture):
-    """Ticks at the bottom of a picture."""
+    """Return ticks at the bottom of a picture."""
     ticks = alt.Chart(alt.Data(values=[{"x": _plain(value)} for value in picture.rug]))
     return ticks.mark_tick(color=GREY, size=10, thickness=1, yOffset=-5).encode(
         x=alt.X(field="x", type="quantitative"), y=alt.value(HEIGHT)

@@ -79,10 +79,10 @@ def _from_column(column, known):
 
 
 def from_design(design):
-    """An Input for each column of the right side, as far as the design knows it, else None.
+    """Return an Input for each column of the right side, as far as the design knows it, else None.
 
     A number goes from its mean SPREAD standard deviations to either side; the first level of a
-    category is its typical one. Of an offset a design knows nothing.
+    category is its typical one. The design does not know the offset.
     """
     found = {}
     for k, t in enumerate(design.term_of):
@@ -101,7 +101,7 @@ def from_design(design):
 
 
 def grid(column, n=41):
-    """Values of an Input to look at: its levels, or n from one end to the other."""
+    """Return values of an Input to look at: its levels, or n from one end to the other."""
     if column.levels is not None:
         return list(column.levels)
     if column.whole and column.high - column.low < n:

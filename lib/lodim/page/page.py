@@ -40,7 +40,7 @@ def write(fit: Any, path: str | PathLike, data: Any = None) -> None:
 
 
 def _as_pandas(data):
-    """The data as a pandas frame with texts for names, or None."""
+    """Return the data as a pandas frame with texts for names, or None."""
     if data is None:
         return None
     frame = inputs.read_frame(data)
@@ -53,7 +53,7 @@ def _as_pandas(data):
 
 
 def html(fit: Any, data: pd.DataFrame | None = None) -> str:
-    """The text of the page."""
+    """Return the text of the page."""
     _, jinja2 = charts.libraries()
     columns = inputs.from_design(fit.design) if data is None else inputs.from_data(fit.design, data)
     groups, notes = _pictures(fit, columns, data)
@@ -83,7 +83,7 @@ def html(fit: Any, data: pd.DataFrame | None = None) -> str:
 
 
 def _pictures(fit, columns, data):
-    """Pictures by the heading that they stand below, and what is said there beside them."""
+    """Return pictures and notes by the heading of their section."""
     groups, notes = {}, {}
     if columns and fit.design.response is not None:
         groups[EFFECTS], hidden = sections.effects(fit, columns, data)
@@ -106,7 +106,7 @@ def _pictures(fit, columns, data):
 
 
 def _numbered(groups):
-    """The pictures with the positions that their charts have in the page."""
+    """Return the pictures with the positions that their charts have in the page."""
     count, found = 0, {}
     for heading, group in groups.items():
         found[heading] = list(enumerate(group, start=count))
@@ -115,7 +115,7 @@ def _numbered(groups):
 
 
 def _program(fit):
-    """The function that predicts in the page, or why there is none."""
+    """Return the function that predicts in the page, or why there is none."""
     try:
         return javascript.write(fit._equation("error")), ""
     except ArgumentError as error:
@@ -123,7 +123,7 @@ def _program(fit):
 
 
 def _plain_input(column):
-    """What the page knows of an Input; without a typical value it is missing at first."""
+    """Return an Input as the page needs it; without a typical value it starts as missing."""
     typical = column.typical
     if isinstance(typical, float):
         typical = None if np.isnan(typical) else float(f"{typical:.6g}")

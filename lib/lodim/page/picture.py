@@ -8,7 +8,7 @@ MOST_NAMES = 30  # of the bars and intervals of a picture
 
 
 def not_drawn(frame, most):
-    """A sentence that says how many rows of a table, in order of size, a picture shows."""
+    """Return a sentence that says how many rows of a table, in order of size, a picture shows."""
     return f" The {most} largest of {len(frame)}." if len(frame) > most else ""
 
 
@@ -22,9 +22,9 @@ class Picture:
         `color`, for each pair of names)
     frame : a row for each thing that is drawn
     x, y : names of its columns
-    color : name of a column, numbers or names; none where it is empty
+    color : name of a column, numbers or names; "" for none
     low, high : names of the columns with the ends of intervals
-    hover : names of columns that are shown of what the pointer is on, beside those that are drawn
+    hover : names of further columns that are shown at the pointer
     reference : a value of y at which a line is drawn; "x" is the line where y is x
     logarithmic : whether x is drawn so
     scale : ends of the axis of y, where pictures share it

@@ -22,13 +22,13 @@ BINS = 10
 
 
 def thinned(frame, most):
-    """At most so many rows of a frame, evenly from first to last."""
+    """Return at most `most` rows of a frame, evenly spaced from first to last."""
     at = np.unique(np.linspace(0, len(frame) - 1, min(most, len(frame))).astype(int))
     return frame.iloc[at]
 
 
 def with_columns(rows, new):
-    """Rows with their labels and new columns beside their own, and the names that these have.
+    """Return rows with labels and new columns added, and the names of the new columns.
 
     new : dict of values (n,); the name is "row ", say, where the rows have a column "row" already
     """
@@ -72,7 +72,7 @@ def effects(fit, inputs, data):
 
 
 def _effect(fit, base, column):
-    """Values of a column, and the mean predictions there, (n_values, K)."""
+    """Return values of a column, and the mean predictions there, (n_values, K)."""
     values = grid(column)
     with no_row_warnings():
         answers = in_pandas(fit.predict)(rows_at(base, column, values)).to_numpy()
@@ -131,7 +131,7 @@ def figures(fit, data):
 
 
 def _held_out(fit):
-    """What cross-validation has found of held-out rows, with its interval; "" where it did not."""
+    """Return the held-out result of cross-validation with its interval; "" without one."""
     deviance = fit._held_out_deviance()
     if deviance is None:
         return ""
@@ -148,7 +148,7 @@ def _held_out(fit):
 
 
 def findings(fit, data):
-    """What `Fit.check` finds in the fit and the data, and what it looked at, as texts."""
+    """Return the findings of `Fit.check`, and the list of what it looked at, as texts."""
     found = fit.check(data)
     return [*([] if len(found) else ["No findings."]), *found.summary().notes]
 
@@ -179,7 +179,7 @@ def _residuals(known, columns):
 
 
 def _calibration(fit, data, response):
-    """Shares of the second class beside their predictions, in groups cut at quantiles."""
+    """Return observed and predicted shares of the second class, in groups cut at quantiles."""
     probability, code, weight = fit._probabilities(data, None)
     groups = pd.DataFrame(reliability(probability[:, 1], code == 1, weight, BINS))
     note = f"Share of {response} = {fit.levels[1]} in {len(groups)} groups of rows."
@@ -217,7 +217,7 @@ def choice(fit):
 
 
 def facts(fit):
-    """Labels and texts: the data, what was left out, and how the fit was made."""
+    """Return labels and texts: the data, what was left out, and how the fit was made."""
     design, settings = fit.design, fit.settings
     found = {
         "rows": f"{in_pandas(fit.glance)()['n'].item():,}",

@@ -10,7 +10,7 @@ from lodim.plot.lettering import literal
 from lodim.text import shorten
 
 BLUE, RED, GREY = "#1f6fb4", "#c8442c", "#8a8a8a"
-# Okabe and Ito's colours, which colour-blind readers tell apart, each with a mark of its own.
+# Okabe and Ito's colours, distinct for colour-blind readers, each with its own mark.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "p")
 SCALE = "viridis"
@@ -21,7 +21,7 @@ BESIDE = {"frameon": False, "fontsize": 8, "loc": "upper left", "bbox_to_anchor"
 
 
 def ensure_axes(ax, size=(7.0, 4.5)):
-    """The Axes themselves, or fresh ones on a figure of a size in inches."""
+    """Return the Axes themselves, or fresh ones on a figure of a size in inches."""
     if ax is not None:
         return ax
     from matplotlib.pyplot import subplots
@@ -54,7 +54,7 @@ def draw(kinds, kind, fit, ax, arguments):
 
 
 def _takes(plot, fit, ax, arguments):
-    """Whether a kind of plot can be called with these arguments."""
+    """Return whether a kind of plot can be called with these arguments."""
     try:
         signature(plot).bind(fit, ax, **arguments)
     except TypeError:
@@ -76,7 +76,7 @@ def round_levels(most, n):
 
 
 def colour(k):
-    """Colour of class or series k; the first again after the last."""
+    """Return colour of class or series k; the first again after the last."""
     return COLOURS[k % len(COLOURS)]
 
 
@@ -102,7 +102,7 @@ def of_all(n, n_all):
 
 
 def spread_labels(heights, gap):
-    """Increasing heights moved apart to at least `gap`, groups centred where they were."""
+    """Move increasing heights apart to at least `gap`, keeping the centres of groups."""
     groups = []  # centre and size of runs of labels that touch
     for height in heights:
         groups.append([height, 1])

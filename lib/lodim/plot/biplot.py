@@ -18,13 +18,13 @@ ARROW = {"arrowstyle": "-|>", "color": INK, "lw": 1.0, "shrinkA": 0, "shrinkB": 
 
 @dataclass(frozen=True)
 class Rows:
-    """Coordinates xy (n, k) of rows with class codes (n,), NaN where not known."""
+    """Coordinates xy (n, k) of rows with class codes (n,), NaN if unknown."""
 
     xy: np.ndarray
     code: np.ndarray
 
     def of_class(self, k):
-        """Coordinates of the rows of class k."""
+        """Return coordinates of the rows of class k."""
         return self.xy[self.code == k]
 
 
@@ -54,14 +54,14 @@ def frame(xy, ratio=None):
 
 
 def sides(ax):
-    """Width over height of Axes, before a legend takes its part."""
+    """Return width over height of Axes, before a legend takes its part."""
     box = ax.get_window_extent()
     return 0.82 * box.width / box.height
 
 
 @dataclass(frozen=True)
 class Ground:
-    """What lies under the rows of a plane, at places x (m,), y (l,).
+    """Background of a plane at positions x (m,), y (l,).
 
     density : (l, m, C) of each class; levels (C, 2) of its contours
     score : (l, m, C), the largest is that of the class that is chosen; None: nothing is
@@ -143,9 +143,9 @@ def _chosen(ax, ground):
 
 
 def _contours(ax, ground, legend):
-    """Lines of equal density of each class, around shares HELD of its rows.
+    """Return lines of equal density of each class, around shares HELD of its rows.
 
-    Of many classes the inner line alone; returns (name, place, colour) of where each is densest.
+    Many classes have the inner line only; returns (name, position, colour) of each maximum.
     """
     peaks, C = [], ground.density.shape[2]
     named = shorten(legend.labels, NARROW if C <= MANY else SHORT) if C > FEW else ()
@@ -232,7 +232,7 @@ def _write_names(ax, names, tips, origin, peaks):
 
 
 def apart(place, half, rounds=200):
-    """Centres (m, 2) of boxes of half sizes (m, 2), moved until they do not overlap."""
+    """Return centres (m, 2) of boxes of half sizes (m, 2), moved until they do not overlap."""
     place = place.copy()
     for _ in range(rounds):
         moved = False
@@ -291,7 +291,7 @@ def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=No
 
 
 def _thresholds(ax, x, best):
-    """Lines where the class that is chosen changes, with their places where there is room."""
+    """Draw lines at changes of the predicted class, with their positions if there is room."""
     changes = (np.diff(best) != 0) & (best[1:] >= 0) & (best[:-1] >= 0)
     places, last = 0.5 * (x[1:] + x[:-1])[changes], -np.inf
     style = {"fontsize": 8, "ha": "center", "va": "bottom", "color": INK}

@@ -8,7 +8,7 @@ from lodim.plot.points import legend_mark
 from lodim.text import shorten
 
 INK = "#202020"
-FEW = 5  # classes whose contours can be told apart
+FEW = 5  # most classes with distinct contours
 HELD = (0.9, 0.5)  # shares of a class's rows within its contours, the outer one first
 ROOM, NARROW = 24, 16  # characters of a name in a plot, and in a legend of two columns
 ARROW = ((-1, -0.1), (0.4, -0.1), (0.4, -0.4), (1, 0), (0.4, 0.4), (0.4, 0.1), (-1, 0.1))
@@ -17,7 +17,7 @@ LINES, TIGHT = 22.0, 11.5  # points of a line of the legend, and of one of many 
 
 @dataclass(frozen=True)
 class Legend:
-    """What the classes are called; labels is None where there are none."""
+    """Names of the classes; labels is None without classes."""
 
     name: str
     labels: tuple | None
@@ -69,6 +69,6 @@ def write(ax, entries, legend, inside=False):
 
 
 def _those_with_room(entries, n_classes, room):
-    """The entries without those of the last classes, and how many were left out."""
+    """Return the entries without those of the last classes, and how many were left out."""
     left = min(max(0, len(entries) - room), n_classes - 1)
     return entries[: n_classes - left] + entries[n_classes:], left

@@ -50,7 +50,7 @@ def literal(function):
 
 
 def legend(place, entries, **style):
-    """The legend of some artists on Axes or a figure, all of them.
+    """Return the legend of some artists on Axes or a figure, all of them.
 
     matplotlib itself leaves out the labels that begin with an underscore.
     """
@@ -62,7 +62,7 @@ def legend(place, entries, **style):
 
 
 def _figure(axes):
-    """The figure of Axes, or of several; None of none."""
+    """Return the figure of Axes, or of several; None of none."""
     if axes is None:
         return None
     every = list(np.ravel(np.asarray(axes, dtype=object)))
@@ -76,7 +76,7 @@ def _texts(figure):
 
 
 def _cut(texts, room):
-    """Texts that there is room for, different where they were; themselves where all are short."""
+    """Shorten texts to the room, keeping them different; unchanged if all are short."""
     return shorten(texts, room) if max(map(len, texts), default=0) > room else texts
 
 
@@ -103,7 +103,7 @@ def _settle_ticks(axis):
 
 
 def _legible(text, font):
-    """A text without control characters, and with boxes for letters that a font lacks."""
+    """Return a text without control characters, and with boxes for letters that a font lacks."""
     known = _letters(_files(font))
     return "".join(
         c if c in "\n " else " " if not c.isprintable() else c if ord(c) in known else BOX
@@ -112,7 +112,7 @@ def _legible(text, font):
 
 
 def _files(font):
-    """The files of a font and of those that matplotlib falls back on."""
+    """Return the files of a font and of those that matplotlib falls back on."""
     from matplotlib.font_manager import findfont
 
     files = []

@@ -36,7 +36,7 @@ def against_log(wide, name, ylabel, above, ax=None, top=10):
 
 
 def name_ends(ax, x, ends):
-    """Names of lines beside their ends at x, moved apart; ends : name -> (height, colour)."""
+    """Write names at the ends of lines at x, moved apart; ends : name -> (height, colour)."""
     low, high = ax.get_ylim()
     order = sorted(ends, key=lambda name: ends[name][0])
     heights = spread_labels(np.array([ends[name][0] for name in order]), 0.045 * (high - low))
@@ -63,7 +63,7 @@ def _axis_above(ax, label, x, texts):
 
 
 def rounds(values, name, ax=None):
-    """A value after each round."""
+    """Draw a value after each round."""
     ax = ensure_axes(ax)
     ax.plot(np.arange(1, len(values) + 1), values, "o-", ms=3, color=BLUE)
     ax.set_xlabel("round")

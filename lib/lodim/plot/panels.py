@@ -15,7 +15,7 @@ SIDE = 3.7  # inches of a panel
 LONG = 24  # characters of a name that an axis has room for
 SHORT = 12  # letters of the name of a level
 TICKS = 5  # of an axis of three dimensions: more run into each other
-BAR = 1.0  # inches of a scale beside the panels
+BAR = 1.0  # inches of a colour scale right of the panels
 LETTERS = 48  # of the names of all blocks of a panel
 TICKS_BELOW = 24  # names of levels below all blocks of a panel
 FEW = 12  # values of a feature that are spread a little, for one to see how many rows there are
@@ -49,7 +49,7 @@ class View:
 def side_by_side(views, value, key, axes=None, *, star=None):
     """Draw views side by side; return an array of their Axes.
 
-    value : (n,) class codes or numbers of the rows, NaN where not known; key : points.Key;
+    value : (n,) class codes or numbers of the rows, NaN if unknown; key : points.Key;
     axes : one for each view, fresh ones by default; star : what the query is called
     """
     views = [_flatten(view) for view in views]
@@ -99,7 +99,7 @@ def _level_names(view, j):
 
 
 def _few_values(x):
-    """The values of a feature that has only a few, increasing; none of another feature."""
+    """Return the values of a feature that has only a few, increasing; none of another feature."""
     values = np.unique(x[np.isfinite(x)])
     return values if 1 < len(values) <= FEW else values[:0]
 
@@ -113,7 +113,7 @@ def _codes(rows, x, view, j):
 
 
 def _places(views, axes, bar):
-    """The Axes, and whether they are fresh; `bar`: inches of a scale beside them."""
+    """Return the Axes, and whether they are new; `bar`: inches of a colour scale to the right."""
     if axes is not None:
         axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
         if len(axes) != len(views):
@@ -137,7 +137,7 @@ def _places(views, axes, bar):
 
 
 def _cloud(ax, view, value, key):
-    """Rows of a view of two or three features; returns what a scale can be made of."""
+    """Return rows of a view of two or three features; returns what a scale can be made of."""
     x, shades = _spread(view), None
     known = np.isfinite(x).all(axis=1)
     solid = {"depthshade": False} if x.shape[1] == 3 else {}
@@ -154,7 +154,7 @@ def _cloud(ax, view, value, key):
 
 
 def _query(ax, view, x, solid):
-    """The query, larger where it is served, with rings around its neighbours."""
+    """Draw the query, larger in its serving view, with rings around its neighbours."""
     if view.near is not None:
         ring = {"s": 60, "linewidths": 0.9, "zorder": 3} | solid
         ax.scatter(*x[view.near].T, facecolors="none", edgecolors="black", **ring)
@@ -285,7 +285,7 @@ def _name_blocks(ax, view):
 
 
 def _explain(axes, key, shades, star, views, fresh):
-    """A legend below all panels and a scale beside them; in the last panel where Axes are given."""
+    """Draw a legend below and a scale right of all panels; in the last panel of given Axes."""
     first = axes[-1]
     flat = next((ax for ax in axes if not hasattr(ax, "get_zlim")), None)
     entries = class_marks(first, key, s=40)

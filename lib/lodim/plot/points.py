@@ -29,7 +29,7 @@ HATCHED = {"facecolor": "white", "edgecolor": VEIL, "hatch": "///", "lw": 0.5}
 
 @dataclass(frozen=True)
 class Points:
-    """Points xy (n, 2) with a class code or number each (n,), NaN where it is not known.
+    """Points xy (n, 2) with a class code or number each (n,), NaN if unknown.
 
     size : (n,) areas, the largest of which is drawn at LARGEST; None: small and faint
     """
@@ -48,7 +48,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Key:
-    """How values are coloured: by class where there are `labels`, else on a scale from low to high.
+    """Colours of values: by class with `labels`, else on a scale from low to high.
 
     name : of the response; size : what the areas of points say
     """
@@ -66,19 +66,19 @@ class Key:
 
     @classmethod
     def from_response(cls, name, labels, values, size=""):
-        """The key that shows all values."""
+        """Return the key that shows all values."""
         known = values[np.isfinite(values)]
         ends = (known.min(), known.max()) if len(known) else (0.0, 1.0)
         return cls(name, labels, float(ends[0]), float(ends[1]), size)
 
 
 def class_style(k):
-    """Colour and mark of class k."""
+    """Return colour and mark of class k."""
     return {"color": colour(k), "marker": mark(k)}
 
 
 def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
-    """Draw points (n, d) by class or on the scale, grey where not known; returns the scale's.
+    """Draw points (n, d) by class or on the scale, grey if unknown; return the scale's artist.
 
     style : of all points, arrays (n,) with an entry for each; unknown : further style of points
     that are not known; hollow : whether points on the scale are rings
@@ -104,13 +104,13 @@ def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
 
 
 def legend_mark(ax, label, **style):
-    """An entry of a legend: a mark that is drawn nowhere else."""
+    """Return an entry of a legend: a mark that is drawn nowhere else."""
     nowhere = [[], [], []] if hasattr(ax, "get_zlim") else [[], []]
     return ax.scatter(*nowhere, label=label, **style)
 
 
 def class_marks(ax, key, **style):
-    """The entries of the classes of a key."""
+    """Return the entries of the classes of a key."""
     return [legend_mark(ax, text, **class_style(k), **style) for k, text in enumerate(key.entries)]
 
 
@@ -183,7 +183,7 @@ def _scatter(ax, points, key, zorder, **style):
 
 
 def _tag(ax, xy, radius, tags):
-    """Texts beside points, away from the middle of them all, moved apart where they would meet."""
+    """Write texts next to points, away from the centre of all, without overlap."""
     points = ax.figure.dpi / 72.0
     at = ax.transData.transform(xy)[list(tags)] / points
     size, texts = radius[list(tags)], list(tags.values())
@@ -219,7 +219,7 @@ def _draw_over(ax, x, y, names, key, *, points=None, edge=None, star=None, title
 
 
 def _legend(ax, points, key, faint, star, edge=None):
-    """The legend, outside on the right, where it hides nothing."""
+    """Draw the legend, outside on the right, where it hides nothing."""
     entries = class_marks(ax, key, s=55, lw=0.8, edgecolor="black")
     if faint is not None:
         entries.append(legend_mark(ax, "rows of data", s=13, color=GREY, lw=0, alpha=0.6))

@@ -96,7 +96,7 @@ def _fill(page, sheet):
 
 
 def _plain(value):
-    """A value as a cell holds it."""
+    """Return a value as a cell holds it."""
     if is_missing(value):
         return None
     value = value.item() if hasattr(value, "item") else value

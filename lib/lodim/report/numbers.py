@@ -44,14 +44,14 @@ def significant(x: Any, digits: int = 4, noise: float = 1e-15) -> str:
 
 
 def blank_if_missing(x: Any) -> str:
-    """A value as `significant` shows it; nothing for a missing one."""
+    """Return a value as `significant` shows it; nothing for a missing one."""
     return "" if is_missing(x) else significant(x)
 
 
 def aligned(values: Iterable[Any], digits: int = 4) -> list[str]:
-    """A column as text: floats with decimals in common, so that their points line up.
+    """Return a column as text: floats with decimals in common, so that their points line up.
 
-    Exact zeros, and what is only rounding error beside the largest value, are shown as 0; a value
+    Exact zeros, and rounding errors relative to the largest value, are shown as 0; a value
     that the common decimals would round to zero keeps two significant digits of its own.
     """
     values = list(values)
@@ -79,12 +79,12 @@ def _trim(number):
 
 
 def is_missing(x: Any) -> bool:
-    """Whether x is None, NaN, NA or NaT."""
+    """Return whether x is None, NaN, NA or NaT."""
     return bool(pd.api.types.is_scalar(x) and pd.isna(x))
 
 
 def is_number(x: Any) -> bool:
-    """Whether x is a real number that is not missing; True and False are not."""
+    """Return whether x is a real number that is not missing; True and False are not."""
     return isinstance(x, Real) and not isinstance(x, bool) and not is_missing(x)
 
 

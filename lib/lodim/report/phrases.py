@@ -17,7 +17,7 @@ def levels(fit, numeric=""):
 
 
 def modelled(fit):
-    """Name of the response; with two classes P(response = second class)."""
+    """Return name of the response; with two classes P(response = second class)."""
     response = fit.design.response
     if fit.levels is None or len(fit.levels) > 2:
         return response.name
@@ -25,7 +25,7 @@ def modelled(fit):
 
 
 def header(fit, *rows):
-    """Labels and texts of a summary's header: what all models have, around a model's own."""
+    """Return labels and texts of a summary's header: what all models have, around a model's own."""
     return (
         ("Response", modelled(fit)),
         ("No. observations", str(fit.n)),
@@ -42,13 +42,13 @@ HELD_OUT = "Dev. ratio (held out)"
 
 
 def _held_out_ratio(fit):
-    """Share of the null deviance explained in held-out rows as text, None if unknown."""
+    """Return share of the null deviance explained in held-out rows as text, None if unknown."""
     deviance = fit._held_out_deviance()
     return None if deviance is None else f"{fit._explained(deviance):z.4f}"
 
 
 def held_out(fit):
-    """A line with the share of the deviance explained in held-out rows, as a list."""
+    """Return a line with the share of the deviance explained in held-out rows, as a list."""
     ratio = _held_out_ratio(fit)
     return [] if ratio is None else [f"{HELD_OUT}: {ratio}"]
 
@@ -67,24 +67,24 @@ def with_held_out(fit, header):
 
 
 def term_labels(frame):
-    """Names of the rows of tidy(): the term, and the level in brackets where there are classes."""
+    """Return names of the rows of tidy(): the term, and the level in brackets for classes."""
     if "level" not in frame:
         return list(frame["term"])
     return [f"{t} ({k})" for t, k in zip(frame["term"], frame["level"], strict=True)]
 
 
 def how(fit, name):
-    """A remark where cross-validation has chosen a setting, else no text."""
+    """Return a remark where cross-validation has chosen a setting, else no text."""
     return " (by CV)" if name in fit.chosen else ""
 
 
 def _groups(fit):
-    """That folds hold out whole groups, where they do, else no text."""
+    """Return a note that folds hold out whole groups, where they do, else no text."""
     return "" if fit.arguments.get("groups") is None else ", folds of whole groups"
 
 
 def rows(fit, detail=""):
-    """A line with the numbers of rows and features; `detail` of the rows."""
+    """Return a line with the numbers of rows and features; `detail` of the rows."""
     d = fit.design
     filled_in = d.n_incomplete if d.missing == "indicator" else 0
     counts = {"dropped": d.n_dropped, "filled in": filled_in}
@@ -121,40 +121,39 @@ def parameters(fit):
     if count is None or count < fit.n:
         return []
     return [
-        f"The model has {count:,} parameters for {counted(fit.n, 'row')}: Dev. ratio is of these "
+        f"The model has {count:,} parameters for {counted(fit.n, 'row')}: Dev. ratio is for these "
         "training rows, and new rows may be predicted much worse (lodim.cv)."
     ]
 
 
 def wild(design):
-    """Features with wild values, as a list of one note, empty without any."""
+    """Return features with wild values, as a list of one note, empty without any."""
     found = sorted(design.wild, key=lambda one: -one.n)
     if not found:
         return []
     told = [f"{one.feature} in {counted(one.n, 'row')} ({others(one)})" for one in found[:FILLS]]
     more = f"; and {len(found) - FILLS} more, see design.wild" if len(found) > FILLS else ""
     said = ", ".join(told) + more
-    return [f"Values far outside all others count as the middle of the others: {said}."]
+    return [f"Values far outside all others are replaced by the middle of the others: {said}."]
 
 
 def others(limits):
-    """The farthest wild value of some design.Limits, and where the others are."""
+    """Return the farthest wild value of some design.Limits, and where the others are."""
     least, greatest = significant(limits.least), significant(limits.greatest)
     return f"{significant(limits.farthest)}; the others are from {least} to {greatest}"
 
 
 def sampled(fit):
-    """Which rows were drawn, for the fit or for its splines, as a list of notes."""
+    """Return which rows were drawn, for the fit or for its splines, as a list of notes."""
     notes, size, learnt = [], fit.arguments.get("sample"), fit.design.n_sampled
     if size is not None:
         notes.append(
-            f"Fitted to {size:,} rows of the data, drawn at random, or to all where these are "
-            f"fewer (sample={size})."
+            f"Fitted to a random sample of at most {size:,} rows of the data (sample={size})."
         )
     if learnt:
         notes.append(
             "Knots of splines, and the constants of center(), scale() and standardize(), are "
-            f"learned from {learnt:,} rows: random ones and those of extreme values."
+            f"learned from {learnt:,} rows: random ones and those with extreme values."
         )
     return notes
 
@@ -163,7 +162,7 @@ def _stand_in(fill, design):
     if design.has_level_of_missing(fill.name):
         return "a level of its own"
     return (
-        f"by the mean {significant(fill.value)}"
+        f"by the mean, {significant(fill.value)}"
         if isinstance(fill.value, float)
         else f"by {fill.value}"
     )
@@ -211,7 +210,7 @@ def _at_end(fit):
 
 
 def _by_draw(fit):
-    """Range of what each draw of the folds would have chosen alone: it shows how seeds differ."""
+    """Describe the range of choices over sets of random folds: it shows how seeds differ."""
     draws = len(next(iter(fit.chosen.values())))
     if draws < 2:
         return ""
@@ -220,24 +219,24 @@ def _by_draw(fit):
 
 
 def _range(values):
-    """The least and the greatest of some values, or the one that all are."""
+    """Return the least and the greatest of some values, or the one that all are."""
     least, greatest = significant(min(values)), significant(max(values))
     return least if least == greatest else f"from {least} to {greatest}"
 
 
 def without_effect(design):
-    """The constant features and the columns that a dot left out, as a list of notes."""
+    """Return the constant features and the columns that a dot left out, as a list of notes."""
     notes = []
     if design.constant:
-        notes.append(f"Constant features without effect: {', '.join(design.constant)}.")
+        notes.append(f"Constant features, without effect: {', '.join(design.constant)}.")
     return notes + left_out(design)
 
 
 def left_out(design):
-    """The columns that a dot left out, as a list of notes."""
+    """Return the columns that a dot left out, as a list of notes."""
     added = [name for name in design.left_out if ANSWERS.match(name)]
     why = {
-        "as answers that augment() has added": added,
-        "as names of the rows": [name for name in design.left_out if name not in added],
+        "because augment() has added them": added,
+        "because they name the rows": [name for name in design.left_out if name not in added],
     }
     return [f"Left out of '.', {what}: {', '.join(names)}." for what, names in why.items() if names]

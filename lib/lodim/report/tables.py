@@ -120,7 +120,7 @@ class Report:
         return self.as_html()
 
     def as_text(self, width: int = WIDTH) -> str:
-        """The report as plain text.
+        """Return the report as plain text.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class Report:
         return "\n".join(lines)
 
     def as_html(self) -> str:
-        """The report as HTML; all text in it is escaped.
+        """Return the report as HTML; all text in it is escaped.
 
         See Also
         --------
@@ -191,7 +191,7 @@ class Report:
         return '<div class="lodim-report">\n' + "\n".join(parts) + "\n</div>"
 
     def as_latex(self) -> str:
-        """The report as a LaTeX table environment; all text in it is escaped.
+        """Return the report as a LaTeX table environment; all text in it is escaped.
 
         See Also
         --------
@@ -219,7 +219,7 @@ class Report:
 
 
 def listing(call: str, lines: Sequence[str], table: Table, whole: str = _FULL) -> str:
-    """What `print(fit)` shows, in the manner of R's glmnet: the call, a few lines, a table.
+    """Return the text of `print(fit)`, like R's glmnet: the call, a few lines, a table.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def listing(call: str, lines: Sequence[str], table: Table, whole: str = _FULL) -
     lines : sequence of str
         What to say before the table.
     table : Table
-        With its title, if it has one, above and its notes below; cut where it is long.
+        Shown with its title above, if any, and its notes below; a long one is cut.
     whole : str
         What has all rows of a table that was cut.
 
@@ -251,7 +251,7 @@ def listing(call: str, lines: Sequence[str], table: Table, whole: str = _FULL) -
 
 
 def paragraphs(call: str, parts: Sequence[Sequence[str]]) -> str:
-    """A print without a table: the call, and below it parts of some lines each, set apart.
+    """Return a print without a table: the call, and below it parts of some lines each, set apart.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ class _Grid:
 
 
 def _shown(table: Table, whole: str) -> tuple[str, _Grid, list[str]]:
-    """Title, grid and notes of a table, cut where it is long and `whole` names what is not."""
+    """Return title, grid and notes of a table; a long one is cut if `whole` names the full one."""
     grid, notes = _grid(table), list(table.notes)
     if not whole or (table.keep is None and len(grid.rows) <= _LONG):
         return table.title, grid, notes
@@ -330,7 +330,7 @@ def _name(name):
 
 
 def _elide(grid, keep):
-    """The grid with three dots in the place of rows that are not kept."""
+    """Return the grid with three dots in the place of rows that are not kept."""
     dots, rows = ["...", *[""] * (len(grid.heads) - 1)], []
     for row, on in zip(grid.rows, keep, strict=True):
         if on or not rows or rows[-1] is not dots:
@@ -339,7 +339,7 @@ def _elide(grid, keep):
 
 
 def _two_columns(header):
-    """The pairs as rows of (label, value, label, value), the left half filled first."""
+    """Return the pairs as rows of (label, value, label, value), the left half filled first."""
     pairs = [(_label(label), str(value)) for label, value in header]
     half = (len(pairs) + 1) // 2
     right = [*pairs[half:], ("", "")]
@@ -394,7 +394,7 @@ def _shortened(grid):
         names = list(dict.fromkeys(column))
         if k >= grid.labels or max(map(len, names)) <= room:
             columns[k] = [_cut(x, limits[k]) for x in column]
-        else:  # rows that differ are told apart
+        else:  # rows that differ keep different names
             short = dict(zip(names, shorten(names, room), strict=True))
             columns[k] = [short[x] for x in column]
     return _Grid(heads, [list(row) for row in zip(*columns, strict=True)], grid.right, grid.labels)

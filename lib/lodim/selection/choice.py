@@ -42,7 +42,7 @@ def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
 
 
 def central_count(weight):
-    """Number of stages in the centre of those that weigh, to the nearest of ROUND (in log).
+    """Return number of stages in the centre of those that weigh, to the nearest of ROUND (in log).
 
     One stage more or less says nothing, and would else be decided by rounding: of forty stages
     eight times as often.
@@ -87,10 +87,10 @@ NULL = 0.5  # of the largest penalty: from there up a model is (nearly) the null
 
 
 def grid_ends(problem, frame, names, at):
-    """Of settings whose value in row `at` of a grid is the last that was tried, what to widen.
+    """Name the settings to widen: those whose value in row `at` is the last of the grid.
 
-    Nothing is said where there is nothing beyond: of a penalty as large as that of the null model,
-    or of a value beyond which the model takes none.
+    A setting with nothing beyond is not named: a penalty as large as that of the null model,
+    or the last value that the model accepts.
 
     Returns
     -------

@@ -82,7 +82,7 @@ def cv(
         Number of penalties of the default grid, 25 if not given; of costnet that of its path.
         Refused where no penalties are made.
     seed : int
-        Of the folds, and of the model where it has one.
+        Seed of the folds, and of the model if it has one.
     n_jobs : int, optional
         Threads; by default all, and one up to 2,000 rows of models in which they would wait for
         each other: of all but gbmap.
@@ -182,7 +182,7 @@ def _splits(problem, folds, seed):
 
 
 def _held_out(batch, folds, groups, arguments):
-    """What folds hold out as a whole, in words, or nothing."""
+    """Describe the units that folds hold out as a whole, or return None."""
     if batch.out_of_core:
         what = "as given" if np.ndim(folds) else f"blocks of {BLOCK_ROWS:,} rows"
         return f"{what}; features keep the centre and scale of all rows"
@@ -205,14 +205,14 @@ def _check_call(grid, loss, rule, n_jobs, arguments):
 
 
 def _best_rows(frame):
-    """Rows of least mean loss, and of the simplest within one standard error of it."""
+    """Return rows of least mean loss, and of the simplest within one standard error of it."""
     where_min = int(frame["mean"].idxmin())
     limit = frame["mean"][where_min] + frame["se"][where_min]
     return where_min, int(np.flatnonzero(frame["mean"] <= limit)[0])
 
 
 def _with_settings(problem, grid, frame, settings):
-    """The problem with the settings of a point, and which of them were chosen."""
+    """Return the problem with the settings of a point, and which of them were chosen."""
     names = tuple(n for n in frame if hasattr(problem.settings, n))
     chosen = tuple(n for n in names if n in grid or getattr(problem.settings, n) is None)
     return problem.settle(settings, given=names, chosen=dict.fromkeys(chosen, ()))
@@ -309,7 +309,7 @@ class CV(Generic[FitT_co]):
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """The points of the grid.
+        """Return the points of the grid.
 
         Returns
         -------
@@ -370,7 +370,7 @@ class CV(Generic[FitT_co]):
 
 
 def _shown(value):
-    """A setting or a loss; None is the model's own choice."""
+    """Return a setting or a loss; None is the model's own choice."""
     if not np.ndim(value) and pd.isna(value):
         return "None"
     return significant(value) if isinstance(value, float) else str(value)

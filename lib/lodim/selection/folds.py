@@ -23,7 +23,7 @@ def as_folds(folds):
 
 
 def assign(batch, folds, classes, seed):
-    """Fold of each row of a batch, (n,) of 0..K-1, or -1: no response, or a weight of zero.
+    """Return fold of each row of a batch, (n,) of 0..K-1, or -1: no response, or a weight of zero.
 
     A draw depends on the rows that count, as a set: their order, that of the columns, the names of
     classes and rows of weight zero make no difference to it.
@@ -32,9 +32,8 @@ def assign(batch, folds, classes, seed):
     ----------
     batch : Batch
     folds : int or array (N,)
-        Number of folds, drawn at random and balanced within classes, of whole groups (or clusters)
-        where there are some; or the fold of every row of the data: rows of a value are held out
-        together.
+        Number of random folds, balanced within classes, of whole groups (or clusters) if given;
+        or the fold of every row of the data: rows with the same value are held out together.
     classes : sequence or None
         Classes of the response.
     seed : int
@@ -43,7 +42,7 @@ def assign(batch, folds, classes, seed):
 
 
 def assign_by_position(batch, folds, seed):
-    """Fold of each row of a batch, (n,), whatever the rows hold; -1 as of `assign`.
+    """Return fold of each row of a batch, (n,), whatever the rows hold; -1 as of `assign`.
 
     Conformal guarantees need rows that are exchangeable: a draw that depended on features or
     response would hold out rows that differ from new ones. So rows (or groups) are drawn by their
@@ -73,7 +72,7 @@ def _in_all_rows(batch, fold):
 
 
 def assign_in_place(batch, folds, seed):
-    """Fold of each row of a batch whose X stays where it is, (n,): folds are of whole blocks.
+    """Return the fold of each row of a batch whose X is not copied, (n,): folds of whole blocks.
 
     Blocks of 4,096 rows go to folds at random; an array of folds is taken row by row, as `assign`
     takes it, and groups are refused.
@@ -98,7 +97,7 @@ def assign_in_place(batch, folds, seed):
 
 
 def assign_draws(batch, folds, classes, seed, n):
-    """Folds of n independent draws, n arrays (n_rows,); see `assign`."""
+    """Return folds of n independent draws, n arrays (n_rows,); see `assign`."""
     seeds = [seed, *np.random.SeedSequence(seed).generate_state(n - 1, np.uint64)]
     return [assign(batch, folds, classes, int(one)) for one in seeds]
 
@@ -107,8 +106,8 @@ def _assign(batch, folds, classes, seed):
     if np.ndim(folds) == 1:
         if batch.groups is not None:
             raise ArgumentError(
-                "folds says of each row where it is held out, and groups which rows belong "
-                "together: give one of them"
+                "folds as an array already assigns each row, and groups would assign whole groups: "
+                "give one of them"
             )
         return _user_folds(batch, folds)
     _check_folds(batch, folds)
@@ -156,7 +155,7 @@ def count_units(batch):
 
 
 def _whole_units(batch, folds, key, of_class, seed):
-    """Fold of each row, (n,), of whole groups or clusters.
+    """Return fold of each row, (n,), of whole groups or clusters.
 
     Each goes where the fewest rows are so far of the class that it has most rows of, and of these
     folds to the smallest.
@@ -186,7 +185,7 @@ def _main_class(batch, code, of_class):
 
 
 def _user_folds(batch, folds):
-    # Of a list NumPy would make a missing name a text.
+    # NumPy would turn a missing name in a list into text.
     folds = np.asarray(folds, object if isinstance(folds, list | tuple) else None)
     if len(folds) != len(batch.index):
         raise ArgumentError(
@@ -203,6 +202,6 @@ def _user_folds(batch, folds):
         raise ArgumentError("folds has values of several kinds, or missing ones")
     if len(names) < 2:
         raise ArgumentError("folds has a single fold with rows that count; at least two are needed")
-    # What has no row that counts is held out from nothing; it stays in training, where it is idle.
+    # A fold without rows of positive weight is never held out; in training it has no effect.
     place = {name: k for k, name in enumerate(names.tolist())}
     return np.array([place.get(name, -1) for name in folds.tolist()], np.int64)

@@ -38,7 +38,7 @@ def points_of(grid, model):
 
 
 def _plain(values):
-    """Values with numbers of NumPy as Python's."""
+    """Return values with numbers of NumPy as Python's."""
     return [v.item() if isinstance(v, np.generic) else v for v in values]
 
 
@@ -57,7 +57,7 @@ def values_of(name, values, model):
 
 
 def _sorted_names(model):
-    """Settings whose values are put in order."""
+    """Return settings whose values are put in order."""
     return (*model.penalties, model.stage_setting, model.shared_setting)
 
 
@@ -74,7 +74,7 @@ def _check_values(name, values, model):
 
 
 def settings_at(problem, point):
-    """Settings of a point; None in it, where it is the default, is what a call without it has."""
+    """Return the settings of a point; None, if it is the default, means not given."""
     ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
     return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
 
@@ -85,7 +85,7 @@ def checked(problem):
 
 
 def checked_settings(problem, points):
-    """The settings of each point, checked; those that share a run are alike in all else."""
+    """Return the settings of each point, checked; those that share a run are alike in all else."""
     run, known = problem.model.stage_setting or problem.model.shared_setting, {}
     out = []
     for point in points:
@@ -104,7 +104,7 @@ def losses_at(problem, splits, settings, name, jobs, **options):
 
 
 def loss_of(problem, name):
-    """The loss of a row by its name; the model may have its own deviance."""
+    """Return the loss of a row by its name; the model may have its own deviance."""
     return problem.model.held_out_deviance if name == "deviance" else LOSSES[name]
 
 

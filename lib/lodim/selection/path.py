@@ -18,7 +18,7 @@ from lodim.typing import Data, FitT, FitT_co, Model, P, Values
 
 
 def penalty_of(model, name):
-    """The penalty to walk along: the one of that name, or the model's first."""
+    """Return the penalty to walk along: the one of that name, or the model's first."""
     names = tuple(model.penalties)
     if not names:
         raise ArgumentError(f"{model.name} has no penalty, and so no path")
@@ -138,7 +138,7 @@ def _settings_along(problem, penalty, lambdas):
         along = [replace(problem.settings, **{penalty: value}) for value in decreasing]
     except ArgumentError as error:
         raise ArgumentError(f"lambdas are values of {penalty}: {error}") from None
-    try:  # beside the other arguments, which each value leaves with the same effect
+    try:  # together with the other arguments, on which each value has the same effect
         problem.model.validate(replace(problem, settings=along[0]))
     except ArgumentError as error:
         raise ArgumentError(f"a path sets {penalty}: {error}") from None
@@ -197,7 +197,7 @@ class Path(Generic[FitT_co]):
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """Estimates in long form.
+        """Return estimates in long form.
 
         Returns
         -------
@@ -245,7 +245,7 @@ class Path(Generic[FitT_co]):
         return pd.concat(rows, ignore_index=True)
 
     def coef(self, lambda_: float | None = None) -> pd.DataFrame | pd.Series:
-        """Estimates of all fits, or of one.
+        """Return estimates of all fits, or of one.
 
         Parameters
         ----------
@@ -284,7 +284,7 @@ class Path(Generic[FitT_co]):
         return pd.DataFrame(np.array(estimates), index=index, columns=estimates[0].index)
 
     def at(self, lambda_: float) -> FitT_co:
-        """The fit of the penalty nearest to `lambda_`, in log.
+        """Return the fit of the penalty nearest to `lambda_`, in log.
 
         Parameters
         ----------
@@ -320,7 +320,7 @@ class Path(Generic[FitT_co]):
 
     @as_given
     def predict(self, data: Data, lambda_: float, **arguments: Any) -> pd.Series | pd.DataFrame:
-        """Predictions of the fit of the penalty nearest to `lambda_`, in log.
+        """Return predictions of the fit of the penalty nearest to `lambda_`, in log.
 
         Parameters
         ----------

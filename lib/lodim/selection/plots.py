@@ -16,7 +16,7 @@ FEW_PLACES = 12  # values of a setting that are each a tick
 
 @literal
 def path(path, ax=None, top=10):
-    """Estimates against log lambda, df above, names at the right end.
+    """Return estimates against log lambda, df above, names at the right end.
 
     Per standard deviation of the feature, where that means something.
     """
@@ -85,7 +85,7 @@ def _several_series(ax, cv, frame, place, others, numeric):
 
 
 def _least_gap(x):
-    """Distance of the two nearest places; zero of a single one."""
+    """Return distance of the two nearest places; zero of a single one."""
     places = np.unique(x)
     return np.diff(places).min() if len(places) > 1 else 0.0
 

@@ -16,7 +16,7 @@ FAR_BEHIND = 4.0  # where its loss rises it leaves at once
 
 
 def misclassified(family, y, weight, score):
-    """One where the most probable class is not the observed one."""
+    """Return one where the most probable class is not the observed one."""
     predicted = score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0
     return (predicted != y).astype(float)
 
@@ -120,20 +120,20 @@ def _in_turn(runs):
 
 
 def _without(settings, name):
-    """Settings without the one that runs share, and its value."""
+    """Return settings without the one that runs share, and its value."""
     if name is None:
         return settings, 1
     return replace(settings, **{name: None}), getattr(settings, name)
 
 
 def ordered(values, down=False):
-    """Values in order; None, which leaves a choice to the model, comes last."""
+    """Return values in order; None, which leaves a choice to the model, comes last."""
     known = sorted((v for v in values if v is not None), reverse=down)
     return known + [v for v in values if v is None]
 
 
 def _run_settings(model, key, values):
-    """Settings of the run that serves all values, and its number of stages, None if open."""
+    """Return settings of the run that serves all values, and its number of stages, None if open."""
     if model.shared_setting:
         return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)
@@ -142,7 +142,7 @@ def _run_settings(model, key, values):
 class StageLosses:
     """Held-out loss after each stage, all folds side by side.
 
-    Goes on until `n_stages`, or, where that is None, until the model's `patience` of stages have
+    Goes on until `n_stages`, or, if that is None, until the model's `patience` of stages have
     gained nothing or the settings' `max_stages`. `rows` has for each stage and fold the mean loss,
     the weight, and the standard error of that mean; `of_rows` of each fold the losses of its rows
     after the last stage.
@@ -186,7 +186,7 @@ class StageLosses:
         self.errors.append(standard_error(np.array(self.row), mean, self.draws))
 
     def _advance_fold(self, k):
-        """A further stage of a fold, and its row of `rows`."""
+        """Return a further stage of a fold, and its row of `rows`."""
         train, test = self.splits[k]
         if self.fits[k] is None:
             self.fits[k] = self.begin(train, self.family, self.settings, eval_batch=test)
@@ -233,7 +233,7 @@ class StageLosses:
 def fold_row(test, each):
     """Mean of the losses (n,) of a held-out batch, its weight, and the mean's standard error.
 
-    The error is that of a mean of whole groups (or clusters) where there are some.
+    The error is that of a mean of whole groups (or clusters) if given.
     """
     weight = test.weight
     mean = sum_rows(lambda i: weight[i] @ each[i], test.n)
@@ -250,13 +250,13 @@ def _square(v):
 
 
 def fold_means(rows):
-    """Weighted mean over the folds after each stage, (n_stages,)."""
+    """Return weighted mean over the folds after each stage, (n_stages,)."""
     rows = np.asarray(rows)
     return (rows[:, :, 0] * rows[:, :, 1]).sum(axis=1) / rows[:, :, 1].sum(axis=1)
 
 
 def rows_error(row, draws=1):
-    """Standard error of the mean over folds, from those of rows in each: (draws * K, 3).
+    """Return standard error of the mean over folds, from those of rows in each: (draws * K, 3).
 
     See `fold_row`. It counts rows where `standard_error` counts folds, of which there are few.
     """

@@ -16,7 +16,7 @@ FEW_ROWS = 2000  # up to here threads of Python lose more to each other than the
 QUICK_ROWS = 4000  # up to here choose() averages its folds; beyond, it holds out one of them
 MOST_ROWS = 20_000  # rows that choose() looks at
 FOLDS = 5  # of a draw of choose()
-MOST_DRAWS = 2  # draws of the folds that choose() averages, where rows are few enough for it
+MOST_DRAWS = 2  # sets of random folds that choose() averages, if rows are few enough
 
 
 def quick_splits(problem, draws=1, folds=FOLDS):
@@ -45,9 +45,9 @@ def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
 
 
 def _few_rows(batch, levels, seed):
-    """The rows of weight above zero, MOST_ROWS of them at most.
+    """Return the rows of weight above zero, MOST_ROWS of them at most.
 
-    Of more than SPAN_ROWS rows, of which X is not copied, they are drawn by their lengths.
+    With more than SPAN_ROWS rows X is not copied, and they are drawn by their lengths.
     """
     if batch.n > SPAN_ROWS:
         some = min(MOST_ROWS, batch.n_positive)
@@ -60,7 +60,7 @@ def _few_rows(batch, levels, seed):
 
 
 def side_by_side(problem):
-    """Number of settings or folds to fit at a time, each on a thread of its own."""
+    """Return number of settings or folds to fit at a time, each on a thread of its own."""
     if problem.batch.n <= FEW_ROWS and not problem.model.compiled_stages:
         return 1
     return getattr(problem.settings, "threads", None) or available_threads()
@@ -77,8 +77,8 @@ def preference(problem, name, values, *, most_draws=None):
     """Standard errors by which the second of two values of a setting is better held out, from zero.
 
     Those of the difference of the deviances, between folds or between rows, whichever is larger.
-    Zero where the second value is no better in the first draw of the folds: the others are then not
-    looked at.
+    Zero if the second value is no better in the first set of folds: the others are then not
+    computed.
     """
     draws, jobs = count_draws(problem.batch, most_draws), side_by_side(problem)
     splits = quick_splits(problem, draws)
@@ -97,17 +97,17 @@ def preference(problem, name, values, *, most_draws=None):
 
 
 def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs=None):
-    """The problem with settings chosen by held-out deviance, and the table of points tried.
+    """Return the problem with settings chosen by held-out deviance, and the table of points tried.
 
-    The centre is chosen of the points that held-out deviance cannot tell apart: a point weighs
+    The centre of the points with similar held-out deviance is chosen: a point weighs
     exp(-(loss - least loss) / s), s `spread` standard errors of the least loss. The weighted mean
     of the positions in each list is taken, rounded (of a penalty to `parts`), and then that of the
     number of stages, to the nearest of a list (`choice.central_count`). The point of least loss
-    itself would jump, between settings that differ by much, where losses differ by rounding or by
-    the draw of the folds.
+    itself would jump, between settings that differ by much, if losses differ by rounding or by
+    the random folds.
 
     grid : dict of values by setting
-    most_draws : draws of the folds that are averaged, MOST_DRAWS by default
+    most_draws : sets of random folds that are averaged, MOST_DRAWS by default
     spread : standard errors by which losses may differ and weigh much the same
     parts : of a step between two penalties, in log: halves by default
     tie : the least s: losses that differ by less are as good as equal
@@ -130,7 +130,7 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 
 
 def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
-    """Settings in the centre of a grid, by its losses, and the table of its points."""
+    """Return settings in the centre of a grid, by its losses, and the table of its points."""
     stages = problem.model.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
     weight = weights(losses, draws, open_stages, spread, tie)
@@ -143,5 +143,5 @@ def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
 
 
 def _folds_of_draw(rows, d, draws):
-    """The folds of one draw, of rows with the folds of all."""
+    """Return the folds of one draw, of rows with the folds of all."""
     return [row[d * len(row) // draws : (d + 1) * len(row) // draws] for row in rows]

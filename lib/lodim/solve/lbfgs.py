@@ -17,7 +17,7 @@ OUTLOOK = 10  # steps whose gain is judged by that of as many before
 STRETCH = 3  # or, where they gain but a share of what as many before them did, of so few
 SHRINKING = 0.25  # that share
 MATURE = 5  # a quadratic model is believed once a fifth of its memory is filled
-HOPE = 10.0  # times what its gradient promises that a problem beside others is thought able to gain
+HOPE = 10.0  # most that a problem among several may gain, relative to its gradient's prediction
 
 # Becomes part of what calls it, before types and code are made of both: a compilation less.
 INNER = {"cache": True, "forceinline": True, "inline": "always"}
@@ -149,14 +149,14 @@ def _leave(c, at, trial, l1, theta, gradient, slope, direction, S, Y, alpha, his
 
 @njit(**INNER)
 def _shorter(step, gain, rise):
-    """The next step to try: the least of the parabola, a tenth to a half of the last."""
+    """Return the next step to try: the least of the parabola, a tenth to a half of the last."""
     shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
     return step * min(0.5, max(0.1, shrink))
 
 
 @njit(**INNER)
 def _outlook(falls, n_iter):
-    """What the next OUTLOOK steps promise to gain: as much as the last ones, or a series' sum.
+    """Predict the gain of the next OUTLOOK steps: that of the last ones, or a series' sum.
 
     falls (OUTLOOK,) of the last steps, that of step i at i modulo their number. Where the last few
     steps brought a small share of what as many brought before, falls shrink as in a series.
@@ -304,7 +304,7 @@ class Steps:
         self.pairs, self.newest = 0, -1
 
     def of_some(self, at):
-        """The steps of some parameters alone, at these positions."""
+        """Return the steps of some parameters alone, at these positions."""
         part = Steps(0)
         part.S, part.Y = self.S[:, at].copy(), self.Y[:, at].copy()
         part.pairs, part.newest = self.pairs, self.newest
@@ -407,7 +407,7 @@ def bounded(
     precision : float
         Relative error of a value, by which a step may seem to raise it.
     start : value, gradient (d,)
-        Those of theta, where they are known.
+        Value and gradient at theta, if known.
     steps : Steps
         What earlier steps have shown; those to come are added.
 

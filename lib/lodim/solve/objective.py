@@ -1,4 +1,4 @@
-"""What an objective is, and the penalties that all models share."""
+"""Interface of an objective, and the penalties that all models share."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -44,7 +44,7 @@ class ElasticNet:
 
     @classmethod
     def over(cls, share, lambda_, l1_ratio):
-        """Penalize theta_k by its share (d,), zero where it is free."""
+        """Penalize theta_k by its share (d,), zero for a free parameter."""
         return cls(lambda_ * (1.0 - l1_ratio) * share, lambda_ * l1_ratio * share)
 
 
@@ -134,11 +134,11 @@ class Rescaled:
         return value, gradient * self._unit
 
     def hessian(self, u):
-        """What the objective gives for a Hessian, of each function in u, (q, d, d)."""
+        """Return the objective's (approximate) Hessian of each function in u, (q, d, d)."""
         return self._objective.hessian(self.back(u)) * np.outer(self._unit, self._unit)
 
 
-# Not LAPACK's: the threads of BLAS spin for a while after their work, beside those of the passes.
+# Not LAPACK's: idle threads of BLAS spin for a while, and slow down those of the passes.
 @njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
 def _cholesky(H, damping):
     """L of L L' = H + damping max(diag H) I, for each of (q, d, d)."""

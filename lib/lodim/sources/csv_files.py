@@ -114,7 +114,7 @@ def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> 
     """Return a source of CSV files, after reading them once for the kinds of their columns.
 
     files : in the order of rows
-    sep : between cells; a tab if a file's name says so
+    sep : between cells; a tab for files named *.tsv
     decimal : decimal sign
     """
     kinds: dict[str, Kinds] = {}

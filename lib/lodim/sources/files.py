@@ -100,7 +100,7 @@ def reading(file: FileState, kind: str) -> Iterator[None]:
 
 
 def is_path(data: object) -> bool:
-    """Whether data are a path, or a list of paths."""
+    """Return whether data are a path, or a list of paths."""
     if isinstance(data, (list, tuple)):
         return len(data) > 0 and all(isinstance(one, (str, os.PathLike)) for one in data)
     return isinstance(data, (str, os.PathLike))
@@ -150,7 +150,7 @@ def _expand(name: str) -> list[str]:
 
 
 def _is_shipped(name: str) -> bool:
-    """Whether a data set of lodim has this name."""
+    """Return whether a data set of lodim has this name."""
     from lodim.datasets.files import data
 
     return name in data()["name"].tolist()

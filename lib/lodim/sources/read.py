@@ -52,7 +52,7 @@ def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
 
 
 def _is(data: object, module: str, name: str) -> bool:
-    """Whether data are of a class, which requires that their module is already imported."""
+    """Return whether data are of a class, which requires that their module is already imported."""
     found = getattr(sys.modules.get(module), name, None)
     return isinstance(found, type) and isinstance(data, found)
 

@@ -111,7 +111,7 @@ class HeldOut:
             raise ValueError("no row was held out")
 
     def of(self, code):
-        """The rows of one class."""
+        """Return the rows of one class."""
         at = self.of_class == code
         return HeldOut(self.fold[at], self.score[at], self.weight[at], None)
 
@@ -125,7 +125,7 @@ class HeldOut:
         return float(self._quantiles(self.score[:, None], level)[0])
 
     def upper(self, base, step, level):
-        """Upper limits (m,) of m new rows: Barber et al. (2021), Sect. 3.
+        """Return upper limits (m,) of m new rows: Barber et al. (2021), Sect. 3.
 
         Parameters
         ----------

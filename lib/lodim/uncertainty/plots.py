@@ -32,7 +32,7 @@ def draw_bootstrap(boot, ax=None, *, top, level, kind):
     largest = frame["estimate"].abs().sort_values(ascending=False, kind="stable").index[:top]
     frame = frame.loc[largest]
     ends = frame["estimate"], frame["conf_low"], frame["conf_high"]
-    xlabel += f", with {100.0 * level:g} % interval"
+    xlabel += f", with {100.0 * level:g}% interval"
     names = term_labels(frame)
     if "dimension" in frame:
         names = [f"{d}: {t}" for d, t in zip(frame["dimension"], names, strict=True)]
@@ -148,6 +148,6 @@ def coverage(conformal, ax=None, *, data, by=None, level=None):
     ax.set_yticks(place, [f"{name} ({n})" for name, n in named])
     ax.set_ylim(-0.6, len(frame) - 0.4)
     ax.set_ylabel(shorten([frame.columns[0]], LONGEST_GROUP)[0])
-    ax.set_xlabel("coverage, with 95 % interval")
+    ax.set_xlabel("coverage, with 95% interval")
     ax.set_title("dashed: the level; in brackets the number of rows", fontsize=9)
     return tidy(ax)

@@ -24,7 +24,7 @@ RANGE = {  # of the responses of a family that are numbers
     "gamma": (0.0, np.inf),
     "binomial": (0.0, 1.0),
 }
-# Of the columns of tidy() in the print
+# Labels of the columns of tidy() in the print
 LABELS = {"level": "Level", "class": "Class", "score": "Score", "width": "Mean width"}
 LABELS |= {"size": "Mean size", "empty": "Empty sets"}
 MANY_KNOWN = 0.25  # share of rows recognized: more than repeated values explain
@@ -430,8 +430,8 @@ class Conformal(Generic[FitT_co]):
         share_known = self.held_out.contains(of_fits)
         if share_known > MANY_KNOWN:
             warn(
-                f"{share_known:.0%} of the rows are rows that this was made from: they are covered "
-                "too often; measure coverage on new rows",
+                f"{share_known:.0%} of the rows were used to calibrate: they are covered too "
+                "often; measure coverage on new rows",
                 DataWarning,
             )
 
@@ -442,9 +442,9 @@ class Conformal(Generic[FitT_co]):
         moved = moved_means(self.fit, batch)
         if isinstance(moved, dict) and moved:
             warn(
-                "the new rows differ from those that this was made from, so that coverage is not "
+                "the new rows differ from the calibration rows, so that coverage is not "
                 f"guaranteed: means moved, in standard deviations: {shifts_in_words(moved)}; "
-                "measure coverage() on such rows, or make it from rows like these",
+                "measure coverage() on such rows, or calibrate on rows like these",
                 DataWarning,
             )
 

@@ -238,7 +238,7 @@ class Bootstrap(Generic[FitT_co]):
         rows |= {"Response": modelled(self.fit)} if self.fit.design.response else {}
         rows |= {"Replicates": str(self.n), "Weights": f"exponential, of {self.units}"}
         rows |= {"Settings": "chosen anew" if self.reselect else "held", "Seed": str(self.seed)}
-        rows["Limits"] = f"{kind}, {100.0 * level:g} %"
+        rows["Limits"] = f"{kind}, {100.0 * level:g}%"
         table, title = Table("Estimates", shown), f"Bootstrap of {self.fit.name}"
         return Report(title, tuple(rows.items()), [table], self._notes(kind), full)
 
@@ -290,9 +290,7 @@ class Bootstrap(Generic[FitT_co]):
         level = share("level", level)
         least = int(np.ceil(2.0 / (1.0 - level) - 1e-9)) - 1
         if self.n < least:
-            raise ArgumentError(
-                f"level={level:g} needs {least} replicates or more, and here are {self.n}"
-            )
+            raise ArgumentError(f"level={level:g} needs at least {least} replicates, not {self.n}")
         return level
 
     def _kept(self):
@@ -300,7 +298,7 @@ class Bootstrap(Generic[FitT_co]):
         if not self.fits:
             raise ArgumentError(
                 f"the fits of {self.n} replicates take more than 256 MB and are not kept: take "
-                "fewer replicates, or give what is asked of them as `statistic`"
+                "fewer replicates, or compute what you need by `statistic`"
             )
         return self.fits
 
@@ -309,24 +307,24 @@ class Bootstrap(Generic[FitT_co]):
         notes = []
         if kind == "bca" and not self.fit._estimates_are_smooth:
             notes.append(
-                f"Estimates of {self.fit.name} may jump where weights change a little: limits of "
-                "kind 'bca' then hold the truth too seldom; take kind='percentile'."
+                f"Estimates of {self.fit.name} may jump after small changes of weights: limits of "
+                "kind 'bca' then hold the truth too seldom; use kind='percentile'."
             )
         if not self.reselect and self.fit.selection is not None:
             chosen = join_words(self.fit.chosen) if self.fit.chosen else "settings"
             notes.append(
-                f"{chosen} held as cross-validation chose: the intervals do not cover that choice "
+                f"{chosen} fixed as cross-validation chose: the intervals do not cover that choice "
                 "(reselect=True does)."
             )
         if self.fit._biased_by:
             notes.append(
-                f"Every replicate is biased by {self.fit._biased_by} as the fit is: the intervals "
-                "are around what it estimates, not around the truth."
+                f"All replicates are biased by {self.fit._biased_by}, like the fit: the intervals "
+                "are around the penalized estimates, not around the truth."
             )
         if self.n_units < FEW_UNITS:
             notes.append(
-                f"{self.units} are few: intervals are too short (of a slope by 10 to 50 rows those "
-                "of 90 % hold the truth in about 75 to 85 % of samples)."
+                f"{self.units} are few: intervals are too short (for a slope from 10 to 50 rows, "
+                "90% intervals hold the truth in about 75 to 85% of samples)."
             )
         notes += [*self._on_zeros(), *self._on_unknown()] if self.default else self._on_unknown()
         if self.n_failed:
@@ -341,12 +339,12 @@ class Bootstrap(Generic[FitT_co]):
         never = int((zero.all(axis=0) & (self.estimate == 0.0) & varies).sum())
         if some:
             notes.append(
-                f"{counted(some, 'term')} of {q} not chosen in every replicate, and zero there: "
+                f"{counted(some, 'term')} of {q} not selected in every replicate, and zero there: "
                 "after selection no coverage is guaranteed."
             )
         if never:
             notes.append(
-                f"{counted(never, 'term')} of {q} never chosen: limits from 0 to 0 say that, and "
+                f"{counted(never, 'term')} of {q} never selected: limits from 0 to 0 mean that, "
                 "not that there is no effect; after selection no coverage is guaranteed."
             )
         return notes
@@ -375,7 +373,7 @@ class Bootstrap(Generic[FitT_co]):
         how = "settings chosen anew" if self.reselect else "settings held"
         lines = [f"{self.n} replicates, exponential weights of {self.units}; {how}"]
         level = self._widest()
-        lines.append(f"{100.0 * level:.3g} % percentile intervals")
+        lines.append(f"{100.0 * level:.3g}% percentile intervals")
         shown = in_pandas(self.tidy)(level=level).set_index("term").rename_axis(None)
         table = Table("", shown, notes=self._notes())
         return listing(f"bootstrap of {self.fit.call}", lines, table, whole="tidy()")

@@ -179,7 +179,7 @@ def stability(
     problem = replace(problem, batch=in_memory("stability()", problem.batch))
     if not of.selects(problem.settings):
         raise ArgumentError(
-            f"{of.name} makes use of all features, and so selects none: stability is of {SELECTING}"
+            f"{of.name} uses all features, so it selects none: stability needs {SELECTING}"
         )
     if count_units(problem.batch) < 2:
         raise DataError("a single row or group counts: there are no halves")
@@ -410,9 +410,9 @@ class Stability(Generic[FitT_co]):
                 "budget"
             ]
         lines = [
-            f"A half selects {significant(q)} of {counted(p, 'term')} on average, with the "
-            "settings of the fit to all rows",
-            f"Of the terms whose chance is below that average at most "
+            f"A fit to a half selects {significant(q)} of {counted(p, 'term')} on average, with "
+            "the settings of the fit to all rows",
+            f"Among the terms selected less often than that average, at most "
             f"{significant(bounds['worst case'])} are expected to be stable"
             + "".join(f", {text}" for text in more),
         ]

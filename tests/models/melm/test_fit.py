@@ -306,7 +306,7 @@ def test_held_out_figures_flatter_no_noise(monkeypatch):
 @pytest.mark.long
 def test_what_the_held_out_figures_are_is_said(two):
     text = " ".join(str(ld.melm("cultivar ~ .", two, **QUICK).summary()).split())
-    assert "classified by a view that other rows gave" in text and "gamma was chosen" not in text
+    assert "classified by a view fitted to other rows" in text and "gamma was chosen" not in text
     chosen = " ".join(str(ld.melm("cultivar ~ .", two, n_starts=2, threads=1).summary()).split())
     assert "gamma was chosen on the same rows" in chosen
 
@@ -376,7 +376,7 @@ def test_gamma_is_chosen_where_it_is_not_given(two, tmp_path):
     assert fit.settings.gamma == between.get("gamma", tried["gamma"][at])
     assert "chosen by cross-validation" in str(fit) and "(by CV)" in str(fit.summary())
     # The starts are those of gamma 4, from where the view was followed.
-    assert (fit.starts()["gamma"] == 4.0).all() and "the view was followed" in str(fit.summary())
+    assert (fit.starts()["gamma"] == 4.0).all() and "the best was followed" in str(fit.summary())
     assert "gamma" not in fit.update(two, gamma=4.0).starts()
     fit.save(tmp_path / "fit")
     assert ld.load(tmp_path / "fit").starts().equals(fit.starts())

@@ -23,7 +23,7 @@ def test_summary_lists_the_active_features_alone(fit):
     listed = text.split("Active features\n")[-1].split("Weight: inverse")[0]
     assert all(name in listed for name in active)
     assert sum(name in listed.split() for name in fit.design.names) == fit.df < 30
-    assert "Without a part (weight 0): " in text and f"and {30 - fit.df - 10} more." in text
+    assert "Not used (weight 0): " in text and f"and {30 - fit.df - 10} more." in text
 
 
 def test_an_explanation_of_two_classes_is_one_table(fit, cells):
@@ -86,7 +86,7 @@ def test_what_the_heaviest_prototypes_carry_is_told():
     df = ld.data("heart")
     fit = ld.proset("disease ~ .", df, lambda_v=0.02, threads=1)
     w = fit.export()["prototype_weight"].nlargest(len(fit.estimates))
-    share = f"{100 * w[:20].sum() / w.sum():.0f} % of the weight"
+    share = f"{100 * w[:20].sum() / w.sum():.0f}% of the weight"
     words = f"The heaviest 20 of {len(w)} prototypes carry {share}"
     assert words in str(fit) and words in " ".join(str(fit.summary()).split())
     few = ld.proset("disease ~ age + vessels", df, lambda_v=0.3, threads=1)

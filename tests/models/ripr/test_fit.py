@@ -224,7 +224,7 @@ def test_rows_that_miss_something_are_still_learnt_from():
     without = int(blind.any(axis=2).all(axis=1).sum())
     assert f"Without any complete view: {without} rows" in str(fit) and without >= 4
     assert fit.glance()["n_without_view"][0] == without
-    assert f"{without} rows have all features of no view" in " ".join(str(fit.summary()).split())
+    assert f"{without} rows lack features of every view" in " ".join(str(fit.summary()).split())
     assert fit.evaluate(TWO)["accuracy"][0] > 0.85
     assert (fit.assignment().iloc[:4] == 0).all(axis=None)
 

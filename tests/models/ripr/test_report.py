@@ -126,11 +126,9 @@ def test_errors_of_views_chosen_on_the_same_rows_say_so():
     for name in ("forward", "given", "numbers"):
         label = "MSE" if name == "numbers" else "Error"
         assert f"{label}: leave-one-out, in views chosen on these rows" in words(fit_of(name))
-        assert "chosen on the rows that the errors and Dev. ratio are of" in words(
-            fit_of(name).summary()
-        )
-    assert "The views were chosen" in words(fit_of("given").summary())
-    assert "views and their number were chosen" in words(fit_of("forward").summary())
+        assert "errors and Dev. ratio are for the rows that chose" in words(fit_of(name).summary())
+    assert "rows that chose the views" in words(fit_of("given").summary())
+    assert "rows that chose the views and their number" in words(fit_of("forward").summary())
     both = ld.ripr("y + x1 ~ .", TWO, threads=1)
     for report in (both, both.summary()):
         assert "Errors: leave-one-out, in views chosen on these rows" in words(report)
@@ -145,8 +143,8 @@ def test_errors_of_a_learner_are_those_of_the_rows_it_was_fitted_to():
     assert fit.glance()["error"][0] == 0.0  # a tree knows its own rows by heart
     assert "leave-one-out" not in words(fit.summary()).replace("on leave-one-out errors", "")
     assert "Error (training rows): 0" in words(fit.summary())
-    assert "Error: of the rows that the learner was fitted to" in words(fit)
-    assert "the learner was fitted to them: new rows may do worse" in words(fit.summary())
+    assert "Error: of the training rows of the learner" in words(fit)
+    assert "and fitted the learner: new rows may have larger errors" in words(fit.summary())
     pyplot = pytest.importorskip("matplotlib.pyplot")
     assert "error on its own rows 0" in fit.plot()[0].get_title()
     pyplot.close("all")
@@ -172,8 +170,11 @@ def test_rows_without_a_view_count_where_the_print_says():
     deviance = -2 * np.log(np.where(df["y"] == 1, p, 1 - p)).mean()
     assert glance["deviance"][0] == pytest.approx(deviance)
     text = words(fit.summary())
-    assert f"{blind} rows have all features of no view: they get no answer. They count in" in text
-    assert "with the null model's answer in Dev. ratio, not in Error" in text
+    assert (
+        f"{blind} rows lack features of every view and are predicted as missing. They count in"
+        in text
+    )
+    assert "as the null model's prediction in Dev. ratio, not in Error" in text
 
 
 # What was compared -----------------------------------------------------------------------------
@@ -184,7 +185,7 @@ def test_screening_is_said():
     assert "compared" not in str(every) and "Views compared: 15" in words(every.summary())
     fit = ld.ripr("y ~ .", TWO, lambda_=1.0, max_views=8, threads=1)
     assert "Views compared: 8 of 15" in str(fit)
-    assert "Of 15 views 8 were compared" in words(fit.summary())
+    assert "8 of 15 views were compared" in words(fit.summary())
     assert fit.glance()[["n_compared", "n_possible"]].to_numpy().tolist() == [[8, 15]]
     deep = ld.ripr("y ~ .", TWO, lambda_=1.0, max_dim=3, max_views=18, threads=1)
     assert "18 of 35" in str(deep)

@@ -196,8 +196,8 @@ def layers(parents):
 def heights(parents, order):
     """Return the height of each node, (n,): leaves have slots, others the middle of their children.
 
-    A node hangs on one parent alone, the first that is drawn, so that nothing crosses where there
-    is one; its other parents are drawn next to that one.
+    A node is attached to one parent, the first that is drawn, so that lines do not cross; its
+    other parents are drawn next to that one.
     """
     n = len(parents)
     roots = _together([v for v in range(n) if not len(parents[v])], parents, order)

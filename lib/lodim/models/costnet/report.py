@@ -1,4 +1,4 @@
-"""What print, summary and page say about a CostnetFit."""
+"""Print, summary and page of a CostnetFit."""
 
 import numpy as np
 import pandas as pd
@@ -225,7 +225,7 @@ def _purchases(fit):
     table.index = [short(name, LONGEST) for name in frame.index]
     note = f"Together {significant(fit.step.cost)}, each paid once."
     if _by_function(fit):
-        note = f"Prices of each thing alone; together they cost {significant(fit.step.cost)}."
+        note = f"Price of each item by itself; together they cost {significant(fit.step.cost)}."
     return (Table("What must be bought", table, {}, (note,)),)
 
 
@@ -281,7 +281,7 @@ def _coefficients_are(fit):
     if not fit.step.df:
         return "The model has no feature: it predicts the same for every row."
     if fit.step.rule == PENALIZED:
-        return "The coefficients are those of the penalty: shrunken, not refitted."
+        return "The coefficients are shrunken by the penalty, not refitted."
     if fit.step.relax < 1.0:
         share = significant(fit.step.relax)
         blend = f", {share} of the way to those refitted without one" if fit.step.relax else ""
@@ -292,7 +292,7 @@ def _coefficients_are(fit):
     return (
         "The terms were selected by looking at the response: the coefficients are refitted "
         "without a penalty, are too large on average for it, and have no valid p-values. "
-        "Held-out rows, or cv(), tell how well a model does."
+        "For its performance see held-out rows, or cv()."
     )
 
 

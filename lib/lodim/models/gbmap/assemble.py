@@ -14,7 +14,7 @@ from lodim.models.gbmap.refit import advisable, joint_refit
 
 
 def assemble(problem, learners, log, selection, for_path):
-    """The fit of weak learners; one of a path keeps no training rows."""
+    """Return the fit of weak learners; one of a path keeps no training rows."""
     problem, gain, folds = _choose_refit(problem, learners, selection, for_path)
     batch, family, settings = problem.batch, problem.family, problem.settings
     reference = calibration = refit_log = None
@@ -52,7 +52,7 @@ def assemble(problem, learners, log, selection, for_path):
 
 
 def _response_range(batch, settings):
-    """Least and largest response of rows of weight above zero, less the offset, (2,).
+    """Return least and largest response of rows of weight above zero, less the offset, (2,).
 
     None where no row is to be kept: they are of two rows.
     """

@@ -30,7 +30,7 @@ class Fold:
 
 
 def fit_folds(problem, refit):
-    """A Fold for each of `quick_splits`, its learners refitted too where `refit`."""
+    """Return a Fold for each of `quick_splits`, its learners refitted too where `refit`."""
     run = Parallel(n_jobs=side_by_side(problem), backend="threading")
     return run(delayed(_fit_fold)(problem, refit, *split) for split in quick_splits(problem))
 
@@ -46,7 +46,7 @@ def _fit_fold(problem, refit, train, test):
 
 
 def refit_gain(family, folds):
-    """Share of the held-out deviance of the boosts by which their refit is below it."""
+    """Return share of the held-out deviance of the boosts by which their refit is below it."""
     losses = np.zeros(2)
     for fold in folds:
         test, total = fold.test, fold.test.weight_sum
@@ -74,7 +74,7 @@ def calibrate(problem, folds, refitted):
 
 
 def _held_out_drift(problem, fold, refitted):
-    """The indicators on the held-out rows of a fold."""
+    """Return the indicators on the held-out rows of a fold."""
     learners = fold.refitted if refitted else fold.boosted
     numeric, settings = problem.family.name == "gaussian", replace(problem.settings, threads=1)
     reference = Reference.from_batch(learners, fold.train, numeric, settings)

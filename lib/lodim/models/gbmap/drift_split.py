@@ -46,7 +46,7 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
         Such as "y ~ ."; it must not name a numeric feature, since each is dropped in turn.
     data : DataFrame (pandas), or a dict of columns
     seed : int
-        Of the random halves.
+        Seed of the random halves.
     **arguments
         Of `gbmap`; m, lambda_ and beta by default 20, 1e-3 and 5, as in the paper. Weights and
         offset as names of columns.

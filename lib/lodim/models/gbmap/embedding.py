@@ -32,7 +32,7 @@ class Reference:
 
     @classmethod
     def from_batch(cls, learners, batch, numeric, settings):
-        """At most `reference_rows` rows of weight above zero, drawn at random where there are more.
+        """Keep at most `reference_rows` rows with positive weight, a random sample of them.
 
         `numeric` says whether the response is: it is then kept less its offset.
         """

@@ -49,9 +49,9 @@ class GbmapFit(Fit):
     response_range : array (2,) or None
         Least and largest training response, less its offset; None of classes, and of `first(m)`.
     refit_log : dict or None
-        How the joint refit ended, where there was one: value of the objective, deviance, grad_norm,
+        End of the joint refit, if any: value of the objective, deviance, grad_norm,
         n_iter, n_eval, converged, and gain, the share by which it lowered the deviance of held-out
-        rows (NaN where that was not measured).
+        rows (NaN if not measured).
     selection : DataFrame or None
         The cross-validation that chose m or lambda_.
 
@@ -123,7 +123,7 @@ class GbmapFit(Fit):
         clip: bool = False,
         output: FilePath | None = None,
     ) -> pd.Series | pd.DataFrame:
-        """Predictions with one row for each row of `data`, in its order and with its index.
+        """Return predictions with one row for each row of `data`, in its order and with its index.
 
         Parameters
         ----------
@@ -155,8 +155,8 @@ class GbmapFit(Fit):
         -----
         ExtrapolationWarning
             A numeric response is predicted outside the training range by more than a quarter of
-            it, and by more than the drift threshold where that is known: away from the training
-            rows f goes on linearly, while their neighbours' response stays.
+            it, and by more than the drift threshold if that is known: f extrapolates linearly,
+            the neighbours' response does not.
 
         See Also
         --------
@@ -210,7 +210,7 @@ class GbmapFit(Fit):
         return super()._predict(batch, type)
 
     def tidy(self) -> pd.DataFrame:
-        """A row a feature (and class): mean and mean absolute local coefficient.
+        """Return a row a feature (and class): mean and mean absolute local coefficient.
 
         estimate, estimate_abs are in units of the link per unit of the feature; std_estimate,
         std_estimate_abs per standard deviation of the feature.
@@ -272,7 +272,7 @@ class GbmapFit(Fit):
         return frame
 
     def projections(self) -> pd.DataFrame:
-        """The weights w_j in units of the link per unit of each feature: (M, 1 + p) frame.
+        """Return the weights w_j in units of the link per unit of each feature: (M, 1 + p) frame.
 
         `(Intercept)` is the weight of the constant; f_j(x) = a_j + b_j g(w_j'x~) with a_j of
         `learners()` and the softness beta divided by the response's standard deviation.
@@ -419,7 +419,7 @@ class GbmapFit(Fit):
         return {j: in_pandas(self.first(j).predict)(data, type, offset=offset) for j in stages}
 
     def first(self, m: int) -> "GbmapFit":
-        """The fit of the first m boosts: earlier boosts do not depend on later ones.
+        """Return the fit of the first m boosts: earlier boosts do not depend on later ones.
 
         After a joint refit they do: it is then a partial sum that was fitted to nothing.
 
@@ -460,7 +460,7 @@ class GbmapFit(Fit):
         return fit
 
     def regions(self, data: Data) -> pd.DataFrame:
-        """The linear regions that rows fall in, most populated first.
+        """Return the linear regions that rows fall in, most populated first.
 
         Parameters
         ----------
@@ -547,11 +547,11 @@ class GbmapFit(Fit):
         return pd.MultiIndex.from_product([list(self.levels), list(names)])
 
     def _zero_offset(self):
-        """Arguments that leave the offset out of the numbers of new data."""
+        """Return arguments that leave the offset out of the numbers of new data."""
         return {"offset": 0.0} if self.design.offset_given else {}
 
     def _apply(self, data, response=False):
-        """The batch of new data, without an offset."""
+        """Return the batch of new data, without an offset."""
         return self.design.apply(data, response=response, **self._zero_offset())
 
     def _embed(self, batch):
@@ -559,7 +559,7 @@ class GbmapFit(Fit):
         return self.estimates.embedding(batch.X, batch.n, self._threads, self._engine)
 
     def _reference_rows(self, k=1):
-        """The Reference, at least k rows of it."""
+        """Return the Reference, at least k rows of it."""
         if self.reference is None:
             raise ArgumentError(
                 "this fit keeps no training rows (it is part of a path, a first(m), or was fitted "

@@ -67,7 +67,7 @@ class WeakLearners:
 
     @classmethod
     def concatenate(cls, parts):
-        """One record of several of one fit."""
+        """Return one record of several of one fit."""
         arrays = {f: np.concatenate([getattr(part, f) for part in parts]) for f in BY_LEARNER}
         return replace(parts[0], **arrays)
 
@@ -85,15 +85,15 @@ class WeakLearners:
         return self.theta[:, 2:]
 
     def select(self, keep):
-        """The learners at True of keep (M,)."""
+        """Return the learners at True of keep (M,)."""
         return replace(self, **{f: getattr(self, f)[keep] for f in BY_LEARNER})
 
     def score(self, tiles, n, threads=1, engine="cpu"):
-        """Sum of the learners, (n, K), without the offset: Eq. 1."""
+        """Return sum of the learners, (n, K), without the offset: Eq. 1."""
         return self._in_chunks(tiles, n, self.target, self.n_scores, threads, engine)
 
     def embedding(self, tiles, n, threads=1, engine="cpu"):
-        """Coordinates f_j(x), (n, M): Eq. 5."""
+        """Return coordinates f_j(x), (n, M): Eq. 5."""
         return self._in_chunks(tiles, n, np.arange(len(self)), len(self), threads, engine)
 
     def slopes(self, tiles, n, threads=1):
@@ -124,7 +124,7 @@ class WeakLearners:
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)
 
     def _forward(self, tiles, n, into, width, derivative, threads):
-        """Learners, or their derivatives, added into the columns `into` of (n, width)."""
+        """Return learners, or their derivatives, added into the columns `into` of (n, width)."""
         out = np.zeros((len(tiles), width, TILE))
         self.add_to(out, tiles, into, derivative, threads)
         return self.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
@@ -153,7 +153,7 @@ class Effects:
 
     @classmethod
     def from_batch(cls, learners, batch, threads):
-        """Weighted averages over the rows of a batch."""
+        """Return weighted averages over the rows of a batch."""
         weight, X = batch.weight, batch.X
         width = learners.n_scores * X.shape[1]
         remote, find = isinstance(X, WorkerTiles), effect_sums
@@ -175,7 +175,7 @@ class Effects:
 
 
 def row_weights(batch):
-    """The weights of a batch's rows, which sum to one, beside its X on workers, (n_tiles, 64)."""
+    """Return row weights that sum to one, on the workers of X if any, (n_tiles, 64)."""
     if batch.weights is None:
         return batch.X.constant(1.0 / max(batch.n, 1))
     return batch.X.column(batch.weights).map(divided, max(batch.weight_sum, 1e-300))
@@ -191,7 +191,7 @@ def _effects(rows, X, weight, learners, find):
 
 
 def effect_sums(learners, tiles, weight):
-    """What the rows of a span add to the effects: (M,) slopes, (M,) active, (K, p) sizes."""
+    """Return the sums of a span for the effects: (M,) slopes, (M,) active, (K, p) sizes."""
     width = learners.n_scores * tiles.shape[1]
 
     def sums(rows, part):
@@ -214,7 +214,7 @@ def effect_sums_of_many(learners, tiles, weight):
 
 
 def _chunks(tiles, n, width=1):
-    """Slices of rows and their tiles, so many that temporaries of `width` a row stay small."""
+    """Yield slices of rows and their tiles, with small temporaries of `width` per row."""
     step = max(1, CHUNK // (1 + width // 16))
     for lo in range(0, len(tiles), step):
         yield slice(lo * TILE, min(n, (lo + step) * TILE)), tiles[lo : lo + step]

@@ -15,8 +15,8 @@ from lodim.models.gbmap.settings import Settings, is_wide, needs
 from lodim.selection.tuning import choose
 from lodim.typing import Data, DType, Engine, Family, Missing, Offset, RowValues
 
-QUICK_LAMBDAS = 9  # penalties tried where none is given
-SMALLER = 4  # and beyond them, where the least does best
+QUICK_LAMBDAS = 9  # penalties tried if none is given
+SMALLER = 4  # further ones if the smallest is best
 
 
 REFERENCE = r"""@article{patron2024gbmap,
@@ -61,7 +61,7 @@ class Gbmap(Model):
         return self.run(problem, selection)
 
     def selects(self, settings):
-        """Whether weights may be zero."""
+        """Return whether weights may be zero."""
         return settings.l1_ratio > 0.0
 
 
@@ -69,7 +69,7 @@ MODEL = Gbmap()
 
 
 def _choose(problem, is_open):
-    """The problem with m and lambda_ chosen, and the table of what was tried.
+    """Return the problem with m and lambda_ chosen, and the table of what was tried.
 
     Where lambda_ is open and the least that was tried does best, smaller ones are tried too.
     """

@@ -24,7 +24,7 @@ def distance(
     kind: Literal["embedding", "path"] = "embedding",
     tolerance: float | None = None,
 ) -> pd.DataFrame:
-    """Distances between the rows of `data` and of `other` (default: of `data`).
+    """Return distances between the rows of `data` and of `other` (default: of `data`).
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def distance(
 
 
 def neighbours(fit: Any, data: Data, k: int = 10) -> pd.Series | pd.DataFrame:
-    """Mean response of the k nearest training rows in the embedding (Eq. 7's metric).
+    """Return mean response of the k nearest training rows in the embedding (Eq. 7's metric).
 
     A numeric response (less its offset, if one was used) is averaged; classes give their
     shares, a column each. Each training row counts once, whatever its weight.
@@ -121,7 +121,7 @@ def drift(
     A numeric response averages the neighbours' y, classes average their scores f(x_i); with
     several scores the largest difference counts. The offset of the fit is left out on both
     sides. "distance": mean distance to these rows in the embedding (Eq. 7), which finds rows of
-    high loss about as well (16 splits of four data sets: mean AUC .85 and .83, the difference
+    high loss about as well (16 splits of four data sets: mean AUC 0.85 and 0.83, the difference
     1.2 of its standard errors). Each training row counts once, whatever its weight.
 
     Parameters

@@ -1,4 +1,4 @@
-"""What each kind of plot of a GbmapFit shows."""
+"""Plots of a GbmapFit."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def loss(fit, ax):
 
 
 def effects(fit, ax, *, top=15):
-    """Mean local coefficient of each feature per standard deviation, largest first."""
+    """Draw mean local coefficient of each feature per standard deviation, largest first."""
     every = in_pandas(fit.tidy)()
     frame = every.loc[every["std_estimate_abs"].sort_values(ascending=False).index[:top]]
     xlabel, spread = f"effect on {_response(fit)} per SD of the feature", frame["std_estimate_abs"]
@@ -59,9 +59,9 @@ def local(fit, ax, *, data, row=0, top=15):
 
 
 def embedding(fit, ax, *, data=None):
-    """First two principal components of the embedding, coloured by the response.
+    """Return first two principal components of the embedding, coloured by the response.
 
-    Of the training rows that the fit keeps, or of `data` with known responses.
+    Rows: the training rows that the fit keeps, or `data` with known responses.
     """
     if data is None:
         reference = fit._reference_rows()
@@ -82,8 +82,8 @@ def embedding(fit, ax, *, data=None):
 def drift(fit, ax, *, data, offset=None, threshold=None, limit=None, k=NEIGHBOURS):
     """Drift indicator against the loss on `data` with known responses, and ROC.
 
-    `limit`: loss above which a row counts as badly predicted; by default the 95 % quantile of the
-    losses of `data`. `threshold`: of the indicator; by default the fit's own, where it has one.
+    `limit`: loss above which a row counts as badly predicted; by default the 95% quantile of the
+    losses of `data`. `threshold`: of the indicator; by default the fit's own, if known.
     """
     frame = in_pandas(fit.augment)(data, offset=offset).assign(drift=fit.drift(data, k))
     frame = frame.dropna(subset=[".loss", "drift"])
@@ -119,7 +119,7 @@ def _loss_by_stage(stages, loss, share, ylabel, ax=None):
 
 
 def _linear(x0, y0, x1, y1):
-    """The map through two points, and its inverse; the identity where they coincide."""
+    """Return the map through two points, and its inverse; the identity where they coincide."""
     if x0 == x1 or y0 == y1:
         return (lambda x: x), (lambda y: y)
     slope = (y1 - y0) / (x1 - x0)
@@ -127,7 +127,7 @@ def _linear(x0, y0, x1, y1):
 
 
 def _scatter(xy, colour, labels, name, ax=None, axis_names=("PC 1", "PC 2")):
-    """Points in the plane coloured by a number, or by class where `labels` are given."""
+    """Draw points in the plane coloured by a number, or by class where `labels` are given."""
     ax = ensure_axes(ax, (6.2, 5.0))
     if labels is None:
         points = ax.scatter(*xy.T, c=colour, s=12, cmap=SCALE, alpha=0.8, lw=0)

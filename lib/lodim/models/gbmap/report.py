@@ -1,4 +1,4 @@
-"""What print, summary and page say about a GbmapFit."""
+"""Print, summary and page of a GbmapFit."""
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ MOST_FEATURES = 20  # rows of the effects' table
 
 
 def listing(fit):
-    """Lines and table of the short print, as glmnet's."""
+    """Return lines and table of the short print, as glmnet's."""
     s = fit.settings
     lines = [
         f"Family: {fit.family.name} ({fit.family.link} link){phrases.levels(fit)}",
@@ -36,7 +36,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Header, weak learners, effects of features, and how the optimizer ended."""
+    """Return header, weak learners, effects of features, and how the optimizer ended."""
     known = not np.isnan(fit.effects.mean).all()
     tables = (_learners(fit), _effects(fit, full)) if known else (_learners(fit),)
     title = "Gradient Boosting Mapping Results"
@@ -82,7 +82,7 @@ def _before(fit):
 
 
 def _refitted(fit):
-    """What the joint refit brought, as a list of one line; empty without one."""
+    """Describe the joint refit in a list of one line; empty without one."""
     if fit.refit_log is None:
         return []
     gain = fit.refit_log["gain"]
@@ -102,7 +102,7 @@ def _effects(fit, full):
     notes = [
         "Local coefficients (the gradient of f) averaged over the training rows: per unit of the "
         "feature, and per standard deviation, largest first; |.| averages their size. Where "
-        "Mean |.| is well above |Mean|, the effect changes sign or is felt in part of the data "
+        "Mean |.| is well above |Mean|, the effect changes sign or exists in part of the data "
         "only. For a 0/1 feature this is a slope, not the change from 0 to 1."
     ]
     if len(frame) > len(shown):
@@ -111,7 +111,7 @@ def _effects(fit, full):
 
 
 def loss_name(fit):
-    """What the mean deviance is called."""
+    """Return the name of the mean deviance."""
     return "mean squared error" if fit.levels is None else "mean -2 log-likelihood"
 
 
@@ -140,7 +140,7 @@ def _notes(fit):
     notes += _edges(fit)
     left_out = fit.settings.m * fit.family.n_scores - len(fit.estimates)
     if left_out:
-        notes.append(f"Learners left out, as they add nothing: {left_out}.")
+        notes.append(f"Learners dropped, because they add nothing: {left_out}.")
     notes += phrases.without_effect(fit.design)
     active = learners["active"]
     linear = _boosts(fit, (active < 1e-9) | (active > 1.0 - 1e-9))
@@ -157,7 +157,7 @@ def _optimizer(fit):
 
 
 def _boosts(fit, some):
-    """The boosts of some of the learners, as text; of several classes those of each."""
+    """Return the boosts of some of the learners, as text; of several classes those of each."""
     learners = fit.learners()[some]
     if "level" not in learners:
         return ranges(learners["boost"])
@@ -181,7 +181,7 @@ def _edges(fit):
         best = tried["weight"].idxmax()
         ends = {0: "largest", len(tried) - 1: "smallest"}
         if best in ends:
-            word = f"The {ends[best]} lambda_ that was tried does best"
+            word = f"The {ends[best]} lambda_ tried is best"
             notes.append(f"{word}: the data may want one beyond it.")
     if "m" in fit.chosen and s.m > 0.75 * s.max_stages:
         notes.append(

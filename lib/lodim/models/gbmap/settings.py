@@ -36,7 +36,7 @@ def is_wide(n, p):
 
 @dataclass(frozen=True)
 class Settings:
-    """What a fit of gbmap is asked for; `gbmap` says what each means.
+    """Settings of a gbmap fit, as explained in the help of `gbmap`.
 
     m, lambda_ and refit may be open.
     """
@@ -87,7 +87,7 @@ class Settings:
 
     @property
     def n_threads(self):
-        """Number of threads, all that are available where none is given."""
+        """Number of threads; all available ones by default."""
         return self.threads or available_threads()
 
     @property
@@ -124,7 +124,7 @@ class Settings:
         return replace(self, tol=tol, ftol=ftol, n_starts=1)
 
     def stop_at_noise(self, exact):
-        """Whether a boost ends where the rows no longer tell what is left to gain.
+        """Return whether a boost ends where the rows no longer tell what is left to gain.
 
         So do those of many rows, unless tolerances are given: digits beyond are of no use but where
         estimates are compared, and zeros under an L1 penalty are sharp.
@@ -148,7 +148,7 @@ class Settings:
 
 
 def needs(problem, n):
-    """What a fit to n rows takes, as measured: scores, gradients, a span of rows, and a sample.
+    """Estimate memory and passes of a fit to n rows: scores, gradients, a span, and a sample.
 
     A learner takes 4 to 14 passes (measured: 3 to 10 evaluations, 4 to 5 where m was chosen, and
     one to add its score); chosen by cross-validation, a score has 1 to `max_stages` learners.

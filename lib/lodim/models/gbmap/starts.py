@@ -51,17 +51,17 @@ class Start:
 
 
 def minimize(objective, theta, state, **how):
-    """`lbfgs` in units of the columns, where these are not standardized."""
+    """Run `lbfgs` in units of the columns if these are not standardized."""
     scaled = Rescaled(objective, state.unit)
     end = lbfgs(scaled, scaled.to(theta), **how)
     return replace(end, theta=scaled.back(end.theta))
 
 
 def rounded(theta, unit):
-    """Learners theta (r, 2 + p) of few digits, in units (2 + p,) of the parameters.
+    """Return learners theta (r, 2 + p) of few digits, in units (2 + p,) of the parameters.
 
-    L-BFGS takes starts that rounding has set apart further apart with each step; to few digits they
-    are, but for one in thousands, the same again.
+    Rounding differences in a starting point can lead L-BFGS to different minima; rounded to few
+    digits, all but one in thousands are equal again.
     """
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
@@ -70,7 +70,7 @@ def rounded(theta, unit):
 
 
 def start_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
-    """Starts followed as far as a sample of the rows, or all of few, can tell them apart.
+    """Return starts followed as far as a sample of the rows, or all of few, can tell them apart.
 
     Parameters
     ----------
@@ -82,14 +82,14 @@ def start_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
         The score.
     rng : Generator
     stop : dict
-        Of the solver.
+        Stopping rules of the solver.
     near, near_sign : arrays (r, d), (r,)
         Learners of a neighbouring fit, which are starts too.
     """
     settings, exact = state.settings, state.exact
     if state.sample is not None:
         objective = stage_objective(state, state.sample_rows(k), penalty)
-    n_starts = 1 if len(near) else settings.n_starts  # beside the neighbour's learner
+    n_starts = 1 if len(near) else settings.n_starts  # in addition to the neighbour's learner
     ridge = penalty.ridge[-1]
     theta, sign = draw_starts(*state.start_rows(k), ridge, settings.softplus, n_starts, rng)
     theta = np.concatenate([rounded(theta, state.unit), near])
@@ -145,14 +145,14 @@ def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
 
 
 def _best_of_each_sign(end, sign, theta, n_eval):
-    """The Start of the learners of least value, one a sign, among those of a Minimum."""
+    """Return the Start of the learners of least value, one a sign, among those of a Minimum."""
     groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
     best = np.array([group[np.argmin(end.value[group])] for group in groups])
     return Start(sign[best], theta[best], end.value[best], n_eval)
 
 
 def _slope_weighted_gram(state, X, y, score, weight):
-    """The function v -> X' diag(slope) X v of the loss's slope in each row's score."""
+    """Return the function v -> X' diag(slope) X v of the loss's slope in each row's score."""
     # Half the gradient of sum_i slope_i (v'x_i)^2: what the kernels know of lines and squares.
     if isinstance(score, WorkerTiles):
         columns = state.device.slope(y, score, weight)
@@ -181,7 +181,7 @@ def _extended(V, w):
 
 
 def _projected(X, V, threads):
-    """Tiles of X V of the precision of X, on the host; on the workers if X is there."""
+    """Return tiles of X V of the precision of X, on the host; on the workers if X is there."""
     r = V.shape[1]
     theta = np.hstack([np.zeros((r, 2)), V.T])
     rest = theta, np.ones(r), 1.0, IDENTITY, False, np.arange(r)
@@ -206,10 +206,10 @@ def _starts(state, k, Z, U, ridge, n_starts):
 
 
 def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
-    """Learners (2 n_starts, 2 + p) and their signs b, those of most promise for each sign.
+    """Return learners (2 n_starts, 2 + p) and their signs b, those of most promise for each sign.
 
     Along each direction u a hinge h = max(u'x - knot, 0), or the line u'x, is one column of a
-    regression: a Newton step on its coefficient c, beside a constant, lowers the loss by
+    regression: a Newton step on its coefficient c, next to a constant, lowers the loss by
     fall^2 / (2 bend), and b is the sign of c.
 
     Parameters
@@ -232,7 +232,7 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
 
 
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
-    """The learners along the directions U (k, p) that `draw_starts` returns."""
+    """Return the learners along the directions U (k, p) that `draw_starts` returns."""
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 

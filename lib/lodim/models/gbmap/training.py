@@ -15,7 +15,7 @@ from lodim.models.gbmap.worker_rows import WorkerRows, margin_score
 
 START_ROWS = 2048  # rows that starts are drawn from, at most
 POWERS = 50  # of four, at most, by which a unit differs from one: their squares are far from inf
-SAMPLE = 16_384  # rows on which starts are followed first, where there are over four times as many
+SAMPLE = 16_384  # rows on which starts are followed first, if there are over four times as many
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class BoostState:
         offset and the null model; updated in place. Where X is on a GPU it stays as it began, and
         `device` has what becomes of it; None of rows on workers
     intercept : (K,), what the null model adds to the offset, in units of scale
-    scale : standard deviation of a numeric response beside its offset, else 1
+    scale : standard deviation of a numeric response less its offset, else 1
     p : number of features that vary
     sample, sample_X : positions of sampled rows, by their length, and their tiles, always on the
         host; all rows where they are few and X is on a GPU, None where they are few and it is not
@@ -98,7 +98,7 @@ class BoostState:
 
     @classmethod
     def from_batch(cls, batch, family, settings):
-        """The rows of a batch before the first stage."""
+        """Return the rows of a batch before the first stage."""
         weight, base = batch.weight, batch.offsets(family.n_scores)
         null, y, scale = family.null_intercept(batch.y, weight, base), batch.y, 1.0
         if family.name == "gaussian":
@@ -160,7 +160,7 @@ class BoostState:
         return not self.exact and s.softplus and s.l1_ratio == 0.0 and p >= WIDE
 
     def rows(self, k):
-        """The one-score problem of score k: X, and tiles of response, score and weight."""
+        """Return the one-score problem of score k: X, and tiles of response, score and weight."""
         if self.on_workers:
             return self.X, *self.device.problem(k)
         if self.device is not None:
@@ -173,7 +173,7 @@ class BoostState:
         return self.X, y, score, weight
 
     def sample_rows(self, k, most=SAMPLE):
-        """The same of the sample, or of `most` of its rows, on the host."""
+        """Return the same of the sample, or of `most` of its rows, on the host."""
         columns, step = self.sample_margin(k), -(-len(self.sample) // most)
         if step == 1:
             return _as_tiles(self.sample_X, *columns)
@@ -185,7 +185,7 @@ class BoostState:
     def host_rows(self, k):
         """X where its passes run, and tiles of response, score and weight on the host.
 
-        Of rows on workers all stays there.
+        Arrays of rows on workers stay there.
         """
         if self.device is None or self.on_workers:
             return self.rows(k)
@@ -193,11 +193,11 @@ class BoostState:
         return _as_tiles(self.X, y, score, self.weight)
 
     def beside(self, X, *columns):
-        """Tiles (n_tiles, 64) that go with X, where its passes run."""
+        """Return tiles (n_tiles, 64) that go with X, where its passes run."""
         return columns if on_host(X) else self.device.beside(*columns)
 
     def standard_error(self, k, learner):
-        """Of the mean loss of all rows under score k and a learner, by the spread in the sample."""
+        """Return the standard error of the mean loss under score k and a learner, by the sample."""
         y, score, weight = self.sample_margin(k)
         score = score + learner.embedding(self.sample_X, len(y))[:, 0] / self.scale
         loss, _, _ = losses.rows(self.loss, y, score, np.ones(len(y)))
@@ -240,7 +240,7 @@ class BoostState:
         self.device.add(learner)
 
     def deviance(self):
-        """Weighted mean deviance of the rows, in units of the response."""
+        """Return weighted mean deviance of the rows, in units of the response."""
         if self.on_workers:
             return self.scale**2 * float(self.device.deviance())
         score = self.score if self.device is None else self.device.score.copy_to_host()
@@ -265,12 +265,12 @@ def _margin(family, y, score, k):
 
 
 def _unit(size):
-    """Parameters (2 + p,) of columns of unit size, of columns of size (p,)."""
+    """Return parameters (2 + p,) of columns of unit size, of columns of size (p,)."""
     return np.r_[1.0, 1.0, 0.25 ** np.clip(np.round(0.5 * np.log2(size)), -POWERS, POWERS)]
 
 
 def _draw_sample(batch, X, settings):
-    """Positions of SAMPLE rows of positive weight, and their tiles; None, None of few."""
+    """Return positions of SAMPLE rows of positive weight, and their tiles; None, None of few."""
     if batch.n <= 4 * SAMPLE:
         return None, None
     size = min(SAMPLE, batch.n_positive)
@@ -300,19 +300,19 @@ def _start_rows(batch, sample, family):
 
 
 def _class_order(X, weight, code, K):
-    """Classes by the mean key of their rows, (K,)."""
+    """Return classes by the mean key of their rows, (K,)."""
     total = np.bincount(code, weight * row_keys.keys(X, weight, code, K), K)
     return np.argsort(total / np.maximum(np.bincount(code, weight, K), 1e-300))
 
 
 def _scale(rest, weight):
-    """Standard deviation of a response beyond the null model, one if there is none."""
+    """Return standard deviation of a response beyond the null model, one if there is none."""
     variance = sum_rows(lambda i: dot(weight[i], rest[i] ** 2), len(rest))
     return float(np.sqrt(variance)) if variance > 0 else 1.0
 
 
 def _null_scores(offset, null, family):
-    """Tiles (n_tiles, K, 64) of the scores that the rows begin with."""
+    """Return tiles (n_tiles, K, 64) of the scores that the rows begin with."""
     n, K = offset.shape
     score = tiles.empty(n, K, np.float64)
     if family.name != "gaussian":

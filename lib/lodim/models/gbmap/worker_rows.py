@@ -1,4 +1,4 @@
-"""The training rows beside X on the workers of a cluster, for as long as a fit lasts."""
+"""Training rows on the workers of a cluster, in addition to X, during a fit."""
 
 from dataclasses import dataclass
 from functools import reduce
@@ -66,7 +66,7 @@ class WorkerRows:
         self.score = self.X.add(forward, self.score, theta, sign, *shape, False, learners.target)
 
     def sample_score(self):
-        """Scores of the sampled rows, (r, K)."""
+        """Return scores of the sampled rows, (r, K)."""
         return self.score.take(self.sample)
 
     def margin_spans(self, function, k, *args):
@@ -75,7 +75,7 @@ class WorkerRows:
         return self.X.spans(_of_margin, self.y, self.score, self.weight, K, k, function, args)
 
     def deviance(self):
-        """Weighted mean deviance of the rows, in squares of the response's scale."""
+        """Return weighted mean deviance of the rows, in squares of the response's scale."""
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family))
 
 
@@ -89,7 +89,7 @@ def _response(y, n_scores, k, dtype):
 
 
 def _margin_score(score, k, dtype):
-    """Score k beside those of the other classes, (n_tiles, K, 64) -> (n_tiles, 64)."""
+    """Return score k given those of the other classes, (n_tiles, K, 64) -> (n_tiles, 64)."""
     n_tiles = len(score)
     rows = tiles.unpack(score, n_tiles * tiles.TILE)
     score = rows[:, 0] if rows.shape[1] == 1 else margin_score(rows, k)
@@ -97,7 +97,7 @@ def _margin_score(score, k, dtype):
 
 
 def margin_score(score, k):
-    """The logit of class k against the others, of scores (n, K) of K > 1 classes, (n,)."""
+    """Return the logit of class k against the others, of scores (n, K) of K > 1 classes, (n,)."""
     others = score.copy()
     others[:, k] = -np.inf
     largest = others.max(axis=1)

@@ -71,7 +71,7 @@ def _check(small, large):
 
 @dataclass(frozen=True)
 class _Part:
-    """A model with some of the terms of a fit; its log-likelihood but for what all parts share."""
+    """A model with some of the terms of a fit; its log-likelihood up to a shared constant."""
 
     df: int
     df_resid: int

@@ -1,4 +1,4 @@
-"""What describes a GlmFit: its sizes, deviance and likelihood, and the terms that it lacks."""
+"""Properties of a GlmFit: sizes, deviance, likelihood, and aliased or separated terms."""
 
 from itertools import compress
 from typing import Any

@@ -14,7 +14,7 @@ from lodim.models.glm.newton import maximize
 from lodim.models.glm.rows import Basis, Rows, Sums
 from lodim.models.glm.separation import is_separated
 
-MANY = SPAN_ROWS  # beyond which the rows are passed over span by span, wherever they are
+MANY = SPAN_ROWS  # more rows are processed span by span
 
 
 def fit_stages(batch, family, settings, eval_batch=None):

@@ -1,4 +1,4 @@
-"""What glm estimates, and what its diagnostic plots show."""
+"""Estimates of glm, and the data of its diagnostic plots."""
 
 from functools import partial
 
@@ -21,7 +21,7 @@ def design_matrix(batch):
 
 
 def with_constant(X):
-    """The constant beside the features X (n, p) of rows, (n, 1 + p)."""
+    """Return a constant and the features X (n, p), (n, 1 + p)."""
     return np.column_stack([np.ones(len(X)), X])
 
 

@@ -39,7 +39,7 @@ class GlmFit(Described, Fit):
     dispersion : float
         Pearson's estimate for gaussian (the residual variance) and gamma, 1 else.
     log_likelihood, aic, bic : float
-        As R's logLik, AIC and BIC: the dispersion counts as a parameter where it is estimated.
+        As R's logLik, AIC and BIC: an estimated dispersion counts as a parameter.
     null_deviance : float
         Mean deviance of the model with an intercept alone.
     diagnostics : Diagnostics or None
@@ -99,7 +99,7 @@ class GlmFit(Described, Fit):
         return self._score_of(design_matrix(batch), batch)
 
     def _score_of(self, X, batch):
-        """Scores (n, K) of the rows of a batch and their design matrix; NaN where not estimable."""
+        """Return scores (n, K) of a batch and its design matrix; NaN if not estimable."""
         score = self.estimates.score(X, self.family)
         unknown = ~self.estimates.is_estimable(X)
         if not self._answers_all:
@@ -145,7 +145,7 @@ class GlmFit(Described, Fit):
             New data; needs the columns of the formula's right side, and of the offset if any.
         type : str
             "response": mean of the response, for two classes the probability of the second level,
-            for more a column a class. "link": scores. "class": most probable class. "prob": a
+            for more one column per class. "link": scores. "class": most probable class. "prob": a
             column for the probability of each class. "interval" (of numbers and of two classes):
             columns fit, lower and upper, the confidence interval of the mean, and of numbers also
             new_lower and new_upper, an interval that holds a new observation of weight one (of
@@ -249,10 +249,10 @@ class GlmFit(Described, Fit):
         Returns
         -------
         DataFrame
-            level (the class, where there are more than two: its score against that of the first),
-            term, estimate, std_error, statistic (t where the dispersion is estimated, else z),
-            p_value (of an estimate of zero, two-sided), conf_low, conf_high. NaN where a term is
-            aliased, and but for the estimate where it is separated.
+            level (for more than two classes: the class whose score is compared with the first),
+            term, estimate, std_error, statistic (t if the dispersion is estimated, else z),
+            p_value (of an estimate of zero, two-sided), conf_low, conf_high. NaN for an aliased
+            term, and for all but the estimate of a separated one.
 
         Raises
         ------
@@ -488,8 +488,8 @@ class GlmFit(Described, Fit):
         Parameters
         ----------
         other : GlmFit, optional
-            Of the same response, family and rows, whose terms contain those of this fit, or the
-            other way round. Default: none; the terms of this fit are tested.
+            Fit of the same response, family and rows, with terms that contain those of this fit,
+            or vice versa. By default the terms of this fit are tested.
         data : frame, optional
             The training rows, to which models with fewer terms are fitted. Needed without `other`,
             unless the family is gaussian with nonrobust errors, whose estimates suffice.

@@ -30,11 +30,11 @@ from lodim.models.glm.passes import WHOLE
 
 FLAT = 1e-10  # share of the null model's information up to which there is none
 ROUNDING = 1e-15  # share of the largest information that is rounding
-LARGEST = 2**20  # numbers in sums over clusters that are held at once, where there are few rows
+LARGEST = 2**20  # numbers in sums over clusters that are held at once
 
 
 def measures(rows, found, df_resid):
-    """What a fit says of the rows beside the estimates, a dict."""
+    """Return measures of a fit in addition to the estimates, as a dict."""
     batch, family = rows.batch, rows.family
     dispersion = 1.0
     if family.name in DISPERSED:
@@ -93,7 +93,7 @@ def bread(H, least):
 
 
 def covariance(kind, rows, basis, found, B, dispersion):
-    """Covariance (S q, S q) of the coefficients of z; NaN where it is not defined."""
+    """Return the covariance (S q, S q) of the coefficients of z; NaN if undefined."""
     if kind == "nonrobust":
         return dispersion * B
     n, q = rows.positive, len(basis.kept)
@@ -111,7 +111,7 @@ def covariance(kind, rows, basis, found, B, dispersion):
 
 
 def _of_clusters(rows, basis, found, B, n, q):
-    """Covariance robust to dependence within clusters, of which so many at once as memory has."""
+    """Return the covariance robust to dependence within clusters, in blocks that fit memory."""
     G, count = rows.n_clusters, rows.n_codes
     most = max(1, max(LARGEST, n) // len(B))
     meat = np.zeros_like(B)

@@ -81,7 +81,7 @@ def _quantile(family, score, error, share, dispersion):
     counts = family.name == "poisson"
     variance = np.exp(-np.clip(score, -LARGEST_LOG, LARGEST_LOG)) if counts else dispersion
     spread = np.sqrt(np.broadcast_to(variance, score.shape))  # of the logarithm, nearly
-    # Where an observation varies next to nothing beside its mean, logarithms are normal.
+    # If an observation varies little relative to its mean, its logarithm is about normal.
     z = stats.norm.ppf(share)
     normal = np.exp(np.clip(score + z * np.sqrt(error**2 + spread**2), -LARGEST_LOG, LARGEST_LOG))
     mixed = np.flatnonzero((error < NARROW * spread) & (spread > (LEAST if counts else 0.0)))

@@ -1,6 +1,6 @@
-"""What covariances and tests need of a family: weights, score residuals, log-likelihood.
+"""Parts of a family for covariances and tests: weights, score residuals, log-likelihood.
 
-Dispersion phi is one but for gaussian and gamma, where it is estimated (McCullagh & Nelder 1989,
+Dispersion phi is one, but estimated for gaussian and gamma (McCullagh & Nelder 1989,
 Sect. 2.2 and 8.3).
 """
 

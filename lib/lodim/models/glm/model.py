@@ -118,8 +118,9 @@ def glm(
         category is a level. "drop" drops the row, predicted as NaN. Rows without response or weight
         are always dropped.
     covariance : {"nonrobust", "HC0", "HC1", "HC2", "HC3", "cluster"}, optional
-        Of the coefficients: of the model; robust to variances that differ between rows; robust
-        to dependence within clusters. Default: "cluster" if clusters are given, else "nonrobust".
+        Covariance of the coefficients: assuming the model's variances; robust to variances that
+        differ between rows; robust to dependence within clusters. By default "cluster" if
+        clusters are given, else "nonrobust".
     clusters : column name or array (n,), optional
         Which rows belong together; a `.` in the formula leaves the column out.
     sample : int, optional

@@ -3,7 +3,7 @@
 statsmodels' iterations take whole steps, which may fall away from the maximum (Marschner 2011), and
 stop by the size of a step, which says little where columns are nearly collinear. Here a step is
 halved until the deviance does not rise, and the end is where the decrement, the fall that is left
-to gain in the quadratic model, is nothing beside the deviance: the same in any units of columns.
+to gain in the quadratic model, is negligible relative to the deviance, in any units of columns.
 """
 
 from dataclasses import replace
@@ -21,8 +21,8 @@ HALVINGS = 30
 def maximize(rows, basis, start, at_null, max_iter):
     """Sums at the maximum, with the expected information, whether it was reached, and the steps.
 
-    From the Sums `start` on, or `at_null` where these are lower. Where the decrement is nothing one
-    more step is taken, for the digits.
+    Start at the Sums `start`, or at `at_null` if these are lower. Once the decrement is negligible,
+    take one more step for the last digits.
     """
     found = start if start.deviance <= at_null.deviance else at_null
     step, reached, n_iter = 0.0, False, 0

@@ -1,6 +1,6 @@
 """Passes over the rows, span by span, in a basis in which columns are nearly orthogonal.
 
-Of the columns x of a row that are kept, the constant first, a pass sees z = T'x, where T is the
+For the kept columns x of a row, the constant first, a pass computes z = T'x, where T is the
 inverse of the triangle R of a QR decomposition of all rows: sums of products z z' then lose no
 digits, which those of x do where columns are nearly collinear (Golub & Van Loan 2013, Sect. 5.3).
 """
@@ -60,7 +60,7 @@ class Part:
 
     @property
     def basis(self):
-        """What kernels take of the rows: tiles, columns of the features, T, and live rows."""
+        """Arguments of kernels: tiles, columns of the features, T, and live rows."""
         live = self.padded(self.of_live(self.weights)[None])[0] > 0.0
         return np.asarray(self.X), self.kept - 1, np.ascontiguousarray(self.T), live
 
@@ -138,7 +138,7 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
 
 
 def parts(found, coef):
-    """What `sums` returns.
+    """Split the result of `sums` into its parts.
 
     Deviance and squares of Pearson residuals (2,); gradient of the log-likelihood times phi (S q,);
     information (S q, S q).

@@ -1,4 +1,4 @@
-"""What each kind of plot of a GlmFit shows."""
+"""Plots of a GlmFit."""
 
 import numpy as np
 from scipy import stats
@@ -24,7 +24,7 @@ def coefficients(fit, ax, *, top=20, level=0.95):
     size = (frame["estimate"] * per_sd).abs().sort_values(kind="stable").index[-top:][::-1]
     n_all, frame, per_sd = len(frame), frame.loc[size], per_sd.loc[size]
     values = [frame[name] * per_sd for name in ("estimate", "conf_low", "conf_high")]
-    xlabel = f"coefficient per SD, with {100.0 * level:g} % interval"
+    xlabel = f"coefficient per SD, with {100.0 * level:g}% interval"
     xlabel += axes.of_all(len(frame), n_all)
     return forest(term_labels(frame), *values, xlabel, ax)
 
@@ -86,7 +86,7 @@ def _points(ax, x, y, ylabel):
 
 
 def _name(ax, rows, x, y, size, named):
-    """Labels of the rows of largest size beside their points, moved apart."""
+    """Label the points of the rows of largest size, without overlap."""
     size = np.where(np.isfinite(size) & np.isfinite(y), size, -1.0)
     largest = np.argsort(-size, kind="stable")[:named]
     largest = largest[np.argsort(y[largest], kind="stable")]

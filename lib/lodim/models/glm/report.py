@@ -1,4 +1,4 @@
-"""What print, summary and page say about a GlmFit."""
+"""Print, summary and page of a GlmFit."""
 
 from functools import partial
 
@@ -12,13 +12,13 @@ from lodim.report import phrases, tables
 from lodim.report.tables import Report, Table
 from lodim.text import first_names
 
-COVARIANCES = {"nonrobust": "of the model", "cluster": "robust, by clusters"}
+COVARIANCES = {"nonrobust": "assume the model's variances", "cluster": "are robust, by clusters"}
 FEW_CLUSTERS = 30
 NAMED = 8  # terms that a note names
 significant = partial(tables.significant, noise=0.0)  # units may make estimates of any size
 SATURATED = (
-    "There are as many coefficients as rows: the fit repeats the responses whatever they are. "
-    "Deviance, AIC and BIC say nothing, and standard errors, if there are any, say little"
+    "There are as many coefficients as rows: the fit repeats any responses. Deviance, AIC and BIC "
+    "have no meaning, and standard errors, if any, have little"
 )
 LEAST_P = 2e-16  # as R: smaller ones are rounding
 
@@ -109,7 +109,7 @@ def _warnings(fit):
 
 def _notes(fit):
     log, kind = fit.log, fit.log["covariance"]
-    of = COVARIANCES.get(kind, f"robust ({kind})")
+    of = COVARIANCES.get(kind, f"are robust ({kind})")
     if kind == "cluster":
         of += f" ({log['n_clusters']} of them)"
     law = "the normal distribution"
@@ -119,7 +119,9 @@ def _notes(fit):
     notes = [f"Standard errors {of}; p-values and intervals by {law}."] if known else []
     notes.append(f"Fitted by {_method(fit)}.")
     if len(fit.levels or ()) > 2:
-        notes.append(f"Each score is against that of {fit.design.response.name} = {fit.levels[0]}.")
+        notes.append(
+            f"Scores are relative to the class {fit.design.response.name} = {fit.levels[0]}."
+        )
     notes += _doubts(fit)
     if fit.aliased:
         combinations = fit._combinations
@@ -127,7 +129,9 @@ def _notes(fit):
         names = "; ".join(f"{term} ({_made_of(parts)})" for term, parts in shown)
         more = len(combinations) - len(shown)
         rest = f" and {more} more (fit.aliased)" if more else ""
-        notes.append(f"Not estimated, as linear combinations of terms before them: {names}{rest}.")
+        notes.append(
+            f"Not estimated, because they are linear combinations of earlier terms: {names}{rest}."
+        )
     return (*notes, *phrases.left_out(fit.design))
 
 
@@ -136,20 +140,20 @@ def _doubts(fit):
     log, kind, notes = fit.log, fit.log["covariance"], []
     if 0 < log["n_clusters"] < FEW_CLUSTERS:
         notes.append(
-            f"Errors by {log['n_clusters']} clusters are too small: {FEW_CLUSTERS} or more are "
-            "wanted."
+            f"Standard errors from {log['n_clusters']} clusters are too small: use at least "
+            f"{FEW_CLUSTERS}."
         )
     if not log["whole"]:
-        notes.append("The response is not of whole numbers: the errors take them for counts.")
+        notes.append("The response has fractions, but standard errors assume counts.")
     if kind in ("HC2", "HC3") and np.isnan(fit.estimates.cov).all():
-        notes.append(f"A row has leverage 1, by which {kind} divides: HC0 and HC1 do not.")
+        notes.append(f"A row has leverage 1, for which {kind} is undefined: use HC0 or HC1.")
     if fit.df_resid == 0:
         notes.append(f"{SATURATED}.")
     if fit.separated:
         notes.append(
             f"SEPARATED: no finite maximum likelihood estimate exists for "
-            f"{first_names(fit.separated, NAMED)}: larger ones always fit better. What is shown is "
-            "where the iterations stopped. A penalized model, or fewer terms, has an answer."
+            f"{first_names(fit.separated, NAMED)}: larger ones always fit better. The table shows "
+            "where the iterations stopped. Use a penalized model or fewer terms."
         )
     elif not fit.converged:
         notes.append("NOT converged: raise control={'max_iter': ...}.")
@@ -157,7 +161,7 @@ def _doubts(fit):
 
 
 def _made_of(terms):
-    """What an aliased term is made of, in words."""
+    """Describe the terms that determine an aliased term."""
     return f"made of {first_names(terms, NAMED)}" if terms else "constant"
 
 
@@ -195,7 +199,7 @@ def pictures(fit, data):
     """Coefficients with their confidence intervals."""
     tidy = in_pandas(fit.tidy)()
     terms = tidy[tidy["term"] != "(Intercept)"]
-    note = "With 95 % intervals."
+    note = "With 95% intervals."
     if len(terms) > MOST_NAMES:
         note += f" The first {MOST_NAMES} of {len(terms)}."
     terms = terms.head(MOST_NAMES)

@@ -28,7 +28,7 @@ class Rows:
 
     @cached_property
     def weights(self):
-        """(n,) as given; ones, which take no memory, where none are."""
+        """Weights (n,) as given; ones by default, which take no memory."""
         given = self.batch.weights
         return np.broadcast_to(1.0, self.batch.n) if given is None else given
 
@@ -110,7 +110,7 @@ class Basis:
 
     @classmethod
     def from_triangle(cls, R, kept):
-        """Of the triangle of all columns, and those that are not aliased."""
+        """Build from the triangle of all columns and the columns that are not aliased."""
         R = np.linalg.qr(R[:, kept], mode="r")
         return cls(kept, R, solve_triangular(R, np.eye(len(R))))
 
@@ -122,7 +122,7 @@ class Basis:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What a pass finds at coefficients coef (S, q) of z: totals, gradient, information."""
+    """Result of a pass at coefficients coef (S, q) of z: totals, gradient, information."""
 
     coef: np.ndarray
     totals: np.ndarray
@@ -131,7 +131,7 @@ class Sums:
 
     @classmethod
     def of_rows(cls, rows, basis, coef, observed):
-        """Of all Rows; with the information at the responses seen, or the expected one."""
+        """Sum over all Rows, with the observed or the expected information."""
         how = {"kept": basis.kept, "T": basis.T, "family": rows.family}
         work = partial(passes.sums, **how, coef=coef, observed=observed)
         found = reduce(np.add, rows.over_spans(work, *rows.arrays))
@@ -139,6 +139,6 @@ class Sums:
 
     @property
     def deviance(self):
-        """Deviance of all rows; infinite where it is no number."""
+        """Deviance of all rows; infinite if it is not a number."""
         value = float(self.totals[0])
         return value if np.isfinite(value) else np.inf

@@ -14,7 +14,7 @@ LARGEST = 20_000_000  # numbers in the linear program; beyond it, flat informati
 def is_separated(family, X, y, H, flat):
     """Whether the likelihood of the rows X (n, q) has no maximum.
 
-    H : information at the estimates; only where it is `flat` somewhere is there anything to ask.
+    H : information at the estimates; only a direction in which it is `flat` can be separated.
     """
     if family.name in ("gaussian", "gamma"):
         return False

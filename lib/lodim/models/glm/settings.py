@@ -16,7 +16,7 @@ COVARIANCES = ("nonrobust", "HC0", "HC1", "HC2", "HC3", "cluster")
 
 @dataclass(frozen=True)
 class Settings:
-    """What a fit of glm is asked for; `glm` says what each means."""
+    """Settings of a glm fit, as explained in the help of `glm`."""
 
     covariance: str | None
     max_iter: int = 50
@@ -50,7 +50,7 @@ def check_trials(problem):
 
 
 def needs(problem, n):
-    """What a fit to n rows takes, as measured: working arrays of a span of 65,536 rows.
+    """Estimate memory and passes of a fit to n rows: working arrays of a span of 65,536 rows.
 
     Passes: QR, the null model, Newton's steps (one of a gaussian family, else 3 to 8), what the
     summary shows, and the covariance.

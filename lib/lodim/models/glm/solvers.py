@@ -66,7 +66,7 @@ def _irls(family, X, y, weight, offset, max_iter):
 
 
 def _multinomial(X, y, weight, offset, max_iter):
-    """Of the classes that are there; the intercept of another is as if its share were RAREST."""
+    """Fit the classes present; an absent class has the intercept of a share of RAREST."""
     K = offset.shape[1]
     seen, code = np.unique(y.astype(int), return_inverse=True)
     coef = np.zeros((X.shape[1], K))

@@ -65,7 +65,7 @@ def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_st
 
 
 def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
-    """The View of each gamma, of quick searches."""
+    """Return the View of each gamma, of quick searches."""
     rows = ClassRows.from_batch(batch, settings, count_classes(family))
     plan = replace(_plan(settings, len(rows.present)), **(QUICK if warm_start is None else CLOSE))
     starts = first_gamma, warm_start, rows.within
@@ -87,12 +87,12 @@ def reweigh(problem, fit):
 
 
 def count_classes(family):
-    """Number of classes of a family; one without a response."""
+    """Return number of classes of a family; one without a response."""
     return {"none": 1, "binomial": 2}.get(family.name, family.n_scores)
 
 
 def with_dimensions(problem):
-    """The checked problem, its weights as counts of rows.
+    """Return the checked problem, its weights as counts of rows.
 
     Where k is open it is 2, or 1 where rows vary in one direction only.
     """
@@ -190,7 +190,7 @@ def _check_spread(Z, code, weight):
 
 
 def _rows(batch):
-    """Class codes, weights and positions (m,) of the rows of positive weight."""
+    """Return class codes, weights and positions (m,) of the rows of positive weight."""
     i = batch.positive_weight
     weight = batch.row_weights[i]
     code = np.zeros(len(i), np.int64) if batch.y is None else batch.y[i].astype(np.int64)
@@ -216,7 +216,7 @@ def _checked_basis(X, code, weight, settings):
 
 
 def _plan(settings, n_present):
-    """The Plan of the search that settings ask for."""
+    """Return the Plan of the search that settings ask for."""
     s, same = settings, ("k", "covariance", "shrinkage_factor", "n_starts", "seed")
     same += ("max_iter", "tol", "engine")
     return Plan(
@@ -230,7 +230,7 @@ def _plan(settings, n_present):
 
 
 def _view(V, X, Z, weight, size, manifold):
-    """The View of directions V, its overlaps and its rule not known yet."""
+    """Return the View of directions V, its overlaps and its rule not known yet."""
     share = weight / weight.sum()
     deviation, correlation = correlations(X, Z, share)
     # Potentials are of densities: they change with the unit of the coordinates.
@@ -254,7 +254,7 @@ def _view(V, X, Z, weight, size, manifold):
 
 
 def _log(manifold, smallest):
-    """The ends of all starts, the best first: arrays (n_starts,) by name."""
+    """Return the ends of all starts, the best first: arrays (n_starts,) by name."""
     value = manifold.divergences
     order = np.argsort(value if smallest else -value, kind="stable")
     log = {"start": [manifold.starts[j] for j in order], "divergence": value[order]}
@@ -267,7 +267,7 @@ def most_draws(batch):
 
 
 def for_folds(problem):
-    """The problem with a cheaper search, for folds that choose or calibrate."""
+    """Return the problem with a cheaper search, for folds that choose or calibrate."""
     few = min(problem.settings.n_starts, FEW_STARTS)
     return replace(problem, settings=replace(problem.settings, n_starts=few))
 
@@ -276,7 +276,7 @@ def for_folds(problem):
 
 
 def training_measures(problem, view):
-    """Deviance and balanced accuracy of training rows, of 10,000 at most.
+    """Return deviance and balanced accuracy of training rows, of 10,000 at most.
 
     Each is left out of the densities that it is judged by; not of an estimator of the user's.
     """
@@ -290,7 +290,7 @@ def training_measures(problem, view):
 
 
 def _leave_one_out(problem, view):
-    """Rows, and their link scores (m, K)."""
+    """Return rows, and their link scores (m, K)."""
     settings, rule, batch = problem.settings, view.rule, problem.batch
     code, weight, i = _rows(batch)
     Z = project(view.V, batch.X, batch.n)[i]
@@ -302,7 +302,7 @@ def _leave_one_out(problem, view):
 
 
 def calibrate(problem, view, log):
-    """The rule of a view calibrated on rows held out, and measures of these rows.
+    """Return the rule of a view calibrated on rows held out, and measures of these rows.
 
     The log says whether the view was followed from another gamma: then it is in the folds as well.
     Each fold is judged with the calibration of the others of its draw. They are not the folds that

@@ -122,7 +122,7 @@ class MelmFit(Fit):
         threshold: float | None = None,
         output: FilePath | None = None,
     ) -> pd.Series | pd.DataFrame:
-        """Predictions with one row for each row of `data`, in its order and with its index.
+        """Return predictions with one row for each row of `data`, in its order and with its index.
 
         Parameters
         ----------
@@ -181,7 +181,7 @@ class MelmFit(Fit):
         return super()._predict(batch, type)
 
     def _coordinates(self, batch):
-        """Coordinates (n, k) of the rows of a batch."""
+        """Return coordinates (n, k) of the rows of a batch."""
         return project(self.estimates.V, batch.X, batch.n)
 
     def tidy(self) -> pd.DataFrame:
@@ -236,7 +236,7 @@ class MelmFit(Fit):
         return in_pandas(self.tidy)().set_index(["dimension", "term"])["estimate"]
 
     def glance(self) -> pd.DataFrame:
-        """One row: family, n, p, k, gamma, divergence and its terms, df, deviances.
+        """Return one row: family, n, p, k, gamma, divergence and its terms, df, deviances.
 
         divergence = fitting - regularizing (sums over the pairs of classes, or weighted means);
         deviance and balanced_accuracy are of the training rows, each left out of the densities.
@@ -312,7 +312,7 @@ class MelmFit(Fit):
     def evaluate(  # type: ignore[override]
         self, data: Data, *, offset: None = None
     ) -> pd.DataFrame:
-        """Loss on data with known classes: as `Fit.evaluate`, and the balanced accuracy.
+        """Return loss on data with known classes: as `Fit.evaluate`, and the balanced accuracy.
 
         Parameters
         ----------
@@ -477,7 +477,7 @@ class MelmFit(Fit):
         overlap bounds from above the integral of the smaller of the two densities, the likelihood
         of balanced misclassification: within a box by sqrt(volume) exp(-H2x / 2), to which what the
         densities hold outside is added; of several boxes the best counts. balanced_accuracy = 1 -
-        overlap / 2 is what the densities' rule reaches at least where they are the true ones, which
+        overlap / 2 is a lower bound of the rule's accuracy if the densities are true, which
         densities of training rows are not. weight is the part of the pair in the fit's divergence.
 
         See Also
@@ -509,10 +509,10 @@ class MelmFit(Fit):
         return frame
 
     def starts(self) -> pd.DataFrame:
-        """Starts of the search, the best first: kind, divergence reached, iterations.
+        """Return starts of the search, the best first: kind, divergence reached, iterations.
 
-        Without a response divergence is the entropy. Of more than 2,048 rows all starts are
-        searched on so many, and it is the divergence of all rows where each of them ended. All
+        Without a response divergence is the entropy. With more than 2,048 rows all starts
+        are searched on that many; the divergence at their ends is that of all rows. All
         but the best three end roughly: two steps in a row raised the divergence by at most 1e-4
         of it. Where gamma was chosen, `gamma` is the one of the starts, from whose best end the
         view was followed to the gamma that was chosen.

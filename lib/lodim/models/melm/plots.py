@@ -17,7 +17,7 @@ LOADINGS, CORRELATIONS = "loadings", "correlations"
 
 
 def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contours=True):
-    """Rows in the view, with densities, boundary, and the `top` longest arrows.
+    """Return rows in the view, with densities, boundary, and the `top` longest arrows.
 
     Of three dimensions rows and arrows alone.
     """
@@ -46,7 +46,7 @@ def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contour
 
 
 def loadings(fit, ax, *, top=15, of=LOADINGS):
-    """The features of the longest arrows, a mark for each dimension."""
+    """Return the features of the longest arrows, a mark for each dimension."""
     one_of("of", of, (LOADINGS, CORRELATIONS))
     longest = _longest_arrows(fit, of, top, np.arange(fit.estimates.k))
     label = "correlation of feature and coordinate"
@@ -82,13 +82,13 @@ def starts(fit, ax):
 
 
 def _training_rows(fit):
-    """Coordinates and classes of the training rows that the fit keeps."""
+    """Return coordinates and classes of the training rows that the fit keeps."""
     rows = fit.estimates.rule.rows
     return _some_rows(rows.Z, rows.code.astype(float))
 
 
 def _new_rows(fit, data):
-    """Coordinates of the rows of data, and their classes, NaN where data has no response."""
+    """Return coordinates of the rows of data, and their classes, NaN where data has no response."""
     answered = fit.levels is not None and fit.design.has_response(data)
     batch = fit.design.apply(data, response=answered)
     code = batch.y if answered else np.full(batch.n, 0.0 if fit.levels is None else np.nan)
@@ -98,7 +98,7 @@ def _new_rows(fit, data):
 
 
 def _some_rows(xy, code):
-    """Rows to draw: all, or MOST_ROWS random ones."""
+    """Return rows to draw: all, or MOST_ROWS random ones."""
     if len(xy) > MOST_ROWS:
         keep = np.sort(np.random.default_rng(0).choice(len(xy), MOST_ROWS, replace=False))
         xy, code = xy[keep], code[keep]
@@ -106,7 +106,7 @@ def _some_rows(xy, code):
 
 
 def _dimensions(fit, dimensions):
-    """Positions of the dimensions to draw, from numbers that start at 1."""
+    """Return positions of the dimensions to draw, from numbers that start at 1."""
     k = fit.estimates.k
     if dimensions is None:
         return np.arange(min(k, 3 if k == 3 else 2))
@@ -123,7 +123,7 @@ def _dimensions(fit, dimensions):
 
 
 def _longest_arrows(fit, what, top, which):
-    """The `top` longest Arrows of loadings or correlations along some dimensions."""
+    """Return the `top` longest Arrows of loadings or correlations along some dimensions."""
     v = fit.estimates
     to = (v.V * v.deviation[:, None] if what == LOADINGS else v.correlation)[:, which]
     order = np.argsort(-np.linalg.norm(to, axis=1), kind="stable")[:top]
@@ -135,7 +135,7 @@ def _longest_arrows(fit, what, top, which):
 
 
 def _axis_labels(fit, which):
-    """Names of the axes; without a response with their share of the variance."""
+    """Return names of the axes; without a response with their share of the variance."""
     v = fit.estimates
     if fit.levels is not None:
         return [fit.axes[j] for j in which]
@@ -144,7 +144,7 @@ def _axis_labels(fit, which):
 
 
 def _rule_of_dimensions(fit, which):
-    """The rule of some of the dimensions alone: of their own densities."""
+    """Return the rule of some of the dimensions alone: of their own densities."""
     rule = fit.estimates.rule
     if which.tolist() == list(range(fit.estimates.k)):
         return rule

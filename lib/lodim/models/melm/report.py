@@ -1,4 +1,4 @@
-"""What print, summary and page say about a MelmFit."""
+"""Print, summary and page of a MelmFit."""
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ SAME, NEAR = 1e-6, 0.05  # relative distance to the largest divergence
 
 
 def listing(fit):
-    """Lines and table of the short print: the largest loadings."""
+    """Return lines and table of the short print: the largest loadings."""
     lines = [f"Family: {fit.family.name}{_levels(fit)}", phrases.rows(fit)]
     if fit.levels is None:
         which = "First" if fit.settings.entropy == "max" else "Last"
@@ -51,7 +51,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """The Report: header, loadings, pairs of classes and starts."""
+    """Return the Report: header, loadings, pairs of classes and starts."""
     title, tables = "Principal Components Results", [_loading_table(fit, full)]
     if fit.levels is not None:
         title = "Maximum Entropy Linear Manifold Results"
@@ -60,7 +60,7 @@ def summary(fit, full):
 
 
 def _header(fit):
-    """Rows (label, text) of the header."""
+    """Return rows (label, text) of the header."""
     s, d, v = fit.settings, fit.design, fit.estimates
     rows = [
         ("Response", "none" if fit.levels is None else d.response.name),
@@ -81,7 +81,7 @@ def _header(fit):
 
 
 def _class_rows(fit):
-    """Rows (label, text) of the header that are of classes."""
+    """Return rows (label, text) of the header that are of classes."""
     s, (fitting, regularizing) = fit.settings, fit.terms
     held = fit.measures.get("held_balanced_accuracy")
     rows = [
@@ -128,16 +128,15 @@ def _loading_table(fit, full):
     shown, n_left = _loadings(fit, None if full else MOST_FEATURES)
     frame = in_pandas(fit.tidy)().set_index(["term", "dimension"])
     columns = {f"{axis}/SD": shown[axis].to_numpy() for axis in fit.axes}
-    for label, column in (("{}/unit", "estimate"), ("r({})", "correlation")):
-        for axis in fit.axes:
-            columns[label.format(axis)] = [frame[column][term, axis] for term in shown.index]
+    for axis in fit.axes:
+        columns[f"r({axis})"] = [frame["correlation"][term, axis] for term in shown.index]
     table = pd.DataFrame(columns, index=shown.index)
     notes = [
-        "Change of each coordinate per standard deviation (/SD) and per unit of a feature, largest "
-        "first; r: correlation of feature and coordinate over the training rows."
+        "/SD: change of a coordinate per standard deviation of the feature, largest first (per "
+        "unit: tidy()); r: correlation of feature and coordinate over the training rows."
     ]
     if fit.levels is not None:
-        notes.append("Coordinates have unit variances within classes, without correlation.")
+        notes.append("Coordinates are uncorrelated within classes, with unit variances.")
     if n_left:
         notes.append(f"{n_left} smaller loadings are left out; see tidy().")
     formats = {c: ".3f" if c.startswith("r(") else significant for c in table}
@@ -184,7 +183,8 @@ def _start_table(fit, full):
     ]
     if "gamma" in frame:
         notes.append(
-            f"At gamma {frame['gamma'][0]:g}; from there the view was followed to its own."
+            f"Starts were searched at gamma {frame['gamma'][0]:g}; the best was followed to the "
+            "fit's gamma."
         )
     if len(frame) > len(table):
         notes.append(f"{len(frame) - len(table)} lower ends are left out; see starts().")
@@ -195,7 +195,7 @@ def _notes(fit):
     if fit.levels is None:
         which = "largest" if fit.settings.entropy == "max" else "smallest"
         notes = [
-            f"Of all orthonormal directions these have the {which} Renyi entropy of a normal "
+            f"Among all orthonormal directions these have the {which} Renyi entropy of a normal "
             "density (Theorems 1 and 2)."
         ]
     else:
@@ -207,22 +207,22 @@ def _class_notes(fit):
     builtin = fit.settings.has_builtin_classifier
     notes = [_calibration(fit)] if builtin else []
     how = LEFT_OUT if builtin else ", as the classifier"
-    notes.append(f"Training: the view was made for these rows{how}.{_held_out(fit)}")
+    notes.append(f"Training: the view was fitted to these rows{how}.{_held_out(fit)}")
     notes += _sums(fit.estimates)
     if _is_unbalanced(fit):
         notes.append(f"{BALANCE}.")
     flat = _flat_classes(fit)
     if flat:
         notes.append(
-            f"Hardly any variance along a direction of the view: {', '.join(flat)}. Such a class "
-            "has a large divergence from all others, whether or not new rows are as flat; look for "
-            "a feature that is constant in it."
+            f"Classes with hardly any variance along a direction of the view: {', '.join(flat)}. "
+            "Such a class has a large divergence from all others, whether or not new rows are as "
+            "flat; look for a feature that is constant in it."
         )
     if fit.estimates.separates:
         notes.append(
-            "Class means differ in directions in which no class varies: rows are few for the "
-            "features, or a feature is constant in every class. No density has a width there, and "
-            "the view leaves these directions out."
+            "Class means differ in directions without variance within classes: there are few rows "
+            "for the features, or a feature is constant in every class. The view leaves these "
+            "directions out, because densities have no width there."
         )
     return notes
 
@@ -231,7 +231,7 @@ def _held_out(fit):
     """Return the note on the held-out figures."""
     if "held_deviance" not in fit.measures:
         return ""
-    text = " Held out: each row is classified by a view that other rows gave"
+    text = " Held out: each row is classified by a view fitted to other rows"
     if fit.settings.has_builtin_classifier:
         text += ", its probabilities calibrated by further rows"
     if "gamma" in fit.chosen:
@@ -245,13 +245,10 @@ def _held_out(fit):
 def _sums(view):
     """Return how the divergence was summed, unless exactly over all pairs of rows."""
     if view.drawn:
-        return [f"The divergence is that of {view.drawn} rows, drawn at random."]
+        return [f"The divergence is that of a random sample of {view.drawn} rows."]
     if view.error:
         off = significant(view.error, 2)
-        return [
-            f"The divergence is approximate, off by {off} where that was measured, on a sample of "
-            "rows."
-        ]
+        return [f"The divergence is approximate; the error measured on a sample of rows is {off}."]
     return []
 
 
@@ -274,8 +271,8 @@ def _calibration(fit):
     if rule.other is not None:
         return f"Calibration: {text}"
     return (
-        f"Calibration: the densities that classify have kernels {significant(rule.width, 3)} times "
-        f"as wide as those of the search, by leaving rows out; {text}"
+        f"Calibration: kernels {significant(rule.width, 3)} times as wide as in the search, "
+        f"chosen by leaving rows out; {text}"
     )
 
 
@@ -293,7 +290,7 @@ def _accuracies(fit):
 
 
 def _is_unbalanced(fit):
-    """Whether a class is rare, and the classifier's prior is its share."""
+    """Return whether a class is rare, and the classifier's prior is its share."""
     size = fit.estimates.size
     shares = fit.settings.prior == "shares" and fit.settings.has_builtin_classifier
     return shares and size.min() < RARE * size.mean()

@@ -34,7 +34,7 @@ CONTROL_FOR_CLASSES = ("prior", "calibrate", "shrinkage_factor", "max_iter", "to
 
 
 def _name_of_classifier(classifier):
-    """The name of one of lodim's classifiers; a StoreError for an estimator."""
+    """Return the name of one of lodim's classifiers; a StoreError for an estimator."""
     if not isinstance(classifier, str):
         raise StoreError(
             f"a file cannot hold the classifier {type(classifier).__name__}: "
@@ -51,7 +51,7 @@ class Settings:
     """The model's own arguments, as `melm` describes them; gamma may be open, and k until the data.
 
     Cross-validation tries a tuple of gammas in one run.
-    A covariance of None is "shrunk": so it stands where nothing is compared.
+    A covariance of None is "shrunk" if nothing is compared.
     """
 
     k: int | None
@@ -126,7 +126,7 @@ def _check_classifier(classifier):
 
 
 def validate(problem):
-    """The problem as it is; raises where its data and arguments do not suit melm."""
+    """Return the problem as it is; raises where its data and arguments do not suit melm."""
     if problem.arguments["offset"] is not None:
         raise ArgumentError("melm takes no offset: a view has no score that it could be part of")
     if problem.family.name == "gaussian":

@@ -92,7 +92,7 @@ def project(V, tiles, n):
 
 
 def correlations(X, Z, share):
-    """Standard deviations (p,) of features X (n, p), and correlations (p, k) with Z (n, k).
+    """Return standard deviations (p,) of features X (n, p), and correlations (p, k) with Z (n, k).
 
     Shares (n,) of the rows sum to one. The correlation of what is constant is zero.
     """

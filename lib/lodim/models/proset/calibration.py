@@ -35,7 +35,7 @@ def calibrate(problem, prototypes, widen=True):
 
 
 def _state_with(problem, batch, prototypes):
-    """The BatchState of rows, with all batches of a fit to them."""
+    """Return the BatchState of rows, with all batches of a fit to them."""
     state = BatchState(batch, problem.family, problem.settings)
     for c in range(1, prototypes.n_batches + 1):
         state.add(prototypes.single_batch(c))
@@ -62,14 +62,14 @@ def _growth(problem):
 
 
 def _error_sizes(state, prototypes):
-    """Size of the error of each row that weights are fitted to, (n,)."""
+    """Return size of the error of each row that weights are fitted to, (n,)."""
     if state.loss == DENSITY:
         return np.abs(ndtri(_cdf_at_response(state, prototypes)))
     return np.abs(state.y - state.a / state.b)
 
 
 def _new_error_sizes(state, prototypes, batch):
-    """Size of the error of each row of another batch, (n,)."""
+    """Return size of the error of each row of another batch, (n,)."""
     y = (batch.y - batch.offset_matrix(1)[:, 0] - state.level) / state.scale
     X, n = batch.X, batch.n
     if state.loss == DENSITY:
@@ -108,5 +108,5 @@ def _cdf_at_response(state, prototypes):
 
 
 def _percentiles(values, weight):
-    """Weighted percentiles from 0 to 100, (101,)."""
+    """Return weighted percentiles from 0 to 100, (101,)."""
     return np.quantile(values, PERCENT, weights=weight, method="inverted_cdf")

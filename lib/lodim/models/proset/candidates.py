@@ -23,12 +23,12 @@ class Split:
     scoring_weight: np.ndarray
 
     def in_all_rows(self, at):
-        """The split of rows at these positions (n,), as positions among all rows."""
+        """Return the split of rows at these positions (n,), as positions among all rows."""
         return replace(self, candidates=at[self.candidates], scoring=at[self.scoring])
 
     @property
     def own(self):
-        """Position of each scoring row among the candidates, -1 where it is none, (r,)."""
+        """Position of each scoring row among the candidates, -1 if it is not one, (r,)."""
         own, each = np.full(len(self.scoring), -1), {"assume_unique": True, "return_indices": True}
         _, row, candidate = np.intersect1d(self.scoring, self.candidates, **each)
         own[row] = candidate
@@ -69,14 +69,14 @@ def allocate(sizes, n_candidates, max_fraction):
 
 
 def draw_split(groups, weight, content, settings, seed):
-    """The Split of the rows, drawn at random within groups; weight (n,) sums to one.
+    """Return the Split of the rows, drawn at random within groups; weight (n,) sums to one.
 
-    Which rows are drawn hangs on their `content` (see `row_keys`) and the seed. Without a
+    The rows drawn depend on their `content` (see `row_keys`) and the seed. Without a
     max_fraction all rows score, the candidates too; with one those that are no candidates, which
     have the weight of their whole group, N_k / (N_k - J_k) in Eq. 2.8.
     """
     within = [np.flatnonzero(groups == g) for g in np.unique(groups)]
-    # Groups of one size are told apart by what they hold, not by the names of their classes.
+    # Groups of equal size are ordered by content, not by the names of their classes.
     within.sort(key=lambda rows: content[rows].sum())
     sizes = np.array([len(rows) for rows in within])
     if settings.max_rows is not None and len(groups) > settings.max_rows:
@@ -95,7 +95,7 @@ def draw_split(groups, weight, content, settings, seed):
 
 
 def _scaled_to(weight, whole):
-    """Weights of some rows of a group, scaled to add up to the weight of the whole group."""
+    """Return weights of some rows of a group, scaled to add up to the weight of the whole group."""
     return weight * (whole / weight.sum()) if weight.any() else weight
 
 

@@ -1,4 +1,4 @@
-"""The choice of lambda_v where nothing is said: the folds are drawn until the draws agree."""
+"""Default choice of lambda_v: sets of random folds are added until they agree."""
 
 from dataclasses import replace
 
@@ -16,9 +16,9 @@ from lodim.selection.racing import fold_means, fold_row, rows_error, standard_er
 from lodim.selection.tuning import FOLDS, count_draws, fold_splits
 
 # n lambda_v, the largest first. No value between two of them is better held out by much, and half
-# a step would move all predictions: finer ones would make answers hang on the draw of the folds.
+# a step would move all predictions: with finer ones predictions would depend on the random folds.
 STEPS = 100.0, 30.0, 10.0, 3.0, 1.0
-ROUGH_TOL, ROUGH_FTOL = 1e-5, 1e-7  # of the fits that are compared: losses move by .0001
+ROUGH_TOL, ROUGH_FTOL = 1e-5, 1e-7  # of the compared fits: losses change by 0.0001
 ROUGH_CANDIDATES = 300  # of these fits: with all of 1,000 rows they take twice the time
 FEWEST_DRAWS, MOST_DRAWS = 2, 8
 MOST_HELD_OUT = 2000  # rows, in all draws
@@ -34,7 +34,7 @@ def choose_lambda_v(problem):
     The centre of the values that held-out deviance cannot tell apart (see `selection.choice`), to
     the nearest of them. Where the best is not better than the null model by two standard errors of
     the difference, lambda_v is so large that the fit is the null model. Folds are drawn until what
-    all draws would choose is clear beside what the draws differ by.
+    the choice of all sets is clear, given how the sets differ.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def _most_draws(batch):
 
 
 def _seeds(seed, n):
-    """Seeds of n draws of folds: `selection.folds.assign_draws` takes these."""
+    """Return seeds of n draws of folds: `selection.folds.assign_draws` takes these."""
     return [seed, *map(int, np.random.SeedSequence(seed).generate_state(n - 1, np.uint64))]
 
 
@@ -99,7 +99,7 @@ def _null_scores(train, test, family, settings):
 
 
 def _choice(losses, gains, values, null):
-    """The value that draws of the folds choose, at least `null` where that is the null model."""
+    """Return the value chosen by sets of folds, at least `null` if the null model is chosen."""
     value = values[int(_mean_position(losses) + 0.5)]
     return value if _lead_over_null(losses, gains)[0] > 0.0 else max(value, null)
 
@@ -111,7 +111,7 @@ def _weights(losses):
 
 
 def _mean_position(losses):
-    """Mean position of the values that losses of some draws cannot tell apart."""
+    """Return the mean position of the values with similar losses over sets of folds."""
     weight = _weights(losses)
     return float(weight @ np.arange(len(weight)))
 
@@ -128,10 +128,10 @@ def _lead_over_null(losses, gains):
 
 
 def _is_settled(losses, gains, most):
-    """Whether the mean position and the lead would hardly be others by `most` draws.
+    """Return whether the mean position and the lead would hardly be others by `most` draws.
 
     Both are then farther from where the choice changes (a position half way between two values, a
-    lead of zero) than CLEAR standard errors of a mean over these draws beside one over `most`.
+    lead of zero) than CLEAR standard errors of a mean over these sets relative to one over `most`.
     """
     share, centre = CLEAR * np.sqrt(1.0 / len(losses) - 1.0 / most), _mean_position(losses)
     lead, error = _lead_over_null(losses, gains)

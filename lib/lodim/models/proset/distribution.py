@@ -1,7 +1,7 @@
 """The distribution of a numeric response, in standard units: mean, variance, quantiles, density.
 
 loss="squared": m(x) = sum_j w_j G_j y_j / B, B = 1 + sum_j w_j G_j (the null model's mean is zero);
-variance sum_j w_j G_j e_j^2 / B beside the null model's, e_j the residual of prototype j in a model
+variance sum_j w_j G_j e_j^2 / B plus the null model's, e_j the residual of prototype j in a model
 without it; quantiles m + s q, q those of the candidates' residuals over their s.
 
 loss="density": p(y | x) = (N(y; 0, 1) + sum_j w_j G_j N(y; y_j, 1 / u^2)) / B, a mixture of normals
@@ -18,7 +18,7 @@ from lodim.models.proset.kernels.cpu import DENSITY, ROOT_TAU
 from lodim.models.proset.prototypes import impacts, response_values, weighted_sums
 
 HALVINGS = 50  # by which distribution functions are inverted
-LEAST = 2.0**-53  # level below which, and above one less which, quantiles are not told apart
+LEAST = 2.0**-53  # quantiles below this level, and above one minus it, are equal
 MOST_NORMALS = 2**18  # that are evaluated together where distribution functions are inverted
 CHUNK = 64  # tiles of rows worked on at a time
 
@@ -44,7 +44,7 @@ class Calibration:
 
 
 def mean_and_variance(prototypes, calibration, X, n, threads):
-    """Mean and variance of each row, (n,), (n,), in units of scale and scale^2."""
+    """Return mean and variance of each row, (n,), (n,), in units of scale and scale^2."""
     density = prototypes.loss == DENSITY
     second = prototypes.y**2 + _widths(prototypes) ** 2 if density else calibration.variance
     values = np.column_stack([response_values(prototypes), second])
@@ -57,7 +57,7 @@ def mean_and_variance(prototypes, calibration, X, n, threads):
 
 
 def quantiles(prototypes, calibration, X, n, levels, threads):
-    """Quantiles of each row at the levels (L,), (n, L), in units of scale."""
+    """Return quantiles of each row at the levels (L,), (n, L), in units of scale."""
     calibrated = np.interp(levels, np.arange(101) / 100, calibration.levels)
     if prototypes.loss != DENSITY:
         mean, variance = mean_and_variance(prototypes, calibration, X, n, threads)
@@ -76,7 +76,7 @@ def _inverse_cdf(prototypes, W, total, p):
     """Quantile of each row at level p, (r,), by bisection; W (r, M) and total (r,): `_mixtures`."""
     y, width = prototypes.y, _widths(prototypes)
     # A mixture's quantile lies among those of its normals. In arcsinh a wide normal does not
-    # coarsen the steps beside narrow ones.
+    # coarsen the steps of narrow ones.
     ends = np.arcsinh(np.append(y + width * ndtri(p), ndtri(p)))
     low, high = np.full(len(W), ends.min()), np.full(len(W), ends.max())
     for _ in range(HALVINGS):
@@ -116,10 +116,10 @@ def _mixtures(prototypes, X, n, threads):
 
 
 def _widths(prototypes):
-    """Standard deviation of each prototype's normal, (M,)."""
+    """Return standard deviation of each prototype's normal, (M,)."""
     return 1.0 / np.maximum(prototypes.u[prototypes.batch - 1], 1e-300)
 
 
 def _normal(z):
-    """Standard normal density."""
+    """Return standard normal density."""
     return np.exp(-0.5 * z * z) / ROOT_TAU

@@ -67,7 +67,7 @@ def fit_stages(batch, family, settings, eval_batch=None, previous=None):
 
 
 def combine(parts):
-    """The Prototypes of several batches in one record, and one log with an entry a batch."""
+    """Return the Prototypes of several batches in one record, and one log with an entry a batch."""
     fitted = [(part, log) for part, log in parts if part is not None]
     logs = [log for _, log in fitted]
     log = {name: np.array([entry[name] for entry in logs]) for name in logs[0]}
@@ -75,7 +75,7 @@ def combine(parts):
 
 
 def _fit_batch(state, c, used):
-    """The prototypes of batch c, and how its fit ended.
+    """Return the prototypes of batch c, and how its fit ended.
 
     Later batches are fitted twice where some features have no weight yet: with the features `used`
     by the earlier ones, and with all. All are taken only where they lower the rows' loss by `worth`
@@ -110,7 +110,7 @@ def _fit_features(state, split, features):
 
 
 def _prototypes(state, split, x, v, w, u):
-    """The Prototypes of one batch: candidates of weight above zero, equal ones merged.
+    """Return the Prototypes of one batch: candidates of weight above zero, equal ones merged.
 
     Without a feature all rows would be alike, and the class shares say all there is: no prototypes.
     """
@@ -137,7 +137,7 @@ def _gain(state, before, after):
 
 
 def _previous_batch(prototypes, c, state):
-    """Batch c of a fit, with all features, which the data still have."""
+    """Return batch c of a fit, with all features, which the data still have."""
     part = prototypes.single_batch(c)
     at = np.searchsorted(state.batch.rows, part.row)
     at = np.minimum(at, state.batch.n - 1)
@@ -156,7 +156,7 @@ def minimize(objective, loss, features, J, settings):
     """theta = (v (p,), w (J,), u), zero for all but `features` (p,) bool, and a Minimum.
 
     At v_d = 0 the gradient by v_d is the penalty's alone, whatever the data say: a feature that one
-    long step has cut off would never come back, and which ones are cut hangs on rounding. So the
+    long step has cut off would never come back, and rounding decides which ones are cut. So the
     first descent is over v_d^2, by which zero is no such trap, with the L1 penalty rounded off near
     zero. The second, from its end and over v_d, minimizes the objective itself, and goes on with
     what the steps of the first have shown of its curvature.
@@ -242,7 +242,7 @@ def _descend(function, t, lower, D, max_iter, stop, steps):
 
 
 def _positions(mask):
-    """What a mask takes, as an index that costs little; a slice where that is all."""
+    """Return a mask as an index; a slice if all are taken."""
     return slice(None) if mask.all() else np.flatnonzero(mask)
 
 

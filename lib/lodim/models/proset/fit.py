@@ -131,7 +131,7 @@ class ProsetFit(Fit):
         threshold: float | None = None,
         output: FilePath | None = None,
     ) -> pd.Series | pd.DataFrame:
-        """Predictions with one row for each row of `data`, in its order and with its index.
+        """Return predictions with one row for each row of `data`, in its order and with its index.
 
         Parameters
         ----------
@@ -139,9 +139,9 @@ class ProsetFit(Fit):
             As `Fit.predict` takes them.
         type : str
             "response": mean of the response, for two classes the probability of the second level,
-            for more a column a class. "link": the mean; the logit; log-probabilities. "class",
-            "prob": of classes. "familiarity": sum_j w_j G_j(x), Eq. 4.5: near zero where no
-            prototype is like the row in the active features (others play no part). Of a numeric
+            for more one column per class. "link": the mean; the logit; log-probabilities.
+            "class", "prob": for classes. "familiarity": sum_j w_j G_j(x), Eq. 4.5: near zero if no
+            prototype is like the row in the active features (others play no part). For a numeric
             response also "variance", "interval" (columns lower and upper) and "quantile" (a column
             each).
         level : float
@@ -205,7 +205,7 @@ class ProsetFit(Fit):
         return super()._predict(batch, type)
 
     def tidy(self) -> pd.DataFrame:
-        """A row a feature: its weight, the largest over the batches.
+        """Return a row a feature: its weight, the largest over the batches.
 
         estimate is per unit of the feature, std_estimate per standard deviation: the kernel falls
         to exp(-1/2) at a difference of 1 / estimate. Zero: the feature is not used. `batches`
@@ -260,7 +260,7 @@ class ProsetFit(Fit):
         return frame
 
     def glance(self) -> pd.DataFrame:
-        """One row: family, sizes, penalties, df, mean deviances, how the optimizer ended.
+        """Return one row: family, sizes, penalties, df, mean deviances, how the optimizer ended.
 
         df counts features with a weight above zero. deviance is the mean over (weighted) training
         rows, each without the prototype that it is itself.
@@ -390,7 +390,7 @@ class ProsetFit(Fit):
         return self.df + len(self.estimates)
 
     def feature_weights(self) -> np.ndarray:
-        """Weights v of the features in each batch, per standard deviation, (B, p).
+        """Return weights v of the features in each batch, per standard deviation, (B, p).
 
         See Also
         --------
@@ -452,7 +452,7 @@ class ProsetFit(Fit):
         return self._in_all_rows(batch, values, list(at))
 
     def shrink(self) -> "ProsetFit":
-        """The same fit, which needs only the columns of its active features.
+        """Return the same fit, which needs only the columns of its active features.
 
         Predictions are the same to the bit; rows that miss what plays no part have them now. Terms
         of the formula without an active feature are dropped, the others stay whole. A fit without
@@ -545,7 +545,7 @@ class ProsetFit(Fit):
         return weighted_sums(t, ones, batch.X, batch.n, self._threads, self._engine)[:, 0]
 
     def _centre(self, batch):
-        """The null model's mean of a numeric response, (n,)."""
+        """Return the null model's mean of a numeric response, (n,)."""
         return (batch.offset_matrix(1) + self.estimates.level)[:, 0]
 
     @property
@@ -559,7 +559,7 @@ class ProsetFit(Fit):
         return np.sqrt(self._variance(batch))
 
     def _variance(self, batch):
-        """Variance of the response of each row, (n,)."""
+        """Return variance of the response of each row, (n,)."""
         t, known = self.estimates, self._calibrated()
         moments = distribution.mean_and_variance(t, known, batch.X, batch.n, self._threads)
         return t.scale**2 * moments[1]

@@ -23,8 +23,8 @@ from lodim.typing import Data, DType, Engine, Family, Missing, Offset, RowValues
 
 __all__ = ["extend", "proset"]
 
-FEW_ROWS = 1000  # up to here lambda_v is chosen by cross-validation where nothing is said
-GRIDS = {  # tried where a penalty is to be chosen, largest first
+FEW_ROWS = 1000  # most rows with lambda_v chosen by cross-validation by default
+GRIDS = {  # tried if a penalty is to be chosen, largest first
     "lambda_v": (1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3),
     "lambda_w": (1e-4, 1e-5, 1e-6, 1e-8),
 }
@@ -84,7 +84,7 @@ class Proset(Model):
         return self.run(*choose(problem, {name: GRIDS[name] for name in to_choose}))
 
     def selects(self, settings):
-        """Features without a weight play no part."""
+        """Return features without a weight play no part."""
         return True
 
     def assemble(self, problem, prototypes, log, selection, for_path):
@@ -120,7 +120,7 @@ MODEL = Proset()
 
 
 def extend(fit, data, n_batches):
-    """The fit with batches added to those it has; `data` holds the rows of the fit."""
+    """Return the fit with batches added to those it has; `data` holds the rows of the fit."""
     arguments = fit._call_arguments({"n_batches": n_batches})
     problem = prepare(MODEL, fit.design.formula, data, arguments)
     # The call may have left penalties open: the batches to come take those that were chosen.

@@ -17,7 +17,7 @@ class ScoringRows:
     """Scoring rows as tiles: X (n_tiles, p, 64); y, and the estimate a / b of earlier batches.
 
     y, a, b, weight, own (n_tiles, 64). weight is zero on padding; the whole adds up to one. own is
-    the position of the row among the candidates, -1 where it is none of them.
+    the position of the row among the candidates, -1 if it is not one.
     """
 
     X: np.ndarray
@@ -29,12 +29,12 @@ class ScoringRows:
 
     @classmethod
     def from_rows(cls, X, y, a, b, weight, own, dtype):
-        """The tiles of rows X (n, p); y, a, b, weight, own (n,)."""
+        """Return the tiles of rows X (n, p); y, a, b, weight, own (n,)."""
         return cls.from_tiles(tiles.pack(X, dtype), y, a, b, weight, own)
 
     @classmethod
     def from_tiles(cls, packed, y, a, b, weight, own):
-        """Rows that are tiles already (n_tiles, p, 64); y, a, b, weight, own (n,)."""
+        """Return rows that are tiles already (n_tiles, p, 64); y, a, b, weight, own (n,)."""
         dtype = packed.dtype.type
         y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
         # An estimate of padding has no weight, but its logarithm must exist.
@@ -55,14 +55,17 @@ class ElasticNet:
 
     @classmethod
     def from_settings(cls, p, J, settings):
-        """Of p features and J candidates: lambda ((1 - l1_ratio) / 2 sum v^2 + l1_ratio sum v)."""
+        """Penalize p features and J candidates: lambda ((1 - r) / 2 sum v^2 + r sum v).
+
+        r is l1_ratio.
+        """
         s = settings
         lambda_ = np.repeat([s.lambda_v, s.lambda_w, s.lambda_u], [p, J, 1])
         l1_ratio = np.repeat([s.l1_ratio_v, s.l1_ratio_w, 0.0], [p, J, 1])
         return cls(0.5 * lambda_ * (1.0 - l1_ratio), lambda_ * l1_ratio)
 
     def __call__(self, theta):
-        """Value, and gradient (p + J + 1,), where no parameter is below zero."""
+        """Return value, and gradient (p + J + 1,), where no parameter is below zero."""
         value = self.square @ theta**2 + self.size @ theta
         return value, 2.0 * self.square * theta + self.size
 
@@ -93,7 +96,7 @@ class BatchObjective:
             self._on_device = upload_rows(self._X, scoring, self._x, self._target)
 
     def __call__(self, theta, among=None):
-        """Value and gradient at theta = (v (p,), w (J,), u).
+        """Return value and gradient at theta = (v (p,), w (J,), u).
 
         among : (J,) bool, candidates whose part of the gradient is wanted, all of weight above zero
             among them; of the others it is the penalty's alone

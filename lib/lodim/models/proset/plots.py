@@ -38,7 +38,7 @@ def weights(fit, ax, *, top=20):
 
 
 def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
-    """Prototypes of a batch on the first two axes of their weighted PCA, Eqs. 4.1-4.4."""
+    """Return prototypes of a batch on the first two axes of their weighted PCA, Eqs. 4.1-4.4."""
     t = fit.estimates
     if batch not in range(1, t.n_batches + 1) or not len(t.of_batch(batch)):
         raise ArgumentError(f"batch {batch!r} has no prototypes to map")
@@ -50,7 +50,7 @@ def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
 
 
 def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
-    """Prototypes in the plane of two active features, by default the most important ones."""
+    """Return prototypes in the plane of two active features, by default the most important ones."""
     two = _two_features(fit, features)
     names = [active_names(fit)[k] for k in two]
     of = np.arange(len(fit.estimates))
@@ -58,7 +58,7 @@ def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
 
 
 def surface(fit, ax, *, features=None, reference=None, level=None):
-    """Estimates over two active features, the others where the reference is."""
+    """Return estimates over two active features, the others where the reference is."""
     two, r = _two_features(fit, features), reference_values(fit, reference)
     t = fit.estimates
     x, y, Z, mass = surface_over(fit, two, r)
@@ -77,7 +77,7 @@ def surface(fit, ax, *, features=None, reference=None, level=None):
 
 
 def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
-    """Shapley values of one row of `data` (by position), the largest first."""
+    """Return Shapley values of one row of `data` (by position), the largest first."""
     one = one_row(data, row)
     offset = zero_offset(fit) if fit.design.offset is None else None
     frame = fit.shapley(one, reference=reference, offset=offset)
@@ -103,7 +103,7 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
 
 
 def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
-    """Prototypes `of` with rows of data and a query row, where `to_plane` puts them."""
+    """Return prototypes `of` with rows of data and a query row, where `to_plane` puts them."""
     t, levels = fit.estimates, fit.levels
     size, meaning, star, faint = t.w[of], "prototype weight", None, None
     if row is not None:
@@ -130,7 +130,7 @@ def _rows(fit, data):
 
 
 def _map_names(fit, to_plane):
-    """Names of the axes: their share of the variance, and the features they are made of."""
+    """Return names of the axes: their share of the variance, and the features they are made of."""
     names = []
     for k in (0, 1):
         if k >= to_plane.axes.shape[1]:
@@ -171,7 +171,7 @@ class BatchMap:
 
 
 def batch_map(x, w, v):
-    """The BatchMap of prototypes x (J, A) with weights w (J,) and feature weights v (A,)."""
+    """Return the BatchMap of prototypes x (J, A) with weights w (J,) and feature weights v (A,)."""
     Z = x * v
     centre = w @ Z / w.sum()
     # The eigenvectors of Z' W Z are the right singular vectors of W^(1/2) Z: half the digits lost.
@@ -206,7 +206,7 @@ def surface_over(fit, two, r):
 
 
 def _two_features(fit, features):
-    """Positions of two active features, by default the most important ones."""
+    """Return positions of two active features, by default the most important ones."""
     two = select_features(fit, 2 if features is None else features)
     if len(two) != 2 or two[0] == two[1]:
         count = f"this fit has {fit.df}" if features is None else f"not {features!r}"
@@ -215,7 +215,7 @@ def _two_features(fit, features):
 
 
 def _edge(fit, mass):
-    """Familiarity above the veil's (G, G), and the veil's words; None where nothing is veiled."""
+    """Return familiarity minus the veil's (G, G), and the veil's text; None without a veil."""
     if fit.calibration is None:
         return None
     beyond = mass - fit.calibration.familiarity[STRANGE]
@@ -225,7 +225,7 @@ def _edge(fit, mass):
 
 
 def _other_features(fit, two, r):
-    """Values of the features that are not drawn, as many as there is room for."""
+    """Return values of the features that are not drawn, as many as there is room for."""
     rest = [k for k in by_importance(fit) if k not in two]
     values = original_units(fit, r[None])[0]
     texts = [f"{active_names(fit)[k]} = {values[k]:.4g}" for k in rest[:3]]
@@ -234,7 +234,7 @@ def _other_features(fit, two, r):
 
 
 def _one_surface(fit, Z, level):
-    """The values to draw (G, G), their key, and the value whose contour is drawn thick."""
+    """Return the values to draw (G, G), their key, and the value whose contour is drawn thick."""
     name = fit.design.response.name
     if fit.levels is None:
         if level is not None:
@@ -261,7 +261,7 @@ def _of_level(fit, frame, level):
 
 
 def _with_value(one, name):
-    """A term with its value in the row, where it is a column."""
+    """Return a term with its value in the row if it is a column."""
     if name not in one:
         return name
     value = one[name].iloc[0]

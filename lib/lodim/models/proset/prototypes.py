@@ -53,7 +53,7 @@ class Prototypes:
     row : position in the training data of the first row that each stands for
     member, member_of : all R rows that were merged, and the prototype they are in
     v : feature weights, per standard deviation; u : widths' inverses of loss="density"
-    level : score of the null model beside the offset; scale : sd of a numeric response, else 1
+    level : score of the null model without offset; scale : sd of a numeric response, else 1
     loss : code of `kernels`; n_classes : number of classes, 0 for a numeric response
     """
 
@@ -81,11 +81,11 @@ class Prototypes:
         return len(self.v)
 
     def of_batch(self, c):
-        """Positions of the prototypes of batch c, from 1."""
+        """Return positions of the prototypes of batch c, from 1."""
         return np.flatnonzero(self.batch == c)
 
     def single_batch(self, c):
-        """The Prototypes of batch c, from 1, by itself."""
+        """Return the Prototypes of batch c, from 1, by itself."""
         of = self.of_batch(c)
         position = np.full(len(self), -1)
         position[of] = np.arange(len(of))
@@ -96,7 +96,7 @@ class Prototypes:
         return replace(self, **parts, batch=np.ones(len(of), np.int64))
 
     def with_all_features(self, x):
-        """The same with all p features, x (M, p)."""
+        """Return the same with all p features, x (M, p)."""
         v = np.zeros((len(self.v), x.shape[1]))
         v[:, self.features] = self.v
         return replace(self, features=np.arange(x.shape[1]), x=x, v=v)
@@ -130,7 +130,7 @@ def join(parts):
 
 
 def merge(points, w):
-    """One prototype for each group of equal ones: connected components of max-norm <= SAME.
+    """Return one prototype for each group of equal ones: connected components of max-norm <= SAME.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def batch_kernel(prototypes, c, of):
 
 
 def run_kernel(kernel, X, threads, *args):
-    """Run a kernel over tiles X, where they are; it fills its last arguments."""
+    """Run a kernel over tiles X on the device that holds them; it fills its last arguments."""
     if on_host(X):
         for_blocks(kernel, -(-len(X) // STEP), X, STEP, *args, threads=threads)
     else:
@@ -209,13 +209,13 @@ def run_kernel(kernel, X, threads, *args):
 
 
 def _nonempty_batches(prototypes):
-    """Number and positions of each batch that has prototypes, a list of pairs."""
+    """Return number and positions of each batch that has prototypes, a list of pairs."""
     numbered = ((c, prototypes.of_batch(c)) for c in range(1, prototypes.n_batches + 1))
     return [(c, of) for c, of in numbered if len(of)]
 
 
 def _padded(M):
-    """A matrix with zeros up to multiples of FOUR, as the kernels' products take it."""
+    """Return a matrix with zeros up to multiples of FOUR, as the kernels' products take it."""
     out = np.zeros([-(-s // FOUR) * FOUR for s in M.shape], M.dtype)
     out[: M.shape[0], : M.shape[1]] = M
     return out
@@ -232,7 +232,7 @@ def response_values(prototypes):
 
 
 def null_sums(null, base):
-    """The null model's part of the sums of `response_values`, (n, n_classes) or (n, 2).
+    """Return the null model's part of the sums of `response_values`, (n, n_classes) or (n, 2).
 
     null : Prototypes or BatchState, for level, loss and n_classes; base : (n, n_scores) offset
     """
@@ -277,7 +277,7 @@ class Mixture:
 
     @classmethod
     def from_prototypes(cls, prototypes, base):
-        """The mixture of rows with an offset, base (n, n_scores)."""
+        """Return the mixture of rows with an offset, base (n, n_scores)."""
         if prototypes.loss == CLASSES:
             p0 = null_sums(prototypes, base)
             return cls(np.zeros_like(p0), p0, response_values(prototypes))
@@ -285,12 +285,12 @@ class Mixture:
         return cls(shift, np.zeros_like(shift), prototypes.scale * prototypes.y[:, None])
 
     def estimate(self, total, mass):
-        """Estimates (n, K) from sum_j W_j targets_j (n, K) and sum_j W_j (n,)."""
+        """Return estimates (n, K) from sum_j W_j targets_j (n, K) and sum_j W_j (n,)."""
         return self.shift + (self.prior + total) / (1.0 + mass)[:, None]
 
 
 def estimates_at(prototypes, x, threads):
-    """Estimates (n, K) without an offset and sum_j W_j (n,), at points x (n, A)."""
+    """Return estimates (n, K) without an offset and sum_j W_j (n,), at points x (n, A)."""
     mixture = Mixture.from_prototypes(prototypes, np.zeros((len(x), len(prototypes.level))))
     active = replace(prototypes, features=np.arange(x.shape[1]))
     values = np.column_stack([mixture.targets, np.ones(len(prototypes))])

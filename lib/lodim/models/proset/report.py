@@ -1,4 +1,4 @@
-"""What print, summary and page say about a ProsetFit."""
+"""Print, summary and page of a ProsetFit."""
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ QUANTILES = (0, 5, 25, 50, 75, 95, 100)  # of familiarity, in percent
 
 
 def listing(fit):
-    """Lines and Table of the short print, as glmnet's."""
+    """Return lines and Table of the short print, as glmnet's."""
     s = fit.settings
     lines = [
         f"Family: {fit.family.name}{phrases.levels(fit, _loss(fit))}",
@@ -38,7 +38,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """The Report: header, batches, features, familiarity, and how the optimizer ended."""
+    """Return the Report: header, batches, features, familiarity, and how the optimizer ended."""
     familiarity = () if fit.calibration is None else (_familiarity(fit),)
     return Report(
         title="Prototype Set Results",
@@ -100,7 +100,7 @@ def _features(fit, full):
         notes.append(f"{len(active) - len(shown)} more active features are left out; see tidy().")
     rest = frame.loc[frame["std_estimate"] == 0, "term"].tolist()
     if rest:
-        notes.append(f"Without a part (weight 0): {first_names(rest, MOST_UNUSED)}.")
+        notes.append(f"Not used (weight 0): {first_names(rest, MOST_UNUSED)}.")
     formats = {"Weight": significant, "Per SD": significant}
     return Table("Active features", table, formats, tuple(notes))
 
@@ -135,7 +135,7 @@ def _notes(fit):
         words = f"Of {s.n_batches} batches asked for, batch {n_batches} is empty"
         notes.append(f"{words}: nothing was left to gain.")
     if not len(fit.estimates):
-        words = "No prototype and no feature are worth their penalties"
+        words = "No prototype and no feature lower the loss by more than their penalty"
         notes.append(f"{words}: the estimates are those of the null model.")
     notes += [f"{line}." for line in _carried(fit)]
     notes += phrases.choice(fit)
@@ -149,7 +149,7 @@ def _carried(fit):
     if len(w) <= MANY:
         return []
     share = 100.0 * w[:HEAVIEST].sum() / w.sum()
-    return [f"The heaviest {HEAVIEST} of {len(w)} prototypes carry {share:.0f} % of the weight"]
+    return [f"The heaviest {HEAVIEST} of {len(w)} prototypes carry {share:.0f}% of the weight"]
 
 
 def _chosen(fit):

@@ -18,7 +18,7 @@ LEAST_DENSITY = 1e-30  # of the null model at an outlier: its logarithm must exi
 class BatchState:
     """Rows that count, and each row's estimate a / b by the prototypes so far.
 
-    Of more than 65,536 rows all are here, some with a weight of zero: X is not copied.
+    With more than 65,536 rows all are kept, some with a weight of zero: X is not copied.
 
     The prototype that a row is itself is left out of the row's estimate: else later batches would
     see rows that an earlier batch knows by heart, and take them for explained.
@@ -69,7 +69,7 @@ class BatchState:
         return self.y.astype(int) if self.loss == CLASSES else np.zeros(len(self.y), int)
 
     def losses(self, a, b):
-        """Loss of each row with the estimates a / b, (n,)."""
+        """Return loss of each row with the estimates a / b, (n,)."""
         if self.loss == SQUARED:
             return (a / b - self.y) ** 2
         return np.log(b) - np.log(a)
@@ -81,7 +81,7 @@ class BatchState:
         return float(self.scale**2 * (self.weight @ (self.moment / self.b - self.y) ** 2))
 
     def split(self, c):
-        """Candidates and scoring rows of batch c, a Split: equal seeds give equal ones."""
+        """Return candidates and scoring rows of batch c, a Split: equal seeds give equal ones."""
         s, goodness, label = self.settings, -self.losses(self.a, self.b), self.code
         if self.weight.all():
             groups = candidates.easy_and_hard(label, goodness, s.hard_share)
@@ -138,7 +138,7 @@ class BatchState:
         return a, b
 
     def prototype_rows(self, part):
-        """Rows that are prototypes of a batch, and the weight of each there, (r,), (r,)."""
+        """Return rows that are prototypes of a batch, and the weight of each there, (r,), (r,)."""
         share = part.w / np.maximum(np.bincount(part.member_of, minlength=len(part)), 1)
         return np.searchsorted(self.batch.rows, part.member), share[part.member_of]
 

@@ -27,7 +27,7 @@ LOG = {  # what was compared, and how the search ended
 
 
 def task_of(family):
-    """The task that a family of responses sets."""
+    """Return the task that a family of responses sets."""
     return TASKS.get(family.name, CLASSES)
 
 
@@ -96,7 +96,7 @@ class Ensemble:
         return np.where(np.isfinite(self.y), self.y, -1.0).astype(np.int64)
 
     def rows(self, batch):
-        """Features (m, a) of the rows of a batch.
+        """Return features (m, a) of the rows of a batch.
 
         Values that differ by rounding alone from one of X, of a row that counts, are that one.
         """
@@ -142,16 +142,16 @@ class Ensemble:
         return weight / max(weight.sum(), 1e-300)
 
     def columns(self, j):
-        """Positions among `features` of view j."""
+        """Return positions among `features` of view j."""
         return self.views[j][self.views[j] >= 0]
 
     def complete(self, X):
-        """Which rows X (m, a) have all features of each view, (m, r)."""
+        """Return which rows X (m, a) have all features of each view, (m, r)."""
         missing = [np.isnan(X[:, self.columns(j)]).any(axis=1) for j in range(len(self))]
         return ~np.column_stack(missing)
 
     def is_factor(self, a):
-        """Whether feature a is a factor, with codes of its levels as places."""
+        """Return whether feature a is a factor, with codes of its levels as places."""
         return np.count_nonzero(self.axis_of == self.features[a]) > 1
 
     def _check_fields(self):
@@ -201,7 +201,7 @@ class Record:
 
 
 def record(e, family):
-    """The Record of an ensemble."""
+    """Return the Record of an ensemble."""
     answers = e.query()
     error = _errors(e, answers)
     counted = e.weight > 0
@@ -234,7 +234,7 @@ def _errors(e, answers):
 
 
 def _deviances(e, family, answers, error):
-    """Mean deviances of the model and of the null model."""
+    """Return mean deviances of the model and of the null model."""
     if e.task == CLUSTERS:
         return _mean(error, e.weight, np.isfinite(error)), _scatter(e, answers.view)
     known = np.flatnonzero(np.isfinite(e.y) & (e.weight > 0))
@@ -245,7 +245,7 @@ def _deviances(e, family, answers, error):
 
 
 def _scatter(e, view):
-    """Mean squared distance to the middle of the rows that each view serves."""
+    """Return mean squared distance to the middle of the rows that each view serves."""
     total, mass = 0.0, 0.0
     for j in range(len(e)):
         of = (view == j) & (e.weight > 0)

@@ -35,7 +35,7 @@ MOST_LAMBDA = 2.0**20  # beyond which nothing changes
 
 
 def checked(problem):
-    """The problem, if ripr can be asked for it; constraints by the names of features."""
+    """Return the problem, if ripr can be asked for it; constraints by the names of features."""
     s = problem.settings
     if len(parse(problem.design.formula).responses) < 2:
         refuse_unused_arguments([problem])
@@ -66,7 +66,7 @@ ASSIGNMENT_DEFAULTS |= {"tolerance": Settings.tolerance, "smooth": Settings.smoo
 
 
 def _with_method(problem):
-    """The problem with the method of its views; None if it depends on the penalty."""
+    """Return the problem with the method of its views; None if it depends on the penalty."""
     s, axes = problem.settings, None
     reasons = [
         ("needs a response; use 'assignment'", task_of(problem.family) == CLUSTERS),
@@ -101,7 +101,7 @@ def refuse_unused_arguments(problems):
 
 
 def largest_lambda(batch, family, settings):
-    """A penalty from which no larger one leaves fewer views, in units."""
+    """Return a penalty from which no larger one leaves fewer views, in units."""
     search = ViewSearch.from_batch(batch, family, settings)
     L, lambda_ = search.losses(), 1.0
     fewest = len(search.recover(MOST_LAMBDA, L).views)
@@ -141,7 +141,7 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def _views_vote(settings, lambda_):
-    """Whether views vote; if the method is open, they do without a penalty."""
+    """Return whether views vote; if the method is open, they do without a penalty."""
     if settings.method == VOTE and lambda_ is not None:
         raise ArgumentError("method='vote' excludes lambda_")
     return settings.method != ASSIGNMENT and lambda_ is None
@@ -176,7 +176,7 @@ def search_log(assignment, search):
 
 
 def vote_ensemble(search):
-    """The Ensemble of views that vote, and the log of their choice."""
+    """Return the Ensemble of views that vote, and the log of their choice."""
     s, y, weight, threads = search.settings, search.y, search.weight, search.threads
     A = places(search.X, s.axes.of)
     refs = np.flatnonzero(np.isfinite(y) & (weight > 0) & ~np.isnan(A).all(axis=1))
@@ -201,7 +201,7 @@ def vote_ensemble(search):
 
 
 def build_ensemble(search, views, shares, k, lambda_):
-    """The Ensemble of some views: neighbours, local learners or clusters answer in them.
+    """Return the Ensemble of some views: neighbours, local learners or clusters answer in them.
 
     shares (m, r) are those of the views in the rows used; lambda_ is NaN where no penalty found
     the views.
@@ -224,12 +224,12 @@ def _common_fields(search, X, views):
 
 
 def _assigned(e, t):
-    """The ensemble with the view that serves each row."""
+    """Return the ensemble with the view that serves each row."""
     return replace(e, assigned_view=e.query(threads=t.threads).view)
 
 
 def _class_views(common, t, s):
-    """The ensemble of views of classes, calibrated."""
+    """Return the ensemble of views of classes, calibrated."""
     own = {"power": 1.0 - s.alpha, "balanced": s.balanced, "scale": np.array(INITIAL_SCALE)}
     e = _assigned(ClassViews(**common, **own), t)
     if s.learner is not None:
@@ -238,13 +238,13 @@ def _class_views(common, t, s):
 
 
 def _number_views(common, t, s):
-    """The ensemble of views of numbers."""
+    """Return the ensemble of views of numbers."""
     e = _assigned(NumberViews(**common), t)
     return e if s.learner is None else fit_local_learners(e, s.learner)
 
 
 def _cluster_views(common, t, s):
-    """The ensemble of views without a response, with clusters in them."""
+    """Return the ensemble of views without a response, with clusters in them."""
     views = common["views"]
     e = ClusterViews(
         **common,

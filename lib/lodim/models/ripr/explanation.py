@@ -49,7 +49,7 @@ class Explanation:
     _row: Any = field(repr=False)
 
     def report(self) -> Report:
-        """The Report that prints: header, what the views say, and the neighbours."""
+        """Return the Report that prints: header, what the views say, and the neighbours."""
         tables = [_views(self)] if self.view is None else [_views(self), _neighbours(self)]
         title = f"Explanation of row {self.label}"
         return Report(title, tuple(_header(self)), tuple(tables), _notes(self))
@@ -78,7 +78,7 @@ class Explanation:
 
 
 def explain(fit, row, k):
-    """The Explanation of one row of new data."""
+    """Return the Explanation of one row of new data."""
     batch = one_row(fit, row)
     e = fit.estimates
     k = whole("k", k, most=MOST_ROWS)
@@ -102,7 +102,7 @@ def explain(fit, row, k):
 
 
 def one_row(fit, row):
-    """The batch of one row of new data."""
+    """Return the batch of one row of new data."""
     words = "row must be a frame with one row, such as data.iloc[[0]]"
     if not (isinstance(row, Mapping | pd.Series) or hasattr(row, "columns")):
         raise ArgumentError(words)
@@ -117,7 +117,7 @@ def one_row(fit, row):
 
 
 def _view_frame(fit, answers, X):
-    """A row a view: its loss or weight, what it says, whether it serves the row X (1, a)."""
+    """Return a row a view: its loss or weight, what it says, whether it serves the row X (1, a)."""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = [None if np.isnan(c) else fit.levels[int(c)] for c in value]
@@ -134,7 +134,7 @@ def _view_frame(fit, answers, X):
 
 
 def _neighbour_frame(fit, X, j, k, label):
-    """The row X (1, a) and its nearest training rows in view j, a row each."""
+    """Return the row X (1, a) and its nearest training rows in view j, a row each."""
     e, d = fit.estimates, fit.design
     distance, where = (z[0] for z in e.nearest(j, X, k))
     distance, where = distance[where >= 0], where[where >= 0]
@@ -153,7 +153,7 @@ def _neighbour_frame(fit, X, j, k, label):
 
 
 def view_values(fit, X, j):
-    """Places X (m, a) in view j in original units, a list of (m,): numbers, or levels."""
+    """Return places X (m, a) in view j in original units, a list of (m,): numbers, or levels."""
     e, d = fit.estimates, fit.design
     out = []
     for a in e.columns(j):
@@ -168,7 +168,7 @@ def view_values(fit, X, j):
 
 
 def level_names(fit, axis):
-    """Names of the levels that the codes 0, 1, ... of a factor's axis stand for."""
+    """Return names of the levels that the codes 0, 1, ... of a factor's axis stand for."""
     d, own = fit.design, np.flatnonzero(fit.estimates.axis_of == axis)
     return list(d.terms[d.term_of[own[0]]][0].labels)
 
@@ -177,7 +177,7 @@ def level_names(fit, axis):
 
 
 def _header(x):
-    """Names and values above the tables."""
+    """Return names and values above the tables."""
     rows = [("View", x.view or "none: a feature of each is missing")]
     if x.prediction is not None:
         p = "" if x.probabilities is None else f" ({x.probabilities[x.prediction]:.3f})"
@@ -186,7 +186,7 @@ def _header(x):
 
 
 def _views(x):
-    """The table of views."""
+    """Return the table of views."""
     value = x.views.columns[1]
     table = view_features(x._fit)
     table[value.capitalize()] = x.views[value].to_numpy()
@@ -197,7 +197,7 @@ def _views(x):
 
 
 def _neighbours(x):
-    """The table of neighbours."""
+    """Return the table of neighbours."""
     frame = x.neighbours
     roles = zip(frame["row"], frame["role"], strict=True)
     index = [f"row {r}" if role == "query" else str(r) for r, role in roles]
@@ -207,12 +207,12 @@ def _neighbours(x):
 
 
 def _notes(x):
-    """Notes below the tables."""
+    """Return notes below the tables."""
     power = "to the power dim (1 - alpha)"
     if x._fit.estimates.method == VOTE:
         first = (
-            "Weight: share of the view in what all of them together say for the answer, beside the "
-            "mean of all training rows; the largest is marked (*)."
+            "Weight: share of the view in the evidence for the prediction, relative to the mean of "
+            "all training rows; the largest is marked (*)."
         )
     elif "weight" in x.views:
         first = (

@@ -118,9 +118,9 @@ class RiprFit(Fit):
 
     def _expressions(self, features, offset):
         raise ArgumentError(
-            "a fit of ripr cannot be written out: each row is answered by its neighbours among all "
-            "training rows, or by the local learner of a view that they choose, which is no "
-            "formula; save() keeps it"
+            "a fit of ripr cannot be exported: it predicts each row by its neighbours among all "
+            "training rows, or by a local learner that they choose, which is no formula; use "
+            "save()"
         )
 
     def predict(
@@ -133,7 +133,7 @@ class RiprFit(Fit):
         threshold: float | None = None,
         output: FilePath | None = None,
     ) -> pd.Series | pd.DataFrame:
-        """Predictions with one row for each row of `data`, in its order and with its index.
+        """Return predictions with one row for each row of `data`, in its order and with its index.
 
         Parameters
         ----------

@@ -76,7 +76,7 @@ def mixed_distances(refs, lo, hi, view, dim, apart, x, out):
 
 @njit(cache=True, fastmath=SUMS)
 def count_below(d, m, t):
-    """How many of d[:m] are at most t; in floats, which vectorize with the comparison."""
+    """Return how many of d[:m] are at most t; in floats, which vectorize with the comparison."""
     c, one, zero = np.float32(0), np.float32(1), np.float32(0)
     for j in range(m):
         c += one if d[j] <= t else zero
@@ -85,7 +85,7 @@ def count_below(d, m, t):
 
 @njit(cache=True)
 def next_above(d, bits, m, t):
-    """The smallest of d[:m] above t.
+    """Return the smallest of d[:m] above t.
 
     bits are those of d: whole numbers in the same order, as nothing is negative. Less those of t
     and without a sign, what is not above t is beyond all others, so that the smallest is found in
@@ -142,7 +142,7 @@ def order_statistic(d, bits, m, k, hi, c_hi):
 
 @njit(cache=True, forceinline=True)
 def first_at_least(v, lo, hi, x):
-    """First position of sorted v[lo:hi] that is at least x."""
+    """Return first position of sorted v[lo:hi] that is at least x."""
     while lo < hi:
         mid = (lo + hi) >> 1
         if v[mid] < x:
@@ -200,7 +200,7 @@ def kth_squared(refs, start, stop, view, dim, apart, x, k, member, guess, d, bit
 
 @njit(cache=True, forceinline=True)
 def load_row(X, i, view, dim, x):
-    """Whether row i of X (p, n) has all features of a view, which are put in x."""
+    """Return whether row i of X (p, n) has all features of a view, which are put in x."""
     complete = True
     for f in range(dim):
         x[f] = X[view[f], i]
@@ -210,7 +210,7 @@ def load_row(X, i, view, dim, x):
 
 @njit(cache=True)
 def rows_at(refs, start, stop, view, dim, apart, x, member, d):
-    """How many references [start, stop) are at x, without x itself; d is overwritten."""
+    """Return how many references [start, stop) are at x, without x itself; d is overwritten."""
     least = np.float32(1e-6) * x[0]  # rounding must not lose x itself
     lo, m = window(refs, start, stop, view, apart, x, max(least * least, LEAST))
     squared_distances(refs, lo, lo + m, view, dim, apart, x, d)
@@ -238,7 +238,7 @@ def log_ratio(own, other, dim, prior, x):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
-    """Log ratio of the distances to the groups of pair g, infinite where either has nobody.
+    """Return log ratio of the distances to the groups of pair g, infinite where either has nobody.
 
     Where the k-th neighbour of either is at the place of the row, a distance says nothing: the rows
     there are counted, and the ratio is that of the numbers. member (G,) is 1 where the row itself
@@ -353,7 +353,7 @@ def inverse_distance_sums(d, m, own, nu, bounds, shared, weight, value):
 
 @njit(cache=True, forceinline=True)
 def neighbour_mean(d, m, own, bounds, shared, weight, value):
-    """Mean of value over the k nearest and the row itself, which is at position `own`."""
+    """Return mean of value over the k nearest and the row itself, which is at position `own`."""
     low, high = bounds
     total, mean = 0.0, 0.0
     for j in range(m):
@@ -482,7 +482,7 @@ def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, falli
 def nearest_rows(lo, hi, out, X, refs, view, dim, apart, own, k, rank):
     """Positions of the k nearest references of rows [lo, hi), nearest first: out (m, k), or -1.
 
-    Arguments as of `find_nearest`. Of rows tied at the k-th distance as many as there is room for
+    Arguments as of `find_nearest`. Among rows tied at the k-th distance, as many as have room
     are taken, evenly in the order of rank (n,).
     """
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)

@@ -25,12 +25,12 @@ SHIFT = 2.0**0.5 - 1.0  # of a step: no value that is a fraction lies where roun
 
 
 def default_k(n):
-    """Number of neighbours: about the root of the number of rows."""
+    """Return number of neighbours: about the root of the number of rows."""
     return max(1, round(np.sqrt(n)))
 
 
 def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1):
-    """Losses of classification, Eq. 2.5.
+    """Return losses of classification, Eq. 2.5.
 
     L_ij = (nu_k(own class without i) / nu_k(other classes))^(|view| (1 - alpha)), nu_k the distance
     to the k-th nearest neighbour in view j.
@@ -94,12 +94,12 @@ class ReferenceGroups:
 
     @classmethod
     def from_sample(cls, n, rows):
-        """One pair: rows of the data, and as many sampled points that follow all n rows."""
+        """Return one pair: rows of the data, and as many sampled points that follow all n rows."""
         members = [rows, n + np.arange(len(rows))]
         return cls(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
 
     def membership(self, rows):
-        """Whether each of some rows is a reference of each group, (m, G) of int."""
+        """Return whether each of some rows is a reference of each group, (m, G) of int."""
         return np.column_stack([np.isin(rows, m) for m in self.members]).astype(np.int64)
 
 
@@ -129,7 +129,7 @@ def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES
 
 
 def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
-    """Losses of regression, Sect. 2.2.2: squared errors of inverse-distance k-NN, smoothed.
+    """Return losses of regression, Sect. 2.2.2: squared errors of inverse-distance k-NN, smoothed.
 
     Each row is predicted by the others; its loss is the mean of its own error and its neighbours',
     in units of the variance of y.
@@ -163,7 +163,7 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
 
 
 def ratio_losses(X, references, groups, pair, member, views, k, power, threads=1):
-    """Losses of rows X (n, p) from ratios of distances to two groups of references, (n, d*).
+    """Return losses of rows X (n, p) from ratios of distances to two groups of references, (n, d*).
 
     pair (n,) is the pair of groups that a row compares, -1 for the one of the smallest ratio;
     member (n, G) says which groups have the row itself.
@@ -174,7 +174,7 @@ def ratio_losses(X, references, groups, pair, member, views, k, power, threads=1
 
 
 def log_ratios(X, references, groups, member, views, k, threads=1):
-    """Log ratios of distances to all pairs of groups, (n, d*, pairs); as `ratio_losses`."""
+    """Return log ratios of distances to all pairs of groups, (n, d*, pairs); as `ratio_losses`."""
     kernel, shape = kernels.log_ratios, (len(groups.own),)
     out = _over_groups(kernel, X, references, groups, member, views, k, (), shape, threads)
     return out.transpose(1, 0, 2)
@@ -224,7 +224,7 @@ def by_base(fill, shape, views, refs):
 
 
 def single_precision(X, references):
-    """Features by row, (p, n) and (p, m), in single precision, MISSING where NaN.
+    """Return features by row, (p, n) and (p, m), in single precision, MISSING where NaN.
 
     Centred, and in a unit that is common to all, a power of two, by which most references are of
     the size of one: losses do not depend on it, and squares neither overflow nor vanish.
@@ -259,7 +259,7 @@ def _centres(X):
 
 
 def uniform_references(X, rows, seed, draw=0):
-    """Rows of X (n, p), spread where values repeat, and below a point for each of `rows`.
+    """Return rows of X (n, p), spread where values repeat, and below a point for each of `rows`.
 
     The points are uniform over the box of the rows. Where values repeat, as those of counts, of
     rounded numbers and of levels do, rows at equal places are infinitely dense for any sample.
@@ -325,7 +325,7 @@ def value_cells(x):
 
 
 def _generators(X, seed, draw):
-    """A random generator for each feature, in the order of content, seeded by its values."""
+    """Return a random generator for each feature, in the order of content, seeded by its values."""
     seen, out = {}, []
     for f in by_content(X):
         x = np.sort(X[~np.isnan(X[:, f]), f])

@@ -73,7 +73,7 @@ class RiprFits:
         return next(iter(self.fits.values()))
 
     def __getitem__(self, response: str) -> RiprFit:
-        """The fit of one response.
+        """Return the fit of one response.
 
         Parameters
         ----------
@@ -413,7 +413,7 @@ class RiprFits:
         self.fits[response].report(path, data)
 
     def summary(self, *, full: bool = False) -> Report:
-        """The printed report: the shared views, and each response; see `Fit.summary`.
+        """Return the printed report: the shared views, and each response; see `Fit.summary`.
 
         Parameters
         ----------
@@ -509,7 +509,7 @@ class RiprFits:
         storage.write(path, "ripr_fits", forms.write(self))
 
     def _views(self, title, notes=()):
-        """The views, with share of the rows and error of each response."""
+        """Return the views, with share of the rows and error of each response."""
         table = view_features(self._first)
         formats: dict[Any, Any] = {}
         for name, fit in self.fits.items():

@@ -61,7 +61,7 @@ class Neighbours:
         return out
 
     def _sums_of_levels(self, view, k, values, falling, threads):
-        """The sums in a view of factors alone: one search for all rows at the same place.
+        """Return the sums in a view of factors alone: one search for all rows at the same place.
 
         A row that is left out is one of k + 1 neighbours, the first or among those that are tied.
         """
@@ -97,7 +97,7 @@ class Neighbours:
         return np.where(out >= 0, order[out], -1)
 
     def _sorted(self, view, k):
-        """Arguments of the kernels for a view, and the order of the references in them.
+        """Return arguments of the kernels for a view, and the order of the references in them.
 
         The feature with most values comes first: the better it sorts, the fewer rows remain.
         """
@@ -123,7 +123,7 @@ def nearest(Q, X, view, k, category_distance=None, *, like=None, threads=1):
 
 
 def distances(Q, X, position, view, category_distance=None):
-    """Distances (m, k) in a view from rows Q (m, p) to rows X at positions (m, k).
+    """Return distances (m, k) in a view from rows Q (m, p) to rows X at positions (m, k).
 
     Infinite at -1.
     """

@@ -17,7 +17,7 @@ MOST_RINGS = 10  # neighbours that are ringed
 
 
 def view(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
-    """The views side by side, with the training rows or others, and perhaps a query.
+    """Return the views side by side, with the training rows or others, and perhaps a query.
 
     `panels` spreads features with few values a little.
     """
@@ -37,7 +37,7 @@ def view(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
 
 
 def shares(fit, ax):
-    """Share of the rows and error of each view, in the order of the print."""
+    """Return share of the rows and error of each view, in the order of the print."""
     frame = in_pandas(fit.tidy)()
     pairs = zip(frame["estimate"], frame["error"], strict=True)
     texts = [
@@ -72,13 +72,13 @@ def _rows(fit, data):
 
 
 def _query(fit, row):
-    """Features (a,) of one row, the view that serves it, and its label."""
+    """Return features (a,) of one row, the view that serves it, and its label."""
     batch = one_row(fit, row)
     return fit.estimates.rows(batch)[0], int(fit._answers(batch).view[0]), batch.index[0]
 
 
 def _view(fit, j, X, served, star, training):
-    """The panel of view j; neighbours of the star are ringed among training rows."""
+    """Return the panel of view j; neighbours of the star are ringed among training rows."""
     e = fit.estimates
     at = e.columns(j)
     chosen, near, place = False, None, None
@@ -100,14 +100,14 @@ def _drawn(fit, j, X):
 
 
 def _title(fit, j):
-    """The title of the panel of view j."""
+    """Return the title of the panel of view j."""
     share, error = fit.record.share[j], fit.record.error[j]
     text = f"view {j + 1}: serves {100 * share:.0f} % of the rows"
     return text + (f"\n{_error(fit, error)}" if np.isfinite(error) else "")
 
 
 def _error(fit, error):
-    """An error in words."""
+    """Return an error in words."""
     name = ERROR[fit.estimates.task][0]
     of = " on its own rows" if fit.estimates.local_learners else ""
     return f"{name if name.isupper() else name.lower()}{of} {error:.3g}"

@@ -1,4 +1,4 @@
-"""What print, summary and page say about a RiprFit."""
+"""Print, summary and page of a RiprFit."""
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,7 @@ ERROR = {
 
 
 def listing(fit):
-    """Lines and table of the short print."""
+    """Return lines and table of the short print."""
     s, r = fit.settings, fit.record
     unlabelled = f", {r.unlabelled} of them unlabelled" if r.unlabelled else ""
     lines = [
@@ -52,7 +52,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Header, views, clusters, and how the search ended."""
+    """Return header, views, clusters, and how the search ended."""
     clusters = (_clusters(fit),) if _has_clusters(fit) else ()
     return Report(
         title="Informative Projection Results",
@@ -74,7 +74,7 @@ def _factors(fit):
 
 
 def voting(fit):
-    """Whether the views of a fit vote together."""
+    """Return whether the views of a fit vote together."""
     return fit.estimates.method == VOTE
 
 
@@ -85,12 +85,12 @@ def sampled(fit):
 
 
 def _has_clusters(fit):
-    """Whether views have clusters."""
+    """Return whether views have clusters."""
     return fit.estimates.task == CLUSTERS and len(fit.estimates.centres)
 
 
 def _header(fit):
-    """Names and values above the tables of summary()."""
+    """Return names and values above the tables of summary()."""
     s, d, r = fit.settings, fit.design, fit.record
     rows = [
         ("Response", "none" if d.response is None else phrases.modelled(fit)),
@@ -139,12 +139,12 @@ def compared(fit):
 
 
 def _screened(fit):
-    """Whether fewer views were compared than there are."""
+    """Return whether fewer views were compared than there are."""
     return fit.log["compared"] < fit.log["possible"]
 
 
 def _views(fit, title, notes=()):
-    """The table of views; with a title also their mass."""
+    """Return the table of views; with a title also their mass."""
     frame = in_pandas(fit.tidy)()
     name = ERROR[fit.estimates.task][0]
     table = view_features(fit)
@@ -158,7 +158,7 @@ def _views(fit, title, notes=()):
 
 
 def view_features(fit):
-    """The features of each view, a column for each axis of its plot; numbered from 1."""
+    """Return the features of each view, a column for each axis of its plot; numbered from 1."""
     names = fit.view_features
     most = max(map(len, names), default=0)
     columns = {"xyz"[a]: [n[a] if a < len(n) else "" for n in names] for a in range(most)}
@@ -170,46 +170,46 @@ def _column_note(fit):
     name, words = ERROR[fit.estimates.task]
     if voting(fit):
         return (
-            f"%Rows: of the {fit.n} training rows, those for whose answer the view says most, each "
-            f"row without itself; {name}: theirs, {words}, by all views together; %Mass: mean "
-            "share of the view in what speaks for the answers."
+            f"%Rows: share of the {fit.n} training rows for whose prediction the view has most "
+            f"weight, each row left out; {name}: {words} of these rows, by all views together; "
+            "%Mass: mean share of the view in the evidence for the predictions."
         )
     by = ", by the learner that was fitted to them" if fit.estimates.local_learners else ""
-    blind = ", those without a complete view not among them" if fit.record.blind else ""
+    blind = " (rows with a complete view)" if fit.record.blind else ""
     return (
-        f"%Rows: of the {fit.n} training rows, those that queries send to the view, each row "
-        f"without itself; {name}: theirs, {words}{by}; %Mass: of the view in the assignment of "
-        f"training rows to views{blind}."
+        f"%Rows: share of the {fit.n} training rows assigned to the view as queries, each row left "
+        f"out; {name}: {words} of these rows{by}; %Mass: share of the view in the assignment of "
+        f"training rows{blind}."
     )
 
 
 def _judged_rows(fit):
-    """Which rows the errors are of: left out of what answers them, or not."""
+    """Return whether errors are leave-one-out or of training rows, as text."""
     own = fit.estimates.local_learners or fit.estimates.task == CLUSTERS
     return "training rows" if own else "leave-one-out"
 
 
 def _error_note(fit):
-    """A line on what the errors of the print are."""
+    """Return a line on what the errors of the print are."""
     name = ERROR[fit.estimates.task][0]
     if fit.estimates.task == CLUSTERS:
-        return "Distortion: of the rows that the clusters were fitted to."
+        return "Distortion: of the training rows of the clusters."
     if fit.estimates.local_learners:
-        return f"{name}: of the rows that the learner was fitted to; for new ones see ld.cv."
-    return f"{name}: leave-one-out, in views chosen on these rows; for new ones see ld.cv."
+        return f"{name}: of the training rows of the learner; for new rows see ld.cv."
+    return f"{name}: leave-one-out, in views chosen on these rows; for new rows see ld.cv."
 
 
 def _clusters(fit):
-    """The table of clusters."""
+    """Return the table of clusters."""
     frame = fit.clusters().set_index("cluster").rename_axis(None)
     table = frame[["n", "distortion"]].set_axis(["Rows", "Distortion"], axis=1)
     table = table.join(frame[frame.columns[4:]])
     formats = dict.fromkeys(table.columns[1:], blank_if_missing)
-    return Table("Clusters", table, formats, ("Centres, in the features of their view.",))
+    return Table("Clusters", table, formats, ("Numbers are centres, in the features of the view.",))
 
 
 def _notes(fit):
-    """Notes below the tables of summary()."""
+    """Return notes below the tables of summary()."""
     log, s = fit.log, fit.settings
     if voting(fit):
         notes = (*_voting_notes(fit), *phrases.choice(fit), *_error_notes(fit))
@@ -226,11 +226,11 @@ def _notes(fit):
     if fit.record.blind:
         notes.append(_blind_note(fit))
     if fit.arguments["constraints"] is not None:
-        notes.append("Training rows are assigned under constraints, by CVXPY.")
+        notes.append("Training rows are assigned under constraints by CVXPY.")
     if fit.estimates.task == CLUSTERS and not fit.estimates.local_learners:
         notes.append(f"Number of clusters in each view: {_number_from(fit)}.")
     if fit.estimates.local_learners:
-        notes.append("Views answer by the learner, fitted to the rows that each serves.")
+        notes.append("Views predict by the learner, fitted to the rows assigned to each.")
     return (*notes, *_feature_notes(fit), *phrases.without_effect(fit.design))
 
 
@@ -239,43 +239,45 @@ def _voting_notes(fit):
     log = fit.log
     loss = " to ".join(significant(z) for z in log["objective"][[0, -1]])
     what = "log-loss" if fit.estimates.task == CLASSES else "squared error, in variances,"
-    rows = f", on {sampled(fit)} rows drawn at random" if sampled(fit) else ""
+    rows = f", on {sampled(fit)} random rows" if sampled(fit) else ""
     notes = [
-        f"Answers: the prior and {significant(fit.estimates.factor)} times what all views say "
-        "beside it, the votes of the k nearest rows in each.",
-        f"Views by forward selection{rows}: the {what} of rows left out falls from {loss}; k about "
-        "the root of the number of rows, half or twice that if clearly better.",
+        f"Prediction: the prior plus {significant(fit.estimates.factor)} times the evidence of the "
+        "views, the votes of the k nearest rows in each.",
+        f"Views by forward selection{rows}: the leave-one-out {what} falls from {loss}. k is about "
+        "the square root of the number of rows, or half or twice that if clearly better.",
     ]
     notes += _screening_notes(fit)
     if fit.record.blind:
         notes.append(
-            f"{fit.record.blind} rows have all features of no view: they are answered as the mean "
-            'of all training rows, and predict(type="view") is None there.'
+            f"{fit.record.blind} rows lack features of every view: they are predicted as the mean "
+            'of all training rows, and their predict(type="view") is None.'
         )
     return notes
 
 
 def _screening_notes(fit):
-    """Which views were compared, as a list of one note; of none where all were."""
+    """Return which views were compared, as a list of one note; of none where all were."""
     if not _screened(fit):
         return []
     return [
-        f"Of {fit.log['possible']} views {fit.log['compared']} were compared: those of d features "
-        "that extend the best of d - 1. max_views= says how many."
+        f"{fit.log['compared']} of {fit.log['possible']} views were compared: those of d features "
+        "that extend the best of d - 1 (max_views=)."
     ]
 
 
 def _feature_notes(fit):
-    """Which features a few values flatten, and which are in no view."""
+    """Return which features a few values flatten, and which are in no view."""
     d, notes = fit.design, []
     flat = [d.names[f] for f in fit.log["flat"] if d.scale[f] != 1.0]
     if flat:
         notes.append(
-            f"A few values set the standard deviation of {join_words(flat)}: distances hardly "
-            "see the others; a logarithm or ranks would help."
+            f"A few values set the standard deviation of {join_words(flat)}: distances "
+            "hardly depend on the others; use a logarithm or ranks."
         )
     if _factors(fit):
-        notes.append("Features counts columns; in the views a factor is one, whatever its levels.")
+        notes.append(
+            "Features counts columns; in a view a factor is one feature, with all its levels."
+        )
     used = {name for names in fit.view_features for name in names}
     rest = [name for name in fit.axis_names if name not in used]
     if rest:
@@ -288,26 +290,26 @@ def _error_notes(fit):
     if fit.estimates.task == CLUSTERS:
         return []
     what = "views" if fit.arguments["lambda_"] is not None else "views and their number"
-    own = ", and the learner was fitted to them" if fit.estimates.local_learners else ""
+    own = " and fitted the learner" if fit.estimates.local_learners else ""
     return [
-        f"The {what} were chosen on the rows that the errors and Dev. ratio are of{own}: new rows "
-        "may do worse. ld.cv chooses anew for each fold, from the other rows."
+        f"The errors and Dev. ratio are for the rows that chose the {what}{own}: new rows may have "
+        "larger errors. ld.cv repeats the choice for each fold."
     ]
 
 
 def _blind_note(fit):
-    """How many rows have no view, and which results they count in."""
+    """Return how many rows have no view, and which results they count in."""
     name, of = ERROR[fit.estimates.task][0], fit.record.blind
-    null = ", and with the null model's answer in Dev. ratio"
+    null = ", and as the null model's prediction in Dev. ratio"
     null = "" if fit.estimates.task == CLUSTERS else null
     return (
-        f"{of} rows have all features of no view: they get no answer. They count in %Rows{null}, "
-        f"not in {name}."
+        f"{of} rows lack features of every view and are predicted as missing. They count in "
+        f"%Rows{null}, not in {name}."
     )
 
 
 def _dimensions(fit):
-    """Number of features of the views, or the range of it."""
+    """Return number of features of the views, or the range of it."""
     dims = in_pandas(fit.tidy)()["dim"]
     low, high = dims.min(), dims.max()
     return str(high) if low == high else f"{low} to {high}"

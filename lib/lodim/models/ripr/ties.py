@@ -14,7 +14,7 @@ DIGITS = 9  # of masses and means, by which views are ordered
 
 
 def merge_close(X, counted):
-    """Features X (n, p) in which values that differ by rounding alone are one.
+    """Return features X (n, p) in which values that differ by rounding alone are one.
 
     What rounding is, the rows that are counted (n,) bool say alone, and theirs are the values.
     """
@@ -63,5 +63,5 @@ def argmin_shares(values):
 
 
 def descending(values):
-    """Positions of values (n,), the largest first; equals keep their order."""
+    """Return positions of values (n,), the largest first; equals keep their order."""
     return np.argsort(-np.round(values, DIGITS), kind="stable")

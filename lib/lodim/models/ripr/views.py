@@ -26,12 +26,12 @@ APART = 2.0  # of the square root of a distance of levels: between codes, so tha
 
 
 def count(p, min_dim, max_dim):
-    """Number of views of p features with min_dim to max_dim of them."""
+    """Return number of views of p features with min_dim to max_dim of them."""
     return sum(comb(p, d) for d in range(min_dim, max_dim + 1))
 
 
 def enumerate_views(p, min_dim=2, max_dim=2):
-    """All views of p features, smaller ones first, in lexicographic order.
+    """Return all views of p features, smaller ones first, in lexicographic order.
 
     Returns
     -------
@@ -53,19 +53,19 @@ def enumerate_views(p, min_dim=2, max_dim=2):
 
 
 def pad(views, width):
-    """Views of one width as rows of a wider one, padded with -1."""
+    """Return views of one width as rows of a wider one, padded with -1."""
     out = np.full((len(views), width), -1, np.int64)
     out[:, : views.shape[1]] = views
     return out
 
 
 def dims(views):
-    """Number of features of each view, (d*,)."""
+    """Return number of features of each view, (d*,)."""
     return (views >= 0).sum(axis=1)
 
 
 def features(view):
-    """The features of one view, without padding."""
+    """Return the features of one view, without padding."""
     return view[view >= 0]
 
 
@@ -86,19 +86,19 @@ def by_content(X):
 
 
 def _coarse(x):
-    """Values without their last digits, which may depend on the order of the rows."""
+    """Return values without their last digits, which may depend on the order of the rows."""
     digits, power = np.frexp(x)
     return np.ldexp(np.round(digits * 2.0**24), power - 24) + 0.0
 
 
 def rows_by_content(X, first=None):
-    """Rows in an order by their values, (n,), after `first` (n,) if that is given."""
+    """Return rows in an order by their values, (n,), after `first` (n,) if that is given."""
     columns = X[:, by_content(X)].T[::-1]
     return np.lexsort(columns if first is None else (*columns, first))
 
 
 def redundant(X, views, *, levels=False):
-    """Whether a view has two features that are copies, (d*,) bool.
+    """Return whether a view has two features that are copies, (d*,) bool.
 
     With `levels`, also whether all its features are levels of one factor: each has two values, and
     no row the upper ones of two.
@@ -130,7 +130,7 @@ def _originals(X):
 
 
 def _exclusive_levels(X):
-    """Which pairs of two-valued features never have both upper values in one row.
+    """Return which pairs of two-valued features never have both upper values in one row.
 
     Returns
     -------
@@ -155,7 +155,7 @@ def _exclusive_levels(X):
 
 
 def most_views(n):
-    """Number of views whose losses of n rows fit into MATRIX_BYTES."""
+    """Return number of views whose losses of n rows fit into MATRIX_BYTES."""
     return max(1, MATRIX_BYTES // (8 * n))
 
 
@@ -182,7 +182,7 @@ def merit(L, weight=None):
 
 
 def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
-    """Views of min_dim to max_dim features, at most max_views in all.
+    """Return views of min_dim to max_dim features, at most max_views in all.
 
     Dimension by dimension: where all views of a dimension fit into what is left of `max_views`
     they are taken; else those that add one feature to a view of one less with the most merit, as
@@ -225,7 +225,7 @@ def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
 
 
 def extensions(parents, p):
-    """Views of one feature more, those of the first parents first, (m, d + 1)."""
+    """Return views of one feature more, those of the first parents first, (m, d + 1)."""
     out = {}  # in the order of insertion
     for view in parents.tolist():
         for f in range(p):
@@ -250,13 +250,13 @@ class Axes:
 
     @classmethod
     def from_design(cls, design, scaled):
-        """An axis for each feature, but one for all levels of a factor that stands alone."""
+        """Return an axis for each feature, but one for all levels of a factor that stands alone."""
         same = np.diff(design.term_of, prepend=-1) == 0
         alone = np.array([_is_factor(term) for term in design.terms], bool)
         return cls(np.cumsum(~(same & alone[design.term_of])) - 1, scaled)
 
     def category_distance(self, A, weight):
-        """Squared distance of two levels, (q,), from places A (n, q); zero for numbers.
+        """Return squared distance of two levels, (q,), from places A (n, q); zero for numbers.
 
         The mean squared difference of two rows of a number with unit standard deviation is 2.
         """
@@ -270,7 +270,7 @@ class Axes:
 
 
 def _is_factor(term):
-    """Whether a term is a factor by itself, coded by its levels."""
+    """Return whether a term is a factor by itself, coded by its levels."""
     return len(term) == 1 and isinstance(term[0], Levels) and term[0].matrix is None
 
 
@@ -280,7 +280,7 @@ def factors(axis_of):
 
 
 def places(X, axis_of):
-    """Places (n, q) on the axes of rows X (n, p): numbers, and codes of levels; NaN stays.
+    """Return places (n, q) on the axes of rows X (n, p): numbers, and codes of levels; NaN stays.
 
     A level has the number of its feature among those of the axis; what has no feature is -1.
     """
@@ -293,5 +293,5 @@ def places(X, axis_of):
 
 
 def spread_codes(A, category_distance):
-    """Places A (n, q) with codes of levels farther apart than their distance."""
+    """Return places A (n, q) with codes of levels farther apart than their distance."""
     return A * np.where(category_distance > 0.0, APART * np.sqrt(category_distance), 1.0)

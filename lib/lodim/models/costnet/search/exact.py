@@ -33,7 +33,7 @@ def optimum(search: Search, budget: float) -> SearchState:
 def exhaustive(search: Search, budget: float) -> SearchState:
     """The state of least deviance within a budget, by looking at all of them.
 
-    Of selections of one price range only those to which nothing can be added need a look, since a
+    In one price range only selections to which nothing can be added are examined, since a
     further column never raises the deviance; but with alternatives all are looked at.
     """
     space, m = search.space, len(search.space)

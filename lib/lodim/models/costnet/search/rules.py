@@ -110,7 +110,7 @@ def canonicalize_duplicates(path, search):
     """A PenaltyPath with the coefficients of twins moved to the first of them by name.
 
     Twins are candidates of one column each that cost the same and need the same, so that no model
-    changes by it, nor its price. Which of them a solver takes hangs on order and rounding.
+    changes by it, nor its price. A solver's choice among them depends on order and rounding.
     """
     space, gram = search.space, search.refits.at_null.gram
     moves = [

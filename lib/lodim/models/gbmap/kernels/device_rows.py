@@ -1,4 +1,4 @@
-"""The training rows beside X on the GPU, for as long as a fit lasts."""
+"""Training rows on the GPU, in addition to X, during a fit."""
 
 from dataclasses import dataclass
 from typing import Any

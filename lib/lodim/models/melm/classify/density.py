@@ -38,7 +38,7 @@ class DensityOptions:
     equal: bool = False
 
     def widened(self, width):
-        """The options with kernels `width` times as wide."""
+        """Return the options with kernels `width` times as wide."""
         return replace(self, gamma=width * self.gamma)
 
 
@@ -67,7 +67,7 @@ class Densities:
 
 
 def _widened(densities, width):
-    """The Densities with kernels `width` times as wide, of rows that are no cells."""
+    """Return the Densities with kernels `width` times as wide, of rows that are no cells."""
     d, k = densities, densities.root.shape[1]
     spread = {name: getattr(d, name) / width for name in ("U", "low", "high", "root")}
     return replace(d, **spread, scale=d.scale - k * np.log(width))
@@ -130,7 +130,7 @@ def _white_covariance(Z, weight, kind, white):
 
 
 def _cells(u, w):
-    """Mean points (m, k) and weights (m,) of the cells that are not empty."""
+    """Return mean points (m, k) and weights (m,) of the cells that are not empty."""
     at = np.floor(u / CELL).astype(np.int64)
     at -= at.min(axis=0)
     key = np.ravel_multi_index(at.T, at.max(axis=0) + 1)
@@ -157,7 +157,7 @@ def evaluation_weights(code, weight, equal):
 
 
 def leave_one_out_scores(rows, background, width, options, threads, known=None):
-    """Scores (m, C) of training Rows by Bayes' rule, each left out of the densities.
+    """Return scores (m, C) of training Rows by Bayes' rule, each left out of the densities.
 
     `width` multiplies the gamma of `options`. known : what `fit_densities` returns of these rows,
     without cells, if it has been called

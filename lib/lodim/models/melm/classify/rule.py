@@ -101,7 +101,7 @@ class Background:
         return cls(mean, root, float(share))
 
     def mixed(self, log_density, Z):
-        """Log densities (n, C) at coordinates Z (n, k), the background's share mixed in."""
+        """Return log densities (n, C) at coordinates Z (n, k), the background's share mixed in."""
         apart = (Z[:, None] - self.mean) @ self.root.T
         unit = np.linalg.slogdet(self.root)[1] - 0.5 * Z.shape[1] * np.log(2.0 * np.pi)
         log_g = unit - 0.5 * (apart**2).sum(axis=2)
@@ -132,7 +132,7 @@ class Estimator:
         return cls(copy, np.asarray(getattr(copy, "classes_", np.arange(n_classes))), n_classes)
 
     def scores(self, Z):
-        """Logarithms of the classes' probabilities (n, C) at coordinates (n, k)."""
+        """Return logarithms of the classes' probabilities (n, C) at coordinates (n, k)."""
         out = np.full((len(Z), self.n_classes), np.log(RAREST))
         if len(Z):
             share = np.asarray(self.estimator.predict_proba(Z), np.float64)
@@ -166,11 +166,11 @@ class Rule:
     n_scores: int = forms.size("K")
 
     def log_density(self, Z, threads=1):
-        """Logarithms of the classes' densities (n, n_classes) at coordinates (n, k)."""
+        """Return logarithms of the classes' densities (n, n_classes) at coordinates (n, k)."""
         return self._of_all_classes(log_densities(self.densities, Z, threads), -np.inf)
 
     def class_scores(self, Z, threads=1):
-        """Logarithms of the classes' probabilities up to a constant (n, n_classes)."""
+        """Return logarithms of the classes' probabilities up to a constant (n, n_classes)."""
         Z = np.clip(Z, -FARTHEST, FARTHEST)
         if self.other is not None:
             return self._of_all_classes(self.other.scores(Z), ABSENT)
@@ -190,7 +190,7 @@ class Rule:
         return self.inverse_temperature * score
 
     def calibrated(self, loss):
-        """The rule with the inverse temperature of least loss, by `losses_by_temperature`.
+        """Return the rule with the inverse temperature of least loss, by `losses_by_temperature`.
 
         An estimator of the user's stays as it is.
         """
@@ -199,7 +199,7 @@ class Rule:
         return replace(self, inverse_temperature=select_inverse_temperature(loss))
 
     def _of_all_classes(self, values, absent):
-        """Values (n, n_classes) from those of the classes that are present, (n, C)."""
+        """Return values (n, n_classes) from those of the classes that are present, (n, C)."""
         if len(self.present) == self.n_classes:
             return values
         out = np.full((len(values), self.n_classes), absent)
@@ -208,7 +208,7 @@ class Rule:
 
 
 def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
-    """The Rule that classifies in the coordinates Z (n, k)."""
+    """Return the Rule that classifies in the coordinates Z (n, k)."""
     rows = Rows.draw(Z, code, weight, settings.reference_rows, settings.seed)
     background = Background.from_rows(Z, code, weight)
     options, width = density_options(settings), 1.0
@@ -224,7 +224,7 @@ def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
 
 
 def density_options(settings):
-    """The DensityOptions of settings."""
+    """Return the DensityOptions of settings."""
     return DensityOptions(settings.gamma or 1.0, settings.covariance, settings.prior == "equal")
 
 
@@ -234,9 +234,9 @@ def losses_by_temperature(family, y, weight, score):
 
 
 def select_inverse_temperature(loss):
-    """The factor of link scores of least loss, summed over rows (n, n_factors).
+    """Return the factor of link scores of least loss, summed over rows (n, n_factors).
 
-    Of equals the smallest.
+    Ties go to the smallest.
     """
     return lowest_between(INVERSE_TEMPERATURES, loss.sum(axis=0))
 
@@ -252,7 +252,7 @@ def calibrated_deviance(family, y, weight, score):
 
 
 def balanced_accuracy(y, weight, score):
-    """Mean over classes of the share of their rows that is classified rightly."""
+    """Return mean over classes of the share of their rows that is classified rightly."""
     code = y.astype(int)
     hit = (score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0) == code
     size, right = np.bincount(code, weight), np.bincount(code, weight * hit)

@@ -51,7 +51,7 @@ class SpanObjective:
         self._degree, self._penalty, self._sign = degree, penalty, sign
 
     def __call__(self, theta, active):
-        """Value (q,) and gradient (q, r k), filled in the rows `active`."""
+        """Return value (q,) and gradient (q, r k), filled in the rows `active`."""
         V = theta.reshape(-1, self.r, self.k)
         value, gradient = np.zeros(len(V)), np.zeros_like(V)
         self._fill(V, active, value, gradient)
@@ -139,7 +139,7 @@ class Divergence(SpanObjective):
         return self._potentials(V, np.zeros(1, np.int64), np.zeros_like(V))[0]
 
     def _potentials(self, V, active, gradient):
-        """Log potentials (len(active), C, C) of active problems; fills their gradients."""
+        """Return log potentials (len(active), C, C) of active problems; fills their gradients."""
         s, q, k, r = self._sample, len(active), self.k, self.r
         C, n, units = s.n_classes, self._Z.shape[1], q * self._stripes
         threads = self._threads if self._many else 1
@@ -179,7 +179,7 @@ class Divergence(SpanObjective):
 
 
 def _vanished(totals, stripes):
-    """Whether the sum over pairs is too small for its digits, of each problem and pair."""
+    """Return whether the sum over pairs is too small for its digits, of each problem and pair."""
     total = totals.reshape(-1, stripes, *totals.shape[1:]).sum(axis=1)
     return (total < LEAST) & np.triu(np.ones(total.shape[1:], bool))
 
@@ -232,7 +232,7 @@ def bound(log_potential, log_volume):
 
 
 def kernel_widths(sample, theta, gamma):
-    """Standard deviations (C, k) of the classes' kernels along theta (r, k) of a Sample."""
+    """Return standard deviations (C, k) of the classes' kernels along theta (r, k) of a Sample."""
     form = np.einsum("rj,crs,sj->cj", theta, sample.cov, theta, optimize=True)
     return np.sqrt(bandwidths(sample.size, theta.shape[1], gamma)[:, None] * form)
 

@@ -1,6 +1,6 @@
 """The divergence of many rows in k <= 3 dimensions: its potentials in the frequency domain.
 
-Of densities with characteristic functions phi_A, ip_AB = (2 pi)^-k int conj(phi_A) phi_B
+For densities with characteristic functions phi_A, ip_AB = (2 pi)^-k int conj(phi_A) phi_B
 exp(-w' S w / 2) dw: rows are spread on a grid of half a kernel's width by cubic B-splines, whose
 own spectrum is divided out, and a pass costs O(n) and a Fourier transform for each class instead
 of n^2. Value and gradient are those of the same approximation; `errors` measures it against exact
@@ -94,7 +94,7 @@ class Approximation(SpanObjective):
     Raises
     ------
     NoGridError
-        From a call: no grid of so many nodes serves.
+        Raised by a call: no grid with that many nodes is accurate enough.
     """
 
     precision = 1e-7  # noise, from where the grid happens to lie: a line search sees nothing finer
@@ -160,7 +160,7 @@ class Approximation(SpanObjective):
         return inverse(spectra / grid.splines) * (np.prod(grid.nodes) / grid.volume)
 
     def _transforms(self, grid):
-        """The Fourier transform of classes' grids and its inverse, as functions."""
+        """Return the Fourier transform of classes' grids and its inverse, as functions."""
         from scipy import fft
 
         options = {"axes": tuple(range(1, 1 + self.k)), "workers": self._threads}
@@ -169,7 +169,7 @@ class Approximation(SpanObjective):
         return partial(fft.fftn, **options), lambda x: fft.ifftn(x, **options).real
 
     def _potentials(self, grid, phi):
-        """Logarithms of the potentials (C, C), and derivatives of the divergence.
+        """Return logarithms of the potentials (C, C), and derivatives of the divergence.
 
         Those by the rows of a class are the spectrum of their field (C, ...), those by the classes'
         V' cov V are (C, k, k).

@@ -48,9 +48,9 @@ class Plan:
     smallest : bool
         Of one class: seek the smallest entropy.
     exact_rows : int
-        Up to so many rows sums over pairs are exact. Of more they are an `Approximation` where k
+        Up to this many rows, sums over pairs are exact. Beyond, they are an `Approximation` if k
         is three at most, this costs less than exact sums and its measured error is small; else
-        exact over all rows, or over a random sample where that takes too long.
+        exact over all rows, or over a random sample if that takes too long.
     refined : int
         How many ends go on, over all rows and to `ftol`.
     rough : float
@@ -131,7 +131,7 @@ def search_manifold(X, code, weight, plan):
 
 
 def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None, within=None):
-    """The Manifold of each of several gammas and of the `first_gamma`, by gamma.
+    """Return the Manifold of each of several gammas and of the `first_gamma`, by gamma.
 
     The first one, by default the nearest to MIDDLE, is searched from all starts, each other from
     where its neighbour ended: so the view is a continuous function of gamma as far as there is one,
@@ -178,7 +178,7 @@ def _coordinates(X, code, weight, plan, within):
 
 
 def _search(sample, basis, plan, theta, names):
-    """The Manifold that is found from starts theta (q, r, k)."""
+    """Return the Manifold that is found from starts theta (q, r, k)."""
     few, rough = sample, plan.ftol  # of one class passes cost next to nothing
     if sample.n_classes > 1:
         few, rough = sample.thinned(min(COARSE, plan.exact_rows), plan.seed), plan.rough
@@ -210,12 +210,12 @@ def _over_all_rows(sample, ends, names, basis, plan):
 
 
 def _valued(objective, ends):
-    """The ends with their values by another objective."""
+    """Return the ends with their values by another objective."""
     return replace(ends, value=objective(ends.theta, np.arange(len(ends.theta)))[0])
 
 
 def _continue(objective, ends, plan):
-    """The ends, the best of them searched further."""
+    """Return the ends, the best of them searched further."""
     best = distinct(ends.value)[: plan.refined]
     more = _minimize(objective, ends.theta[best], plan, plan.ftol)
     value, theta = ends.value.copy(), ends.theta.copy()
@@ -226,19 +226,19 @@ def _continue(objective, ends, plan):
 
 
 def distinct(value):
-    """Positions of the values that differ, the lowest first."""
+    """Return positions of the values that differ, the lowest first."""
     order = np.argsort(value, kind="stable")
     increasing = value[order]
     return order[np.diff(increasing, prepend=-np.inf) > SAME * np.abs(increasing)]
 
 
 def _minimize(objective, theta, plan, ftol):
-    """The Minimum of an objective from each start theta (q, r k)."""
+    """Return the Minimum of an objective from each start theta (q, r k)."""
     return lbfgs(objective, theta, max_iter=plan.max_iter, tol=plan.tol, ftol=ftol)
 
 
 def make_objective(sample, plan):
-    """The exact objective of a plan: entropy of one class, or divergence of several."""
+    """Return the exact objective of a plan: entropy of one class, or divergence of several."""
     if sample.n_classes == 1:
         return NormalEntropy(sample.cov[0], plan.k, -1.0 if plan.smallest else 1.0)
     return Divergence(*_arguments(sample, plan), plan.penalty, plan.engine)
@@ -251,12 +251,12 @@ def _arguments(sample, plan):
 
 
 def _grid_nodes(n, n_exact):
-    """Nodes of a grid for n rows: half the cost of exact sums, or the cost of the rows."""
+    """Return nodes of a grid for n rows: half the cost of exact sums, or the cost of the rows."""
     return max(min(n, n_exact) ** 2 / PAIRS, ROWS * n)
 
 
 def _manifold(sample, objective, ends, names, basis, plan):
-    """The Manifold of the lowest of the ends."""
+    """Return the Manifold of the lowest of the ends."""
     best = int(np.argmin(ends.value))
     V = principal_axes(basis.directions(ends.theta[best].reshape(-1, plan.k)), basis, sample)
     theta = basis.of_directions(V)
@@ -269,7 +269,7 @@ def _manifold(sample, objective, ends, names, basis, plan):
 
 
 def principal_axes(V, basis, sample):
-    """The orthonormal basis of a span (p, k) along the principal axes of the projected rows.
+    """Return the orthonormal basis of a span (p, k) along the principal axes of the projected rows.
 
     Signs are those of `view.upright`.
     """
@@ -285,7 +285,7 @@ def principal_axes(V, basis, sample):
 
 
 def starting_projections(sample, basis, plan):
-    """Starts theta (q, r, k), orthonormal in the coordinates of the search, and their names.
+    """Return starts theta (q, r, k), orthonormal in the coordinates of the search, and their names.
 
     The first are made of principal components (the last ones for the smallest entropy), of the
     directions in which class means differ, and of those in which class covariances do; the others
@@ -308,7 +308,7 @@ def starting_projections(sample, basis, plan):
 
 
 def _random_directions(sample, basis, k, rng):
-    """Random sums of the rows (r, k), isotropic; zero where rows cancel."""
+    """Return random sums of the rows (r, k), isotropic; zero where rows cancel."""
     Z = sample.Z * (sample.weight / sample.weight.sum())
     theta = Z @ row_keys.waves(sample.key, k, rng)
     lost = np.linalg.norm(theta, axis=0) <= LOST * np.linalg.norm(Z)
@@ -335,7 +335,7 @@ def total_covariance(mean, cov, size):
 
 
 def _orthonormal(V):
-    """An orthonormal basis (r, k) of the columns of V, dependent ones replaced at random."""
+    """Return an orthonormal basis (r, k) of the columns of V, dependent ones replaced at random."""
     Q, R = np.linalg.qr(V)
     dependent = np.abs(np.diag(R)) <= 1e-12 * np.abs(R).max()
     if not dependent.any():

@@ -59,9 +59,9 @@ class Basis:
         whiten : bool
             True: z has unit variances within classes; False: X is rotated alone.
         shrinkage_factor : float
-            Above zero the covariance is shrunk towards its diagonal, by the intensity s of Ledoit
-            and Wolf's rule with odds s / (1 - s) so many times as large. Directions in which class
-            means alone differ are kept then.
+            Above zero the covariance is shrunk towards its diagonal, by Ledoit and Wolf's
+            intensity s, with its odds s / (1 - s) times this factor. Directions in which only class
+            means differ are then kept.
         """
         share = weight / weight.sum()
         mean = share @ X
@@ -84,7 +84,7 @@ class Basis:
             into, back = vectors / root / unit[:, None], (vectors * root).T * unit
             scale = np.ones_like(root)
         else:
-            # Of the square root, since variances in very different units would lose digits.
+            # SVD of the square root, since variances in very different units would lose digits.
             into, scale, _ = np.linalg.svd(unit[:, None] * vectors * root, full_matrices=False)
             back = into.T
         white = unit[:, None] * into / scale
@@ -96,7 +96,7 @@ class Basis:
         return self.into.shape[1]
 
     def coordinates(self, X):
-        """Coordinates (r, n) of rows X (n, p)."""
+        """Return coordinates (r, n) of rows X (n, p)."""
         return np.ascontiguousarray(((X - self.mean) @ self.into).T)
 
     def directions(self, theta):
@@ -109,7 +109,7 @@ class Basis:
 
 
 def center_by_class(X, code, weight):
-    """Rows less the mean of their class (n, p), and the means (C, p)."""
+    """Return rows less the mean of their class (n, p), and the means (C, p)."""
     C = code.max() + 1
     size = np.bincount(code, weight, C)
     sums = np.stack([weight[code == c] @ X[code == c] for c in range(C)])
@@ -143,7 +143,7 @@ def _with_means(vectors, values, between, varies):
 
 
 def _units(X, residual, share):
-    """Standard deviations within classes (p,), and whether they are more than zero.
+    """Return standard deviations within classes (p,), and whether they are more than zero.
 
     Where they are not, it is the largest absolute value.
     """
@@ -192,7 +192,7 @@ def ledoit_wolf(X, weight, kept=1.0, added=0.0):
 
 
 def _intensity(mean, square, fourth, n, p):
-    """The share s of Ledoit and Wolf, from moments of n rows of p features.
+    """Return the share s of Ledoit and Wolf, from moments of n rows of p features.
 
     mean of the variances; square, the sum of the squares of all covariances; fourth, the mean
     fourth power of the rows' lengths

@@ -68,7 +68,7 @@ class Explanation:
     nearest: pd.DataFrame | None = None
 
     def report(self) -> Report:
-        """The Report that prints: header, contributions, and the features beside each other."""
+        """Return the Report that prints: header, contributions, and features."""
         return Report(
             title=f"Explanation of row {self.label}",
             header=tuple(self._header()),
@@ -85,7 +85,7 @@ class Explanation:
             yield _nearest
 
     def _header(self):
-        """Pairs of label and value that stand above the table."""
+        """Return pairs of label and value that stand above the table."""
         observed = self.frame["target"].iloc[0]
         quantile = "unknown" if np.isnan(self.quantile) else f"{self.quantile:.2f}"
         return [
@@ -104,7 +104,7 @@ class Explanation:
         Parameters
         ----------
         path : path
-            Of the .xlsx file.
+            Path of the .xlsx file.
 
         Raises
         ------
@@ -132,7 +132,7 @@ def _predicted(prediction):
 
 
 def _row_labels(frame):
-    """Words for each row of an explanation's frame."""
+    """Return words for each row of an explanation's frame."""
     words = {QUERY: "row {}", PRIOR: "null model", PROTOTYPE: "prototype {}", OTHERS: "{} more"}
     return [
         words[role].format(str(row).split()[0] if role == OTHERS else row)
@@ -178,7 +178,7 @@ def _nearest(e):
 
 
 def _printed_rows(e):
-    """The rows that are printed: the first ones, and the sum of all others."""
+    """Return the rows that are printed: the first ones, and the sum of all others."""
     if len(e.frame) <= MOST_ROWS + 1:
         return e.frame
     first, rest = e.frame.iloc[:MOST_ROWS], e.frame.iloc[MOST_ROWS:]
@@ -195,17 +195,17 @@ def _printed_rows(e):
 
 def _notes(e):
     if isinstance(e.prediction, pd.Series):
-        adds = "p[class]: what each row adds to the probability of its class"
+        adds = "p[class]: contribution of each row to the probability of its class"
         stays = ", the most probable class stays."
     else:
-        adds = "Adds: what each row moves the estimate by, from the null model's mean"
+        adds = "Adds: change of the estimate by each row, from the null model's mean"
         stays = (
             " (within the prototypes' range), the estimate stays on its side of the null model's "
             "mean."
         )
     return (
         f"Impact: weight times similarity; {adds}; in the first row the estimate itself.",
-        "Familiarity, the sum of all impacts, sees the active features alone.",
+        "Familiarity, the sum of all impacts, depends on the active features only.",
         f"*, the dominant set: whatever the targets of the others{stays}",
     )
 
@@ -226,13 +226,13 @@ def explain(
     train: Data | None = None,
     offset: Offset | None = None,
 ) -> Explanation:
-    """The parts of one row's estimate, by prototype (Ruf 2022, Section 4.3.1, Figure 4.5).
+    """Return the parts of one row's estimate, by prototype (Ruf 2022, Section 4.3.1, Figure 4.5).
 
     Parameters
     ----------
     data : frame of one row, Series, or dict of values
     features : int or list of names, optional
-        Active features to show beside each other: that many, the most important first, or those
+        Active features to show as columns: that many, the most important first, or those
         named; all by default.
     least : float
         Prototypes that make up less than this share of the estimate are summed up in one row,
@@ -302,32 +302,32 @@ def explain(
 
 
 def _nearest_rows(fit, query, train, on):
-    """The rows of train nearest to the query: row, target, distance, the features `on`."""
+    """Return the rows of train nearest to the query: row, target, distance, the features `on`."""
     frame, x = nearest_rows(fit, query, train)
     names = distinct_names([active_names(fit)[k] for k in on], frame.columns)
     return pd.concat([frame, pd.DataFrame(x[:, on], columns=names)], axis=1)
 
 
 def _largest(impact, wanted):
-    """Positions of the wanted prototypes, the largest impact first."""
+    """Return positions of the wanted prototypes, the largest impact first."""
     shown = np.flatnonzero(wanted)
     return shown[np.argsort(-impact[shown], kind="stable")]
 
 
 def _dominant(fit, impact, mixture):
-    """Prototypes in the dominant set of an estimate, (M,) bool."""
+    """Return prototypes in the dominant set of an estimate, (M,) bool."""
     if fit.levels is None:
         return dominant_for_numbers(impact, fit.estimates.y)
     return dominant_for_classes(impact, fit.estimates.y.astype(int), mixture.prior[0])
 
 
 def _columns(fit):
-    """Names of the columns that hold contributions."""
+    """Return names of the columns that hold contributions."""
     return ["contribution"] if fit.levels is None else [f"p[{level}]" for level in fit.levels]
 
 
 def _rows(fit, role, added, **columns):
-    """Rows of one role as a frame, with the contributions `added` (n, K)."""
+    """Return rows of one role as a frame, with the contributions `added` (n, K)."""
     frame = pd.DataFrame({"role": [role] * len(added), **columns})
     return pd.concat([frame, pd.DataFrame(added, columns=_columns(fit))], axis=1)
 
@@ -340,7 +340,7 @@ def _query_rows(fit, query, estimate):
 
 
 def _prior_rows(fit, mixture, mass, dominant):
-    """The null model: a row a class; for numbers one, with its mean."""
+    """Return the null model: a row a class; for numbers one, with its mean."""
     if fit.levels is None:
         weight, target, added = [1.0], mixture.shift[0], mixture.shift
     else:
@@ -360,7 +360,7 @@ def _prototype_rows(fit, impact, dominant, added, j):
 
 
 def _other_rows(fit, impact, added, j):
-    """The sum of the prototypes j in one row; no row without any."""
+    """Return the sum of the prototypes j in one row; no row without any."""
     columns = {"row": f"{len(j)} prototypes", "prototype_weight": fit.estimates.w[j].sum()}
     columns |= {"impact": impact[j].sum(), "dominant": False}
     n = min(1, len(j))
@@ -369,7 +369,7 @@ def _other_rows(fit, impact, added, j):
 
 
 def _joined(fit, rows):
-    """All rows as one frame, with what they add up to so far."""
+    """Return all rows as one frame, with what they add up to so far."""
     numbers = ["prototype_weight", "similarity", "impact"]
     order = ["role", "batch", "row", "target", *numbers, "dominant", *_columns(fit)]
     whole = {
@@ -388,7 +388,7 @@ def _joined(fit, rows):
 
 
 def _with_features(fit, frame, query, shown, on):
-    """The features of the row and of prototypes beside the other columns."""
+    """Add the features of the row and of prototypes to the other columns."""
     x = original_units(fit, np.vstack([query.x[None], fit.estimates.x[shown]]))[:, on]
     places = [0, *np.flatnonzero(frame["role"] == PROTOTYPE)]
     for k, name in enumerate(distinct_names([active_names(fit)[a] for a in on], frame.columns)):
@@ -399,7 +399,7 @@ def _with_features(fit, frame, query, shown, on):
 
 
 def distinct_names(names, taken):
-    """Names of features; one that a table has already is marked."""
+    """Return names of features; one that a table has already is marked."""
     return [f"{name} (feature)" if name in taken else name for name in names]
 
 
@@ -430,7 +430,7 @@ def dominant_for_classes(impact, code, prior):
 
 
 def dominant_for_numbers(impact, y):
-    """Prototypes in the dominant set of a numeric response, (M,) bool.
+    """Return prototypes in the dominant set of a numeric response, (M,) bool.
 
     The most impactful prototypes with which the estimate stays on its side of the null model's
     mean, whatever targets (within the range of all prototypes') the others have.
@@ -447,19 +447,19 @@ def dominant_for_numbers(impact, y):
 
 
 def _ranks(impact):
-    """Positions by falling impact, (M,), and where each rank of equal ones ends, (R,)."""
+    """Return positions by falling impact, (M,), and where each rank of equal ones ends, (R,)."""
     order = np.argsort(-impact, kind="stable")
     falls = np.diff(impact[order]) < 0
     return order, np.flatnonzero(np.append(falls, len(impact) > 0))
 
 
 def _rest(impact):
-    """Sum of the impacts after each, (M,), from the end: exactly zero after the last."""
+    """Return sum of the impacts after each, (M,), from the end: exactly zero after the last."""
     return np.append(np.cumsum(impact[::-1])[::-1][1:], 0.0)
 
 
 def _up_to(order, last, decided):
-    """The prototypes up to the first rank that decides, (M,) bool."""
+    """Return the prototypes up to the first rank that decides, (M,) bool."""
     dominant = np.zeros(len(order), bool)
     if decided.any():
         dominant[order[: last[np.argmax(decided)] + 1]] = True
@@ -470,7 +470,7 @@ def _up_to(order, last, decided):
 
 
 def export(fit: Any, data: Data | None = None) -> pd.DataFrame:
-    """All prototypes: the basic report of Ruf (2022), Section 4.3.1.
+    """Return all prototypes: the basic report of Ruf (2022), Section 4.3.1.
 
     Parameters
     ----------
@@ -517,7 +517,7 @@ def export(fit: Any, data: Data | None = None) -> pd.DataFrame:
 
 
 def _equal(column, values):
-    """Whether a column, or columns of one name, are these numbers (J,) where it has any."""
+    """Return whether a column, or columns of one name, are these numbers (J,) where it has any."""
     try:
         numbers = column.to_numpy(float, na_value=np.nan)
     except (TypeError, ValueError):

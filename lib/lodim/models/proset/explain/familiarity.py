@@ -82,5 +82,5 @@ def _known_values(fit, held_out):
 
 
 def _share_below(known, values):
-    """Share of the increasing known values that are at most each of some values."""
+    """Return share of the increasing known values that are at most each of some values."""
     return np.searchsorted(known, values, side="right") / len(known)

@@ -25,7 +25,7 @@ class Query:
 
 
 def read_query(fit, data, offset=None, what="row"):
-    """The Query of data that are one row: a frame of one, a Series, or a dict of values."""
+    """Return the Query of data that are one row: a frame of one, a Series, or a dict of values."""
     data = _as_frame(data)
     batch = fit.design.apply(data, offset=offset)
     if len(batch.index) != 1:
@@ -38,7 +38,7 @@ def read_query(fit, data, offset=None, what="row"):
 
 
 def zero_offset(fit):
-    """The offset of new data where only features matter: zero, or None without an offset."""
+    """Return the offset of new data where only features matter: zero, or None without an offset."""
     return 0.0 if fit.design.offset_given else None
 
 
@@ -49,12 +49,12 @@ def active_values(fit, batch):
 
 
 def by_importance(fit):
-    """Positions among the active features, from the largest weight to the smallest, (A,)."""
+    """Return positions among the active features, from the largest weight to the smallest, (A,)."""
     return np.argsort(-fit.estimates.v.max(axis=0, initial=0.0), kind="stable")
 
 
 def active_names(fit):
-    """Names of the active features."""
+    """Return names of the active features."""
     return [fit.design.names[k] for k in fit.estimates.features]
 
 
@@ -112,7 +112,7 @@ def _missing(fit, data):
 
 
 def _response(fit, data):
-    """The class code or number of the row's known response; NaN without."""
+    """Return the class code or number of the row's known response; NaN without."""
     if not fit.design.has_response(data):
         return np.nan
     batch = fit.design.apply(data, offset=zero_offset(fit), response=True)

@@ -33,7 +33,7 @@ class Typical:
 
     @classmethod
     def from_batch(cls, batch, prototypes, seed, threads):
-        """The reference point of the rows of a batch with a weight above zero."""
+        """Return the reference point of the rows of a batch with a weight above zero."""
         rows = batch.positive_weight
         if len(rows) > MOST_ROWS:
             rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_ROWS, replace=False))
@@ -43,7 +43,7 @@ class Typical:
 
 
 def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
-    """A typical row, to compare others with: Algorithm 4.2.
+    """Return a typical row, to compare others with: Algorithm 4.2.
 
     The row with the best ranks of mean absolute distance to all others, among standardized
     active features and among estimates together. It is a row that exists, extreme in neither.
@@ -52,7 +52,7 @@ def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
     ----------
     data : frame, optional
         Rows to choose from; by default the training data, of which the fit keeps the choice
-        (of 20,000 rows drawn at random, where there are more).
+        (a random sample if there are more than 20,000).
 
     Returns
     -------
@@ -117,14 +117,14 @@ def _typical(fit):
 
 
 def central_row(prototypes, x, threads):
-    """Position of the reference point among rows x (n, A)."""
+    """Return position of the reference point among rows x (n, A)."""
     estimate, _ = estimates_at(prototypes, x, threads)
     tie = entropy(estimate) if prototypes.loss == CLASSES else np.zeros(len(x))
     return reference_point(x, estimate, tie)
 
 
 def reference_point(x, estimate, tie):
-    """Position of the row that is most central in features and in estimates together.
+    """Return position of the row that is most central in features and in estimates together.
 
     Rows are ranked by mean absolute distance to all others, once among features and once among
     estimates; Borda's rule adds the ranks.
@@ -133,7 +133,7 @@ def reference_point(x, estimate, tie):
     ----------
     x : (n, A) standardized features; estimate : (n, K)
     tie : (n,)
-        Of rows with equal points the one with the largest is taken, then the first.
+        Breaks ties: among rows with equal points the largest value is taken, then the first.
     """
     points = _borda_points(x) + _borda_points(estimate)
     best = np.flatnonzero(points == points.max())

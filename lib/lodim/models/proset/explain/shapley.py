@@ -18,7 +18,7 @@ from lodim.typing import Data, Offset
 
 MOST_EXACT = 12  # terms that move: 2^12 coalitions
 MOST_NUMBERS = 2**22  # of a temporary
-SAMPLES = 200  # orders, each with its reverse, where there are too many coalitions
+SAMPLES = 200  # orders, each with its reverse, if there are too many coalitions
 REFERENCE = "(reference)"
 
 
@@ -31,7 +31,7 @@ def shapley(
     seed: int = 0,
     offset: Offset | None = None,
 ) -> pd.DataFrame:
-    """Shapley values of the terms: how each moves the prediction from the reference's.
+    """Return Shapley values of the terms: how each moves the prediction from the reference's.
 
     Values of a coalition are the predictions with its terms at the row and the others at the
     reference (Section 4.3.2). All columns of a term (levels, a spline) move together.
@@ -45,9 +45,9 @@ def shapley(
         Random orders of terms, each taken with its reverse. By default all coalitions are
         enumerated where at most 12 terms differ from the reference, and 200 orders drawn else.
     seed : int
-        Of the orders.
+        Seed of the random orders.
     offset : array (n,) or column name, optional
-        Of the predictions, the reference's too.
+        Offset of the predictions, also of the reference.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def shapley(
     names, levels = [REFERENCE, *(fit.design.term_names[k] for k in terms)], _levels(fit)
     out = np.full((2, len(batch.index), len(levels), len(names)), np.nan)
     for i, row in enumerate(batch.rows):
-        # A generator of its own for each row: its values do not depend on the rows beside it.
+        # Each row has its own generator: its values do not depend on other rows.
         rng = np.random.default_rng(seed)
         values = _values_of_row(fit, terms, x[i], r, base[i : i + 1], n_permutations, rng)
         out[:, row] = np.swapaxes(values, 1, 2)
@@ -138,7 +138,7 @@ def half_squares(x, prototypes, player_of, n_players):
 
 
 def coalition_values(at_row, at_reference, w, mixture):
-    """A function that returns the estimates (C, K) of coalitions (C, P) bool.
+    """Return a function that returns the estimates (C, K) of coalitions (C, P) bool.
 
     at_row, at_reference : (M, P) of `half_squares`; mixture : of the one row
     """
@@ -156,7 +156,7 @@ def coalition_values(at_row, at_reference, w, mixture):
 
 
 def exact_values(value, P):
-    """Shapley values of P players by all coalitions, (P, K)."""
+    """Return Shapley values of P players by all coalitions, (P, K)."""
     code = np.arange(2**P)
     S = (code[:, None] >> np.arange(P)) & 1 == 1
     v, size = value(S), S.sum(axis=1)

@@ -32,7 +32,7 @@ def to_excel(
     Parameters
     ----------
     path : path
-        Of the .xlsx file.
+        Path of the .xlsx file.
     row : frame of one row, Series, or dict of values, optional
     **arguments
         Of `explain`, or `data` of `export`.
@@ -107,7 +107,7 @@ def write_prototypes(fit, frame, path):
 
 
 def _about(pairs):
-    """A sheet of labels and values."""
+    """Return a sheet of labels and values."""
     return excel.Sheet("about", pd.DataFrame(pairs, columns=["what", "value"]))
 
 

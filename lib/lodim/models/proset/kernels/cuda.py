@@ -328,7 +328,7 @@ def _kernel_sums(X, active, v, points, values, out):
 
 
 def upload_rows(X, scoring, x, target):
-    """Arrays on the GPU that `loss_gradient` takes beside tiles X, as long as a batch is fitted.
+    """Upload the arrays that `loss_gradient` needs in addition to tiles X, for one batch.
 
     rows (n_tiles, 4, 64) of the `scoring` record's y, a, b and weight; own (n_tiles, 64);
     candidates (p + 1, J), from x (J, p) and target (J,); points (p + 2, width(J)), room for the

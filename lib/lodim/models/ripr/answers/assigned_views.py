@@ -63,7 +63,7 @@ class AssignedViews(Ensemble):
         return local_learners.learner_answers(self, answers, self.X if X is None else X)
 
     def nearest(self, j, X=None, k=None):
-        """Distances and positions (m, k) of the k nearest known training rows in view j.
+        """Return distances and positions (m, k) of the k nearest known training rows in view j.
 
         Without X, for the ensemble's own rows, each left out. Rows that miss a feature of the
         view, and places beyond the last neighbour, have infinite distances and positions -1.
@@ -103,7 +103,7 @@ class ClassViews(AssignedViews):
         return information_gain.information_gains(self, X)
 
     def evidence(self, X=None, threads=1):
-        """The Evidence of rows X (m, a), or of the ensemble's own, each without itself."""
+        """Return the Evidence of rows X (m, a), or of the ensemble's own, each without itself."""
         how = {"n_classes": self.n_classes, "balanced": self.balanced, "counts": self.weight > 0}
         how |= {"leave_out": X is None, "threads": threads}
         ratio = knn.class_ratios(
@@ -222,7 +222,7 @@ class ClusterViews(AssignedViews):
 
 
 def _at_view(value, view):
-    """Values (m,) of value (m, r) in the view that serves each row, NaN without one."""
+    """Return values (m,) of value (m, r) in the view that serves each row, NaN without one."""
     if not value.shape[1]:
         return np.full(len(view), np.nan)
     own = np.take_along_axis(value, np.maximum(view, 0)[:, None], axis=1)[:, 0]
@@ -233,9 +233,9 @@ def _at_view(value, view):
 
 
 def drop_unused_views(e, threads=1):
-    """The ensemble of the views that serve a row; there are no clusters in the others.
+    """Return the ensemble of the views that serve a row; there are no clusters in the others.
 
-    Without a view its features may go, by which rows are told apart that have repeated values (see
+    Without a view its features may go, which distinguish rows with repeated values (see
     `losses.uniform_references`), and so the remaining views are queried again.
     """
     while True:
@@ -247,7 +247,7 @@ def drop_unused_views(e, threads=1):
 
 
 def _subset(e, on):
-    """The ensemble of some of its views."""
+    """Return the ensemble of some of its views."""
     used = np.unique(e.views[on][e.views[on] >= 0])
     views = np.where(e.views[on] >= 0, np.searchsorted(used, e.views[on]), -1)
     B, total = e.assignment[:, on], e.assignment[:, on].sum(axis=1, keepdims=True)
@@ -291,7 +291,7 @@ def calibrate(evidence, y, weight):
 
 
 def _minimum(parts, weight, target, t, a):
-    """The factor a at which the slope of the deviance is zero, from 0 to MOST_SCALE."""
+    """Return the factor a at which the slope of the deviance is zero, from 0 to MOST_SCALE."""
     observed = (target * parts[a]).sum(axis=1)
 
     def slope(value):

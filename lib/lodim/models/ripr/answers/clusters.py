@@ -16,7 +16,7 @@ STARTS, ROUNDS = 10, 100  # of k-means
 
 
 def fit_clusters(e, n_clusters, seed):
-    """The ensemble with centres in each view.
+    """Return the ensemble with centres in each view.
 
     Without a number, as many in each as prediction strength finds, one among them.
     """
@@ -63,18 +63,18 @@ def assign_clusters(e, X, answers):
 
 
 def cluster_names(e):
-    """Names of the clusters, such as "2.1" for the first of the second view."""
+    """Return names of the clusters, such as "2.1" for the first of the second view."""
     number = [np.count_nonzero(e.centre_view[: q + 1] == j) for q, j in enumerate(e.centre_view)]
     return [f"{j + 1}.{c}" for j, c in zip(e.centre_view, number, strict=True)]
 
 
 def _n_clusters(X, weight, rng):
-    """The number of clusters that other rows agree with: the largest of enough strength.
+    """Return the number of clusters that other rows agree with: the largest of enough strength.
 
     Prediction strength (Tibshirani and Walther 2005): k-means is fitted to each of two halves of
-    the rows, and the rows of one are assigned by the centres of the other. Of the pairs of rows
-    that are together in a cluster of their own half, the share that stays together; the least of
-    the clusters counts, and the mean over both sides of several draws of the halves. One cluster
+    the rows, and the rows of one are assigned by the centres of the other. The strength is
+    the share of pairs of rows in a cluster of their own half that stay together; the weakest
+    cluster counts, and the mean over both sides of several draws of the halves. One cluster
     has a strength of one.
     """
     most = min(MOST_CLUSTERS, len(np.unique(X, axis=0)))
@@ -106,7 +106,7 @@ def _agreement(halves, n_clusters, rng):
 
 
 def _unit(e, j):
-    """The power of two nearest to the spread of a view's features: what ties are judged in.
+    """Return the power of two nearest to the spread of a view's features: what ties are judged in.
 
     One where features are standardized; a power of two so that it changes no digit.
     """
@@ -115,7 +115,7 @@ def _unit(e, j):
 
 
 def _squared(X, centres):
-    """Squared distances to the centres, (n, c)."""
+    """Return squared distances to the centres, (n, c)."""
     return ((X[:, None, :] - centres) ** 2).sum(axis=2)
 
 
@@ -123,7 +123,7 @@ def _squared(X, centres):
 
 
 def kmeans(X, weight, n_clusters, rng):
-    """Centres (c, d) of the least weighted sum of squares of several starts, and that sum.
+    """Return centres (c, d) of the least weighted sum of squares of several starts, and that sum.
 
     Starts lie far from each other (k-means++), and Lloyd's rounds follow. A row that is as near to
     two centres, up to rounding, belongs to the first.
@@ -141,7 +141,7 @@ def kmeans(X, weight, n_clusters, rng):
 
 @njit(cache=True, nogil=True)
 def start_apart(X, weight, draws):
-    """Rows of X (n, d) as centres (c, d), by uniform draws (c,).
+    """Return rows of X (n, d) as centres (c, d), by uniform draws (c,).
 
     Each is drawn with a chance in proportion to its weight and its squared distance to the nearest
     of those before it; by its weight alone where all are at such places.

@@ -80,7 +80,7 @@ def _neighbour_distances(e, X):
 
 
 def _rows_at_place(X, references, f):
-    """How many of some rows are at the place of each row in the features f, (m,)."""
+    """Return how many of some rows are at the place of each row in the features f, (m,)."""
     rows = np.concatenate([references, X])[:, f]
     _, place = np.unique(rows, axis=0, return_inverse=True)  # a missing value equals none
     count = np.bincount(place[: len(references)], minlength=place.max() + 1)
@@ -88,7 +88,7 @@ def _rows_at_place(X, references, f):
 
 
 def _last_two(X, references, view, k):
-    """Distances to the k-th and the (k - 1)-th nearest of some rows, (2, m).
+    """Return distances to the k-th and the (k - 1)-th nearest of some rows, (2, m).
 
     Of fewer than k the farthest counts as the k-th, and the other is minus infinity.
     """
@@ -100,7 +100,7 @@ def _last_two(X, references, view, k):
 
 
 def _with_label(distances, d, c):
-    """Distances, counts and votes once a row at distances d (m, r) is of class c."""
+    """Return distances, counts and votes once a row at distances d (m, r) is of class c."""
     z = distances
     own, other, there = z.own[0].copy(), z.other[0].copy(), z.there.copy()
     there[:, :, c] += d == 0.0
@@ -114,7 +114,7 @@ def _with_label(distances, d, c):
 
 
 def _inserted(last_two, d):
-    """The k-th distance once rows at distances d are among the references."""
+    """Return the k-th distance once rows at distances d are among the references."""
     last, before = last_two
     one = np.isinf(last) | np.isinf(d)
     farther = np.where(one, np.minimum(last, d), np.maximum(last, d))

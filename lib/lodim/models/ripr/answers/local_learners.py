@@ -26,7 +26,7 @@ class ConstantLearner:
     value: float
 
     def predict(self, X):
-        """The value, (m,)."""
+        """Return the value, (m,)."""
         return np.full(len(X), self.value)
 
 
@@ -57,13 +57,13 @@ def check_kind(learner, task):
 
 
 def fit_local_learners(e, learner):
-    """The ensemble with a local learner for each view, and of clusters their centres."""
+    """Return the ensemble with a local learner for each view, and of clusters their centres."""
     e = replace(e, local_learners=tuple(_fit(e, j, learner) for j in range(len(e))))
     return _with_centres(e) if e.task == CLUSTERS else e
 
 
 def _with_centres(e):
-    """The ensemble with centres: means of the rows of each cluster."""
+    """Return the ensemble with centres: means of the rows of each cluster."""
     centres, of = [], []
     for j, local in enumerate(e.local_learners):
         at, rows = e.columns(j), _rows(e, j)
@@ -84,7 +84,7 @@ def _rows(e, j):
 
 
 def _fit(e, j, learner):
-    """The local learner of view j."""
+    """Return the local learner of view j."""
     at, of = e.columns(j), _rows(e, j)
     X, y = e.X[of][:, at], e.y[of]
     if not len(X) or (e.task == CLASSES and len(np.unique(y)) == 1):
@@ -133,9 +133,9 @@ def learner_answers(e, answers, X):
 
 
 def _probabilities(e, j, local, X):
-    """Probabilities of the classes, (m, K), none below RAREST.
+    """Return probabilities of the classes, (m, K), none below RAREST.
 
-    Of an estimator that has none, the class that it predicts has the share of its own rows on which
+    If an estimator has no probabilities, its predicted class gets the share of its rows on which
     it is right, one of each class added.
     """
     p = np.zeros((len(X), e.n_classes))
@@ -150,14 +150,14 @@ def _probabilities(e, j, local, X):
 
 
 def _share_right(e, j, local):
-    """Share of its own rows on which a local learner is right, one of each class added."""
+    """Return share of its own rows on which a local learner is right, one of each class added."""
     of = _rows(e, j)
     hits = (_codes(e, local, e.X[of][:, e.columns(j)]) == e.y[of]).sum() if len(of) else 0
     return (hits + 1.0) / (len(of) + e.n_classes)
 
 
 def _codes(e, local, X):
-    """Codes of the classes that a local learner predicts, (m,)."""
+    """Return codes of the classes that a local learner predicts, (m,)."""
     code = np.asarray(local.predict(X))
     wrong = code[~np.isin(code, np.arange(e.n_classes))]
     if len(wrong):
@@ -168,5 +168,5 @@ def _codes(e, local, X):
 
 
 def describe(learner: Any) -> str:
-    """The name of an estimator in a print."""
+    """Return the name of an estimator in a print."""
     return "k-NN" if learner is None else type(learner).__name__

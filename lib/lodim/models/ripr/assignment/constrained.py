@@ -64,7 +64,7 @@ class Mixture:
 
 
 def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
-    """One step: B (n, d*) and its value, by Clarabel (hard: HiGHS of SciPy).
+    """Return one step: B (n, d*) and its value, by Clarabel (hard: HiGHS of SciPy).
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
 
 
 def _objective(cp, B, L, cost, weight, hard):
-    """Squared excess losses plus the cost (n, d*) of views, without switches."""
+    """Return squared excess losses plus the cost (n, d*) of views, without switches."""
     finite = np.isfinite(L)
     known = np.where(finite, L, 0.0)
     best = np.where(finite.any(axis=1), np.where(finite, L, np.inf).min(axis=1), 0.0)
@@ -210,7 +210,7 @@ class Constraints:
         return cls(design.names, prices, parts, budget, groups, hard, further)
 
     def on_views(self, views, rows):
-        """The ViewConstraints of some views (d*, D) and rows (m,), positions in the data."""
+        """Return the ViewConstraints of some views (d*, D) and rows (m,), positions in the data."""
         cost, extra, budget = None, None, self.budget
         if self.prices is not None:
             has = np.append(self.parts, np.zeros((len(self.parts), 1), bool), axis=1)
@@ -239,7 +239,7 @@ def _check_further(further):
 
 
 def _checked_constraints(rules):
-    """The constraints that a user's function has returned."""
+    """Return the constraints that a user's function has returned."""
     if not isinstance(rules, list | tuple):
         raise ArgumentError(f"further must return a list of CVXPY constraints, not {rules!r}")
     for rule in rules:
@@ -267,7 +267,7 @@ def _prices(prices, design):
 
 
 def _parts(design):
-    """Which features are made of a column (p,), by its name; and each feature by its own."""
+    """Return which features are made of a column (p,), by its name; and each feature by its own."""
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     made = {name: np.array([name in needs[t] for t in design.term_of]) for name in design.features}
     single = {name: np.array(design.names) == name for name in design.names}
@@ -275,14 +275,14 @@ def _parts(design):
 
 
 def _budget(budget, n):
-    """A number, (n,) of them, or None."""
+    """Return a number, (n,) of them, or None."""
     if budget is None or np.ndim(budget) == 0:
         return None if budget is None else float(_numbers([budget], "budget")[0])
     return _numbers(_by_row(budget, "budget", n), "budget")
 
 
 def _groups(groups, n):
-    """Codes of groups (n,); a row without a group is one by itself."""
+    """Return codes of groups (n,); a row without a group is one by itself."""
     if groups is None:
         return None
     codes = pd.factorize(pd.Series(list(_by_row(groups, "groups", n)), dtype=object))[0]
@@ -292,7 +292,7 @@ def _groups(groups, n):
 
 
 def _by_row(entries, name, n):
-    """An argument with an entry for each row of the data, (n,)."""
+    """Return an argument with an entry for each row of the data, (n,)."""
     if isinstance(entries, str) or np.ndim(entries) != 1 or len(entries) != n:
         raise ArgumentError(f"{name} must have an entry for each of the {n} rows of the data")
     return np.asarray(entries)

@@ -31,12 +31,12 @@ def single_errors(L, weight=None):
 
 
 def candidates(L, weight=None, most=CANDIDATES):
-    """Columns of the views with the least errors, increasing."""
+    """Return columns of the views with the least errors, increasing."""
     return np.sort(ties.descending(-single_errors(L, weight))[:most])
 
 
 def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
-    """Views in the order of selection, positions among those of `ratios` (n, A, K).
+    """Return views in the order of selection, positions among those of `ratios` (n, A, K).
 
     Each is the one that leaves the least doubt of the rows' classes, in the view that answers each
     of them. Counts of errors, few and often equal, would choose among the best of many by chance.

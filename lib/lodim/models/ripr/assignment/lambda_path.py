@@ -76,7 +76,7 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
 
 
 def select_lambda(grid, path, errors_of, control, weight=None):
-    """The LambdaPath of some assignments, with the lambda that their errors choose.
+    """Return the LambdaPath of some assignments, with the lambda that their errors choose.
 
     Parameters
     ----------

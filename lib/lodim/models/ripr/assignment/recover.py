@@ -71,7 +71,7 @@ class RecoveryData:
         return losses.default_k(np.count_nonzero(self.y >= 0) if labelled else len(self.X))
 
     def losses(self, k=None):
-        """Loss matrix of the task, (n, d*): see `losses`."""
+        """Return loss matrix of the task, (n, d*): see `losses`."""
         X, views, alpha = self.X, self.views, self.control.alpha
         how = {"threads": self.threads}
         if self.task == "class":
@@ -84,12 +84,12 @@ class RecoveryData:
         raise ArgumentError(f"task must be one of {', '.join(TASKS)}, not {self.task!r}")
 
     def log_ratios(self, k, columns):
-        """Log ratios of rows left out to all classes in some views, (n, A, K)."""
+        """Return log ratios of rows left out to all classes in some views, (n, A, K)."""
         how = {"balanced": self.control.balanced, "leave_out": True, "threads": self.threads}
         return knn.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
 
     def held_out_errors(self, L, k, columns):
-        """A function (assignment, some of `columns`) -> errors (n,) of rows left out."""
+        """Return a function (assignment, some of `columns`) -> errors (n,) of rows left out."""
         X, y = self.X, self.y
         if self.task == "class":
             return lambda_path.class_errors(self.log_ratios(k, columns), y, columns)
@@ -152,7 +152,7 @@ def recover(data, *, k=None, lambda_=None, L=None):
 
 
 def _better(rival, best, n_more, weight):
-    """Whether errors (n,) of a rival with n_more views are surely less.
+    """Return whether errors (n,) of a rival with n_more views are surely less.
 
     By MARGIN standard errors of the difference (McNemar's) where it has as many views, by one more
     for each further view.
@@ -190,7 +190,7 @@ def _by_penalty(data, k, lambda_, L):
 
 
 def _select_lambda(data, k, L, unit):
-    """The lambda path, and errors (n,) of rows left out at the lambda that it chooses."""
+    """Return the lambda path, and errors (n,) of rows left out at the lambda that it chooses."""
     c, how = data.control, {"weight": data.weight, "threads": data.threads}
     grid, assignments = lambda_path.assignment_path(L, unit, c.least, **how)
     columns = np.unique(np.concatenate([a.selected(c.least) for a in assignments]))
@@ -223,13 +223,13 @@ def keep_largest(L, search, control, weight=None):
 
 
 def largest(mass, control):
-    """Positions of masses beyond a share, most first; of none beyond it, that with most."""
+    """Return positions of masses beyond a share, most first; of none beyond it, that with most."""
     order = ties.descending(mass)
     return order[mass[order] > min(control.least, 0.999 * mass.max())][: control.most]
 
 
 def refit(L, columns, lambda_, weight=None):
-    """Columns with most mass first, and the rows assigned to them alone at a small penalty.
+    """Return columns with most mass first, and the rows assigned to them alone at a small penalty.
 
     The penalty that finds the views crowds rows into the largest of them; as after a lasso, what
     is selected is fitted anew with less.

@@ -66,12 +66,12 @@ class Assignment:
         return B
 
     def selected(self, least):
-        """Columns of the loss matrix of the views with more than a share of the mass."""
+        """Return columns of the loss matrix of the views with more than a share of the mass."""
         return self.views[self.mass > least]
 
 
 def _assignment(views, first, second, share, mass, lambda_, log, converged):
-    """The Assignment of the views that have mass, from positions among all `views` (d*,)."""
+    """Return the Assignment of the views that have mass, from positions among all `views` (d*,)."""
     used = np.flatnonzero(mass > 0.0)
     place = np.append(np.searchsorted(used, np.arange(len(views))), -1)
     first, second, log = place[first], place[second], np.array(log)
@@ -79,7 +79,7 @@ def _assignment(views, first, second, share, mass, lambda_, log, converged):
 
 
 def with_log(own, search):
-    """An assignment to the views that a search has kept, with the log of that search."""
+    """Return an assignment to the views that a search has kept, with the log of that search."""
     converged = search.converged and own.converged
     return replace(own, objective=search.objective, converged=converged)
 
@@ -264,7 +264,7 @@ def _objective(L, best, first, second, share, weight, c, lambda_):
 
 @njit(cache=True)
 def cheapest_chain(price, switch):
-    """Views along the rows, (n,), of least price (n, A) plus `switch` for every change.
+    """Return views along the rows, (n,), of least price (n, A) plus `switch` for every change.
 
     A row whose prices are all infinite gets -1, and the view before it goes on after it.
     """

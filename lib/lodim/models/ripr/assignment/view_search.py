@@ -49,7 +49,7 @@ class ViewSearch:
 
     @classmethod
     def from_batch(cls, batch, family, settings):
-        """The search among the rows of a batch; a DataError where no feature varies."""
+        """Return the search among the rows of a batch; a DataError where no feature varies."""
         weight = batch.row_weights / batch.row_weights[batch.positive_weight].mean()
         X = ties.merge_close(tiles.unpack(batch.X, batch.n).astype(np.float64), weight > 0)
         y = np.full(batch.n, np.nan)
@@ -149,11 +149,11 @@ class ViewSearch:
         return RecoveryData(X, y, views, self.task, seed=seed, **options)
 
     def losses(self, k=None):
-        """Losses of the rows used in the views, (m, d*)."""
+        """Return losses of the rows used in the views, (m, d*)."""
         return self.data.losses(k or self.settings.k)
 
     def recover(self, lambda_, L=None):
-        """The Recovery of views by a penalty in units, None to have it chosen."""
+        """Return the Recovery of views by a penalty in units, None to have it chosen."""
         recovery = recover(self.data, k=self.settings.k, lambda_=lambda_, L=L)
         if self.settings.constraints is None and self.order is None:
             return recovery
@@ -178,7 +178,7 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Columns and Assignment in order: a search over all views, then over those kept."""
+        """Return columns and Assignment in order: a search over all views, then over those kept."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = recovery.lambda_ * recovery.unit
@@ -210,13 +210,13 @@ def flat_features(batch):
 
 
 def _positions(views, on):
-    """Views of the features `on`, as increasing positions in the design."""
+    """Return views of the features `on`, as increasing positions in the design."""
     out = np.sort(np.where(views >= 0, on[views], on.max() + 1), axis=1)
     return np.where(out > on.max(), -1, out)
 
 
 def _varies(X):
-    """Which features have two values, (p,)."""
+    """Return which features have two values, (p,)."""
     if not len(X):
         return np.zeros(X.shape[1], bool)
     low, high = (np.where(np.isnan(X), end, X) for end in (np.inf, -np.inf))

@@ -53,7 +53,7 @@ class Choice:
 
 
 def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threads):
-    """The Choice of views for Voters; k, n_views and max_views are None if open."""
+    """Return the Choice of views for Voters; k, n_views and max_views are None if open."""
     own = voters.at(sample(voters, SAMPLE, seed))
     few = own.at(sample(own, SCREENED, seed))
     on = _axes_to_compare(own.A, voters.A)
@@ -99,12 +99,12 @@ def sample(voters, most, seed):
 
 
 def _tried(n):
-    """Numbers of neighbours to try among n rows, the root of n first."""
+    """Return numbers of neighbours to try among n rows, the root of n first."""
     return list(dict.fromkeys(min(max(1, round(f * default_k(n))), max(1, n - 1)) for f in TIMES))
 
 
 def _increasing(view):
-    """A view with its axes in increasing order, padded with -1."""
+    """Return a view with its axes in increasing order, padded with -1."""
     return np.array([*sorted(view[view >= 0]), *view[view < 0]], np.int64)
 
 
@@ -142,7 +142,7 @@ def compare(voters, on, bounds, k, max_views, threads):
 
 
 def single_losses(voters, views, k, threads):
-    """Loss of the rows by each view alone, each row without itself, (V,)."""
+    """Return loss of the rows by each view alone, each row without itself, (V,)."""
     step = max(1, BLOCK // voters.target.size)
     parts = [views[at : at + step] for at in range(0, len(views), step)]
     total = np.zeros_like(voters.target)
@@ -151,7 +151,7 @@ def single_losses(voters, views, k, threads):
 
 
 def factors(voters, total, new, threads=1):
-    """The factor of total (n, C) + new[j], and the loss at it, for each j: (V,) each."""
+    """Return the factor of total (n, C) + new[j], and the loss at it, for each j: (V,) each."""
     weight = voters.weight / voters.weight.sum()
     if voters.classes:
         t, losses, base = np.ones(len(new)), np.empty(len(new)), np.log(voters.prior)

@@ -55,7 +55,7 @@ class VotingViews(Ensemble):
         return Answers(view, says_each, loss, scores(self, voters, evidence), code)
 
     def nearest(self, j, X, k):
-        """Distances and positions (m, k) of the k voters nearest to rows X (m, a) in view j.
+        """Return distances and positions (m, k) of the k voters nearest to rows X (m, a) in view j.
 
         Places without a row, and rows that miss a feature, have infinite distances and positions
         -1.
@@ -105,7 +105,7 @@ class VotingViews(Ensemble):
 
 
 def voters_of(e):
-    """The Voters of an ensemble: its rows that count and have a response."""
+    """Return the Voters of an ensemble: its rows that count and have a response."""
     refs = e.references
     A, y, weight = e.X[refs], e.y[refs], e.weight[refs]
     if e.n_classes:
@@ -165,12 +165,12 @@ def shares(e, voters, evidence, known):
 
 
 def codes(e, voters, evidence):
-    """The most probable class of each row, (m,)."""
+    """Return the most probable class of each row, (m,)."""
     return best_class(e, np.log(voters.prior) + e.factor * evidence.sum(axis=0))
 
 
 def best_class(e, z):
-    """The class of the largest score (m,) of z (m, K); of equal ones that of more rows."""
+    """Return the class of the largest score (m,) of z (m, K); of equal ones that of more rows."""
     return e.preferred[ties.argmin(-z[:, e.preferred])]
 
 
