@@ -137,7 +137,7 @@ def _subject(fit, data, offset):
     if answered is not None:
         among = design.apply(data, offset=offset, response=True, new_levels="missing")
     training = _is_training(fit, design, among)
-    in_all = np.arange(len(every.index)) if weights is None else np.flatnonzero(weights)
+    in_all = np.arange(len(every.index)) if weights is None else np.flatnonzero(weights > 0)
     return Subject(fit, design, data, in_all, rows, read, answered, score, training)
 
 

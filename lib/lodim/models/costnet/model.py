@@ -302,7 +302,7 @@ def costnet(
     progress : bool, optional
         Show progress: True at once, False never, default after three seconds.
     control : dict, optional
-        Settings of the algorithm, listed on the page "Algorithms and their constants": `criterion`,
+        Settings of the algorithm, listed on the page "How costnet works": `criterion`,
         `tol`, `max_iter`, `scratch`.
 
     Returns
@@ -328,7 +328,7 @@ def costnet(
     is below 1. If classes are separated, predictions are useful but the size of coefficients is
     not.
 
-    The page "Algorithms and their constants" tells how models compete, what differs from the
+    The page "How costnet works" tells how models compete, what differs from the
     thesis, and has all entries of `control`.
 
     A saved fit holds no training row, but coefficients, prices, and means of features.

@@ -189,7 +189,7 @@ def gbmap(
     progress : bool, optional
         Show progress: True at once, False never, default after three seconds.
     control : dict, optional
-        Settings of the algorithm, listed on the page "Algorithms and their constants": `max_iter`,
+        Settings of the algorithm, listed on the page "How gbmap works": `max_iter`,
         `tol`, `ftol`, `penalize_intercept`, `max_stages`, `path_stages`, `reference_rows`,
         `scratch`.
 
@@ -215,7 +215,7 @@ def gbmap(
     `clip`).
 
     Settings that are not given are chosen by the deviance of held-out rows, see `fit.selection`.
-    The page "Algorithms and their constants" tells how, with all entries of `control`.
+    The page "How gbmap works" tells how, with all entries of `control`.
 
     A saved fit holds the response and embedding of up to `reference_rows` training rows, which
     neighbours and drift need; with as many learners as features these determine the features.

@@ -130,7 +130,7 @@ def glm(
     progress : bool, optional
         Show progress: True at once, False never, default after three seconds.
     control : dict, optional
-        Settings of the algorithm, listed on the page "Algorithms and their constants": `max_iter`,
+        Settings of the algorithm, listed on the page "How glm works": `max_iter`,
         `diagnostic_rows`, `scratch`.
 
     Returns
@@ -167,7 +167,7 @@ def glm(
 
     For proportions, residual deviance, degrees of freedom, AIC and BIC are per group of trials, as
     in R; other deviances are means per trial. Predictions are probabilities. Fits to more than
-    65,536 rows do not use statsmodels; see the page "Algorithms and their constants".
+    65,536 rows do not use statsmodels; see the page "How glm works".
 
     A saved fit holds label, mean, residuals, leverage and Cook's distance of at most
     `diagnostic_rows` training rows. control={"diagnostic_rows": 0} keeps none.

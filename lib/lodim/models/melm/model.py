@@ -218,7 +218,7 @@ def melm(
     progress : bool, optional
         Show progress: True at once, False never, default after three seconds.
     control : dict, optional
-        Settings of the algorithm, listed on the page "Algorithms and their constants": `prior`,
+        Settings of the algorithm, listed on the page "How melm works": `prior`,
         `calibrate`, `shrinkage_factor`, `reference_rows`, `max_iter`, `tol`, `scratch`.
 
     Returns
@@ -243,7 +243,7 @@ def melm(
     print come from a search without the rows concerned; as gamma was chosen on the same rows, new
     rows may be classified slightly worse.
 
-    The page "Algorithms and their constants" tells how settings are chosen, when sums are exact,
+    The page "How melm works" tells how settings are chosen, when sums are exact,
     and has all entries of `control`.
 
     A saved fit holds the class and the k coordinates of all training rows, for the densities; for a

@@ -229,7 +229,7 @@ def proset(
     progress : bool, optional
         Show progress: True at once, False never, default after three seconds.
     control : dict, optional
-        Settings of the algorithm, listed on the page "Algorithms and their constants":
+        Settings of the algorithm, listed on the page "How proset works":
         `max_fraction`, `hard_share`, `max_rows`, `worth`, `precision`, `max_iter`, `tol`, `ftol`,
         `lambda_u`, `max_stages`, `path_stages`, `scratch`.
 
@@ -254,7 +254,7 @@ def proset(
     Features with v_d = 0 are ignored, and the first batch matters most. Batches do not depend on
     later ones: `update(data, n_batches=...)` adds batches to a fit.
 
-    The page "Algorithms and their constants" tells how penalties are chosen, how a numeric response
+    The page "How proset works" tells how penalties are chosen, how a numeric response
     is modelled, what differs from the report, and has all entries of `control`.
 
     A saved fit holds training rows: the prototypes and a typical row, with their row labels, their

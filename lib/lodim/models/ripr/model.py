@@ -199,7 +199,7 @@ def ripr(
         (Sect. 4.2; control's `smooth`). Predictions ignore it.
     constraints : dict, optional
         Constraints on the assignment of the training rows: "prices" and "budget", "groups", "hard",
-        "further"; see "Algorithms and their constants".
+        "further"; see "How ripr works".
     missing : {"keep", "drop", "indicator"}
         Treatment of missing features. "keep": a row is used in the views whose features it has.
         "drop": it is dropped, and predicted as NaN. "indicator": a missing number becomes the
@@ -219,7 +219,7 @@ def ripr(
     progress : bool, optional
         Show progress: True at once, False never, default after three seconds.
     control : dict, optional
-        Settings of the algorithm, listed on the page "Algorithms and their constants": `share`,
+        Settings of the algorithm, listed on the page "How ripr works": `share`,
         `tolerance`, `smooth`, `scratch`.
 
     Returns
@@ -242,7 +242,7 @@ def ripr(
     the views are shared, but not which rows a view serves. Clusters need not agree with known
     groups.
 
-    The page "Algorithms and their constants" tells how views, k and numbers of clusters are chosen,
+    The page "How ripr works" tells how views, k and numbers of clusters are chosen,
     how ties are broken, and has all entries of `control` and `constraints`.
 
     A saved fit holds all training rows: row labels, responses, weights, and the values of the
