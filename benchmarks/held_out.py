@@ -8,7 +8,8 @@ scikit-learn (digits) and statsmodels (anes96, fair, randhie, star98) carry. Spl
 `numpy.random.default_rng(seed).permutation(n)`, the first to train, of at most `--rows` training
 rows. No setting is given to a model of lodim. Peers, of scikit-learn: linear (ridge or logistic
 regression, its penalty by cross-validation), 10 nearest neighbours, a tree of depth 4, boosted
-trees (histograms), and of classes lda (shrunk, two components, 5 nearest neighbours in them);
+trees (histograms), mlp (one hidden layer of 100 units, early stopping), explainable boosting
+machines of interpret (ebm), and of classes lda (shrunk, two components, 5 nearest neighbours in them);
 features of the peers are one-hot, standardized. The shares of classes among
 neighbours and in leaves are mixed with one row of the classes' shares in all, as their logarithm
 would else be judged where it is infinite.
@@ -26,11 +27,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from interpret.glassbox import ExplainableBoostingClassifier, ExplainableBoostingRegressor
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_digits
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegressionCV, RidgeCV
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -49,6 +53,7 @@ SAME = {  # files that come with lodim under these names
 }  # fmt: skip
 FIELDS = ("set", "task", "n", "p", "seed", "model", "score", "log_loss", "ece", "seconds",
           "features", "parts")  # fmt: skip
+NETWORK = {"hidden_layer_sizes": (100,), "early_stopping": True, "max_iter": 500, "random_state": 0}
 RIDGES = np.logspace(-3, 4, 15)
 
 
@@ -146,6 +151,12 @@ def of_peer(name, train, test):
         ),
         ("boosting", True): lambda: HistGradientBoostingClassifier(random_state=0),
         ("boosting", False): lambda: HistGradientBoostingRegressor(random_state=0),
+        ("mlp", True): lambda: MLPClassifier(**NETWORK),
+        ("mlp", False): lambda: TransformedTargetRegressor(
+            MLPRegressor(**NETWORK), transformer=StandardScaler()
+        ),
+        ("ebm", True): lambda: ExplainableBoostingClassifier(random_state=0, n_jobs=1),
+        ("ebm", False): lambda: ExplainableBoostingRegressor(random_state=0, n_jobs=1),
     }[name, classes]()
     fit = make_pipeline(StandardScaler(), model).fit(X, y)
     if not classes:
@@ -212,7 +223,7 @@ def main():
                 write(row)
 
 
-PEERS = ("linear", "knn", "tree", "boosting", "lda")
+PEERS = ("linear", "knn", "tree", "boosting", "lda", "mlp", "ebm")
 
 if __name__ == "__main__":
     main()

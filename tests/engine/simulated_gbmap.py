@@ -17,7 +17,7 @@ from lodim.engine.cuda import _PLACED, DeviceTiles, upload, zeros
 from lodim.family.binomial import LOGISTIC
 from lodim.family.gaussian import SQUARED
 from lodim.models.gbmap.kernels import cuda
-from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, loss_gradient
+from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, joint_gradient, loss_gradient
 from lodim.models.gbmap.learners import WeakLearners
 
 assert config.ENABLE_CUDASIM
@@ -101,6 +101,24 @@ def learners(p, activation, K, M=3):
         rng.normal(size=(M, 2 + p)), np.resize([1.0, -1.0, -1.0], M), np.arange(M) % K,
         1 + np.arange(M) // K, 4.0, activation, 2.5, K,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("K, loss", [(1, SQUARED), (1, LOGISTIC), (3, LOGISTIC)])
+def test_joint_gradient(K, loss, dtype):
+    n, p, M, rng = 200, 3, 4, np.random.default_rng(K)
+    X = tiles.pack(rng.normal(size=(n, p)).astype(dtype), dtype)
+    y = rng.normal(size=n) if loss == SQUARED else rng.integers(0, max(K, 2), n) * 1.0
+    y, weight = (tiles.pad(v, len(X), dtype) for v in (y, rng.random(n) / n))
+    offset = tiles.pack(rng.normal(size=(n, K)).astype(dtype), dtype)
+    sign, target = np.resize([1.0, -1.0], M), np.arange(M) % K
+    rest = rng.normal(size=(M, 2 + p)), sign, target, 2.5, loss
+    cpu = blocks.sum_blocks(joint_gradient, X, (M, 4 + p), y, offset, weight, *rest)
+    columns = [upload(v.astype(np.float64)) for v in (y, offset, weight)]
+    there = blocks.place(X, "cuda")
+    got = blocks.sum_blocks(joint_gradient, there, (M, 4 + p), *columns, *rest)
+    scale = np.abs(cpu).max()
+    np.testing.assert_allclose(got / scale, cpu / scale, rtol=0, atol=rounding(dtype, 1e-12))
 
 
 @pytest.mark.parametrize("activation", [SOFTPLUS, IDENTITY])

@@ -47,7 +47,9 @@ def runs(*curves, patience=15, most=100):
         for loss in settings.curve:
             yield None, None, np.full((4, 1), np.sqrt(loss + eval_batch.shift))
 
-    model = SimpleNamespace(patience=patience, stage_setting="m", fit_stages=fit_stages)
+    model = SimpleNamespace(
+        patience=patience, stage_setting="m", fit_stages=fit_stages, counts_stages=bool
+    )
     problem = SimpleNamespace(model=model, family=Gaussian(), batch=BATCH)
     w = np.full(4, 0.25)
     tests = [
@@ -129,7 +131,12 @@ def test_the_bar_of_a_race_ends_full(monkeypatch):
     train = SimpleNamespace()
     monkeypatch.setattr(racing.progress, "bar", Bar)
     for staged in ("m", None):
-        model = SimpleNamespace(patience=2, stage_setting=staged, fit_stages=curves)
+        model = SimpleNamespace(
+            patience=2,
+            stage_setting=staged,
+            fit_stages=curves,
+            counts_stages=lambda s, staged=staged: staged is not None,
+        )
         problem = SimpleNamespace(model=model, family=Gaussian(), batch=BATCH)
         settings = [SimpleNamespace(curve=[3.0, 2.0, level]) for level in (1.0, 1.5)]
         runs = [

@@ -176,8 +176,6 @@ class Model:
     shared_setting : str or None
         Name of a setting whose values share one run: `fit_stages` takes an increasing tuple of
         them and yields a stage for each.
-    after_stages : tuple of str
-        Settings of steps after the last stage: cv() scores stages and cannot vary these.
     patience : int
         Number of stages without a lower held-out loss after which a run ends.
     warm_start : bool
@@ -209,7 +207,6 @@ class Model:
     penalties: ClassVar[dict[str, Penalty]] = {}
     stage_setting: ClassVar[str | None] = None
     shared_setting: ClassVar[str | None] = None
-    after_stages: ClassVar[tuple[str, ...]] = ()
     patience: ClassVar[int] = 15
     warm_start: ClassVar[bool] = False
     compiled_stages: ClassVar[bool] = False
@@ -251,12 +248,18 @@ class Model:
         found : (estimates, log), if they are known already
         """
         if found is None:
-            n_stages = getattr(problem.settings, self.stage_setting) if self.stage_setting else 1
+            counted = self.counts_stages(problem.settings)
+            n_stages = getattr(problem.settings, self.stage_setting) if counted else 1
             start = {"warm_start": warm_start} if self.warm_start else {}
             stages = self.fit_stages(problem.batch, problem.family, problem.settings, **start)
-            rounds = progress.steps(range(n_stages), n_stages, self.stage_setting or "fit")
+            label = self.stage_setting if counted else "fit"
+            rounds = progress.steps(range(n_stages), n_stages, label)
             found = self.combine([next(stages)[:2] for _ in rounds])
         return self.assemble(problem, *found, selection, for_path)
+
+    def counts_stages(self, settings: Any) -> bool:
+        """Whether the stages of a run are fits with fewer of them; else there is one stage."""
+        return self.stage_setting is not None
 
     def fit_stages(self, batch, family, settings, eval_batch=None) -> Iterator[tuple]:
         """Yield (part, log, scores of the rows of `eval_batch`) after each stage."""

@@ -382,10 +382,6 @@ def _check_grid(grid, problem):
     for name in grid:
         if name not in names:
             raise ArgumentError(f"{name!r} cannot be in the grid; it may hold {', '.join(names)}")
-        if name in problem.model.after_stages:
-            raise ArgumentError(
-                f"{name!r} cannot be in the grid: cv() scores what comes before it; compare calls"
-            )
 
 
 def _check_not_given(grid, arguments):

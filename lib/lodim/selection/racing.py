@@ -40,10 +40,9 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
     added: what was fitted before is not fitted again
     """
     model = problem.model
-    name = model.stage_setting or model.shared_setting
     served = {}
     for point in points:
-        key, value = _without(point, name)
+        key, value = _without(point, _shared_by(model, point))
         served.setdefault(key, set()).add(value)
     runs = {} if runs is None else runs
     for key, values in served.items():
@@ -56,7 +55,7 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
         _race(list(runs.values()), n_jobs)
     rows = []
     for point in points:
-        key, value = _without(point, name)
+        key, value = _without(point, _shared_by(model, point))
         last = ordered(served[key]).index(value) + 1 if model.shared_setting else value
         rows.append(runs[key].rows[:last])
     return rows
@@ -70,7 +69,7 @@ def paired_losses(problem, splits, points, loss, n_jobs):
     """
     model, runs = problem.model, []
     for point in points:
-        key, value = _without(point, model.stage_setting or model.shared_setting)
+        key, value = _without(point, _shared_by(model, point))
         runs.append(StageLosses(problem, splits, *_run_settings(model, key, {value}), loss, 1))
     _race(runs, n_jobs)
     tests = [test for _, test in splits]
@@ -119,6 +118,11 @@ def _in_turn(runs):
             run.complete(bar)
 
 
+def _shared_by(model, settings):
+    """Return the setting whose values share a run with these settings, or None."""
+    return model.stage_setting if model.counts_stages(settings) else model.shared_setting
+
+
 def _without(settings, name):
     """Return settings without the one that runs share, and its value."""
     if name is None:
@@ -154,7 +158,7 @@ class StageLosses:
         self.family, self.loss, self.splits, self.rows = problem.family, loss, splits, []
         self.of_rows, self.row = [np.zeros(0)] * len(splits), [None] * len(splits)
         self.means, self.errors, self.behind = [], [], False
-        self.draws, self.staged = draws, problem.model.stage_setting is not None
+        self.draws, self.staged = draws, problem.model.counts_stages(settings)
         if hasattr(settings, "threads") and not isinstance(splits, SplitsInPlace):
             settings = replace(settings, threads=1)
         self.begin, self.settings = problem.model.fit_stages, settings

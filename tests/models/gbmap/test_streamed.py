@@ -11,9 +11,7 @@ import pytest
 import lodim as ld
 from lodim.engine import tiles
 from lodim.engine.blocks import row_spans
-from lodim.family.gaussian import SQUARED
 from lodim.models.gbmap.learners import Effects, effect_sums, effect_sums_of_many
-from lodim.models.gbmap.refit import JointObjective, _spans
 from streamed_batches import frame, in_file, problem_of, saved
 
 pytestmark = pytest.mark.long
@@ -111,16 +109,6 @@ def test_sums_are_those_of_the_spans(rows):
         )
     effects = Effects.from_batch(learners, batch, 2)
     np.testing.assert_array_equal(effects.mean_abs, sent[0][2] + sent[1][2])
-    parts = _spans(in_place, batch, learners, None)
-    ridge = np.full(learners.theta.shape[1], 0.1)
-    objective = JointObjective(parts, learners, ridge, SQUARED)
-    theta = learners.theta.ravel()
-    value, gradient = objective(theta)
-    H = objective.hessian(theta, False)
-    kept = JointObjective([list(part) for part in parts], learners, ridge, SQUARED)
-    assert kept(theta)[0] == value
-    np.testing.assert_array_equal(kept(theta)[1], gradient)
-    np.testing.assert_array_equal(kept.hessian(theta, False), H)
 
 
 def test_a_path_stays_in_place(rows, monkeypatch):

@@ -79,11 +79,11 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
         if eval_batch is None:
             log["deviance"] = np.full(family.n_scores, state.deviance())
         else:
-            eval_score = _with_scores(eval_score, learners, eval_batch, threads)
+            eval_score = with_scores(eval_score, learners, eval_batch, threads)
         yield learners, log, eval_score
 
 
-def _with_scores(score, learners, batch, threads):
+def with_scores(score, learners, batch, threads):
     """Scores (n, K) plus those of learners, at least of blocks with a row that counts."""
     if not on_host(batch.X):
         return score + rows_of_spans(partial(_scores, learners), batch.X, batch.n)

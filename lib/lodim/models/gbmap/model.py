@@ -7,16 +7,16 @@ import numpy as np
 
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty, lambda_grid
-from lodim.models.gbmap import boost
+from lodim.models.gbmap import boost, refit
 from lodim.models.gbmap.assemble import assemble
 from lodim.models.gbmap.fit import GbmapFit
-from lodim.models.gbmap.refit import reweigh
 from lodim.models.gbmap.settings import Settings, is_wide, needs
 from lodim.selection.tuning import choose
 from lodim.typing import Data, DType, Engine, Family, Missing, Offset, RowValues
 
-QUICK_LAMBDAS = 9  # penalties tried if none is given
-SMALLER = 4  # further ones if the smallest is best
+N_LAMBDAS, LEAST_SHARE = 20, 4e-11  # penalties of a choice; the least as a share of the largest
+MIDDLE, FURTHER = (3, 12), 2  # those tried first; and more, if the last on a side does best
+LEAST_GAIN = 0.02  # of the held-out deviance, by which a joint fit must lower it to be chosen
 
 
 REFERENCE = r"""@article{patron2024gbmap,
@@ -35,7 +35,6 @@ class Gbmap(Model):
     settings = Settings
     penalties: ClassVar = {"lambda_": Penalty(boost.lambda_max)}
     stage_setting = "m"
-    after_stages = ("refit",)
     warm_start = True
     compiled_stages = True
     streams = True
@@ -47,18 +46,35 @@ class Gbmap(Model):
         Option("--beta", "beta", float, "softness of the softplus; default: 10"),
     )
     plots = ("loss", "effects", "embedding")
-    fit_stages = staticmethod(boost.fit_stages)
-    combine = staticmethod(boost.combine)
+    fit_stages = staticmethod(refit.fit_stages)
+    combine = staticmethod(refit.combine)
     assemble = staticmethod(assemble)
-    reweigh = staticmethod(reweigh)
+    reweigh = staticmethod(refit.reweigh)
     needs = staticmethod(needs)
 
+    def validate(self, problem):
+        """Raise if the data do not suit the model; fill in `m` of a joint fit."""
+        problem = super().validate(problem)
+        settings = problem.settings
+        if not (settings.joint and settings.m is None):
+            return problem
+        m = refit.count_learners(problem.batch, problem.family.n_scores) or refit.ROUND[0]
+        return replace(problem, settings=replace(settings, m=m))
+
+    def counts_stages(self, settings):
+        """Whether stages are boosts: a joint fit is one stage."""
+        return not settings.joint
+
     def fit(self, problem):
-        """Choose m and lambda_ if they are open, and return the fit of a problem."""
-        open_, selection = problem.settings.lambda_ is None, None
-        if open_ or problem.settings.m is None:
-            problem, selection = _choose(problem, open_)
-        return self.run(problem, selection)
+        """Choose m, lambda_ and refit if they are open, and return the fit of a problem."""
+        settings = problem.settings
+        if settings.lambda_ is not None and problem.arguments["m"] is not None:
+            return self.run(problem)
+        problem, selection, gain = _choose(problem)
+        fit = self.run(problem, selection)
+        if fit.refit_log is not None:
+            fit.refit_log["gain"] = gain
+        return fit
 
     def selects(self, settings):
         """Return whether weights may be zero."""
@@ -68,25 +84,50 @@ class Gbmap(Model):
 MODEL = Gbmap()
 
 
-def _choose(problem, is_open):
-    """Return the problem with m and lambda_ chosen, and the table of what was tried.
+def _choose(problem):
+    """Return the problem with its open settings chosen, the table of what was tried, and the gain.
 
-    Where lambda_ is open and the least that was tried does best, smaller ones are tried too.
+    Boosts and joint fits are chosen each by their own held-out deviance; the gain is the share by
+    which that of the joint fits is lower, NaN if only one kind was tried.
     """
-    exact, batch, grid = problem.settings, problem.batch, {}
+    settings, K, losses, found = problem.settings, problem.family.n_scores, {}, {}
+    m, near = settings.m or refit.count_learners(problem.batch, K), None
+    kinds = {"none": settings.m, "joint": m} if settings.refittable and m else {"none": settings.m}
+    for kind in [settings.refit] if settings.refit else kinds:
+        tried = replace(problem, settings=replace(settings, refit=kind, m=kinds[kind]))
+        found[kind] = chosen, table = _search(tried, near)
+        losses[kind] = np.average(table["mean"], weights=table["weight"])
+        near = chosen.settings.lambda_
+    gain = 1.0 - losses["joint"] / max(losses["none"], 1e-300) if len(losses) > 1 else np.nan
+    best = next(iter(found)) if len(found) == 1 else "joint" if gain >= LEAST_GAIN else "none"
+    return *found[best], float(gain)
+
+
+def _search(problem, near):
+    """Return the problem with m and lambda_ chosen by held-out deviance, and the table of points.
+
+    If lambda_ is open, penalties around `near` are tried, or without it all but the largest and
+    the smallest; further ones as long as the last on a side does best.
+    """
+    exact, batch = problem.settings, problem.batch
     n, p = batch.n, batch.X.shape[1]
-    if is_open:
-        # The first quarter (in log) of a path is too near the null model to be chosen.
-        grid["lambda_"] = lambda_grid(problem, "lambda_", QUICK_LAMBDAS + 3)[3:]
     tried = replace(problem, settings=exact.for_comparison(n, p))
-    how = {"most_draws": 1 if is_wide(n, p) else None, "runs": {}}
-    chosen, selection = choose(tried, grid, **how)
-    if is_open and selection["weight"].idxmax() == len(selection) - 1:
-        values = grid["lambda_"]
-        beyond = values[-1] * (values[-1] / values[-2]) ** np.arange(1, SMALLER + 1)
-        chosen, selection = choose(tried, {"lambda_": np.r_[values[3:], beyond]}, **how)
-    given = {name: getattr(exact, name) for name in ("tol", "ftol", "n_starts")}
-    return replace(chosen, settings=replace(chosen.settings, **given)), selection
+    how = {"most_draws": 1 if is_wide(n, p) or exact.joint else None, "runs": {}}
+    if exact.lambda_ is not None:
+        chosen, table = choose(tried, {}, **how)
+    else:
+        values = lambda_grid(problem, "lambda_", N_LAMBDAS, LEAST_SHARE)
+        at = None if near is None else int(np.abs(np.log(values / near)).argmin())
+        lo, hi = MIDDLE if at is None else (max(0, at - 1), min(N_LAMBDAS, at + 2))
+        while True:
+            chosen, table = choose(tried, {"lambda_": values[lo:hi]}, **how)
+            best = lo + int(table["weight"].argmax())
+            lower, higher = max(0, lo - FURTHER * (best == lo)), hi + FURTHER * (best == hi - 1)
+            if (lower, min(higher, N_LAMBDAS)) == (lo, hi):
+                break
+            lo, hi = lower, min(higher, N_LAMBDAS)
+    given = {name: getattr(exact, name) for name in ("tol", "ftol", "n_starts", "max_iter")}
+    return replace(chosen, settings=replace(chosen.settings, **given)), table
 
 
 @fitted_by(MODEL)
@@ -155,8 +196,8 @@ def gbmap(
     n_starts : int, default=2
         Number of data-based starting points optimized for each sign.
     refit : {"none", "joint"}, optional
-        "joint" optimizes all learners together after the last boost, by Newton's method on the CPU.
-        By default chosen if m or lambda_ is, else "none".
+        "joint" optimizes all learners together after the last boost, by L-BFGS. By default the
+        better one on held-out rows if m or lambda_ is omitted, else "none".
     weights : column name, array (n,) or "balanced", optional
         Row weights.
         "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.

@@ -86,8 +86,8 @@ def _refitted(fit):
     if fit.refit_log is None:
         return []
     gain = fit.refit_log["gain"]
-    known = "" if np.isnan(gain) else f", which lowers the held-out deviance by {100 * gain:.1f} %"
-    return [f"All boosts refitted jointly{known}"]
+    known = "" if np.isnan(gain) else f"; held-out deviance {100 * gain:.1f}% below that of boosts"
+    return [f"All learners optimized together{known}"]
 
 
 def _effects(fit, full):
@@ -168,7 +168,7 @@ def _boosts(fit, some):
 def _ended(refit_log):
     how = "converged" if refit_log["converged"] else "NOT converged"
     return (
-        f"Newton's method, {how} in {refit_log['n_iter']} steps, largest gradient "
+        f"L-BFGS, {how} in {refit_log['n_eval']} evaluations, largest gradient "
         f"{significant(refit_log['grad_norm'], 2)}"
     )
 

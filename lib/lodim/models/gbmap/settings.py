@@ -26,6 +26,7 @@ ACTIVATIONS = {"softplus": SOFTPLUS, "identity": IDENTITY}
 
 
 BLOCK = TILE * TILES_PER_BLOCK  # rows whose passes take less time than Python between two
+JOINT_STEPS = 100  # evaluations of joint fits that are only compared
 WIDE = 64  # columns from which a Hessian costs as much as dozens of gradients
 
 
@@ -79,7 +80,7 @@ class Settings:
         check_choice(self, "engine", ENGINES)
         if self.refit is not None:
             check_choice(self, "refit", REFITS)
-        if self.refit == "joint" and not self.refittable:
+        if self.joint and not self.refittable:
             raise ArgumentError(
                 "refit='joint' needs activation='softplus' and l1_ratio=0; here they are "
                 f"{self.activation!r} and {self.l1_ratio:g}: leave it out, or give refit='none'"
@@ -101,6 +102,11 @@ class Settings:
         return self.softplus and self.l1_ratio == 0.0
 
     @property
+    def joint(self):
+        """Whether all learners are optimized together after the last boost."""
+        return self.refit == "joint"
+
+    @property
     def low_precision(self):
         """Whether boosts end where three digits of their learners are told."""
         return self.ftol is not None and self.ftol >= 1e-6
@@ -118,6 +124,8 @@ class Settings:
         """
         if not self.softplus:
             return self
+        if self.joint:
+            self = replace(self, max_iter=min(self.max_iter, JOINT_STEPS))
         if not is_wide(n, p):
             return replace(self, n_starts=1)
         tol, ftol = (v if v is not None else w for v, w in ((self.tol, 1e-5), (self.ftol, 1e-6)))

@@ -172,6 +172,16 @@ class BoostState:
                 out[:] = tiles.pad(v, len(out), out.dtype)
         return self.X, y, score, weight
 
+    def joint_rows(self):
+        """X, and tiles of response, scores of all K and weight, where its passes run."""
+        if self.on_workers:
+            columns = self.device.y, self.device.score, self.device.weight
+            return self.X, *(v.astype(self.X.dtype) for v in columns)
+        if self.device is not None:
+            return self.X, self.device.y, self.device.score, self.device.weight
+        y, weight = (tiles.pad(v, len(self.X), self.X.dtype) for v in (self.y, self.weight))
+        return self.X, y, self.score.astype(self.X.dtype), weight
+
     def sample_rows(self, k, most=SAMPLE):
         """Return the same of the sample, or of `most` of its rows, on the host."""
         columns, step = self.sample_margin(k), -(-len(self.sample) // most)

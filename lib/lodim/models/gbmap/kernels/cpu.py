@@ -16,6 +16,7 @@ from lodim.engine.compiled import LINE, ask_for, inlined, njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.family.losses import tile_curvature, tile_loss_slope
+from lodim.family.multinomial import loss_shares
 
 SOFTPLUS, IDENTITY = 0, 1
 
@@ -288,6 +289,61 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
             else:
                 for i in range(TILE):
                     row[i] += theta[j, 0] + sign[j] * g[i]
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def tile_classes(y, score, weight, p, value, slope):
+    """Fill value (64,) and slope (K, 64) with the weighted log-losses of rows of K classes."""
+    for i in range(TILE):
+        value[i] = weight[i] * loss_shares(y[i], score[:, i], p)
+        for k in range(p.size):
+            slope[k, i] = weight[i] * (p[k] - (y[i] == k))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, beta, loss):
+    """Partial sums of the loss of all M learners together, and its gradient.
+
+    X, y, weight, theta (M, 2 + p) and sign as in `loss_gradient`; offset (n_tiles, K, 64) are the
+    scores beside the learners, target (M,) the score that each adds to. partials (n_blocks, M,
+    4 + p): row j has the gradient of learner j from column 2 on; the first row begins with the
+    loss and the squares of the rows' weighted losses.
+    """
+    room = room_for(X)
+    dtype = room.dtype
+    v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
+    M, K = len(theta), offset.shape[1]
+    z, g, value, back = np.empty((4, TILE), dtype)
+    slope, (score, r) = np.empty((M, TILE), dtype), np.empty((2, K, TILE), dtype)
+    p = np.empty(K, dtype)
+    for block in range(lo, hi):
+        out = partials[block]
+        out[:] = 0.0
+        for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
+            tile = tile_at(X, t, room)
+            score[:] = offset[t]
+            for j in range(M):
+                z[:] = v[j, 1]
+                project(tile, v[j, 2:], z)
+                activate(z, softness, SOFTPLUS, g, slope[j])
+                own = score[target[j]]
+                for i in range(TILE):
+                    own[i] += v[j, 0] + b[j] * g[i]
+            if K == 1:
+                tile_loss_slope(loss, y[t], score[0], weight[t], value, r[0])
+            else:
+                tile_classes(y[t], score, weight[t], p, value, r)
+            out[0, 0] += tile_sum(value)
+            for i in range(TILE):
+                value[i] *= value[i]
+            out[0, 1] += tile_sum(value)
+            for j in range(M):
+                own = r[target[j]]
+                out[j, 2] += tile_sum(own)
+                for i in range(TILE):
+                    back[i] = b[j] * slope[j, i] * own[i]
+                out[j, 3] += tile_sum(back)
+                back_project(tile, back, out[j, 4:])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

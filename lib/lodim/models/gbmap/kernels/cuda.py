@@ -11,7 +11,8 @@ import numpy as np
 from lodim.engine.cuda import cuda, device, launch, limit_registers, upload
 from lodim.engine.tiles import TILE
 from lodim.family import losses
-from lodim.models.gbmap.kernels.cpu import IDENTITY
+from lodim.family.multinomial import loss_shares
+from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS
 
 GROUP = 2  # learners that share a read of X: the two signs of b
 THREADS = GROUP * TILE  # a thread for each row and learner of the group
@@ -26,6 +27,7 @@ REGISTERS = 128  # of a thread
 CACHE = 32 * 2**20  # bytes of tiles in flight that stay in its L2 cache
 
 _loss_slope = device(losses.loss_slope)
+_loss_shares = device(loss_shares)
 
 
 def count_blocks(shape, itemsize):
@@ -55,6 +57,20 @@ def loss_gradient(X, y, f, weight, theta, active, sign, beta, activation, loss):
     out = np.zeros((q, 1 + d))
     out[active] = sums.copy_to_host()[: active.size]
     return out
+
+
+def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
+    """Loss and gradient of all learners together, (M, 2 + d); `cpu.joint_gradient` says more."""
+    (M, d), K = theta.shape, offset.shape[1]
+    blocks = count_blocks(X.shape, X.dtype.itemsize)
+    learners, target = upload(np.column_stack([sign, theta])), upload(target)
+    room = X.scratch("joint", (blocks, M + 2 * K, TILE))
+    partials = X.scratch("joint_partials", (blocks, M, 2 + d))
+    sums = X.scratch("joint_sums", (M, 2 + d))
+    rest = learners, target, beta, loss, room, partials
+    launch(_joint_gradient, blocks, TILE, X.array, y, offset, weight, *rest)
+    launch(_add_partials, (M, -(-(2 + d) // LANES)), ADDERS * LANES, partials, sums)
+    return sums.copy_to_host()
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
@@ -228,6 +244,58 @@ def _add_partials(partials, sums):
         for part in range(1, ADDERS):
             total += parts[part, lane]
         sums[j, k] = total
+
+
+@cuda.jit(cache=True)
+def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
+    """A thread for each row of a tile: `cpu.joint_gradient`.
+
+    room (blocks, M + 2 K, 64): slopes of the learners, scores, and derivatives of the loss in them.
+    """
+    ends = cuda.shared.array((2, TILE), np.float64)
+    block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
+    d = learners.shape[1] - 1
+    slope, score, r = room[block, :M], room[block, M : M + K], room[block, M + K :]
+    for e in range(i, M * (2 + d), TILE):
+        partials[block, e // (2 + d), e % (2 + d)] = 0.0
+    ends[0, i], ends[1, i] = 0.0, 0.0
+    for t in range(block, X.shape[0], cuda.gridDim.x):
+        for k in range(K):
+            score[k, i] = offset[t, k, i]
+        for j in range(M):
+            z = learners[j, 2]
+            for k in range(X.shape[1]):
+                z += learners[j, 3 + k] * X[t, k, i]
+            g, slope[j, i] = _activate(z, beta, SOFTPLUS)
+            score[target[j], i] += learners[j, 1] + learners[j, 0] * g
+        if K == 1:
+            value, r[0, i] = _loss_slope(loss, y[t, i], score[0, i], weight[t, i])
+        else:
+            value = weight[t, i] * _loss_shares(y[t, i], score[:, i], r[:, i])
+            for k in range(K):
+                own = 1.0 if k == y[t, i] else 0.0
+                r[k, i] = weight[t, i] * (r[k, i] - own)
+        ends[0, i] += value
+        ends[1, i] += value * value
+        cuda.syncthreads()
+        for e in range(i, M * d, TILE):
+            j, k = e // d, e % d
+            total = 0.0
+            for row in range(TILE):
+                change = r[target[j], row]
+                if k > 0:
+                    change *= learners[j, 0] * slope[j, row]
+                if k > 1:
+                    change *= X[t, k - 2, row]
+                total += change
+            partials[block, j, 2 + k] += total
+        cuda.syncthreads()
+    cuda.syncthreads()
+    if i < 2:
+        total = 0.0
+        for row in range(TILE):
+            total += ends[i, row]
+        partials[block, 0, i] = total
 
 
 @cuda.jit(cache=True)
