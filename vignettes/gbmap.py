@@ -62,10 +62,10 @@ print(fit)
 # - `Lambda`: the penalty, for features and response in standard deviations, the same for all
 #   boosts.
 #
-# With at least four rows a parameter there may be a last row, `refit`: where cross-validation finds
-# that held-out rows gain by 2 % or more, all learners are fitted anew after the last boost, jointly.
-# A boost is best beside the earlier ones alone; refitted, each is best beside all others. Here
-# there are too few rows for it, and `refit="joint"` would ask for it.
+# If the rows allow eight learners or more, there may be a last row, `refit`: all learners were then
+# optimized together after the last boost, because that lowers the held-out deviance by at least 2%.
+# A boost is optimal given the earlier ones only; in a joint fit each learner is optimal given all
+# others.
 
 # %% [markdown]
 # ## Summary
@@ -87,8 +87,8 @@ print(fit.summary())
 # - `Active %`: the share of rows with w_jᵀ(1, x) > 0, that is, on the side of the hinge where f_j
 #   is not flat. A learner that is active in all rows is linear on the data; one active in no row is
 #   constant on it. The notes list these.
-# - `Loss`, `Cum. %Dev`: training loss after this boost, and the per cent explained so far; of a
-#   joint refit before it, while `a`, `|w|` and `Active %` are of the refitted learners.
+# - `Loss`, `Cum. %Dev`: training loss after this boost, and the per cent explained so far, before
+#   the joint fit if there is one; `a`, `|w|` and `Active %` are those after it.
 # - `Iter.`: iterations of the optimizer, from the start that led lowest.
 #
 # **Effects of features.** The local coefficient of a feature at x is the slope of f there; it
@@ -376,7 +376,7 @@ print(f"{size / 1024:.0f} KiB, equal predictions: {fit.predict(cars).equals(agai
 #   common in a way that the penalty decides, not the data.
 # - `%Dev` of the print is of training rows. Cross-validation, or rows kept out, say what to expect.
 # - The order of the boosts is no order of importance for each row, and a single learner means
-#   little alone: another seed may give other learners and almost the same f. After a joint refit
+#   little alone: another seed may give other learners and almost the same f. After a joint fit
 #   the first boosts alone (`staged`, `first`) are partial sums that were fitted to nothing.
 # - The distance is relative to the response that was modelled. Rows near to each other in it may
 #   be different in every respect that does not matter for this response.

@@ -22,7 +22,10 @@ N_NEW = 5
 PRICES = {"age": 1.0, "max_heart_rate": 1.0, "st_depression": 1.0, "exercise_test": 86.3}
 NEEDS = {"max_heart_rate": "exercise_test", "st_depression": "exercise_test"}
 CASES = {  # data set and fit of each file
-    "gbmap": ("autompg", lambda df: ld.gbmap("mpg ~ weight + origin", df, m=2, threads=1)),
+    "gbmap": (
+        "autompg",
+        lambda df: ld.gbmap("mpg ~ weight + origin", df, m=2, refit="none", threads=1),
+    ),
     "proset": ("iris", lambda df: ld.proset("species ~ .", df, lambda_v=0.1, threads=1)),
     "costnet": (
         "heart",

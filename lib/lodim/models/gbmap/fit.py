@@ -34,7 +34,7 @@ class GbmapFit(Fit):
     estimates : WeakLearners
         On standardized features.
     log : dict of arrays (M,)
-        For each learner: objective, deviance after its boost (before a joint refit), grad_norm,
+        For each learner: objective, deviance after its boost (before a joint fit), grad_norm,
         n_iter, n_eval, converged, newton (by Newton's method, else L-BFGS);
         of many rows resolution, by which ten further steps promised to
         lower the objective at most.
@@ -49,7 +49,7 @@ class GbmapFit(Fit):
     response_range : array (2,) or None
         Least and largest training response, less its offset; None of classes, and of `first(m)`.
     refit_log : dict or None
-        End of the joint refit, if any: value of the objective, deviance, grad_norm,
+        End of the joint fit, if any: value of the objective, deviance, grad_norm,
         n_iter, n_eval, converged, and gain, the share by which it lowered the deviance of held-out
         rows (NaN if not measured).
     selection : DataFrame or None
@@ -241,7 +241,7 @@ class GbmapFit(Fit):
     def learners(self) -> pd.DataFrame:
         """A row a weak learner: boost, (level), a, b, |w|, share of rows active, loss, dev_ratio.
 
-        Loss and dev_ratio are those after each boost, before a joint refit.
+        Loss and dev_ratio are those after each boost, before a joint fit.
         a and |w| are in units of the link, |w| for features in standard deviations.
 
         See Also
@@ -390,7 +390,7 @@ class GbmapFit(Fit):
     def staged(
         self, data: Data, type: Prediction = "response", *, offset: Offset | None = None
     ) -> dict[int, pd.Series | pd.DataFrame]:
-        """Predictions after each boost: of a joint refit, from its learners up to each boost.
+        """Predictions after each boost: of a joint fit, from its learners up to each boost.
 
         Parameters
         ----------
@@ -421,7 +421,7 @@ class GbmapFit(Fit):
     def first(self, m: int) -> "GbmapFit":
         """Return the fit of the first m boosts: earlier boosts do not depend on later ones.
 
-        After a joint refit they do: it is then a partial sum that was fitted to nothing.
+        After a joint fit they do: it is then a partial sum that was fitted to nothing.
 
         Parameters
         ----------

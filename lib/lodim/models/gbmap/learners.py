@@ -34,7 +34,7 @@ LOG = {  # by learner, how it was found
 }
 
 
-REFIT_LOG = {  # how a joint refit ended
+REFIT_LOG = {  # how a joint fit ended
     "value": forms.squares(),
     "grad_norm": forms.squares(),
     "n_iter": forms.whole(),

@@ -14,7 +14,7 @@ from lodim.models.gbmap.settings import Settings, is_wide, needs
 from lodim.selection.tuning import choose
 from lodim.typing import Data, DType, Engine, Family, Missing, Offset, RowValues
 
-N_LAMBDAS, LEAST_SHARE = 20, 4e-11  # penalties of a choice; the least as a share of the largest
+N_LAMBDAS, LEAST_SHARE = 23, 1e-12  # penalties of a choice; the least as a share of the largest
 MIDDLE, FURTHER = (3, 12), 2  # those tried first; and more, if the last on a side does best
 LEAST_GAIN = 0.02  # of the held-out deviance, by which a joint fit must lower it to be chosen
 

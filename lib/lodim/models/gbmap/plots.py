@@ -17,12 +17,12 @@ from lodim.text import shorten
 
 
 def loss(fit, ax):
-    """Training loss by boost, and a line at that of the joint refit."""
+    """Training loss by boost, and a line at that of the joint fit."""
     last = fit.learners().groupby("boost").last()
     deviance, explained = last["deviance"].to_numpy(), 100 * last["dev_ratio"].to_numpy()
     ax = _loss_by_stage(last.index.to_numpy(), deviance, explained, loss_name(fit), ax)
     if fit.refit_log is not None:
-        ax.axhline(fit.refit_log["deviance"], ls="--", lw=1, color=GREY, label="joint refit")
+        ax.axhline(fit.refit_log["deviance"], ls="--", lw=1, color=GREY, label="joint fit")
         ax.legend(frameon=False, fontsize=8)
     return ax
 

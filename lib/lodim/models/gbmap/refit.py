@@ -7,6 +7,7 @@ from itertools import islice
 import numpy as np
 
 from lodim.engine.blocks import dot, single_blas, sum_blocks, sum_spans
+from lodim.engine.tiles import varies
 from lodim.models.gbmap import boost
 from lodim.models.gbmap.kernels.cpu import joint_gradient
 from lodim.models.gbmap.objective import penalize, precision_of
@@ -170,5 +171,6 @@ def count_learners(batch, K):
 
     There is a row for each parameter, and no joint fit of fewer than ROUND[0] boosts.
     """
-    most = batch.n_positive / (K * (2 + batch.X.shape[1]))
-    return max((m for m in ROUND if m <= most), default=0)
+    p = int(varies(batch.X).sum())
+    most = batch.n_positive / (K * (2 + p))
+    return max((m for m in ROUND if p and m <= most), default=0)

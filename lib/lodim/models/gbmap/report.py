@@ -23,7 +23,7 @@ def listing(fit):
         *_refitted(fit),
     ]
     if not fit.converged:
-        where = "in every boost" if fit.refit_log is None else "in the joint refit"
+        where = "in every boost" if fit.refit_log is None else "in the joint fit"
         lines.append(f"Warning: the optimizer did not converge {where}; see summary()")
     learners = fit.learners().groupby("boost", sort=True)
     df = pd.Series((fit.estimates.w != 0).sum(axis=1)).groupby(fit.estimates.stage).sum().cumsum()
@@ -53,7 +53,7 @@ def _header(fit):
         ("Boosts (m)", f"{s.m}{phrases.how(fit, 'm')}"),
         ("Lambda", f"{significant(s.lambda_)}{phrases.how(fit, 'lambda_')}"),
         ("Activation", _activation(s)),
-        ("Joint refit", "yes" if fit.refit_log is not None else "no"),
+        ("Joint fit", "yes" if fit.refit_log is not None else "no"),
         ("L1 ratio", significant(s.l1_ratio)),
         ("Mean null deviance", significant(g["null_deviance"])),
         ("Mean deviance", significant(g["deviance"])),
@@ -78,11 +78,11 @@ def _learners(fit):
 
 
 def _before(fit):
-    return ", before the joint refit" if fit.refit_log is not None else ""
+    return ", before the joint fit" if fit.refit_log is not None else ""
 
 
 def _refitted(fit):
-    """Describe the joint refit in a list of one line; empty without one."""
+    """Describe the joint fit in a list of one line; empty without one."""
     if fit.refit_log is None:
         return []
     gain = fit.refit_log["gain"]
