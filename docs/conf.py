@@ -48,14 +48,14 @@ html_extra_path = ["llms.txt"]
 html_theme_options = {
     "navigation_with_keys": False,
     "show_prev_next": True,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "show_toc_level": 2,
     "footer_start": ["copyright"],
     "footer_end": [],
     "navbar_end": ["theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"start": [], "gallery": []}
+html_sidebars = {"install": [], "tutorial": []}
 html_context = {"default_mode": "auto"}
 toc_object_entries_show_parents = "hide"
 html_show_sourcelink = False

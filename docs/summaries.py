@@ -11,11 +11,11 @@
 # ---
 
 # %% [markdown]
-# # Reading the summaries
+# # How to read the output
 #
-# `print(fit)` is short, `fit.summary()` is everything, as text, HTML (in a notebook) or LaTeX
-# (`as_latex()`). Long tables are cut in the middle; `summary(full=True)` has every row. What is
-# the same in all models is explained here, what is a model's own in its vignette.
+# What does a label in a print or summary mean? `print(fit)` is short. `fit.summary()` is complete,
+# as text, HTML (in a notebook) or LaTeX (`as_latex()`). Long tables are cut in the middle;
+# `summary(full=True)` has every row.
 
 # %%
 import lodim as ld
@@ -25,64 +25,174 @@ fit = ld.gbmap("mpg ~ .", data=cars)
 print(fit.summary())
 
 # %% [markdown]
-# ## The header
+# The three figures to look at first:
 #
-# | line | says |
+# - `Dev. ratio` is the share of the deviance that the model explains on the *training* rows.
+# - `Dev. ratio (held out)` is the same for rows that cross-validation held out. New rows can expect
+#   this figure, or slightly less.
+# - `Converged: yes` means that the optimizer met its tolerance.
+#
+# ## Header, all models
+#
+# | label | meaning |
 # |---|---|
-# | `Response` | the left side of the formula; of two classes, the probability of which of them |
-# | `No. observations` | rows that the fit uses |
-# | `Rows dropped (NA)` | rows left out: the response or a weight is missing, or with `missing="drop"` any feature |
-# | `Family`, `Link` | what the deviance is, and of what the model is linear, or a sum: gaussian (squared error, identity), binomial (log-loss, logit), multinomial (log-loss, softmax); `glm` has more |
-# | `Features` | columns of numbers after the formula: a factor has one for each level (among the `Features used` of `ripr` it is one) |
-# | `Mean null deviance` | deviance a row of the model that knows no feature: the mean, or the shares of the classes; of `glm` the sum over rows, `Null deviance`, as in R |
-# | `Mean deviance` | that of the model, on the training rows |
-# | `Dev. ratio` | one minus their ratio; of a numeric response R². `%Dev` in a short print is the same in per cent |
-# | `Dev. ratio (held out)` | the same of rows that cross-validation held out, at the settings that it tried nearest to those of the fit. The settings were chosen by these rows: the figure is slightly optimistic |
+# | `Response` | left side of the formula; for two classes, which class has the modelled probability |
+# | `No. observations` | rows used by the fit |
+# | `Model` | name of the function |
+# | `Rows dropped (NA)` | rows without a response or weight, or with `missing="drop"` without a feature |
+# | `Family`, `Link` | distribution and scale: gaussian (squared error, identity), binomial (log-loss, logit), multinomial (log-loss, softmax); `glm` has more |
+# | `Features` | columns after coding: a category has one per level |
+# | `Mean null deviance` | deviance per row of the model without features (the mean, or the class shares) |
+# | `Mean deviance` | deviance per row of the fit, on the training rows |
+# | `Dev. ratio`, `%Dev` | one minus their ratio, as a share or in per cent; R² for a numeric response |
+# | `Dev. ratio (held out)` | the same for held-out rows, at the settings nearest to those of the fit; slightly optimistic, as these rows chose the settings |
+# | `Log-loss` | mean negative log-likelihood of classes: half the mean deviance |
+# | `Converged` | whether the criterion in the notes was met |
 # | `(by CV)` | cross-validation chose this setting |
-# | `Converged` | the criterion that the notes name holds; where not, a `ConvergenceWarning` was given too |
 #
-# Deviance is −2 log-likelihood, up to what does not depend on the model: the mean squared error of
-# a numeric response, twice the mean log-loss of classes. The header speaks of the training
-# rows: it says how well the model describes them, not how well it predicts. `held out` or
-# `leave-one-out` stand beside what was measured otherwise; of `ripr`, whose rows are always left
-# out of what answers them, `Dev. ratio` is leave-one-out too.
+# Deviance is −2 log-likelihood up to a constant: the squared error for numbers, twice the log-loss
+# for classes. `glm` prints sums over rows (`Null deviance`, `Residual deviance`), as R does; other
+# models print means.
 #
-# ## The notes
+# ## Tables, model by model
 #
-# - **Optimizer**: how the fit ended; `ConvergenceWarning` and `Converged: no` where it did not.
-# - **Cross-validation over ... settings**: the settings tried, and the lowest held-out loss.
-#   Where that is at the end of what was tried, the note says so, and a wider grid may do better.
-# - **Each of ... sets of random folds alone would choose ...**: rows are drawn into folds more than once, and
-#   this is how far the choice hangs on the draw. Where the draws differ widely, the data do not
-#   determine the setting, and neither setting is wrong.
-# - **Missing values filled in**: in which columns, in how many rows, and by what.
-# - **No valid p-values**: after a penalty or a selection there are none, see
-#   [which model](which_model).
+# ### gbmap
 #
-# ## Tables of features
-#
-# Tables of features have the estimate per unit of the feature and per standard deviation (`Per
-# SD`, `std_estimate` in `tidy()`), which is what may be compared between features, and are sorted
-# by its size. Those of `glm` have standard errors instead, in the order of the formula (its plot is
-# per standard deviation); `ripr` has a table of views. What an estimate is:
-#
-# | model | estimate |
+# | label | meaning |
 # |---|---|
-# | `glm`, `costnet` | coefficient, in units of the link |
-# | `gbmap` | slope of f, averaged over the training rows; `Mean \|.\|` averages its size |
-# | `proset` | weight of the feature in the kernel: its inverse width |
-# | `melm` | loading: what a unit of the feature adds to each coordinate |
-# | `ripr` | the views in which the feature stands |
+# | `Boosts (m)` | number of boosts, each of one learner (per class) |
+# | `Lambda`, `L1 ratio` | strength of the penalty, and its L1 share |
+# | `Activation`, `beta` | shape of a learner, and sharpness of its bend |
+# | `Joint refit` | whether all learners were optimized together at the end |
+# | `Nonzero weights` | number of weights that are not zero |
+# | `Level` | class whose score a learner belongs to |
+# | `a`, `b` | constant and sign of a learner: +1 bends f upwards, −1 downwards |
+# | `\|w\|` | steepness: length of the weights per standard deviation of the features |
+# | `Active %` | share of rows on the side where the learner is not flat |
+# | `Loss`, `Cum. %Dev` | training loss and deviance explained after this boost (before a joint refit) |
+# | `Iter.` | iterations of the optimizer |
+# | `Mean`, `Per SD` | slope of f averaged over the training rows, per unit and per standard deviation |
+# | `Mean \|.\|`, `\|.\| per SD` | average size of the slope; well above the size of `Mean`, the effect changes sign |
+# | `Df` (print) | number of nonzero weights up to this boost |
+#
+# ### proset
+#
+# | label | meaning |
+# |---|---|
+# | `Loss` (header) | loss that the weights minimize |
+# | `Batches` | groups of prototypes, each with its own feature weights |
+# | `Prototypes`, `Active features` | training rows and features with a weight above zero |
+# | `Lambda v`, `Lambda w` | penalties of feature weights and of prototype weights |
+# | `L1 ratio v`, `L1 ratio w` | their L1 shares |
+# | `Candidates`, `Scoring` | rows that may become prototypes, and rows that the weights are fitted to |
+# | `Eval.` | evaluations of the objective |
+# | `Weight`, `Per SD` | inverse width of the kernel in a feature, per unit and per standard deviation |
+# | `Familiarity` | quantiles of the total weight of similar prototypes over the training rows; the null model has 1 |
+# | `Simil.`, `Impact` (explain) | similarity of a prototype, and weight times similarity |
+# | `*` (explain) | dominant set: these prototypes alone decide the class |
+#
+# ### costnet
+#
+# | label | meaning |
+# |---|---|
+# | `Priced items`, `Total price` | number of things with a price, and the price of all of them |
+# | `Budget` | largest price allowed, or the rule that chose the model |
+# | `Cost of the model`, `Cost` | price of a model with everything that it needs |
+# | `Df` | columns with a coefficient |
+# | `Rule`, `Relax` | search that found the model; share of the refit in its coefficients |
+# | `%Dev`, `%CV` | deviance explained on training rows and on held-out rows |
+# | `At most` | proven upper limit of `%Dev` at this price |
+# | `Purchases` | items added (+) and dropped (−) since the row above |
+# | `Price`, `In the model`, `Needed by` | price of an item; whether the formula uses it; items that need it |
+# | `Estimate`, `Per SD` | coefficient per unit and per standard deviation |
+# | `*` | model that `predict()` uses |
+#
+# ### melm
+#
+# | label | meaning |
+# |---|---|
+# | `Dimensions (k)` | number of coordinates of the view |
+# | `Rank of the features` | dimension of the space that the rows span |
+# | `Gamma`, `Covariances` | kernel width relative to Silverman's rule; kind of class covariances |
+# | `Divergence` (`Div.`) | what the search maximizes: `Fitting term` (`Fit`) minus `Regularizing term` (`Reg.`) |
+# | `Classifier` | classifier in the view |
+# | `Bal. accuracy`, `Log-loss` | mean accuracy over classes, and log-loss: `training` and `held out` |
+# | `x1/SD` | loading: change of coordinate x1 per standard deviation of a feature |
+# | `r(x1)` | correlation of a feature with coordinate x1 |
+# | `Overlap` | upper bound of the common area of two class densities |
+# | `Bal. acc.` | lower bound of the balanced accuracy, if the densities were the true ones |
+# | `Start`, `Below best %` | starting point of the search, and how far its end is below the best |
+#
+# ### ripr
+#
+# | label | meaning |
+# |---|---|
+# | `Dimensions` | features per view |
+# | `Views`, `Views compared` | number of views in the model and in the search |
+# | `Features used` | features in at least one view; a factor counts once |
+# | `Rows unlabelled` | rows without a class, used for neighbours |
+# | `Prediction` | how views predict: sum of votes, or one view per row |
+# | `Rows without a view` | rows that lack features of every view |
+# | `Neighbours (k)` | number of neighbours that vote |
+# | `Error`, `MSE` | share of wrong classes, or mean squared error; `leave-one-out` unless stated otherwise |
+# | `x`, `y`, `z` | features of a view, as on its plot |
+# | `%Rows` | share of rows for whose prediction the view has most weight |
+# | `%Mass` | mean share of the view in the evidence |
+#
+# All figures of `ripr`, `Dev. ratio` included, leave each row out of its own neighbours. The views
+# were chosen on the same rows, however, so new rows may have larger errors.
+#
+# ### glm
+#
+# | label | meaning |
+# |---|---|
+# | `Df residuals`, `Df model` | rows minus coefficients; coefficients without the intercept |
+# | `Null deviance`, `Residual deviance` | sums over rows |
+# | `Log-likelihood`, `AIC`, `BIC` | as in R |
+# | `Dispersion`, `Residual std. error` | variance factor; for gaussian its square root |
+# | `Std. error` | standard error of an estimate; note [1] names its kind |
+# | `t`, `z` | estimate over standard error |
+# | `P>\|t\|`, `P>\|z\|` | two-sided p-value of a coefficient of zero |
+# | `95% interval` | confidence interval |
+#
+# ## Results of other functions
+#
+# | label | printed by | meaning |
+# |---|---|---|
+# | `Loss`, `SE` | `compare` | mean held-out deviance, and its standard error |
+# | `Diff.`, `SE(diff)` | `compare` | difference from the best model, and its standard error |
+# | `Acc.`, `AUC`, `R2` | `compare` | held-out accuracy, area under the ROC curve, R² |
+# | `Feat.`, `Parts` | `compare` | mean number of features and of parts (learners, prototypes, views) |
+# | `mean`, `se` | `cv` | mean held-out loss and its standard error |
+# | `min`, `1se` | `cv` | setting of lowest loss; simplest within one standard error of it |
+# | `std_error`, `bias` | `bootstrap` | spread of the replicates, and their mean minus the estimate |
+# | `conf_low`, `conf_high` | `bootstrap`, `tidy` | limits of an interval |
+# | `Score` | `conformal` | conformity score, and its quantile at a level |
+# | `Mean width`, `Mean size`, `Empty sets` | `conformal` | size of intervals or sets over the training rows |
+# | `Share`, `Stable`, `In fit` | `stability` | how often halves select a term; above the cutoff; selected by all rows |
+# | `low`, `high`, `range` | `effects` | smallest and largest effect of a feature, and their difference |
+#
+# ## Notes
+#
+# - **Optimizer**: how the fit ended. If it did not converge, a `ConvergenceWarning` was raised, too.
+# - **... cross-validation over ... settings**: the settings tried, and the lowest held-out loss. If it
+#   is at the end of the grid, the note says so; a wider grid may be better.
+# - **Each of ... sets of random folds alone would choose ...**: how much the choice depends on the
+#   random folds. If this range is wide, the data do not determine the setting.
+# - **Missing values filled in**: columns, number of rows, and the imputed value.
+#
+# ## Compare features by the column per standard deviation
+#
+# Tables of features are sorted by the estimate per standard deviation (`Per SD`, in `tidy()`
+# `std_estimate`), which is comparable between features.
+#
+# | model | what an estimate is |
+# |---|---|
+# | `glm`, `costnet` | coefficient on the scale of the link |
+# | `gbmap` | slope of f, averaged over the training rows |
+# | `proset` | weight of the feature in the kernel, its inverse width |
+# | `melm` | loading: change of each coordinate per unit of the feature |
+# | `ripr` | share of the rows that a view predicts |
 
 # %%
 fit.tidy().head()
-
-# %% [markdown]
-# ## How good is it on new rows?
-#
-# Not in the summary, unless the model holds rows out by itself (`melm` does). `ld.cv` has the
-# error of rows held out for each of the settings that it is given; `ld.compare` that of a whole
-# call, choice of settings included ([more](vignettes/uncertainty)).
-
-# %%
-ld.cv(ld.gbmap, "mpg ~ .", data=cars, grid={"m": [5, 20], "lambda_": [0.05, 0.2]})

@@ -21,9 +21,9 @@
 # penalty `lambda_` on the mean of its squared weights (Eqs. 3, 4). So the model is m bends, each
 # along one direction, and (nearly) linear between them.
 #
-# This document fits fuel consumption of cars, reads each number of the printed reports, and then
-# uses what a black box does not have: a distance, a local explanation, regions, an indicator of
-# drift. The last part does the same for a response with two classes.
+# This page fits the fuel consumption of cars and explains each number of the printed reports. It then
+# uses the distance, the local explanations and the regions of the fit, and ends with two classes.
+# [Drift and model differences](gbmap_drift) have a page of their own.
 
 # %%
 import tempfile
@@ -252,78 +252,6 @@ small.regions(cars).set_index("active").astype(object).T
 # %% [markdown]
 # Each column is a linear model in units of the data: `weight` is in lb, so its coefficients are
 # miles per gallon for each pound.
-#
-# ## Drift
-#
-# A model that is used for years meets data that it was not trained for. Where f extrapolates, it
-# and its own nearest neighbours part ways: f goes on along its slopes, the neighbours stay. So
-# |f(x) − mean of the k nearest training responses|, with k = 5 (Sect. 4.5), indicates drift, and
-# needs no response of x. (`kind="distance"` is the mean distance to these rows itself.) `predict`
-# warns where a numeric response is put far beyond the training range, and with `clip=True` keeps it
-# within.
-#
-# Train on the cars of the earlier model years, and watch the later ones arrive.
-
-# %%
-seen = complete["model_year"] <= 76
-early, late = complete[seen], complete[~seen]
-watch = ld.gbmap("mpg ~ .", data=early)
-threshold = watch.drift_threshold()
-print(f"rows: {len(early)} early, {len(late)} late")
-print(f"threshold, the 95 % quantile of the indicator over out-of-fold early rows: {threshold:.2f}")
-
-# %%
-alarm = watch.drift(late) > threshold
-alarm.groupby(late["model_year"]).mean().rename("share of rows above the threshold").to_frame()
-
-# %% [markdown]
-# By construction five per cent are above the threshold when nothing has changed. Was the alarm
-# right? Here the responses are known, so that the loss can be looked at. Each point is a late car;
-# a loss is called large above the 95 % quantile of the losses of the early rows.
-
-# %%
-limit = watch.augment(early)[".loss"].quantile(0.95)
-ax = watch.plot("drift", data=late, threshold=threshold, limit=limit)
-
-# %%
-groups = {
-    "early (training)": early,
-    "late": late,
-    "late, below the threshold": late[~alarm],
-    "late, above the threshold": late[alarm],
-}
-pd.concat({name: watch.evaluate(rows) for name, rows in groups.items()}).droplevel(1)
-
-# %% [markdown]
-# The ROC curve in the corner is of the indicator as a detector of large losses. An indicator below
-# the threshold is no proof: the relation of response and features can change where the features
-# stay, and no indicator without responses sees that. So it is here: cars of later years go farther
-# with the same weight, and those below the threshold are off by as much as those above it.
-#
-# ## Difference of two models
-#
-# Where, and in what, do two models differ? Take the response of the one as `offset=` and model the
-# other (Sect. 5.1): what the learners hold is the difference. Here the first model is linear
-# (`activation="identity"`, one boost) and the second is the fit from above.
-
-# %%
-linear = ld.gbmap("mpg ~ .", data=complete, m=1, lambda_=1e-3, activation="identity")
-models = complete.drop(columns="mpg").assign(
-    first=linear.predict(complete), second=fit.predict(complete)
-)
-difference = ld.gbmap("second ~ .", data=models, offset="first", m=4, lambda_=0.1)
-print(difference)
-
-# %% [markdown]
-# `%Dev` is now the per cent of the disagreement that these boosts describe. Where all are flat
-# (`none`) the models agree up to a constant. The regions, the most populated first:
-
-# %%
-regions = difference.regions(models)
-regions.head(5).set_index("active").astype(object).T
-
-# %%
-ax = difference.plot("effects")
 
 # %% [markdown]
 # ## Two classes
@@ -380,4 +308,3 @@ print(f"{size / 1024:.0f} KiB, equal predictions: {fit.predict(cars).equals(agai
 #   the first boosts alone (`staged`, `first`) are partial sums that were fitted to nothing.
 # - The distance is relative to the response that was modelled. Rows near to each other in it may
 #   be different in every respect that does not matter for this response.
-# - The drift indicator is in units of the link, and its threshold is a quantile, not a test.

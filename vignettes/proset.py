@@ -28,8 +28,8 @@
 # and few prototypes stay. So an estimate can be answered for as a clinician would: this cell is
 # called malignant since it looks like *these* cells, in *these* measurements.
 #
-# This document diagnoses breast tumours, follows one wrong diagnosis back to the cells that it
-# came from, and then does numbers: the strength of concrete, with prediction intervals.
+# This page diagnoses breast tumours, and follows one wrong diagnosis back to the prototypes behind
+# it. [Numbers](proset_numbers) have a page of their own.
 
 # %%
 import tempfile
@@ -312,159 +312,6 @@ pd.concat({b: each.evaluate(test) for b, each in both.items()}, names=["batches"
 # Here the first batch leaves nothing to the later ones, which keep no prototype. Mostly they bring
 # little, and many prototypes to look at: one batch is the default. The count can be chosen by
 # cross-validation too: `n_batches=None`.
-#
-# ## Numbers instead of classes
-#
-# For a numeric response Ruf's report leaves a chapter empty; this is lodim's own. With the response
-# in standard deviations from its mean, and B(x) = 1 + Σ_j w_j G(x − x_j), there are two losses.
-#
-# **`loss="squared"`** (the default) minimizes the mean square of y − m(x) over the scoring rows,
-#
-# > m(x) = Σ_j w_j G(x − x_j) y_j / B(x),
-# > s²(x) = (s₀² + Σ_j w_j G(x − x_j) e_j²) / B(x),
-#
-# a weighted mean of the responses of prototypes, and of 0, the null model's. The variance is made
-# in the same way, of the squared residuals e_j that prototypes have where they are themselves left
-# out, and of s₀², the null model's. Quantiles are m(x) + s(x) q with the quantiles q of residuals
-# over s(x), each row without itself. To these rows weights were fitted, so that errors of new rows
-# are larger: by how much is seen from fits to four fifths of the rows, and s is widened so.
-#
-# **`loss="density"`** maximizes the likelihood of a whole distribution,
-#
-# > p(y | x) = (N(y; 0, 1) + Σ_j w_j G(x − x_j) N(y; y_j, 1/u²)) / B(x),
-#
-# a mixture of normals, one at the response of each prototype, all 1/u wide; u is fitted with each
-# batch. Its mean is m(x) with other weights, its variance is
-#
-# > (1 + Σ_j w_j G(x − x_j)(y_j² + 1/u²)) / B(x) − mean(x)²,
-#
-# and quantiles are its own, at levels that are corrected in the same way. It may have several
-# modes; its mean is the less exact one. Whole numbers that repeat are refused: a density has no
-# bound on them.
-#
-# The strength of concrete (MPa) by mixture (kg/m³) and age (days), with every third row kept out.
-# Most samples are tested young, a few after a year; what is alike is better told from log(age).
-
-# %%
-concrete = ld.data("concrete")
-third = np.arange(len(concrete)) % 3 == 0
-mixtures, new = concrete[~third], concrete[third]
-formula = "strength ~ . - age + np.log(age)"
-strength = ld.proset(formula, data=mixtures)
-density = ld.proset(formula, data=mixtures, loss="density")
-print(strength)
-pd.concat({f.settings.loss: f.evaluate(new) for f in (strength, density)}).droplevel(1)
-
-# %% [markdown]
-# `deviance` is the mean squared error, `dev_ratio` the R² of the rows kept out. A prediction
-# with its uncertainty, and where it comes from:
-
-# %%
-first = new.iloc[:4]
-parts = {
-    "observed": first["strength"],
-    "mean": strength.predict(first),
-    "sd": np.sqrt(strength.predict(first, "variance")),
-}
-intervals = strength.predict(first, "interval", level=0.9).add_suffix(" 90 %")
-pd.concat([pd.DataFrame(parts), intervals, strength.predict(first, "quantile")], axis=1)
-
-# %%
-print(strength.explain(first.iloc[[0]], features=4))
-
-# %%
-ax = strength.plot("surface", features=["np.log(age)", "cement"])
-
-# %% [markdown]
-# ### Are the intervals right?
-#
-# An interval of level 0.9 is to hold nine of ten new responses. The picture counts, for many
-# levels, how many of the rows that were kept out are inside, on four data sets for "squared" and,
-# as the responses of two of them are whole numbers, on two for "density". On the diagonal they are
-# right; above it, too wide. The grey band is what chance alone does to the
-# smallest of the four data sets (two standard errors).
-
-# %%
-levels = np.linspace(0.05, 0.95, 19)
-
-
-def coverage(fitted, rows, response):
-    """Shares of rows whose response is inside of the interval, for each level."""
-    y = rows[response].to_numpy()
-    at = [fitted.predict(rows, "interval", level=level).to_numpy() for level in levels]
-    return np.array([((y >= i[:, 0]) & (y <= i[:, 1])).mean() for i in at])
-
-
-observed, fewest = {}, np.inf
-for name in ("concrete", "abalone", "autompg", "wine_red"):
-    data = ld.data(name).dropna()
-    response, out = data.columns[0], np.arange(len(data)) % 3 == 0
-    whole = (data[response] % 1 == 0).all()
-    for loss in ("squared",) if whole else ("squared", "density"):
-        fitted = ld.proset(f"{response} ~ .", data=data[~out], loss=loss)
-        observed[loss, f"{name} ({out.sum()} rows)"] = coverage(fitted, data[out], response)
-    fewest = min(fewest, out.sum())
-observed = pd.DataFrame(observed, index=pd.Index(levels.round(2), name="nominal"))
-
-# %%
-figure, axes = plt.subplots(1, 2, figsize=(9, 4.6), sharey=True, layout="constrained")
-chance = 2 * np.sqrt(levels * (1 - levels) / fewest)
-for ax, loss in zip(axes, ("squared", "density"), strict=True):
-    ax.fill_between(levels, levels - chance, levels + chance, color="0.9")
-    ax.axline((0, 0), slope=1, color="0.4", linewidth=0.8)
-    colours = [f"C{observed['squared'].columns.get_loc(name)}" for name in observed[loss]]
-    observed[loss].plot(ax=ax, legend=loss == "squared", color=colours)
-    ax.set(title=f'loss="{loss}"', xlabel="nominal level", ylabel="share of new rows inside")
-    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    ax.spines[["top", "right"]].set_visible(False)
-
-# %%
-observed.loc[[0.5, 0.8, 0.9, 0.95]].T
-
-# %% [markdown]
-# On abalone and wine_red they hold what they promise. On autompg they hold a little more, by no
-# more than chance does, and on concrete a little less: 86 % of the new rows instead of 90 %.
-
-# %% [markdown]
-# ### Two modes
-#
-# Where the same x may give either of two responses, a mean and its error say little. Here y is near
-# x or near −x, with equal chances, for x between 0 and 2:
-
-# %%
-rng = np.random.default_rng(0)
-x = rng.uniform(0.0, 2.0, 1500)
-forked = pd.DataFrame(
-    {"y": rng.choice([-1.0, 1.0], 1500) * x + rng.normal(0.0, 0.15, 1500), "x": x}
-)
-one, two = (ld.proset("y ~ x", data=forked, loss=loss) for loss in ("squared", "density"))
-grid = pd.DataFrame({"x": np.linspace(0.0, 2.0, 121)})
-at = np.linspace(-2.6, 2.6, 157)
-
-figure, axes = plt.subplots(1, 2, figsize=(9, 4.2), sharey=True, layout="constrained")
-shown = forked.iloc[::3]
-for ax, each in zip(axes, (one, two), strict=True):
-    ax.scatter(shown["x"], shown["y"], s=3, color="0.5", zorder=2)
-    ax.set(title=f'loss="{each.settings.loss}"', xlabel="x", xlim=(0, 2), ylim=(-2.6, 2.6))
-interval = one.predict(grid, "interval")
-axes[0].fill_between(grid["x"], interval["lower"], interval["upper"], color="C0", alpha=0.2)
-axes[0].plot(grid["x"], one.predict(grid), color="C0")
-axes[0].set_ylabel("y, mean and 90 % interval")
-Z = two.density(grid, at).to_numpy().T
-mesh = axes[1].contourf(grid["x"], at, Z, levels=12, cmap="Blues", zorder=1)
-bar = figure.colorbar(mesh, ax=axes[1], label="density of y at x")
-
-# %% [markdown]
-# The intervals on the left hold what they promise, but mostly values that never occur. On the right
-# is the fork. At x = 1.5 in numbers, beside the density that the data were drawn from:
-
-# %%
-some = np.array([-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0])
-true = sum(np.exp(-0.5 * ((some - c) / 0.15) ** 2) for c in (-1.5, 1.5)) / (
-    0.3 * np.sqrt(2 * np.pi)
-)
-estimated = two.density(pd.DataFrame({"x": [1.5]}), some).iloc[0].to_numpy()
-pd.DataFrame({"true": true, "estimated": estimated}, index=pd.Index(some, name="y")).T.round(3)
 
 # %% [markdown]
 # ## What the numbers do not mean
@@ -481,5 +328,3 @@ pd.DataFrame({"true": true, "estimated": estimated}, index=pd.Index(some, name="
 #   but that patients are alike in a handful of measurements is no cause of anything.
 # - Shapley values depend on the row that is compared with. Choose another one by `reference=`.
 # - There are no standard errors and no p-values, as with all penalized models that select.
-# - Intervals hold for new rows like the training rows, on average over them; not for each x, and
-#   not where familiarity is low.

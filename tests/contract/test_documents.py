@@ -166,6 +166,8 @@ CLAIMS = {
         "`m` (10 by default)": "path.fits[0].settings.m == 10",
         "the richer model looks better here": "both['dev_ratio'].is_monotonic_decreasing",
         "`weight` has a negative coefficient": "fit.coef()['weight'] < 0",
+    },
+    "gbmap_drift": {
         "those below the threshold are off by as much as those above it":
             "watch.evaluate(late[~alarm])['deviance'][0]"
             " >= watch.evaluate(late[alarm])['deviance'][0]",
@@ -175,7 +177,9 @@ CLAIMS = {
         "the malignant tumour that": "missed['diagnosis'].tolist() == ['malignant']",
         "Here it is not, so that": "explanation.quantile > 0.05",
         "the later ones, which keep no prototype": "len(more.estimates) == len(fit.estimates)",
-        "86 % of the new rows instead of 90 %":
+    },
+    "proset_numbers": {
+        "86% of the new rows instead of 90%":
             "0.84 < observed['squared'].filter(like='concrete').loc[0.9].item() < 0.88",
     },
     "costnet": {

@@ -1,17 +1,22 @@
 """The documentation site: it builds without a warning, and leaves no public name out."""
 
+import ast
 import re
 import subprocess
 import sys
+from dataclasses import fields
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
 import pytest
 
 import lodim as ld
-from contract.cases import MODELS, contract_of
+from contract.cases import FORMULA, MODELS, contract_of, frame_of
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+INTERNAL = {"network", "axes"}  # settings that models fill in themselves
 
 
 def test_the_reference_has_every_public_name():
@@ -49,3 +54,34 @@ def test_the_site_builds_without_a_warning(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "lambda_" in (tmp_path / "site/reference/lodim.gbmap.html").read_text()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_label_of_a_summary_is_explained(model):
+    page = (DOCS / "summaries.py").read_text().replace("\\|", "|")
+    for kind in contract_of(model).kinds:
+        fit = model(FORMULA, frame_of(model, kind), **contract_of(model).cheap)
+        report = fit.summary()
+        labels = {label for label, _ in report.header}
+        labels |= {str(column) for table in report.tables for column in table.frame}
+        labels = {re.sub(r"x\d", "x1", label.split(" (leave")[0]) for label in labels}
+        labels = {label.split(",")[0] for label in labels if not re.fullmatch(r"\d+%", label)}
+        assert {label for label in labels if f"`{label}`" not in page} == set()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_table_of_control_has_the_entries_and_their_defaults(model):
+    page = (DOCS / f"theory/{model.__name__}.py").read_text()
+    told = {}
+    for names, defaults in re.findall(r"^# \| (`\w+`(?:, `\w+`)*) \| (.+?) \|", page, re.M):
+        found = re.findall(r"`(\w+)`", names)
+        split = defaults.strip("`").split(", ") if len(found) > 1 else [defaults.strip("`")]
+        told |= dict(zip(found, split, strict=True))
+    declared = import_module(f"lodim.models.{model.__name__}.model").MODEL
+    settings = {f.name: f.default for f in fields(declared.settings)}
+    allowed = set(settings) - set(signature(model).parameters) - INTERNAL
+    assert set(told) == allowed
+    for name, text in told.items():
+        default = settings[name]
+        if "chosen" not in text and default is not None:
+            assert ast.literal_eval(text.replace(",", "")) == default, name

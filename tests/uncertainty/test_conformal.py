@@ -146,7 +146,7 @@ def test_sets_by_class_compare_with_held_out_rows_of_the_class(method, tmp_path)
         expected[:, c] = below.sum(axis=0) < 0.7 * (len(score) + 1)
     shown = found.predict(new)
     np.testing.assert_array_equal(shown[levels].to_numpy(bool), expected)
-    assert "of the new rows of each class" in " ".join(str(found).split())
+    assert "over new rows of each class" in " ".join(str(found).split())
     assert found.tidy()["class"].tolist() == levels * 4
     found.save(tmp_path / "file")
     again = ld.load(tmp_path / "file")
@@ -423,7 +423,7 @@ def test_settings_are_chosen_by_the_rows_that_may():
     assert split.fit.selection is not None and "Chosen" not in str(split)
     held = ld.conformal(ld.gbmap, "y ~ a", df, folds=2, **few)
     assert len({(fit.settings.m, fit.settings.lambda_) for fit in (held.fit, *held.fits)}) == 1
-    assert "Chosen once, on all rows, and held in the folds" in str(held)
+    assert "Chosen once, on all rows, and fixed in the folds" in str(held)
     own = ld.conformal(ld.gbmap, "y ~ a", df, folds=2, reselect=True, **few)
     assert "Chosen by each fit" in str(own)
     assert all(fit.selection is not None for fit in own.fits)

@@ -28,7 +28,6 @@ def listing_of(comparison):
         table["Parts"] = _parts(frame)
     if _has_prices(comparison):
         table["Price"] = frame["price"]
-    table["Sec."] = frame["seconds"]
     table.index = pd.Index(frame["model"])
     return listing(
         comparison.call, _lines(comparison), Table("", table.rename_axis(None), _formats(table))
@@ -39,7 +38,7 @@ def _formats(table):
     losses = f".{_decimals(table['Loss'].min())}f"
     digits = dict.fromkeys(("Loss", "SE", "Diff.", "SE(diff)"), losses)
     digits |= dict.fromkeys(("Acc.", "AUC", "R2"), ".3f")
-    digits |= {"Feat.": _mean_count, "Parts": str, "Price": _mean_count, "Sec.": _seconds}
+    digits |= {"Feat.": _mean_count, "Parts": str, "Price": _mean_count}
     return {name: f for name, f in digits.items() if name in table}
 
 
@@ -67,7 +66,7 @@ def summary(comparison):
         ("No. observations", str(task.batch.n_positive)),
         ("Family", task.family.name),
         ("Rows dropped (NA)", str(task.design.n_dropped)),
-        ("Loss", task.family.loss),
+        ("Loss", _loss_name(task)),
         ("Folds", f"{_n_folds(task)}{_of_groups(task)}"),
         ("Call", comparison.call),
     )
@@ -111,11 +110,16 @@ def _lines(comparison):
     dropped = f" ({task.design.n_dropped} dropped)" if task.design.n_dropped else ""
     return [
         f"Rows: {task.batch.n_positive}{dropped}, held out in {_n_folds(task)} folds"
-        f"{_of_groups(task)}; loss: {task.family.loss}",
+        f"{_of_groups(task)}; loss: {_loss_name(task)}",
         *conclusions(comparison),
         *_failures(comparison),
         *_remarks(comparison),
     ]
+
+
+def _loss_name(task):
+    """Return the name of the deviance that is compared."""
+    return "twice the log-loss" if task.family.loss == "log-loss" else task.family.loss
 
 
 def _decimals(value):

@@ -48,35 +48,35 @@ class Guarantee:
         """Return one line on the construction."""
         rows = counted(self.n_units, self.unit)
         return {
-            "cv+": f"cv+: {self.n_fits} folds of {rows}, a fit without each",
-            "jackknife+": f"jackknife+: a fit without each of {rows}",
-            "split": f"split: one fit, and {rows} held out of it",
+            "cv+": f"Method: CV+ with {self.n_fits} folds of {rows}",
+            "jackknife+": f"Method: jackknife+, leaving out each of {rows}",
+            "split": f"Method: split, one fit and {rows} held out",
         }[self.method]
 
     def words(self, level):
         """Return lines on the guarantee at a level."""
         new = "new rows" if self.unit == "row" else "rows of new groups"
-        least = f"at least {_percent(self.least(level))} by theorem"
-        about = "" if self.method == "split" else f"about {_percent(level)} as a rule"
+        least = f"at least {_percent(self.least(level))} guaranteed"
+        about = "" if self.method == "split" else f"about {_percent(level)} in practice"
         drawn = f"{self.unit}s" if self.unit == "row" else "whole groups"
         if self.by == "class":  # the theorem of cv+ counts all rows
-            share, rows = about or least, "the new rows of each class, together"
+            share, rows = about or least, "new rows of each class together"
         else:
             share, rows = ", ".join(filter(None, (least, about))), f"all {new} together"
         lines = [
-            f"Coverage at level {level:g}: {share}, of {rows} (not of each kind of row), if they "
-            f"are drawn as the {drawn} of the data were"
+            f"Coverage at level {level:g}: {share}, over {rows} (not within subgroups), if they "
+            f"come from the same population as the {drawn} of the data"
         ]
         if self.chosen and self.method != "split":
-            how = "by each fit" if self.within else "once, on all rows, and held in the folds"
+            how = "by each fit" if self.within else "once, on all rows, and fixed in the folds"
             lines.append(f"Chosen {how}: {join_words(self.chosen)}")
         if self.weighted:
-            lines.append("Rows count as they weigh, and a new row as their mean")
+            lines.append("Rows count by their weights, a new row by the mean weight")
         return lines
 
 
 def _percent(share):
-    return f"{100.0 * share:.1f}".removesuffix(".0") + " %"
+    return f"{100.0 * share:.1f}".removesuffix(".0") + "%"
 
 
 ERRORS = ("std_error", "conf_low", "conf_high")

@@ -66,7 +66,7 @@ class Ripr(Model):
         return RiprFits({fit.design.response.name: fit for fit in fits})
 
     def selects(self, settings):
-        """Return views are made of some of the features."""
+        """Return True: views have some of the features."""
         return True
 
     def assemble(self, problem, ensemble, log, selection, for_path):

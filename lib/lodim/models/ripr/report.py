@@ -99,7 +99,7 @@ def _header(fit):
         ("Rows dropped (NA)", str(d.n_dropped)),
         ("Family", fit.family.name),
         ("Rows unlabelled", str(r.unlabelled)),
-        ("Answers", "sum of the views' votes") if voting(fit) else ("Learner", _learner(fit)),
+        ("Prediction", "sum of the views' votes") if voting(fit) else ("Learner", _learner(fit)),
         ("Rows without a view", str(r.blind)),
         ("Neighbours (k)", str(s.k)),
         ("Features", str(len(d.names))),
