@@ -9,8 +9,8 @@ scikit-learn (digits) and statsmodels (anes96, fair, randhie, star98) carry. Spl
 rows. No setting is given to a model of lodim. Peers, of scikit-learn: linear (ridge or logistic
 regression, its penalty by cross-validation), 10 nearest neighbours, a tree of depth 4, boosted
 trees (histograms), mlp (one hidden layer of 100 units, early stopping), explainable boosting
-machines of interpret (ebm), and of classes lda (shrunk, two components, 5 nearest neighbours in them);
-features of the peers are one-hot, standardized. The shares of classes among
+machines of interpret (ebm), and of classes lda (shrunk, two components, 5 nearest neighbours in
+them); features of the peers are one-hot, standardized. The shares of classes among
 neighbours and in leaves are mixed with one row of the classes' shares in all, as their logarithm
 would else be judged where it is infinite.
 

@@ -63,13 +63,13 @@ print(fit.summary())
 # | `Boosts (m)` | number of boosts, each of one learner (per class) |
 # | `Lambda`, `L1 ratio` | strength of the penalty, and its L1 share |
 # | `Activation`, `beta` | shape of a learner, and sharpness of its bend |
-# | `Joint refit` | whether all learners were optimized together at the end |
+# | `Joint fit` | whether all learners were optimized together at the end |
 # | `Nonzero weights` | number of weights that are not zero |
 # | `Level` | class whose score a learner belongs to |
 # | `a`, `b` | constant and sign of a learner: +1 bends f upwards, −1 downwards |
 # | `\|w\|` | steepness: length of the weights per standard deviation of the features |
 # | `Active %` | share of rows on the side where the learner is not flat |
-# | `Loss`, `Cum. %Dev` | training loss and deviance explained after this boost (before a joint refit) |
+# | `Loss`, `Cum. %Dev` | training loss and deviance explained after this boost (before a joint fit) |
 # | `Iter.` | iterations of the optimizer |
 # | `Mean`, `Per SD` | slope of f averaged over the training rows, per unit and per standard deviation |
 # | `Mean \|.\|`, `\|.\| per SD` | average size of the slope; well above the size of `Mean`, the effect changes sign |
