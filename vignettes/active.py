@@ -13,13 +13,13 @@
 # %% [markdown]
 # # Learning from few labels
 #
-# Measurements are often cheap and labels dear: an expert has to look at every row. Active learning
-# (Fiterau 2014, ch. 3) lets the model say which rows it would like to be told about. With `ripr`
-# the expert is shown the few features in which to look at each of them.
+# Labels are expensive: which rows should an expert label next? Active learning (Fiterau 2014, ch.
+# 3) lets the model suggest them. With `ripr` the expert is also shown the few features in which to
+# look at each row.
 #
-# `ld.active` needs a few labelled rows, a pool of others, and a model; any model of lodim that
-# fits classes will do. Here: radar returns from the ionosphere, good (they show structure) or bad.
-# A quarter is kept out, to see what is learnt; of the others, the labels of 24 are known.
+# `ld.active` needs a few labelled rows, a pool of unlabelled ones, and any lodim model for classes.
+# The example is radar returns from the ionosphere, good (they show structure) or bad. A quarter of
+# the rows is kept out for testing; of the others, 24 labels are known.
 
 # %%
 import matplotlib.pyplot as plt
@@ -44,16 +44,15 @@ print(learner)
 # %% [markdown]
 # ## Asking
 #
-# `query` gives the rows of the pool to label next: their score, what the model would say, and the
-# view in which to look at them. (`pool` has a column with the labels here; it is left out, nothing
-# looks at it.)
+# `query` returns the rows of the pool to label next: their score, the predicted class, and the view
+# in which to look at them. (`pool` has a column of labels here, which is ignored.)
 
 # %%
 asked = learner.query(6)
 asked.iloc[:, :3]
 
 # %% [markdown]
-# This is what the expert sees of the first one: the star, in the views of the model so far.
+# The expert sees the first row as the star, in the views of the current model.
 
 # %%
 print(learner.fit.explain(asked.iloc[[0]]))
@@ -62,15 +61,15 @@ print(learner.fit.explain(asked.iloc[[0]]))
 axes = learner.fit.plot(row=asked.iloc[[0]])
 
 # %% [markdown]
-# The answers go back by row label; the model is fitted anew, from scratch.
+# `teach` takes the labels by row label, and the model is refitted from scratch.
 
 # %%
 learner.teach(answers[asked.index])
 print(learner)
 
 # %% [markdown]
-# `teach` refuses, in words, a label for a row that is not in the pool, for one that has a label
-# already, or a missing one:
+# `teach` raises an error for a row that is not in the pool, a row that already has a label, and a
+# missing label:
 
 # %%
 try:
@@ -81,13 +80,13 @@ except ld.DataError as error:
 # %% [markdown]
 # ## When to stop
 #
-# `learner.stop` is None while there is something to learn. Without further labels one cannot know
-# how wrong a model is, but one can see whether more labels still change it: `Kappa` compares the
-# predictions for the rows of the first pool with those of the round before (Cohen's kappa). Once
-# its mean over three rounds is 0.99, it says so (Bloodgood and Vijay-Shanker 2009). `agreement=`
-# and `rounds=` move the limits; with test rows, `target=` is an error that is small enough.
+# `learner.stop` is None until the rule says stop. Without further labels one cannot know the error
+# of a model, but one can see whether more labels still change it. `Kappa` compares the predictions
+# for the first pool with those of the round before (Cohen's kappa). The rule stops once its mean
+# over three rounds reaches 0.99 (Bloodgood and Vijay-Shanker 2009). `agreement=` and `rounds=`
+# change the limits; with test rows, `target=` is an acceptable error.
 #
-# `replay` asks and teaches by labels that are known, to see how it would have gone:
+# `replay` queries and teaches from known labels, to simulate a run:
 
 # %%
 while learner.stop is None and len(learner.pool):
@@ -111,8 +110,8 @@ ax = learner.plot()
 # - `"random"`.
 # - A function of one's own, of the fit and the rows of the pool: it gives a number for each row.
 #
-# One run says little. `learning_curves` takes several runs of each, which began with the same rows,
-# and tests their differences in pairs.
+# One run is not enough to compare scores. `learning_curves` repeats each of them from the same
+# first rows, and tests their paired differences.
 
 # %%
 scores = ("random", "diverse", "uncertainty", "committee", "infogain", "entropy")
@@ -134,19 +133,19 @@ curves.plot(ax=axes[0])
 ax = curves.plot("winloss", axes[1], of="diverse")
 
 # %% [markdown]
-# `Area` is the mean height of a curve; `Difference` compares it with that of random choice, run by
-# run, and `p` is of the paired t test. On the right are the win/loss graphs of the thesis (Figs.
-# 7.6 and 7.7): −log₁₀ p after each round, above zero where `"diverse"` wins. Between the dashed
-# lines nothing is certain.
+# `Area` is the mean height of a curve. `Difference` compares it with that of random choice, run by
+# run, and `p` is from the paired t test. The plots on the right are the win/loss graphs of the
+# thesis (Figs. 7.6 and 7.7): −log₁₀ p after each round, above zero if `"diverse"` wins. Between the
+# dashed lines the difference is not significant.
 #
-# The differences are small beside those between one first sample and another, so that a single run
-# proves nothing, and eight prove little: `benchmarks/active.py` runs more, on five sets.
+# The differences are small compared with those between first samples. A single run proves nothing,
+# and eight prove little: `benchmarks/active.py` runs more, on five data sets.
 #
 # ## Noise that cannot be learnt
 #
-# A score that looks for doubt finds noise. Synthetic rows: two views tell the class of most, and
-# of the others, which lie close together, the labels are random. A batch of rows that are far from
-# each other, and from those labelled already, asks about such a heap but a few times.
+# A score that looks for doubt finds noise. In these synthetic rows, two views determine the class
+# of most rows; the others lie close together and have random labels. A batch of distant rows asks
+# about such a cluster only a few times.
 
 
 # %%
@@ -194,8 +193,7 @@ print(proset.replay(answers, 24, rounds=3))
 # %% [markdown]
 # ## Without any labels
 #
-# With `None` for the labelled rows the first ones are asked for at random, until the model can be
-# fitted.
+# With `None` for the labelled rows, the first queries are random, until the model can be fitted.
 
 # %%
 cold = ld.active(ld.proset, "quality ~ .", None, pool, test=test, lambda_v=0.05, score="margin")

@@ -13,29 +13,29 @@
 # %% [markdown]
 # # The best model at every price
 #
-# Features have prices. To ask a patient's age costs next to nothing, a blood test some dollars, a
-# scan a hundred; and what has been paid once is paid: after the blood is drawn a second test on it
-# costs less, and after a stress test three of its results come for one price. `costnet` takes the
-# price list and what needs what, and gives the whole trade-off between price and fit.
+# Which measurements are worth their price? Asking a patient's age costs next to nothing, a blood
+# test some dollars, a scan a hundred. Some costs are shared: once the blood is drawn, a second test
+# on it is cheaper, and a stress test gives three results for one price. `costnet` takes the prices
+# and the dependencies, and fits the best model at each price.
 #
-# With c_v the price of thing v, and S(w) the features that a model with weights w uses, a model
-# costs what must really be paid,
+# Let c_v be the price of item v, and S(w) the features that a model with weights w uses. The cost
+# of a model is what must be paid in total,
 #
 # > cost(w) = Σ c_v over all v that are used, or needed by what is used, each once.
 #
-# Cost is a set function, so the best model at a price is a search. `costnet` searches by several
-# rules. The first is a convex penalty (Fiterau, Eqs. 5.1 and 5.2, there with what needs a thing
-# directly): each thing has a group G_v, it and all features that need it, through chains too, and
+# Finding the best model at a price is a search over sets. `costnet` uses several search rules. The
+# first is a convex penalty (Fiterau, Eqs. 5.1 and 5.2). Each item v has a group G_v of itself and
+# all features that need it, directly or through others, and
 #
 # > ½ mean deviance + λ Σ_v c_v ‖w_{G_v}‖₂
 #
-# is zero in a whole group or pays for it once. The others are the weighted lasso (which pays for a
-# need as often as it is needed), and a greedy rule that buys what gains most, or most per cost.
-# Every support that one of them visits is refitted without its penalty, and a list is made of the
-# models, shrunken or refitted, that are better in held-out rows than all cheaper ones, with the
-# name of the rule.
+# is zero for a whole group, or pays for it once. The other rules are the weighted lasso (which
+# counts a needed item once for each feature that needs it) and a greedy rule that buys what gains
+# most, or most per cost. Every selection found by a rule is refitted without the penalty. The
+# frontier lists the models, shrunken or refitted, whose held-out loss is lower than that of all
+# cheaper ones, with the rule that found each.
 #
-# This document diagnoses heart disease with a published price list.
+# This page diagnoses heart disease with a published price list.
 
 # %%
 import tempfile
@@ -53,9 +53,9 @@ heart.head(3)
 # %% [markdown]
 # ## The price list
 #
-# 303 patients who came for coronary angiography, and what was known of each before it. The prices
-# are Turney's (1995), in Canadian dollars: a test that shares a procedure with others has a small
-# price of its own, and needs that procedure.
+# 303 patients came for coronary angiography; the features were known before it. The prices are
+# those of Turney (1995), in Canadian dollars. A test that shares a procedure with others has a
+# small price of its own, and needs that procedure.
 
 # %%
 prices = ld.data("heart_costs")
@@ -67,11 +67,11 @@ needs = prices.set_index("name")["needs"]
 print(f"everything: {costs.sum():.2f} dollars")
 
 # %% [markdown]
-# `costs` gives each feature a price, and each thing that is bought but is no feature itself (the
-# blood draw, the two stress tests). `depends_on` says what needs what. By default models compete by
-# their loss in held-out rows, which keeps the list short. To see the whole trade-off, here each
-# refitted model that explains more of the training rows has its place on the list
-# (`criterion="deviance"`), and cross-validation says where to stop.
+# `costs` gives a price to each feature, and to each item that is not a feature (the blood draw, the
+# two stress tests). `depends_on` lists what each feature needs. By default models compete by their
+# held-out loss, which keeps the list short. To show the whole trade-off, this example uses
+# `criterion="deviance"`: every refitted model that explains more of the training rows is listed,
+# and cross-validation chooses among them.
 
 # %%
 priced = dict(costs=costs, depends_on=needs, control={"criterion": "deviance"})
@@ -79,13 +79,13 @@ fit = ld.costnet("disease ~ .", data=heart, **priced)
 print(fit)
 
 # %% [markdown]
-# A row is a model, and each explains more than all that cost less: `Cost` is what must be paid for
-# one patient, `Df` the number of columns with a coefficient (a category has one a level), `%Dev`
-# the per cent of the null deviance explained on the training rows, `%CV` on rows held out, `Rule`
-# who found it, and `Lambda` at which penalty of the group rule. The star is the model that `predict`
-# uses: the cheapest within one standard error of the best in held-out rows.
+# Each row is a model that explains more than all cheaper ones. `Cost` is the price for one patient,
+# `Df` the number of columns with a coefficient (a category has one per level), `%Dev` the share of
+# the null deviance explained on the training rows, `%CV` on held-out rows, `Rule` the search that
+# found it, and `Lambda` the penalty of the group rule. The star is the model that `predict` uses:
+# the cheapest within one standard error of the best held-out loss.
 #
-# `prices()` says what each step buys:
+# `prices()` lists what each step buys:
 
 # %%
 fit.prices()[["cost", "df", "dev_ratio", "rule", "new", "dropped"]]
@@ -93,29 +93,29 @@ fit.prices()[["cost", "df", "dev_ratio", "rule", "new", "dropped"]]
 # %% [markdown]
 # For four dollars, three questions and a blood pressure cuff explain more than half of what can be
 # explained at all. Then come the exercise test with its three results, fluoroscopy (`vessels`) and
-# the thallium test. Between these jumps lie small steps: what a blood test or an ECG at rest adds
-# to the questions is little, and is given up again for the exercise test.
+# the thallium test. The small steps in between add little: a blood test or an ECG at rest is
+# dropped again when the exercise test is bought.
 
 # %%
 ax = fit.plot("cost", log=True)
 
 # %% [markdown]
-# The dashed line is the weighted lasso's, refitted too. It takes each feature for as dear as if it
-# were bought alone, so it does not see that the second result of an exercise test costs a dollar:
+# The dashed line is the weighted lasso, refitted too. It prices each feature as if it were bought
+# alone, so it misses that the second result of an exercise test costs one dollar:
 
 # %%
 lasso = fit.estimates.lasso
 pd.DataFrame({"cost": lasso.cost, "dev_ratio": 1 - lasso.deviance / fit.null_deviance})
 
 # %% [markdown]
-# What is bought, and at which price it comes in:
+# The graph shows what is bought, and at which price it enters:
 
 # %%
 ax = fit.plot("graph")
 
 # %% [markdown]
-# The path of the penalty alone, as glmnet's. It shrinks, and so is not what `predict` uses; the
-# supports that it visits are refitted for the frontier.
+# The path shows the coefficients of the penalty alone, as in glmnet. They are shrunken, so
+# `predict` does not use them; the selections are refitted for the frontier.
 
 # %%
 ax = fit.plot("path")
@@ -126,10 +126,11 @@ fit.path().iloc[::12]
 # %% [markdown]
 # ## How much is enough?
 #
-# On the training rows more is always better. Cross-validation makes the whole frontier anew
-# without each fold, and looks at what its models are worth on the fold: error against price. `min`
-# is the least; `1se` the cheapest within one standard error of it, here by ten folds and the spread
-# of their means, in the print above by five folds drawn twice and the spread of the rows.
+# On the training rows more is always better. Cross-validation repeats the whole frontier without
+# each fold and computes the loss of its models on that fold: error against price. `min` is the
+# lowest error; `1se` is the cheapest model within one standard error of it. Here there are ten
+# folds and the standard error is that over folds; the print above used five folds, drawn twice, and
+# the standard error over rows.
 
 # %%
 cv = ld.cv(ld.costnet, "disease ~ .", data=heart, **priced, folds=10, rule="1se")
@@ -141,8 +142,8 @@ chosen = cv.best
 chosen.bought()
 
 # %% [markdown]
-# This is the shopping list of the model: `price` adds up to its cost, `needed_by` says what a
-# procedure is bought for. To new patients the model needs these columns and no others:
+# This is the shopping list of the model: the prices add up to its cost, and `needed_by` names the
+# features that need a procedure. New patients need these columns and no others:
 
 # %%
 print(f"{chosen.cost:.2f} dollars:", ", ".join(chosen.inputs))
@@ -151,8 +152,8 @@ print(chosen.summary())
 # %% [markdown]
 # ## A budget
 #
-# `fit.at(budget=...)` is the fit with the best model that the budget pays for. Everything that it
-# prints, predicts and evaluates is of that model:
+# `fit.at(budget=...)` returns the fit with the best model within the budget. Everything that it
+# prints, predicts and evaluates refers to that model:
 
 # %%
 patients = heart.dropna().iloc[[0, 1, 2, 3]]
@@ -163,8 +164,8 @@ table.insert(0, "disease", patients["disease"])
 table
 
 # %% [markdown]
-# As an argument of the fit a budget limits the search too, which saves time where there are many
-# features, and chooses the dearest model within it without cross-validation:
+# A budget as an argument of the fit limits the search as well, which saves time with many features.
+# It chooses the most expensive model within the budget, without cross-validation:
 
 # %%
 cheap = ld.costnet("disease ~ .", data=heart, **priced, budget=100)
@@ -173,8 +174,8 @@ print(f"{cheap.cost:.2f} dollars, {100 * cheap.dev_ratio:.1f} % of the deviance 
 # %% [markdown]
 # ## What to buy next
 #
-# A practice has a treadmill, and asks its questions anyway. Set the price of what is there to zero,
-# and the list begins with what is best to add:
+# A practice has a treadmill and asks its questions anyway. Set the price of what is already there
+# to zero, and the list starts with the best addition:
 
 # %%
 owned = costs.copy()
@@ -185,9 +186,9 @@ following.prices()[["cost", "df", "dev_ratio", "new"]]
 # %% [markdown]
 # ## One of two will do
 #
-# The highest heart rate is read off whichever stress test is made. Turney's list has it with the
-# thallium test; let either be enough. A *series* is the name of something that one of several
-# sources provides, and features depend on the series:
+# The maximal heart rate can be read off either stress test. Turney's list has it with the thallium
+# test; here either is enough. A *series* is a quantity that one of several sources provides, and
+# features depend on the series:
 
 # %%
 either = priced | {
@@ -198,8 +199,8 @@ series = ld.costnet("disease ~ .", data=heart, **either, budget=324)
 series.at(budget=100).bought()
 
 # %% [markdown]
-# `serves` names the series that a thing is the source of. With the exercise test in the basket the
-# heart rate comes for a dollar. How much more is explained?
+# `serves` names the series of a source. With the exercise test in the basket, the heart rate costs
+# one dollar. How much more is explained?
 
 # %%
 lists = {"with the thallium test": fit, "with either": series}
@@ -209,8 +210,8 @@ pd.DataFrame({name: [f.at(budget=b).dev_ratio for b in at] for name, f in lists.
 # %% [markdown]
 # ## Terms of the formula
 #
-# What a formula makes of a column needs that column and costs nothing more, unless `costs` says
-# otherwise; the columns of a spline or of a category are bought together.
+# A transformed column needs its column and costs nothing more, unless `costs` says otherwise. The
+# columns of a spline or a category are bought together.
 
 # %%
 formula = "disease ~ . + bs(age, df=4) + chest_pain:sex"

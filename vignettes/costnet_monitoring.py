@@ -13,20 +13,19 @@
 # %% [markdown]
 # # Alerts of a bedside monitor
 #
-# A monitor at the bedside raises alerts, and many are artifacts: a probe that slipped, a cable.
-# Whether one is real can be told from the signals in the minutes before it: not only from their
-# last readings but from means, slopes, ranges, and from how many samples arrived at all. Each
-# signal needs a sensor, each further operation some computing, and what is computed from the same
-# signal shares its price.
+# Which features of bedside signals are worth computing? A monitor raises alerts, and many are
+# artifacts: a probe that slipped, a cable. The signals in the minutes before an alert show whether
+# it is real: last readings, means, slopes, ranges, and how many samples arrived at all. Each signal
+# needs a sensor, each further operation some computing, and features computed from the same signal
+# share its price.
 #
 # This is the setting of M. Fiterau's thesis (Sect. 5.3): 812 alerts, 150 interdependent features,
-# a unit of cost for each base feature and one for each operation. Those data are not public.
-# `ld.monitoring` draws data of this kind, with a truth that is known: 25 signals of 48 samples in
-# four minutes, what is derived from them, and a response that is the sum of a few features.
+# one unit of cost for each base feature and one for each operation. Those data are not public.
+# `ld.monitoring` generates such data with a known truth: 25 signals of 48 samples in four minutes,
+# features derived from them, and a response that is the sum of a few features.
 #
-# The document compares `costnet` with the lasso on rows kept out, shows that a chain of operations
-# is paid once, and then takes what is harder about prices: one of two sources, devices with a
-# set-up cost, discounts.
+# This page compares `costnet` with the lasso on kept-out rows, and shows that a chain of operations
+# is paid for once. It ends with harder prices: one of two sources, set-up costs, and discounts.
 
 # %%
 import matplotlib.pyplot as plt
@@ -54,8 +53,8 @@ train[["rr", "rr_mean", "rr_sd", "rr_density", "rr_mean_slope", "rr_per_bp", "y"
 # %% [markdown]
 # ## A chain is paid once
 #
-# Every feature here has a price of its own of 1. What must be paid for a model is the price of all
-# that it uses *and needs*, each once, also through chains:
+# Every feature here has a price of 1. The cost of a model is the price of everything that it uses
+# *or needs*, each once, also through chains:
 
 # %%
 chain = {
@@ -82,7 +81,7 @@ print(fit)
 ax = fit.plot("cost")
 
 # %% [markdown]
-# What the truth is made of, and what the chosen model has bought:
+# The table compares the true features with those that the model buys:
 
 # %%
 truth = alerts.attrs
@@ -98,11 +97,10 @@ ax = fit.plot("graph")
 # %% [markdown]
 # ## Against the lasso
 #
-# The thesis' table has the mean squared error at each cost, of its penalty and of the lasso. The
-# same here, on 4000 alerts that no fit has seen, each rule alone and all of them together, over
-# five draws of data. By this criterion (Hannan and Quinn's, of the training rows) all models are
-# refitted without their penalty, the lasso's too, and the lasso's price is what must really be
-# paid.
+# The thesis tabulates the mean squared error at each cost, for its penalty and for the lasso. Here
+# is the same on 4000 new alerts, for each rule alone and for all of them, over five data sets. The
+# criterion is that of Hannan and Quinn on the training rows. All models are refitted without their
+# penalty, also those of the lasso, and all costs are what must really be paid.
 
 # %%
 budgets = np.array([0, 1, 2, 3, 4, 6, 8, 10, 12])
@@ -131,11 +129,10 @@ ax.set(xlabel="budget", ylabel="mean squared error, new alerts")
 ax.spines[["top", "right"]].set_visible(False)
 
 # %% [markdown]
-# At a cost of 1 all that can be bought is one reading. From 3 on the lasso pays: it takes a derived
-# feature for as dear as the feature and its signal together, so it does not see that the second
-# feature of a signal is cheap. The group penalty sees it, but shrinks what it keeps, so that it is
-# no reliable gain by itself; buying greedily shrinks nothing. The grey line is the variance of the
-# noise, which nothing explains.
+# At a cost of 1 only one reading can be bought. From 3 on the lasso pays: it prices a derived
+# feature as the feature and its signal together, so it misses that the second feature of a signal
+# is cheap. The group penalty sees it, but shrinks what it keeps, so it is not reliably better by
+# itself. The greedy rule shrinks nothing. The grey line is the variance of the noise.
 #
 # How much of the difference is chance? The differences from the lasso, seed by seed:
 
@@ -153,9 +150,9 @@ fit.prices()["rule"].value_counts().to_frame("models")
 # %% [markdown]
 # ## One of two sources
 #
-# Blood pressure can be measured by a catheter in the artery, exactly and at a price, or by a cuff.
-# Either serves what is derived from it: means, slopes, ratios. `bp` then is not a feature but a
-# *series*, with two sources.
+# Blood pressure can be measured by a catheter in the artery, which is exact and expensive, or by a
+# cuff. Means, slopes and ratios can be derived from either. `bp` is then not a feature but a
+# *series* with two sources.
 
 # %%
 two = ld.monitoring(812 + 4000, seed=3, alternatives=True)
@@ -171,8 +168,8 @@ bought = either.bought()
 bought[bought["serves"].ne("") | bought.index.str.startswith("bp")]
 
 # %% [markdown]
-# `serves` is the series that a thing is the source of. A patient who has the catheter in the artery
-# already is another matter: then its reading is free.
+# `serves` names the series of a source. If the patient already has the catheter, its reading is
+# free.
 
 
 # %%
@@ -194,10 +191,10 @@ compare({"nothing in place": either, "catheter in place": placed}, (2, 4, 8, 12,
 # %% [markdown]
 # ## Devices: set-up costs and discounts
 #
-# Prices need not add up. Here the signals come from devices; each device costs 3 to set up, and
-# then its signals cost .5 for the first and .25 for any further one. Operations cost .1 each. Such
-# a cost is *submodular*: a thing adds no more to a large basket than to a small one. `costs` may be
-# any such function of a set of names.
+# Prices need not add up. Here the signals come from devices. Each device costs 3 to set up, its
+# first signal costs 0.5 and each further one 0.25; operations cost 0.1 each. Such a cost is
+# *submodular*: an item adds no more to a large basket than to a small one. `costs` may be any such
+# function of a set of names.
 
 # %%
 devices = {
@@ -222,9 +219,9 @@ together = ld.costnet("y ~ .", data=train, costs=price, depends_on=needs, budget
 print(together)
 
 # %% [markdown]
-# Whoever adds up the prices that things have alone, 3.5 for each signal, cannot see that the second
-# signal of a device is cheap. Both models below cost no more than 5 by their own account; `cost` is
-# what the price function says.
+# Adding up the prices of single signals, 3.5 each, misses that the second signal of a device is
+# cheap. Both models below cost at most 5 by their own accounts; `cost` is the value of the price
+# function.
 
 # %%
 alone = {name: price(frozenset([name])) for name in costs}
@@ -243,8 +240,8 @@ pd.DataFrame(rows).T
 # %% [markdown]
 # ## Alert or artifact
 #
-# The same with two classes: the deviance is that of a logistic regression. `ld.cv` chooses how much
-# to spend, the cheapest model within one standard error.
+# With two classes the deviance is that of a logistic regression. `ld.cv` chooses how much to spend:
+# the cheapest model within one standard error.
 
 # %%
 labelled = ld.monitoring(812 + 4000, seed=18, response="alert")

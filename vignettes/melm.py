@@ -13,18 +13,18 @@
 # %% [markdown]
 # # Maximum entropy linear manifold
 #
-# `melm` (Czarnecki, Jozefowicz and Tabor 2015) looks for the flat view of the data, a linear
-# projection to k dimensions, in which classes overlap least. What it makes large is the
+# Can I see the classes apart in one picture? `melm` (Czarnecki, Jozefowicz and Tabor 2015) looks
+# for the linear projection to k dimensions in which classes overlap least. It maximizes the
 # Cauchy-Schwarz divergence between kernel density estimates f of the projected classes,
 #
 # > D(V) = log ∫ f₊² + log ∫ f₋² − 2 log ∫ f₊ f₋,
 #
-# zero where the densities are equal, and without limit where they do not touch. Principal
-# components do not look at the classes at all, and discriminant analysis looks at their means
-# alone. Densities see more: a class may surround the other, or lie in two parts.
+# The divergence is zero for equal densities, and unbounded for densities that do not touch.
+# Principal components ignore the classes, and discriminant analysis uses only their means.
+# Densities show more: one class may surround the other, or have two parts.
 #
-# This document looks at radar echoes, compares the view with those of principal components and
-# discriminant analysis, and then looks at wines of three kinds.
+# This page analyses radar echoes, compares the view with those of principal components and
+# discriminant analysis, and then looks at three cultivars of wine.
 
 # %%
 import tempfile
@@ -43,8 +43,8 @@ echoes = ld.data("ionosphere")
 echoes.shape
 
 # %% [markdown]
-# 34 numbers describe a radar echo from the ionosphere; it is good where it shows structure, and
-# bad where the signal passed through. Every third echo is kept out, to evaluate.
+# 34 numbers describe a radar echo from the ionosphere. An echo is good if it shows structure, and
+# bad if the signal passed through. Every third echo is kept out for the evaluation.
 
 # %%
 kept = np.arange(len(echoes)) % 3 == 0
@@ -53,14 +53,12 @@ fit = ld.melm("quality ~ .", data=train)
 print(fit)
 
 # %% [markdown]
-# `gamma` is the width of the kernels, in those of Silverman's rule; it was not given, so that it
-# was chosen by cross-validation. The balanced accuracy is the mean over the classes of the share
-# that is classified rightly. `held out`: each row is classified by a view that was searched on the
-# others (of more than 250 rows, on those outside its fold). That of the training rows is of the view
-# that was made for them, and among 33 features there is always some view in which few training rows
-# overlap. The first is nearer to what new rows will have, but it is no test of the whole call:
-# `gamma` was chosen on the same rows. Rows that had no part in anything, as those of `test`, say
-# more.
+# `gamma` is the width of the kernels relative to Silverman's rule; here cross-validation chose it.
+# The balanced accuracy is the mean over classes of the share classified correctly. For `held out`,
+# each row is classified by a view fitted without it (with more than 250 rows, without its fold).
+# For `training rows` it is the view made for them: among 33 features there is always some view in
+# which few training rows overlap. The held-out figure is closer to that of new rows, but slightly
+# optimistic, because `gamma` was chosen on the same rows. The rows of `test` took part in nothing.
 #
 # ## The view
 
@@ -68,24 +66,24 @@ print(fit)
 ax = fit.plot()
 
 # %% [markdown]
-# Each point is an echo. The lines are where a class is densest, around half and nine tenths of its
-# rows; the ground has the colour of the class that would be chosen, and is white where there are no
-# rows to judge by. The good echoes are like each other; the bad ones are all around.
+# Each point is an echo. The lines surround about half and nine tenths of the rows of a class. The
+# background has the colour of the predicted class; it is white far from all rows. Good echoes
+# resemble each other, bad ones lie all around.
 #
-# Arrows are the *loadings* of the features, the largest ones: one standard deviation more in a
-# feature moves an echo along its arrow (all arrows are stretched by the same factor). They are
-# coefficients, as in a regression: where features say almost the same, two large ones may cancel.
-# `arrows="correlations"` draws the correlation of each feature with both coordinates instead.
+# Arrows are the *loadings* of the features, the largest ones: one more standard deviation of a
+# feature moves an echo along its arrow (all arrows are stretched by the same factor). Loadings are
+# coefficients, as in a regression: if features measure almost the same, two large ones may cancel.
+# `arrows="correlations"` draws correlations with the coordinates instead.
 
 # %%
 ax = fit.plot("loadings", of="correlations")
 
 # %% [markdown]
-# ## Beside principal components and discriminant analysis
+# ## Comparison with principal components and discriminant analysis
 #
-# Principal components are `melm` without a response (Theorem 1 of the paper: of all normal
-# densities of projections, theirs have the largest entropy). Fisher's discriminant has a single
-# direction for two classes; the largest principal component of what is left is the second here.
+# `melm` without a response gives principal components (Theorem 1 of the paper: their normal
+# densities have the largest entropy). Fisher's discriminant has one direction for two classes; the
+# second axis here is the largest principal component of the remainder.
 
 # %%
 pca = ld.melm("~ . - quality", data=train)
@@ -111,8 +109,8 @@ views = {
 }
 
 # %% [markdown]
-# In each of the views the same rule classifies, kernel densities: `melm` of two features in two
-# dimensions has no view to search for.
+# The same rule classifies in each view: kernel densities. (`melm` of two features in two dimensions
+# has nothing to search.)
 
 # %%
 figure, panels = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
@@ -133,9 +131,8 @@ for (name, view), panel in zip(views.items(), panels, strict=True):
 pd.DataFrame(rows).T
 
 # %% [markdown]
-# The last column is the balanced accuracy on the echoes that were kept out of everything. The
-# discriminant can use nothing but means; that bad echoes are scattered all around the good ones is
-# what densities see.
+# The last column is the balanced accuracy on the kept-out echoes. The discriminant only uses means;
+# it cannot use the fact that bad echoes lie all around the good ones.
 #
 # ## Summary
 
@@ -143,24 +140,24 @@ pd.DataFrame(rows).T
 print(fit.summary())
 
 # %% [markdown]
-# **Divergence** is the *fitting term*, twice the cross entropy of the two densities, less the
-# *regularizing term*, the sum of their own entropies. The first is large where densities do not
-# overlap, the second small where each class is compact.
+# **Divergence** is the *fitting term*, twice the cross entropy of the two densities, minus the
+# *regularizing term*, the sum of their entropies. The fitting term is large if densities do not
+# overlap, the regularizing term is small if each class is compact.
 #
-# **Loadings** are given per standard deviation and per unit of the features; `r` are correlations.
+# **Loadings** are per standard deviation of the features; `tidy()` also has them per unit. `r` are
+# correlations.
 #
-# **Pairs of classes** has the bound of Theorem 3: on the unit cube the likelihood of a balanced
-# misclassification is at most exp(−½ H₂ˣ), H₂ˣ the cross entropy. Kernels reach beyond any box, and
-# what the densities hold outside is added. It is a bound for these densities, of training rows; it
-# is no estimate for new ones.
+# **Pairs of classes** has the bound of Theorem 3: on the unit cube the probability of a balanced
+# misclassification is at most exp(−½ H₂ˣ), where H₂ˣ is the cross entropy. Kernels extend beyond
+# any box, and their mass outside is added. The bound holds for these densities of training rows; it
+# is no estimate for new rows.
 #
-# **Starts.** D has several local maxima. The search begins from principal components, from the
-# directions of class means, of class covariances, and from random ones, and keeps the best end.
-# Where hardly any other start ends near the best, more of them (`n_starts=`) may find a better one.
-# Where gamma is chosen, as here, they are searched at gamma 4, where most of them end in one view,
-# and the best is followed in small steps to the gamma that was chosen: views of nearly the same
-# divergence would else take turns with it, and with the seed. `fit.update(train, gamma=...)` takes
-# the best end at that gamma.
+# **Starts.** D has several local maxima. The search starts from principal components, directions of
+# class means, directions of class covariances, and random directions, and keeps the best end. If
+# few starts end near the best one, more starts (`n_starts=`) may find a better one. If gamma is
+# chosen, as here, starts are searched at gamma 4, where most of them end in one view. The best is
+# followed in small steps to the chosen gamma; otherwise the seed would decide between views of
+# nearly equal divergence. `fit.update(train, gamma=...)` uses the best end at that gamma.
 
 # %%
 ax = fit.plot("starts")
@@ -168,8 +165,8 @@ ax = fit.plot("starts")
 # %% [markdown]
 # ## Width and dimensions
 #
-# Narrow kernels can follow any gap between training rows; with wide ones a class is nearly normal,
-# and only its mean and covariance count. Cross-validation decides:
+# Narrow kernels can follow any gap between training rows. With wide kernels a class is nearly
+# normal, and only its mean and covariance count. Cross-validation compares the widths:
 
 # %%
 cv = ld.cv(ld.melm, "quality ~ .", data=train, n_lambda=7, folds=5, n_starts=5)
@@ -177,10 +174,10 @@ print(cv)
 ax = cv.plot()
 
 # %% [markdown]
-# The held-out deviance is that of calibrated scores: densities of a view that was made for the
-# training rows are too sure of others, more so the narrower they are.
+# The held-out deviance is computed from calibrated scores. Without calibration, densities in a view
+# made for the training rows are overconfident on new rows, and more so for narrow kernels.
 #
-# How many dimensions are worth it? `grid` takes any settings:
+# How many dimensions are useful? `grid` takes any settings:
 
 # %%
 by_k = ld.cv(
@@ -196,7 +193,7 @@ by_k.tidy()
 # %% [markdown]
 # ## Three classes
 #
-# Of several classes the divergences of all pairs are added up.
+# For several classes the divergences of all pairs are added.
 
 # %%
 wine = ld.data("wine")
@@ -207,19 +204,19 @@ ax = cultivars.plot()
 cultivars.pairs()
 
 # %% [markdown]
-# A pair that is far apart already, as Barbera and Barolo, has by far the largest divergence, and a
-# sum cares for it as much as for the others. `divergence="mean"` weighs pairs by the shares of
-# their classes. In the view, flavanoids part Barolo from Barbera, alcohol, proline and colour both
-# of them from Grignolino.
+# A pair that is far apart already, as Barbera and Barolo, has by far the largest divergence, and
+# still counts in the sum like the others. `divergence="mean"` weights pairs by the shares of their
+# classes. In the view, flavanoids separate Barolo from Barbera; alcohol, proline and colour
+# separate both from Grignolino.
 #
-# `tidy()` has the loadings as a frame, and `augment()` puts coordinates and predictions beside the
-# data, for pictures of one's own:
+# `tidy()` returns the loadings as a frame. `augment()` adds coordinates and predictions to the
+# data, for your own plots:
 
 # %%
 cultivars.augment(wine).filter(regex=r"cultivar|^\.").head(3)
 
 # %% [markdown]
-# The same wines without a look at their cultivars, by principal components:
+# The same wines by principal components, which ignore the cultivars:
 
 # %%
 blind = ld.melm("~ . - cultivar", data=wine)
@@ -236,8 +233,8 @@ voted = fit.update(train, classifier=KNeighborsClassifier(5), gamma=fit.settings
 pd.concat({"densities": fit.evaluate(test), "neighbours": voted.evaluate(test)}).droplevel(1)
 
 # %% [markdown]
-# A fit is saved in one file, without pickle (not with an estimator of another library). It holds
-# the coordinates of the training rows, at most 10,000 of them, not their features.
+# A fit is saved in one file, without pickle (not with an estimator of another library).
+# [Files](basics) lists what it holds of the training rows.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:

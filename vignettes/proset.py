@@ -13,20 +13,21 @@
 # %% [markdown]
 # # Prototype sets
 #
-# `proset` (Ruf 2022) makes a model of examples. It picks a few training rows, the *prototypes*
-# x_j, with weights w_j > 0, and estimates the probability of class k at x by
+# Which known cases is this case like? `proset` (Ruf 2022) builds a model from examples. It picks a
+# few training rows, the *prototypes* x_j, with weights w_j > 0, and estimates the probability of
+# class k at x by
 #
 # > p_k(x) = (p0_k + Σ_j 1[y_j = k] w_j G(x − x_j)) / (1 + Σ_j w_j G(x − x_j)),
 # > G(z) = exp(−½ Σ_d (v_d z_d)²)  (Eqs. 2.3, 2.4)
 #
-# where p0 is the shares of the classes in the training data. Every prototype votes for its own
-# class, louder the heavier it is and the more x is like it; the null model p0 has a vote of size
-# one. The feature weights v_d ≥ 0 say what "like" means: a difference of 1 / v_d in feature d alone
-# lowers the similarity G to exp(−½), about 0.6, and a feature with v_d = 0 plays no part.
+# Here p0 holds the class shares of the training data. Every prototype votes for its own class. Its
+# vote is stronger if its weight is larger and if x is closer; the null model p0 has a vote of size
+# one. The feature weights v_d ≥ 0 define closeness: a difference of 1 / v_d in feature d alone
+# lowers the similarity G to exp(−½), about 0.6. A feature with v_d = 0 is ignored.
 #
 # Both kinds of weights are penalized, by `lambda_v` and `lambda_w` (Eq. 2.8), so that few features
-# and few prototypes stay. So an estimate can be answered for as a clinician would: this cell is
-# called malignant since it looks like *these* cells, in *these* measurements.
+# and few prototypes remain. An estimate can then be explained as a clinician would: this cell is
+# called malignant because it resembles *these* cells in *these* measurements.
 #
 # This page diagnoses breast tumours, and follows one wrong diagnosis back to the prototypes behind
 # it. [Numbers](proset_numbers) have a page of their own.
@@ -47,8 +48,8 @@ cells = ld.data("breast_cancer")
 cells.shape
 
 # %% [markdown]
-# Ten measurements of the nuclei in an image, each as mean, standard error and worst (the mean of
-# the three largest). Every third patient is kept out, to evaluate.
+# There are ten measurements of the nuclei in an image, each as mean, standard error and worst (the
+# mean of the three largest). Every third patient is kept out for the evaluation.
 
 # %%
 kept = np.arange(len(cells)) % 3 == 0
@@ -57,30 +58,29 @@ fit = ld.proset("diagnosis ~ .", data=train)
 print(fit)
 
 # %% [markdown]
-# The print has a row for each batch of prototypes (here one): `Df`, the number of features with a
-# weight above zero; `Prototypes`, how many; `%Dev`, the per cent of the null deviance explained on
-# the training rows. A training row that is a prototype would explain itself; there it is left out.
+# The print has a row for each batch of prototypes (here one). `Df` is the number of features with a
+# weight above zero, `Prototypes` the number of prototypes, and `%Dev` the share of the null
+# deviance explained on the training rows. A prototype is left out of its own prediction.
 #
 # ## Selection
 #
-# Up to 1,000 rows `lambda_v` is chosen by cross-validation where nothing is said, as the print
-# says, among 100 / n, 30 / n, ..., 1 / n, and is 10 / n beyond; the folds are drawn again until it
-# is known what all draws would choose. `lambda_w` is Ruf's 1e-8. Where no value does better than
-# the class shares by two standard errors, the fit is these alone: of noise nothing is learnt. The
-# paths show what penalties do. As `lambda_v` falls, features enter, and leave again where another
-# does better:
+# Up to 1,000 rows, `lambda_v` is chosen by cross-validation among 100 / n, 30 / n, ..., 1 / n, with
+# more sets of random folds until their choices agree; beyond, it is 10 / n. `lambda_w` is Ruf's
+# 1e-8. If no value beats the class shares by two standard errors, the fit consists of these shares:
+# nothing is learned from noise. The path shows the effect of the penalty. As `lambda_v` falls,
+# features enter, and leave again if another one is better:
 
 # %%
 path_v = ld.path(ld.proset, "diagnosis ~ .", data=train, n_lambda=60)
 ax = path_v.plot()
 
 # %% [markdown]
-# Some of these measurements, such as radius and perimeter, say almost the same. Which of them comes
-# in is decided by little, and lines that jump from one to another say so.
+# Some measurements, such as radius and perimeter, say almost the same. Small differences decide
+# which of them enters, so lines jump from one to another.
 #
-# `lambda_w` does the same to prototypes, but how many stay depends on the share of its L1 part. By
-# default that is small (`l1_ratio_w=0.05`): a large penalty then spreads small weights over many
-# prototypes that are like each other. With the L1 part alone few come in at a time.
+# `lambda_w` does the same to prototypes, but their number depends on the L1 share of the penalty.
+# By default it is small (`l1_ratio_w=0.05`): a large penalty then spreads small weights over many
+# similar prototypes. With the L1 penalty only, few prototypes enter at a time.
 
 # %%
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
@@ -102,9 +102,9 @@ ax.legend(frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
 
 # %% [markdown]
-# Cross-validation decides: here over a grid of both penalties (Ruf's Algorithm 2.2, on a grid
-# instead of at random), by five folds. `min` is the point of least mean held-out deviance, `1se`
-# the sparsest within one standard error of it.
+# Cross-validation compares a grid of both penalties (Ruf's Algorithm 2.2, on a grid instead of
+# random pairs), by five folds. `min` is the point of lowest mean held-out deviance, `1se` the
+# sparsest within one standard error of it.
 
 # %%
 cv = ld.cv(
@@ -127,8 +127,8 @@ table.insert(1, "prototypes", [len(each.estimates) for each in compared.values()
 table
 
 # %% [markdown]
-# These rows were kept out of everything, so `log_loss` and `accuracy` are what to expect. The
-# sparser model is the one to explain.
+# These rows were kept out of everything, so `log_loss` and `accuracy` estimate the performance on
+# new rows. The sparser model is the one to explain.
 #
 # ## Summary
 
@@ -136,21 +136,21 @@ table
 print(tumour.summary())
 
 # %% [markdown]
-# **Batches.** `Candidates` are the rows that may become prototypes: all of them, up to
-# `n_candidates=1000`, and beyond as many, drawn as evenly as possible from the easy and the hard
-# rows of each class (Algorithm 2.1). The weights are fitted to the `Scoring` rows: all rows, each
-# without the candidate that it is itself. (Ruf draws half of the rows as candidates and scores them
-# by the others. On few rows that wastes half of them twice, and the draw moves the estimates;
-# `control={"max_fraction": 0.5}` does it.) Candidates that keep a weight are the `Prototypes`.
-# `Loss` is the mean deviance, twice the log-loss; `Eval.` counts evaluations of the objective.
+# **Batches.** `Candidates` are the rows that may become prototypes: all rows, or
+# `n_candidates=1000` of them, drawn as evenly as possible from the easy and hard rows of each class
+# (Algorithm 2.1). The weights are fitted to the `Scoring` rows: all rows, each without its own
+# candidate. (Ruf draws half of the rows as candidates and scores them by the others;
+# `control={"max_fraction": 0.5}` does so. With few rows, estimates then depend on the draw.)
+# Candidates with a weight above zero are the `Prototypes`. `Loss` is the mean deviance, twice the
+# log-loss. `Eval.` counts evaluations of the objective.
 #
-# **Active features.** `Weight` is v, per unit of the feature, `Per SD` per standard deviation,
-# which makes features comparable.
+# **Active features.** `Weight` is v per unit of the feature. `Per SD` is v per standard deviation,
+# which is comparable between features.
 #
-# **Familiarity.** The sum of all w_j G(x − x_j), in which the null model counts as 1: how much
-# of the training data a row is like (Eq. 4.5). Near zero, nothing is known of such rows, and the
-# estimate is that of the null model. It sees the active features alone: a row that is strange in
-# another one is as familiar as any.
+# **Familiarity** is the sum of all w_j G(x − x_j), in which the null model counts as 1 (Eq. 4.5):
+# how much of the training data resembles a row. Near zero, nothing is known of such rows, and the
+# estimate is that of the null model. Familiarity depends on the active features only: an unusual
+# value of another feature does not lower it.
 
 # %%
 ax = tumour.plot("weights")
@@ -158,28 +158,29 @@ ax = tumour.plot("weights")
 # %% [markdown]
 # ## What a prototype is
 #
-# A patient of the training data. These are all there is of the model, the heaviest first within
-# their batch; `row` is the label in the data, `members` counts rows that are the same.
+# A prototype is a patient of the training data. The table lists the heaviest prototypes first
+# within their batch; `row` is the label in the data, `members` the number of identical rows. The
+# model consists of nothing else.
 
 # %%
 tumour.export().head(8)
 
 # %% [markdown]
 # The map is a principal component analysis of the prototypes, after each feature has been
-# multiplied by its weight (Eqs. 4.1 to 4.4), so that distance on it is, as far as two axes can show
-# it, the distance of which similarity falls. Pale points are the training rows.
+# multiplied by its weight (Eqs. 4.1 to 4.4). Distances on the map approximate the distances that
+# determine similarity. Pale points are the training rows.
 
 # %%
 ax = tumour.plot("map", data=train)
 
 # %% [markdown]
-# The prototypes need not stand where the rows are dense. Wide kernels at the outer ends of both
-# classes draw a smooth border between them with few prototypes; with a smaller `lambda_v` kernels
-# are narrower, and more prototypes stand nearer to the border.
+# Prototypes need not lie where rows are dense. Wide kernels at the outer ends of both classes draw
+# a smooth border with few prototypes. With a smaller `lambda_v`, kernels are narrower and more
+# prototypes lie near the border.
 #
-# The same in the two features of the largest weight, and the estimate as a surface over them, with
-# all other features where a typical row (`tumour.reference()`, Algorithm 4.2) has them. Hatched is
-# where hardly a training row is: what the surface says there is extrapolation.
+# The next plots show the two features of largest weight, and the estimate as a surface over them.
+# All other features have the values of a typical row (`tumour.reference()`, Algorithm 4.2). The
+# hatched area has hardly any training rows, so the surface extrapolates there.
 
 # %%
 ax = tumour.plot("scatter", data=train)
@@ -190,8 +191,8 @@ ax = tumour.plot("surface")
 # %% [markdown]
 # ## A wrong diagnosis
 #
-# Which of the patients that were kept out are misclassified? `quantile` is the share of the
-# training rows that are no more familiar than the patient.
+# Which of the kept-out patients are misclassified? `quantile` is the share of training rows that
+# are at most as familiar as the patient.
 
 # %%
 wrong = test[tumour.predict(test, "class") != test["diagnosis"]]
@@ -206,9 +207,9 @@ errors = pd.DataFrame(
 errors
 
 # %% [markdown]
-# Where the probability is well away from 0 and 1 the model is in doubt, and says so. The first row
-# of the table is another matter: the malignant tumour that the model takes for benign with most
-# confidence. Why?
+# A probability well away from 0 and 1 shows that the model is in doubt. The first row of the table
+# is different: it is the malignant tumour that the model takes for benign with most confidence.
+# Why?
 
 # %%
 missed = test.loc[[errors.index[0]]]
@@ -216,17 +217,17 @@ explanation = tumour.explain(missed)
 print(explanation)
 
 # %% [markdown]
-# (With `train=train` the five training rows that are nearest in the active features are shown too,
-# prototypes or not.)
+# (`train=train` also shows the five nearest training rows in the active features, prototypes or
+# not.)
 #
-# The first line is the patient, with the estimate; each other line is what adds to it: the null
-# model, and then prototypes by `Impact`, weight times similarity. What a line adds to the
-# probability of its class is its impact over the sum of all impacts (with the null model's, 1), so
-# the columns `p[...]` add up to the estimate. A star marks the *dominant set* (Algorithm 4.1): the
-# first lines, as many as are enough to settle the class whatever the class of all others were.
+# The first line is the patient with the estimate. Each other line adds to it: the null model, then
+# prototypes by `Impact`, weight times similarity. The contribution of a line to the probability of
+# its class is its impact over the sum of all impacts (that of the null model is 1), so the columns
+# `p[...]` add up to the estimate. A star marks the *dominant set* (Algorithm 4.1): the first lines
+# that settle the class, whatever the classes of all others.
 #
-# Below stand the measurements beside each other, so that a clinician can judge whether these are
-# the patients to compare with.
+# The measurements are listed side by side, so that a clinician can judge whether these are the
+# right patients to compare with.
 
 # %%
 dominant = explanation.frame.query("dominant == True and role == 'prototype'")
@@ -236,18 +237,18 @@ dominant["target"].value_counts().rename("prototypes in the dominant set").to_fr
 print(f"familiarity {explanation.familiarity:.1f}, quantile {explanation.quantile:.2f}")
 
 # %% [markdown]
-# The quantile says whether the model was out of its depth. Near zero, the answer would be: nothing like
-# this patient has been seen. Here it is not, so that the answer is: in these measurements this
-# tumour looks like many that are benign. To move the threshold would not find it without many false
-# alarms; another measurement might. The map says the same: the patient is the star, amid the pale
-# points of the benign, and prototypes are as large as their impact on the estimate.
+# The quantile shows whether the patient is unusual. Near zero, nothing like this patient would have
+# been seen. Here it is not, so that the model has a clear answer: in these measurements the tumour
+# resembles many benign ones. Another threshold would not find it without many false alarms; another
+# measurement might. The map shows the same: the star is the patient, among the pale points of
+# benign cases; the size of a prototype is its impact on the estimate.
 
 # %%
 ax = tumour.plot("map", data=train, row=missed, named=3)
 
 # %% [markdown]
-# The least familiar of the misclassified is the other kind of error: a patient apart from both
-# classes, of whom the model knows little.
+# The least familiar of the misclassified patients is the other kind of error: a patient far from
+# both classes, about whom the model knows little.
 
 # %%
 strange = test.loc[[errors["familiarity"].idxmin()]]
@@ -257,8 +258,8 @@ ax = tumour.plot("scatter", data=train, row=strange, named=3)
 # %% [markdown]
 # ### Which measurements did it?
 #
-# Shapley values split the difference between the estimate of the patient and that of the typical
-# row among the features (Section 4.3.2); with so few features all coalitions are enumerated.
+# Shapley values split the difference between the estimate of the patient and that of a typical row
+# among the features (Section 4.3.2). With so few features, all coalitions are enumerated.
 
 # %%
 tumour.shapley(missed)
@@ -267,12 +268,13 @@ tumour.shapley(missed)
 ax = tumour.plot("shapley", data=missed)
 
 # %% [markdown]
-# The line `(reference)` is the estimate of the typical row; all lines add up to the patient's. To
-# the right are the measurements that speak for malignant, in comparison with the typical row.
+# The line `(reference)` is the estimate of the typical row; all lines add up to that of the
+# patient. Bars to the right raise the probability of a malignant tumour relative to the typical
+# row.
 #
-# ## To other people
+# ## Share the model
 #
-# `shrink()` gives the same model with the columns that it needs, for a form with few fields.
+# `shrink()` returns the same model with only the columns that it needs, for a form with few fields.
 
 # %%
 small = tumour.shrink()
@@ -281,8 +283,8 @@ print(fields)
 print(f"equal: {small.predict(test[fields]).equals(tumour.predict(test))}")
 
 # %% [markdown]
-# For those who like to see it in a spreadsheet: all prototypes, or the explanation of one row,
-# formatted. A fit is saved in one file, without pickle.
+# `to_excel` writes all prototypes, or the explanation of one row, to a formatted workbook. `save`
+# writes a fit to one file, without pickle.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
@@ -299,8 +301,8 @@ print(
 # %% [markdown]
 # ## More batches
 #
-# One set of feature weights may be too few. A further batch of prototypes comes with feature
-# weights of its own, and is fitted to what the batches before it leave; these stay as they are.
+# One set of feature weights may not be enough. A further batch of prototypes has its own feature
+# weights and is fitted to what the earlier batches do not explain; these do not change.
 
 # %%
 more = fit.update(train, n_batches=3)
@@ -309,9 +311,9 @@ both = {1: fit, 3: more}
 pd.concat({b: each.evaluate(test) for b, each in both.items()}, names=["batches"]).droplevel(1)
 
 # %% [markdown]
-# Here the first batch leaves nothing to the later ones, which keep no prototype. Mostly they bring
-# little, and many prototypes to look at: one batch is the default. The count can be chosen by
-# cross-validation too: `n_batches=None`.
+# Here the first batch leaves nothing to the later ones, which keep no prototype. Further batches
+# usually add many prototypes and little accuracy, so one batch is the default. `n_batches=None`
+# chooses the number by cross-validation.
 
 # %% [markdown]
 # ## What the numbers do not mean

@@ -13,22 +13,21 @@
 # %% [markdown]
 # # A handful of views
 #
-# Many questions about a row need few of its features, but not always the same ones. `ripr`
-# (informative projection recovery, after Fiterau 2014) looks for a handful of *views*, sets of one
-# to three features in which the neighbours of a row tell what it is. So the whole model can be
-# looked at: a few scatter plots.
+# Can a question be answered from two or three measurements at a time? `ripr` (informative
+# projection recovery, after Fiterau 2014) looks for a handful of *views*: sets of one to three
+# features in which the neighbours of a row predict its response. The whole model is then a few
+# scatter plots.
 #
-# In each view the nearest rows vote, the nearer the more, and what all views say is added up:
+# In each view the nearest rows vote, nearer ones more. The evidence of all views is added up:
 #
 # > score of a class = log(share in all rows) + t Σ_j log(share in the vote of view j / share in all
 # > rows),
 #
-# t one factor for all views. Views are taken one after the other: each time that with which rows,
-# each left out of its own vote, are told best, until little is gained.
+# Here t is one factor for all views. Views are selected one by one: each time the view that lowers
+# the leave-one-out loss most, until little is gained.
 #
-# This document diagnoses tumours with it, goes through missing values, numbers instead of classes,
-# the method of the thesis, in which each row is served by one view, clusters, and other learners
-# within the views.
+# This page diagnoses tumours. It then treats missing values, numeric responses, the method of the
+# thesis (one view per row), clusters, and other learners within the views.
 
 # %%
 import numpy as np
@@ -45,26 +44,24 @@ fit = ld.ripr("diagnosis ~ .", data=train)
 print(fit)
 
 # %% [markdown]
-# Each line is a view. `%Rows` is the share of the training rows for whose answer this view says
-# most, each row asked about as if it were new, without itself. `Error` is the share of these that
-# are answered wrongly, by all views together. Of thirty measurements the model needs less than
-# half.
+# Each line is a view. `%Rows` is the share of the training rows for whose prediction the view has
+# most weight; each row is left out of its own neighbours. `Error` is the share of these rows that
+# all views together predict wrongly. Of thirty measurements the model needs less than half.
 
 # %%
 print(fit.summary())
 
 # %% [markdown]
-# `%Mass` is the mean share of a view in what speaks for the answers. The notes say how the loss of
-# rows left out fell while views were taken, and what was chosen on the way: the number of views,
-# of their features, and of neighbours.
+# `%Mass` is the mean share of a view in the evidence. The notes show how far the leave-one-out loss
+# fell, and which settings were chosen: number of views, features per view and neighbours.
 #
-# The views were chosen on the rows that `Error` is of. What it is worth for new rows,
-# rows that were kept out will tell, or cross-validation (below).
+# The views were chosen on the rows of `Error`, so new rows may have larger errors. Kept-out rows or
+# cross-validation (below) give the error for new rows.
 #
 # ## The pictures
 #
-# This is all there is of the model. Rows for which a view says most are solid, the others faint;
-# the classes are told by nearness in these spaces.
+# These pictures are the whole model. Solid points are rows for whose prediction the view has most
+# weight. Neighbouring points tend to have the same class.
 
 # %%
 axes = fit.plot()
@@ -73,7 +70,7 @@ axes = fit.plot()
 fit.evaluate(test)
 
 # %% [markdown]
-# Rows that were kept out, in the same views:
+# Kept-out rows in the same views:
 
 # %%
 axes = fit.plot(data=test)
@@ -81,8 +78,8 @@ axes = fit.plot(data=test)
 # %% [markdown]
 # ## One patient
 #
-# Which of these patients are diagnosed wrongly, and why? The one among them about whom the model
-# was most certain:
+# Which of these patients are diagnosed wrongly, and why? We look at the wrong diagnosis with the
+# highest probability:
 
 # %%
 said = fit.predict(test, "class")
@@ -94,15 +91,16 @@ explanation = fit.explain(patient)
 print(explanation)
 
 # %% [markdown]
-# The first table has every view with its share in what speaks for the answer, and what it says by
-# itself; a star marks the one that says most. Below are the nearest patients in it, in the original units. The same as a
-# picture: the star is the patient, rings are the neighbours.
+# The first table shows each view with its share in the evidence, and its own prediction; a star
+# marks the view with most weight. The second table lists the nearest patients in that view, in the
+# original units. The plot shows the same: the star is the patient, rings are the neighbours.
 
 # %%
 axes = explanation.plot()
 
 # %% [markdown]
-# `predict` knows more than the class: `"view"` is the view to look at, `"prob"` the probabilities.
+# `predict` has further types: `"view"` names the view with most weight, `"prob"` gives the
+# probabilities.
 
 # %%
 some = test.iloc[:5]
@@ -111,8 +109,8 @@ pd.concat([fit.predict(some, "prob"), fit.predict(some, "view")], axis=1)
 # %% [markdown]
 # ## Fewer features, or more
 #
-# `max_dim=2` allows views of two features at most, which are flat pictures; `n_views` says how many
-# views there may be.
+# `max_dim=2` allows views of at most two features, which are flat pictures. `n_views` limits the
+# number of views.
 
 # %%
 flat = ld.ripr("diagnosis ~ .", data=train, max_dim=2, n_views=3)
@@ -121,8 +119,8 @@ print(flat)
 # %% [markdown]
 # ## One view for each row
 #
-# The thesis has another way (`method="assignment"`): each row is served by one view alone. Three steps
-# make it.
+# The method of the thesis (`method="assignment"`) predicts each row in one view only. It has three
+# steps.
 #
 # 1. **Losses.** Every row is judged in every view by the other rows there. For classes (Eq. 2.5),
 #
@@ -145,20 +143,18 @@ print(alone)
 pd.concat({"vote": fit.evaluate(test), "assignment": alone.evaluate(test)}).droplevel(1)
 
 # %% [markdown]
-# Where populations are mixed, each told by features of its own, this finds which rows belong to
-# which; otherwise views that vote together answer better. Without a penalty, those of a path are
-# compared by what their views say of rows left out, and views picked one by one are tried as a
-# rival; the print says which of the two found the views. A penalty λ, in units of (1 − a)², leaves
-# few views where it is large, many where it is small. The path shows how the shares of the views
-# change with it:
+# This method is useful if the data mix populations that need different features: it finds which
+# rows belong to which view. Otherwise views that vote together answer better. Without `lambda_`, a
+# path of penalties is compared by the leave-one-out error, together with views selected one by one;
+# the print says which of the two was used. Large penalties λ (in units of (1 − a)²) keep few views,
+# small ones many. The path shows how the shares of the views change with λ:
 
 # %%
 path = ld.path(ld.ripr, "diagnosis ~ .", data=train, lambdas=np.geomspace(20, 0.05, 25))
 ax = path.plot()
 
 # %% [markdown]
-# And cross-validation, what they are worth on rows held out, beside views that vote (`None`, the
-# grey line):
+# Cross-validation estimates the loss on new rows. The grey line is views that vote (`None`):
 
 # %%
 cv = ld.cv(
@@ -170,9 +166,9 @@ ax = cv.plot()
 # %% [markdown]
 # ## Missing values
 #
-# A row that lacks a feature is not asked about in the views that need it, and does not vote there.
-# It is still used in all others. So nothing is filled in, and no row is dropped. Here a fifth of
-# all measurements is taken away, at random, in the training data and in the test data:
+# A row that lacks a feature neither votes nor is predicted in the views with that feature, but
+# counts in all others. So nothing is imputed, and no row is dropped. Here a fifth of all
+# measurements is removed at random, in the training data and in the test data:
 
 # %%
 rng = np.random.default_rng(0)
@@ -190,9 +186,9 @@ partial = ld.ripr("diagnosis ~ .", data=holed)
 print(partial)
 
 # %% [markdown]
-# There are more views than before, and some of fewer features: they stand in for others in rows
-# that cannot be looked at there. A row that has all features of no view gets the answer that fits
-# all training rows, and no view.
+# There are more views than before, and some have fewer features: they predict rows that other views
+# cannot. A row that lacks features of every view gets the class shares of the training rows, and no
+# view.
 
 # %%
 answered = partial.predict(holed_test, "view").notna()
@@ -201,9 +197,9 @@ print(holed_test[features].notna().all(axis=1).sum())
 partial.evaluate(holed_test)
 
 # %% [markdown]
-# A missing *response* is of use with assignment (semi-supervised): an unlabelled row has the
-# smallest loss over all the classes it might have, so that views in which it stands clearly on one
-# side count. Where views vote, it has no vote.
+# With assignment, rows with a missing *response* are used, too (semi-supervised): their loss is the
+# smallest over the classes, so that views count in which they clearly belong to one class. With
+# voting they have no vote.
 
 # %%
 hidden = train.assign(diagnosis=train["diagnosis"].where(np.arange(len(train)) % 2 == 0))
@@ -214,8 +210,8 @@ half.evaluate(test)
 # %% [markdown]
 # ## Numbers
 #
-# Of a numeric response the views add up differences from the mean of all rows. The strength
-# of concrete (MPa), by mixture (kg/m³) and age (days):
+# For a numeric response the views add up differences from the mean of all rows. The example is the
+# strength of concrete (MPa), by mixture (kg/m³) and age (days):
 
 # %%
 concrete = ld.data("concrete")
@@ -242,13 +238,12 @@ pd.concat({name: each.evaluate(new) for name, each in fits.items()}).droplevel(1
 # %% [markdown]
 # ## Clusters
 #
-# Without a response views are wanted in which rows are denser than chance: the loss compares the
-# distance to a row's neighbours with that in a uniform sample over a box along the principal
-# components, so that two features that repeat one measurement are not taken for clusters. Then
-# k-means finds clusters in each view, of the rows that it serves, as many as one half of the rows
-# finds again in the other (prediction strength). Nothing is predicted, so that the penalty is 2
-# where it is not given; a smaller one leaves more views. Three varieties of wheat, without being
-# told which is which:
+# Without a response, `ripr` looks for views in which rows are denser than by chance. The loss
+# compares the distance to a row's neighbours with that in a uniform sample over a box along the
+# principal components, so that two copies of a measurement do not look like clusters. Then k-means
+# finds clusters in each view. Their number is the largest that one half of the rows reproduces in
+# the other (prediction strength). The default penalty is 2; a smaller one keeps more views. The
+# example is three varieties of wheat, without their names:
 
 # %%
 seeds = ld.data("seeds")
@@ -259,7 +254,7 @@ print(wheat.summary())
 axes = wheat.plot()
 
 # %% [markdown]
-# A cluster is called by its view and its number there. How they relate to the varieties:
+# A cluster is named by its view and its number there. The table compares clusters and varieties:
 
 # %%
 pd.crosstab(wheat.predict(seeds), seeds["variety"])
@@ -267,8 +262,8 @@ pd.crosstab(wheat.predict(seeds), seeds["variety"])
 # %% [markdown]
 # ## Other learners within the views
 #
-# With assignment, the views are found by neighbours, but need not answer by them: any estimator with `fit` and
-# `predict`, such as scikit-learn's, can be fitted in each view to the rows that it serves.
+# With assignment, the views are found by neighbours, but any estimator with `fit` and `predict`,
+# such as scikit-learn's, can predict in each view. It is fitted to the rows of the view.
 
 # %%
 from sklearn.linear_model import LogisticRegression
@@ -280,9 +275,9 @@ pd.concat({name: each.evaluate(test) for name, each in both.items()}).droplevel(
 # %% [markdown]
 # ## Several responses, and time
 #
-# `"first + second ~ ."` looks for views that several responses share: one loss matrix each, and a
-# view is the cheaper the more rows of all of them it serves. Here the diagnosis, and whether the
-# nucleus is a large one:
+# `"first + second ~ ."` looks for views that several responses share. There is one loss matrix per
+# response, and a view is cheaper if it serves more rows of all of them. Here the responses are the
+# diagnosis, and whether the nucleus is large:
 
 # %%
 two = train.assign(
@@ -292,9 +287,9 @@ together = ld.ripr("diagnosis + size ~ . - mean_area", data=two)
 print(together)
 
 # %% [markdown]
-# `order=` names a column of times. Rows that follow each other are then served by the same view
-# unless another one is worth the price of the switch; in data that changed its ways at some time,
-# the assignment shows when. Synthetic rows whose informative view changes after row 200:
+# `order=` names a column of times. Consecutive rows then have the same view, unless another view is
+# worth the price of a switch. If the data change at some time, the assignment shows when. In these
+# synthetic rows the informative view changes after row 200:
 
 # %%
 drifting = ld.informative_views(2, 200, seed=1)
@@ -307,12 +302,11 @@ served[changes].rename("view from this row on").to_frame()
 # %% [markdown]
 # ## What the numbers do not mean
 #
-# - A view that is not there may be as good as one that is: measurements such as radius and
-#   perimeter say the same, and the second of them adds nothing.
-# - Distances are between features in standard deviations (`standardize=True`). A feature on another
-#   scale, or its logarithm, makes other neighbours.
-# - `Error` is leave-one-out in views that were chosen with the row: new rows may do worse. Use
-#   `evaluate` on rows that were kept out, or `ld.cv`.
+# - A view that is not selected may be as good as one that is: radius and perimeter say the same, so
+#   the second one adds nothing.
+# - Distances are in standard deviations of the features (`standardize=True`). Another scale, such
+#   as a logarithm, gives other neighbours.
+# - `Error` is leave-one-out in views that were chosen with the row: new rows may have larger
+#   errors. Use `evaluate` on kept-out rows, or `ld.cv`.
 # - Probabilities come from the votes of the neighbours, with one factor fitted to rows left out
-#   (with assignment, from ratios and votes in one view, with two). They are as good as a few
-#   dozen neighbours can make them.
+#   (two factors with assignment). They are as good as a few dozen neighbours can make them.

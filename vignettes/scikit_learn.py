@@ -13,15 +13,15 @@
 # %% [markdown]
 # # In the company of other tools
 #
-# A fit of lodim comes from a formula and a frame. Pipelines, grid searches and calibration come from
-# scikit-learn, where a model has `fit(X, y)`. `lodim.sklearn` has each model in that form; whether
-# frames are those of pandas, polars or pyarrow is the user's choice; and marginaleffects and
-# maketables take fits as they are.
+# How do I use lodim together with scikit-learn, polars, pyarrow, marginaleffects or maketables?
+# `lodim.sklearn` has each model as an estimator with `fit(X, y)`, for pipelines, grid searches and
+# calibration. Data frames may be those of pandas, polars or pyarrow. marginaleffects and maketables
+# accept fits directly.
 #
 # ## Estimators
 #
-# Parameters are those of the model functions. By default all columns of X are features: categories
-# and missing values may be among them, as in `lodim.gbmap`.
+# Parameters are those of the model functions. By default all columns of X are features, categories
+# and missing values included.
 
 # %%
 import pandas as pd
@@ -45,13 +45,13 @@ model = GbmapRegressor(m=3, lambda_=0.1).fit(X, y)
 model.score(X, y)
 
 # %% [markdown]
-# `fit_` is the fit of lodim, with all that it can show:
+# `fit_` is the lodim fit, with all its methods:
 
 # %%
 model.fit_.summary()
 
 # %% [markdown]
-# `formula=` is the right side of a formula, where X has names. A search goes over any parameter:
+# `formula=` is the right side of a formula, if X has column names. A search can vary any parameter:
 
 # %%
 search = GridSearchCV(
@@ -63,9 +63,9 @@ search.fit(X, y)
 pd.DataFrame(search.cv_results_)[["param_lambda_", "param_formula", "mean_test_score"]]
 
 # %% [markdown]
-# Rows that belong together are held out together, by scikit-learn's folds and by those that the
-# model itself draws: `fit(X, y, groups=)`. `cv=` makes the choices that the model leaves open, here of
-# lambda_, by folds that it is given.
+# `fit(X, y, groups=)` holds rows of a group out together, in the folds of the model; scikit-learn's
+# own folds take groups, too. `cv=` gives the folds for choices that the model leaves open, here
+# lambda_.
 
 # %%
 years, X = X["model_year"], X.drop(columns="model_year")
@@ -78,8 +78,8 @@ chosen.cv_
 # %% [markdown]
 # ### Coordinates and columns
 #
-# `transform` gives the embedding of gbmap, the view of melm, and of costnet the columns that its
-# model needs: here those that 30 dollars buy.
+# `transform` returns the embedding of gbmap, the view of melm, and for costnet the columns that its
+# model needs, here those that 30 dollars buy.
 
 # %%
 wine = ld.data("wine")
@@ -96,8 +96,8 @@ cheap.fit(heart.drop(columns="disease"), heart["disease"])
 cheap.get_feature_names_out()
 
 # %% [markdown]
-# Probabilities are calibrated, and features judged, by scikit-learn's own means. A level that only
-# one patient has is unknown to the models of most folds: `new_levels="missing"` answers such rows.
+# scikit-learn's tools calibrate probabilities and rate features. A level of a single patient is
+# unknown in most folds: with `new_levels="missing"` such rows are predicted as missing that value.
 
 # %%
 X, y = heart.drop(columns="disease"), heart["disease"]
@@ -111,20 +111,20 @@ pd.Series(importance.importances_mean, X.columns).nlargest(5)
 # %% [markdown]
 # ### What the checks of scikit-learn say
 #
-# All estimators are put through `sklearn.utils.estimator_checks`, of scikit-learn 1.6 and of the
-# newest. These fail, by what the models are:
+# All estimators run `sklearn.utils.estimator_checks` of scikit-learn 1.6 and of the newest version.
+# These checks fail, because of how the models work:
 #
 # | estimators | check | why |
 # |---|---|---|
 # | `ProsetRegressor`, `ProsetClassifier` | `check_sample_weight_equivalence_on_dense_data` | a row of weight 2 is one candidate, two rows are two, each of which scores the other |
 # | `RiprRegressor`, `RiprClassifier`, `RiprClusterer` | `check_sample_weight_equivalence_on_dense_data` | a row of weight 2 is one neighbour, two rows are two |
 #
-# A row of weight 0 is as good as left out, of these models too.
+# A row of weight 0 has no effect on these models either.
 #
 # ## Frames
 #
-# What comes in goes out. Predictions are of the kind of the data that they are for, and `tidy()` and
-# `glance()` of that of the training data: of polars, of pyarrow, and else of pandas.
+# Predictions are returned as the kind of frame that they were made for, and `tidy()` and `glance()`
+# as the kind of the training data: polars, pyarrow, or otherwise pandas.
 
 # %%
 import polars as pl
@@ -139,9 +139,9 @@ fit.augment(data).head(3)
 # %% [markdown]
 # ## Marginal effects and tables
 #
-# The package marginaleffects takes `fit.to_marginaleffects(data)`: its `avg_slopes`,
-# `comparisons`, `predictions` and `datagrid` then work on any model of lodim that has a response, of
-# glm with standard errors. Version 0.6 of it needs polars below version 2.
+# The package marginaleffects accepts `fit.to_marginaleffects(data)`: its `avg_slopes`,
+# `comparisons`, `predictions` and `datagrid` then work on any model with a response, for `glm` with
+# standard errors. Version 0.6 needs polars below version 2.
 #
 # ```python
 # from marginaleffects import avg_comparisons
@@ -149,5 +149,5 @@ fit.augment(data).head(3)
 # avg_comparisons(fit.to_marginaleffects(cars), by="origin")
 # ```
 #
-# maketables takes fits as they are, beside those of pyfixest and statsmodels:
-# `ETable([fit, other])`.
+# maketables accepts fits directly, together with those of pyfixest and statsmodels: `ETable([fit,
+# other])`.

@@ -216,7 +216,7 @@ CLAIMS = {
     "ripr": {
         "Of thirty measurements the model needs less than half":
             "fit.df < len(fit.design.names) / 2",
-        "otherwise views that vote together answer better":
+        "Otherwise views that vote together answer better":
             "fit.evaluate(test)['deviance'][0] < alone.evaluate(test)['deviance'][0]",
         "There are more views than before": "len(partial.estimates) > len(fit.estimates)",
         "Views that vote together, and one view for each row":
