@@ -13,16 +13,16 @@
 # %% [markdown]
 # # Data larger than memory
 #
-# `data=` takes what is not in memory as well: a path or a pattern of Parquet, CSV or Arrow files, a
-# `Dataset` of pyarrow, a `LazyFrame` of polars, a `DataFrame` of Dask. The line is the same, and so
-# is the answer, to the last bit. (`pip install "lodim[arrow]"`, and `"lodim[dask]"` for clusters.)
+# How do I fit data that do not fit into memory? `data=` also accepts a path or pattern of Parquet,
+# CSV or Arrow files, a `Dataset` of pyarrow, a `LazyFrame` of polars, or a `DataFrame` of Dask. The
+# call is the same, and so is the result, to the last bit. (`pip install "lodim[arrow]"`, and
+# `"lodim[dask]"` for clusters.)
 #
 # ## A set of files
 #
-# Nothing large comes with lodim, so we make something: each car of `autompg` 256 times, its
-# measurements off by some 3 %, in one Parquet file for each model year. That is 101,888 rows of 398
-# cars: good to show what happens to files, and no good for learning about cars, of which there are
-# not more than before.
+# No large data set comes with lodim, so we make one: each car of `autompg` 256 times, with
+# measurements changed at random by about 3%, in one Parquet file per model year. These are 101,888
+# rows of 398 cars. They show how files work, but contain no more information than 398 cars.
 
 # %%
 import subprocess
@@ -46,7 +46,7 @@ for year, cars in ld.data("autompg").groupby("model_year"):
 [path.name for path in sorted(folder.iterdir())]
 
 # %% [markdown]
-# ## The same line
+# ## The same call
 
 # %%
 pattern = f"{folder}/cars-*.parquet"
@@ -54,14 +54,14 @@ fit = ld.gbmap("mpg ~ .", data=pattern, m=3, lambda_=0.01)
 fit
 
 # %% [markdown]
-# The files were read twice or three times, a part of 65,536 rows at a time: what the formula learns
-# of all rows (levels, means and scales, what fills gaps), then the features, as numbers. These are
-# kept in memory if they take no more than half of what is free, else in a scratch file, which has
-# no name and is gone when the fit is made. `control={"scratch": folder}` names its folder, a fast
-# disk with room, and takes it in any case.
+# The files were read two or three times, 65,536 rows at a time: first for what the formula learns
+# from all rows (levels, means, scales, imputed values), then for the features, as numbers. Features
+# stay in memory if they take at most half of what is free, and otherwise go to a scratch file,
+# which is deleted at the end of the fit. `control={"scratch": folder}` names a folder on a fast
+# disk, and always uses it.
 #
-# Rows follow each other in the order of the sorted names of files. The frame of these rows gives
-# the same fit: what `save` writes is equal byte by byte.
+# The order of the rows is that of the sorted file names. A frame of these rows gives the same fit:
+# what `save` writes is equal byte by byte.
 
 # %%
 frame = pd.concat(map(pd.read_parquet, sorted(folder.iterdir())), ignore_index=True)
@@ -75,29 +75,28 @@ len(saved)
 # %% [markdown]
 # ## Levels and gaps
 #
-# A level may come up in the last file only, and a column may be missing in some of them: horsepower
-# is unknown in five of the thirteen years. Which types the columns have is settled over all files:
-# whole numbers beside numbers with decimals are numbers.
+# A level may occur only in the last file, and a column may be missing in some files: horsepower is
+# unknown in five of the thirteen years. The types of columns are determined over all files:
+# integers and decimals together are numbers.
 
 # %%
 frame["horsepower"].isna().groupby(frame["model_year"]).sum().loc[lambda gaps: gaps > 0]
 
 # %% [markdown]
-# Weights, an offset and clusters are named as columns, as ever. Splines put their knots at
-# quantiles of all rows, up to a million of them, and of a random million beyond; the summary says
-# so.
+# Weights, offset and clusters are names of columns. Splines have their knots at quantiles of all
+# rows, or of a random million if there are more; the summary says which.
 
 # %%
 line = ld.glm("mpg ~ bs(weight, df=4) + horsepower + origin", data=pattern)
 line
 
 # %% [markdown]
-# Standard errors are those of independent rows. Ours are copies, so here they are some sixteen
-# times too small: many rows are not much information.
+# Standard errors assume independent rows. Our rows are copies, so here they are about sixteen times
+# too small: many rows need not be much information.
 #
 # ## What will it need?
 #
-# `estimate` looks at some rows and says what a call takes, before it is made.
+# `estimate` looks at some rows and predicts what a call needs.
 
 # %%
 ld.estimate(ld.gbmap, "mpg ~ .", pattern, m=3, lambda_=0.01)
@@ -105,9 +104,9 @@ ld.estimate(ld.gbmap, "mpg ~ .", pattern, m=3, lambda_=0.01)
 # %% [markdown]
 # ## A sample
 #
-# Often some of the rows are enough, to look at a formula or to choose a model; `sample=` draws them
-# at random, the same ones for the same `seed`. Models that compare all rows with each other need
-# it where there are many: `ripr`, `melm`.
+# Often a part of the rows is enough to explore a formula or to choose a model. `sample=` draws rows
+# at random, the same ones for the same `seed`. With many rows it is necessary for `ripr` and
+# `melm`, which compare all rows with each other.
 
 # %%
 ld.ripr("mpg ~ .", data=pattern, sample=2000)
@@ -115,9 +114,9 @@ ld.ripr("mpg ~ .", data=pattern, sample=2000)
 # %% [markdown]
 # ## Cross-validation
 #
-# Of files, whole blocks of 4,096 rows go to a fold, so that no row is copied; the print says it.
-# Where rows that follow each other belong together, as years do here, that is a harder test than
-# single rows would be, and often an honester one; here even copies of one car stay together.
+# With files, whole blocks of 4,096 rows are assigned to folds, so that no row is copied. If
+# neighbouring rows are related, as years here, this is a harder test than single rows, and often a
+# more honest one. Here it also keeps copies of one car together.
 
 # %%
 cv = ld.cv(ld.gbmap, "mpg ~ .", data=pattern, m=3, grid={"lambda_": [0.001, 0.1, 10]}, folds=5)
@@ -126,8 +125,8 @@ cv
 # %% [markdown]
 # ## Predictions
 #
-# With `output=` predictions are written as they are made, into a file that is there once it is
-# whole. `augment` does the same with the columns beside them; `evaluate` adds up.
+# With `output=` predictions are written chunk by chunk; the file appears once it is complete.
+# `augment` adds them to the columns of the data, and `evaluate` sums the losses.
 
 # %%
 predicted = fit.predict(pattern, output=folder / "predicted.parquet")
@@ -138,7 +137,7 @@ same
 fit.evaluate(pattern)
 
 # %% [markdown]
-# And from the command line, where a pattern in quotes is one argument:
+# On the command line, a pattern in quotes is one argument:
 
 # %%
 command = ["lodim", "glm", "mpg ~ weight + origin", pattern, "--predict", pattern]
@@ -149,9 +148,9 @@ print(done.stdout)
 # %% [markdown]
 # ## A cluster
 #
-# With a client of Dask, the workers read the files, keep the features, and answer each pass with
-# sums. Here two of them are threads of this process; `LocalCluster(n_workers=2)` would start
-# processes, and `Client("address:8786")` finds a cluster of machines that see the same files.
+# With a Dask client, the workers read the files, keep the features, and return sums for each pass.
+# Here the two workers are threads of this process; `LocalCluster(n_workers=2)` would start
+# processes, and `Client("address:8786")` connects to machines that see the same files.
 
 # %%
 from dask.distributed import Client, LocalCluster
@@ -166,12 +165,12 @@ saved.add((folder / "workers.lodim").read_bytes())
 len(saved)
 
 # %% [markdown]
-# A single file once more: sums are added in one fixed order, wherever they come from. What passes,
-# messages and failures cost is on the page about clusters.
+# A single file once more: sums are added in a fixed order, whichever worker computed them. [Sizing
+# a cluster](../cluster) describes the cost of passes, messages and failures.
 #
 # ## What goes wrong
 #
-# Files that do not fit together are found before anything is computed.
+# Files with different columns are found before anything is computed.
 
 # %%
 broken = frame.head(100).assign(origin=1.5)
@@ -182,7 +181,7 @@ except ld.DataError as error:
     print(error)
 
 # %% [markdown]
-# So is a file that was not copied to its end,
+# So is a truncated file,
 
 # %%
 whole = (folder / "cars-1977.parquet").read_bytes()
@@ -193,7 +192,7 @@ except ld.DataError as error:
     print(error)
 
 # %% [markdown]
-# and a level that no row of training had.
+# and a level without a training row.
 
 # %%
 (folder / "cars-1977b.parquet").unlink()
@@ -204,8 +203,8 @@ except ld.DataError as error:
     print(error)
 
 # %% [markdown]
-# A file that changes while a fit reads it, a folder without a file, a disk without room for the
-# scratch file: each is an error that names the file or the folder, and leaves nothing behind.
+# A file that changes during a fit, a folder without files, or a disk without room for the scratch
+# file: each is an error that names the file or folder, and leaves nothing behind.
 
 # %%
 kept.cleanup()

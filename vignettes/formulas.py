@@ -13,7 +13,8 @@
 # %% [markdown]
 # # Formulas
 #
-# The left side is the response, the right side what it may depend on, as in R.
+# How do I write a formula? The left side is the response, the right side lists the features, as in
+# R.
 #
 # | formula | means |
 # |---|---|
@@ -35,42 +36,41 @@
 # | `` y ~ Q("model year") `` | a column whose name is not a Python name |
 # | `fit.update(df, formula=". ~ . - a")` | as in R: where the left side is a dot, both dots stand for the sides of the fit's formula |
 #
-# Text columns are categories; each level gets a column of its own, which the penalty allows. `glm`
-# has no penalty and codes factors as R does: against the first level (`C(x, Treatment("b"))` names
+# Text columns are categories. Each level has its own column, which a penalty allows. `glm` has no
+# penalty and codes factors as R does: relative to the first level (`C(x, Treatment("b"))` names
 # another), or with a column for every level if the rest of the term is not part of an earlier term.
 # Terms are sorted by degree for this, as in R: `a:b + a` is coded as `a + a:b`. A column of bools
 # and a condition in `I()` are the same: a factor with the levels False and True.
 #
-# The intercept is always there. A formula is a closed language: it runs no other code, and takes no
-# name from the caller's variables. Names may be of any script; where Python would take two columns'
-# names for one (`µ` and `μ`), both are written with `Q()`. What a formula makes of few columns is
-# limited (beyond 100 features for each column, to 100,000 features and 100 million numbers), and
-# refused before it is made; R's ways of writing (`^`, `poly`, `s`, `offset`) are answered with the
-# way that is taken here.
+# There is always an intercept. A formula is a closed language: it runs no other code, and uses no
+# variables of the caller. Names may be in any script; names that Python treats as equal (`µ` and
+# `μ`) need `Q()`. The number of features is limited (beyond 100 per column, to 100,000 features and
+# 100 million numbers) and checked before they are computed. For R's notation (`^`, `poly`, `s`,
+# `offset`) the error message gives the notation used here.
 #
-# Rows that miss the response or a weight are left out. Those that miss a feature stay: a missing
-# number is the mean of the training rows, before any function of it is taken, and a column such as
-# `horsepower[missing]` says so where training had gaps in it; a missing category is a level of its
-# own. The print counts such rows, and the summary says what was filled in. `missing="drop"` leaves
-# them out and answers them by NaN, as `glm` does by default, and R; `ripr` uses them as far as they
-# go. Cross-validation fills with the mean of all rows, of their features alone, and centres and
-# scales within each fold.
+# Rows without a response or a weight are dropped. Rows without a feature stay. A missing number is
+# replaced by the mean of the training rows before any function is applied, and a column such as
+# `horsepower[missing]` marks it if training had missing values. A missing category is a level of
+# its own. The print counts such rows, and the summary lists the imputed values. With
+# `missing="drop"`, the default of `glm` as in R, such rows are dropped, and predicted as NaN;
+# `ripr` uses the features that they have. Cross-validation imputes the mean of all rows (features
+# only), but centres and scales within each fold.
 #
-# New rows may lie outside of the range that a spline was fitted to. `bs()` then extrapolates by its
-# end polynomials, as in R, and an `ExtrapolationWarning` names the term; `cr()` extrapolates
+# New rows may lie outside the range that a spline was fitted to. `bs()` then extrapolates by its
+# end polynomials, as in R, and an `ExtrapolationWarning` names the term. `cr()` extrapolates
 # linearly, and `cc()` continues the cycle.
 #
-# Of a pandas Categorical, a category without rows is known, and a row that has it is answered as
-# one where the column is missing; any other level that training had not is an error, or with
-# `predict(..., new_levels="missing")` a missing value too. Categories in order keep it: each level
-# but the first has a column that is 1 where it is reached (`dose[>=high]`); in `glm` they have R's
-# orthogonal polynomials. `C(dose)` forgets the order. Numbers that were read as text (a `?` among
-# them, decimal commas, `$12.30`, `1,234`, `45%`) are refused, or warned about where levels may be
-# meant; the message has the line of code that makes numbers of them.
+# A category of a pandas Categorical without training rows is known, and is predicted as a missing
+# value. Any other new level is an error, or with `predict(..., new_levels="missing")` a missing
+# value, too. Ordered categories keep their order: each level but the first has a column that is 1
+# from that level on (`dose[>=high]`). In `glm` they have R's orthogonal polynomials. `C(dose)`
+# ignores the order. Numbers read as text (with `?`, decimal commas, `$12.30`, `1,234`, `45%`) raise
+# an error, or a warning if levels may be meant; the message contains the line of code that converts
+# them.
 #
-# A text column names the rows if more than half of the rows have a value that no other row has, and
-# there are over 20 values. A dot leaves such a column out and warns; a formula that writes it is
-# refused. `C(id)`, or a pandas Categorical, says that the levels are meant.
+# A text column counts as row names if more than half of the rows have a unique value and there are
+# over 20 values. A dot leaves such a column out with a warning; a formula that names it raises an
+# error. Use `C(id)`, or a pandas Categorical, if you want its levels.
 
 # %%
 import numpy as np
@@ -82,7 +82,7 @@ cars = ld.data("autompg")
 ld.glm("np.log(mpg) ~ np.log(weight) * origin + bs(model_year, df=4)", data=cars)
 
 # %% [markdown]
-# What a formula has become: names of the columns of numbers, and what was learnt for missing values.
+# A fit shows the resulting columns, and the values learned for missing ones:
 
 # %%
 fit = ld.gbmap("mpg ~ . - acceleration", data=cars, m=2, lambda_=0.1)
@@ -92,7 +92,7 @@ fit.design.names
 fit.update(cars, formula=". ~ . - origin").design.names
 
 # %% [markdown]
-# A level that training had not is refused, or taken for missing:
+# A new level is an error, or counts as missing:
 
 # %%
 odd = cars.head(2).assign(origin=["Mars", "USA"])
@@ -105,8 +105,8 @@ except ld.DataError as error:
 fit.predict(odd, new_levels="missing")
 
 # %% [markdown]
-# Names that are no Python names are quoted, and a formula that cannot be read is answered with what
-# is meant:
+# Quote names that are not Python names. The error message for a wrong formula shows what is
+# probably meant:
 
 # %%
 spaced = cars.rename(columns={"model_year": "model year"})
@@ -122,8 +122,8 @@ for wrong in ("mpg ~ wieght", "mpg ~ weight^2", "mpg ~ poly(weight, 2)"):
 # %% [markdown]
 # ## Dates
 #
-# A column of dates (or of text such as `2024-01-31` or `2024-01-31 12:30`) is neither numbers nor
-# levels, so a formula says what it takes from it. A time with a zone counts as its clock shows it.
+# A column of dates (or of text such as `2024-01-31` or `2024-01-31 12:30`) is neither a number nor
+# a category, so a formula must say what to use. A time with a zone counts as its local clock time.
 # A missing date is a missing value.
 #
 # | function | number |
@@ -132,7 +132,7 @@ for wrong in ("mpg ~ wieght", "mpg ~ weight^2", "mpg ~ poly(weight, 2)"):
 # | `year(d)`, `month(d)` | the year; the month from 1 to 12 (`C(month(d))` for levels) |
 # | `weekday(d)` | from 0, a Monday, to 6, a Sunday |
 #
-# These functions are not written out as SQL, ONNX or code: make a column of the number first.
+# These functions cannot be exported to SQL, ONNX or Python: compute a column first.
 
 # %%
 sold = pd.DataFrame({"sold": pd.date_range("2024-01-01", periods=len(cars)), "mpg": cars["mpg"]})
@@ -145,7 +145,7 @@ except ld.DataError as error:
 ld.glm("mpg ~ days(sold, origin='2024-01-01') + C(weekday(sold))", data=sold).design.names
 
 # %% [markdown]
-# Ordered categories keep their order: in `glm` by polynomials, elsewhere by thresholds.
+# Ordered categories keep their order: by polynomials in `glm`, by thresholds elsewhere.
 
 # %%
 size = pd.cut(cars["weight"], [0, 2500, 3500, np.inf], labels=["light", "middle", "heavy"])

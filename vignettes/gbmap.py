@@ -13,13 +13,14 @@
 # %% [markdown]
 # # Gradient boosting mapping
 #
-# `gbmap` (Patron, Prasad, Luu and Puolamäki 2024) models a response by a sum of simple ridges,
+# How well can I predict, and still see why? `gbmap` (Patron, Prasad, Luu and Puolamäki 2024) models
+# a response by a sum of learners,
 #
 # > f(x) = f₁(x) + ... + f_m(x),  f_j(x) = a_j + b_j g(w_jᵀ(1, x)),  b_j = −1 or +1,  (Eqs. 1, 2)
 #
-# where g is the softplus, a soft max(0, z). Each f_j is learnt on top of those before it, with a
-# penalty `lambda_` on the mean of its squared weights (Eqs. 3, 4). So the model is m bends, each
-# along one direction, and (nearly) linear between them.
+# Here g is the softplus, a rounded max(0, z). Each learner is added to those before it, with a
+# penalty `lambda_` on the mean of its squared weights (Eqs. 3, 4). So the model has m bends, each
+# along one direction, and is (nearly) linear between them.
 #
 # This page fits the fuel consumption of cars and explains each number of the printed reports. It then
 # uses the distance, the local explanations and the regions of the fit, and ends with two classes.
@@ -43,17 +44,17 @@ cars.head()
 # %% [markdown]
 # ## Fit
 #
-# `.` stands for all columns but the response. `origin` is text, so it is a category. Where
-# `horsepower` is missing its mean stands in, beside a feature that says so, and such rows are
-# counted. Neither `m` nor `lambda_` is given: both are chosen by five-fold cross-validation.
+# `.` stands for all columns but the response. `origin` is text, so it is a category. A missing
+# `horsepower` is replaced by the mean, and an additional feature marks such rows. `m` and `lambda_`
+# are omitted, so five-fold cross-validation chooses both.
 
 # %%
 fit = ld.gbmap("mpg ~ .", data=cars)
 print(fit)
 
 # %% [markdown]
-# What the print says, in the manner of R's `glmnet`, with a row for each boost (one that
-# adds nothing is left out, as the notes of the summary say):
+# The print resembles that of R's `glmnet`, with a row for each boost (one that adds nothing is
+# dropped; the notes of the summary list it):
 #
 # - `Df`: the number of nonzero weights w of the boosts up to this one. It counts what was
 #   estimated; it is no estimate of the effective degrees of freedom, which the penalty makes fewer.
@@ -113,10 +114,10 @@ fit.glance().T
 # ## Path
 #
 # `path` fits the model for a decreasing sequence of penalties, each started from the one before,
-# with `m` (10 by default) held fixed. On the left everything is shrunk to nothing; to the right
-# features come in. Unlike the lasso's, these are mean *local* coefficients of a model that is not
-# linear, and fits of neighbouring penalties may settle in different optima: jumps in the lines say
-# that several descriptions of the data are about equally good.
+# with a fixed `m` (10 by default). On the left everything is shrunk to zero; to the right features
+# enter. Unlike in the lasso, these are mean *local* coefficients of a nonlinear model, and
+# neighbouring penalties may end in different optima: jumps show that several descriptions of the
+# data are about equally good.
 
 # %%
 path = ld.path(ld.gbmap, "mpg ~ .", data=cars)
@@ -125,9 +126,9 @@ ax = path.plot()
 # %% [markdown]
 # ## Cross-validation
 #
-# `cv` evaluates a grid of penalties by ten folds; `m`, when it is not given, is chosen at each.
-# The dashed line is the least mean held-out loss (`min`), the dotted one the largest penalty whose
-# mean is within one standard error of it (`1se`): a simpler model, hardly worse than the best.
+# `cv` evaluates a grid of penalties by ten folds; if `m` is omitted, it is chosen for each. The
+# dashed line marks the lowest mean held-out loss (`min`), the dotted one the largest penalty within
+# one standard error of it (`1se`): a simpler model that is hardly worse.
 
 # %%
 cv = ld.cv(ld.gbmap, "mpg ~ .", data=cars)
@@ -141,8 +142,8 @@ both = pd.concat({"min": cv.best.glance(), "1se": simple.glance()}).droplevel(1)
 both[["m", "lambda_", "df", "dev_ratio"]]
 
 # %% [markdown]
-# `dev_ratio` is on the training rows, so that the richer model looks better here. Held out, this
-# is what is to be expected of each, as a share of the variance of `mpg`:
+# `dev_ratio` is for the training rows, so that the richer model looks better here. On held-out
+# rows, these are the expected shares of the variance of `mpg` explained:
 
 # %%
 held_out = cv.frame.loc[[cv.index_min, cv.index_1se], ["mean", "se"]] / fit.null_deviance
@@ -150,25 +151,25 @@ held_out["mean"] = 1 - held_out["mean"]
 held_out.set_axis(["min", "1se"]).set_axis(["1 - mean loss / null", "standard error"], axis=1)
 
 # %% [markdown]
-# The least of many means is a little too good to be true; for an honest figure evaluate a fit on
-# rows that were kept out of everything.
+# The lowest of many means is slightly too low. For an unbiased figure, evaluate a fit on rows that
+# were kept out of everything.
 #
 # ## Embedding and distance
 #
-# The values of the learners, (f₁(x), ..., f_m(x)), are an embedding (Eq. 5): coordinates of x in
-# which what does not matter for the response has no room.
+# The values of the learners, (f₁(x), ..., f_m(x)), are an embedding (Eq. 5). Features without
+# influence on the response do not affect it.
 
 # %%
 ax = fit.plot("embedding")
 
 # %% [markdown]
-# Distances in it add up the differences of the learners,
+# Distances in the embedding add the differences of the learners,
 #
 # > d(x, x') = Σ_j |f_j(x) − f_j(x')|  (Eq. 7),
 #
-# and are never below the difference of the predictions; the path distance (Eq. 6), the total change
-# of f on the way from x to x', is between the two (Eq. 8). Rows with about the same prediction for
-# different reasons are apart in the embedding.
+# and are never below the difference of the predictions. The path distance (Eq. 6), the total change
+# of f on the line from x to x', lies between the two (Eq. 8). Rows with equal predictions for
+# different reasons are far apart in the embedding.
 
 # %%
 some = cars.dropna().iloc[[0, 60, 120, 240]]
@@ -200,9 +201,9 @@ complete.loc[by_model]
 complete.loc[plain]
 
 # %% [markdown]
-# The spread of `mpg` over the ten nearest training rows of each car, averaged over cars, says which
-# distance knows more about the response. (The model has seen these rows; the Euclidean distance
-# has not seen the response. So this shows what the distance does, and is no test of it.)
+# The table shows the spread of `mpg` over the ten nearest training rows of each car, averaged over
+# cars, for both distances. (The model has used the responses of these rows and the Euclidean
+# distance has not, so this illustrates the distance, but does not test it.)
 
 # %%
 embedded = fit.distance(complete).to_numpy()
@@ -219,7 +220,7 @@ pd.Series(spread, name="sd of mpg among ten neighbours").to_frame()
 #
 # ## Local explanation of one row
 #
-# Near one x the model is linear, and the gradient of f is its coefficients. Two cars, on one scale:
+# Near one x the model is linear, and the gradient of f has its coefficients. Two cars on one scale:
 
 # %%
 figure, axes = plt.subplots(2, 1, figsize=(7, 7), sharex=True, layout="constrained")
@@ -228,8 +229,8 @@ for row, ax in zip((0, 320), axes, strict=True):
 cars.loc[[0, 320]]
 
 # %% [markdown]
-# Coefficients per unit of each feature come from `predict`; the learners' values are the embedding.
-# A learner that is flat at x has no part in the coefficients there.
+# `predict` returns the coefficients per unit of each feature, and the values of the learners as the
+# embedding. A learner that is flat at x contributes nothing there.
 
 # %%
 fit.predict(cars.loc[[0, 320]], type="local").T
@@ -240,9 +241,9 @@ fit.predict(cars.loc[[0, 320]], type="embedding").iloc[:, :6]
 # %% [markdown]
 # ## Regions
 #
-# The hinges cut the space of the features into regions, in each of which the model is linear (but
-# for the softness of the hinges). With many boosts there are many regions; a model of few boosts
-# has few, and can be read whole. `active` names the learners that are not flat there.
+# The bends of the learners divide the feature space into regions, in each of which the model is
+# linear (apart from the rounding of the bends). A model of few boosts has few regions and can be
+# read completely. `active` names the learners that are not flat in a region.
 
 # %%
 small = ld.gbmap("mpg ~ .", data=cars, m=3, lambda_=cv.lambda_1se)
@@ -256,9 +257,9 @@ small.regions(cars).set_index("active").astype(object).T
 # %% [markdown]
 # ## Two classes
 #
-# Text in the response makes classes. The print names the level whose probability is modelled; the
-# deviance is minus twice the mean log-likelihood, and local coefficients are in units of the logit.
-# Every third row is kept out, to evaluate.
+# A response of text has classes. The print names the level whose probability is modelled. The
+# deviance is minus twice the mean log-likelihood, and local coefficients are on the logit scale.
+# Every third row is kept out for the evaluation.
 
 # %%
 cells = ld.data("breast_cancer")
@@ -281,7 +282,7 @@ ax = tumour.plot("embedding")
 # %% [markdown]
 # ## Saving
 #
-# A fit is saved in one file, without pickle; loading runs no code from it, and gives the same
+# A fit is saved in one file, without pickle. Loading runs no code from it, and gives the same
 # predictions to the last bit.
 
 # %%

@@ -13,10 +13,9 @@
 # %% [markdown]
 # # A fit in production
 #
-# A model that is good enough to be used stands where lodim does not: in a service, in a database, in
-# a device. Fits of `glm`, `gbmap`, `proset`, `melm` and `costnet` write themselves out in three
-# languages. Each text holds all of the model, the formula's transformations too, and answers as
-# `predict` does.
+# How do I run a model where lodim is not installed: in a service, a database or a device? Fits of
+# `glm`, `gbmap`, `proset`, `melm` and `costnet` can be exported in three forms. Each contains the
+# whole model, with the transformations of the formula, and predicts as `predict` does.
 
 # %%
 import duckdb
@@ -34,8 +33,8 @@ wanted = fit.predict(df)
 # %% [markdown]
 # ## Plain Python
 #
-# `to_python()` gives a module that needs Python alone: the columns, what stands where one is
-# missing, the features, the learners, the answer. It can be read, and it can be reviewed.
+# `to_python()` returns a module that needs only Python: columns, imputed values, features, learners
+# and prediction. It can be read and reviewed.
 
 # %%
 code = fit.to_python()
@@ -48,9 +47,9 @@ patient = df.loc[0, ["age", "sex", "chest_pain", "max_heart_rate"]].to_dict()
 module["predict"](patient), wanted[0]
 
 # %% [markdown]
-# A missing value is None or NaN, and answered as the fit was asked to (`missing="indicator"`, the
-# default of `gbmap`, fills it). What `predict` would refuse is a `ValueError` that says why; with
-# `new_levels="missing"` an unknown level is a missing value here too.
+# A missing value is None or NaN, and is treated as in the fit (`missing="indicator"`, the default
+# of `gbmap`, imputes it). An input that `predict` refuses raises a `ValueError` with the reason.
+# With `new_levels="missing"` an unknown level counts as missing here, too.
 
 # %%
 try:
@@ -61,9 +60,9 @@ except ValueError as error:
 # %% [markdown]
 # ## A query
 #
-# `to_sql()` writes one query for DuckDB or PostgreSQL. It passes on all columns of the table, and
-# puts the answers beside them: `prediction` of a number, `prob_<class>` of classes. One bad row does
-# not end a query: where `predict` would refuse it, or gives NaN, there is NULL.
+# `to_sql()` writes one query for DuckDB or PostgreSQL. It keeps all columns of the table and adds
+# the predictions: `prediction` for a number, `prob_<class>` for classes. A bad row does not stop
+# the query: if `predict` would refuse it or return NaN, the result is NULL.
 
 # %%
 query = fit.to_sql("duckdb", table="patients")
@@ -77,13 +76,13 @@ gap_sql = np.abs(answers["prob_present"] - wanted).max()
 gap_sql
 
 # %% [markdown]
-# Names of columns, tables and levels are quoted, whatever letters they have.
+# Names of columns, tables and levels are quoted, in any script.
 #
 # ## ONNX
 #
-# `to_onnx()` (`pip install "lodim[onnx]"`) gives a model that ONNX Runtime reads, on servers, in
-# browsers and on phones: an input for each column, numbers as doubles with NaN where they are
-# missing, texts as strings that are empty there.
+# `to_onnx()` (`pip install "lodim[onnx]"`) returns a model for ONNX Runtime, on servers, in
+# browsers and on phones. It has one input per column: doubles with NaN for missing numbers, and
+# strings, empty if missing.
 
 # %%
 session = onnxruntime.InferenceSession(fit.to_onnx().SerializeToString())
@@ -97,9 +96,9 @@ gap_onnx
 # %% [markdown]
 # Query and ONNX model answered all patients as `predict` did, to 1e-9.
 #
-# ## What cannot be written out
+# ## What cannot be exported
 #
-# A fit of `ripr` answers by neighbours among the training rows, which is no formula: `save()` keeps
-# them. A `melm` with an estimator of scikit-learn answers by that. What is written of `proset` holds the
-# prototypes, of `melm` the coordinates of all training rows: as much as the file that `save()`
-# writes says of single rows. An offset needs the name of a column.
+# A fit of `ripr` predicts by neighbours among the training rows, which is no formula; use `save()`.
+# A `melm` fit with a scikit-learn estimator cannot be exported either. An export of `proset`
+# contains the prototypes, one of `melm` the coordinates of all training rows: the same information
+# on single rows as a saved fit. An offset must be a column with a name.
