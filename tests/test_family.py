@@ -8,6 +8,7 @@ from scipy.special import softmax
 from sklearn.metrics import log_loss
 
 from lodim import family as families
+from lodim.family import losses
 
 N = 40
 RNG = np.random.default_rng(0)
@@ -136,3 +137,27 @@ def test_null_model_of_many_rows(name, k):
     spans = [slice(lo, lo + 65_536) for lo in (0, 65_536, 131_072)]
     parts = [weight[i].copy() @ family.deviance(y[i].copy(), null[i].copy()) for i in spans]
     assert loss == pytest.approx(parts[0] + parts[1] + parts[2], rel=1e-15)
+
+
+LOG_LINKS = {"poisson": RNG.poisson(2.0, N) * 1.0, "gamma": RNG.gamma(2.0, 1.0, N)}
+
+
+@pytest.mark.parametrize("name", ["gaussian", "binomial", *LOG_LINKS])
+def test_losses_of_kernels(name):
+    """Slope and curvature against finite differences; the value is that of the deviance."""
+    family = families.make(name, 2)
+    y = LOG_LINKS.get(name, np.arange(N) % 2 * 1.0)
+    f, step = RNG.normal(size=N), 1e-5
+    loss = family.kernel_loss(y, WEIGHT)
+    value, slope, curvature = losses.rows(loss, y, f, WEIGHT)
+    up, down = (losses.rows(loss, y, f + s, WEIGHT) for s in (step, -step))
+    np.testing.assert_allclose(slope, (up[0] - down[0]) / (2 * step), atol=1e-9)
+    np.testing.assert_allclose(curvature, (up[1] - down[1]) / (2 * step), atol=1e-9)
+    half = 1.0 if name == "gaussian" else 0.5
+    assert value.sum() == pytest.approx(half * WEIGHT @ family.deviance(y, f[:, None]), rel=1e-12)
+    tiles = [np.resize(v, 64).astype(np.float32) for v in (y, f, WEIGHT)]
+    out = np.empty((3, 64), np.float32)
+    losses.tile_loss_slope(loss, *tiles, out[0], out[1])
+    losses.tile_curvature(loss, *tiles, out[2])
+    for got, expected in zip(out, (value, slope, curvature), strict=True):
+        np.testing.assert_allclose(got[:N], expected, rtol=2e-4, atol=1e-6)

@@ -383,10 +383,16 @@ class _Selector(SelectorMixin):
 
 
 class GbmapRegressor(
-    _Regressor, _Embedding, _Estimator, model="gbmap", chooses="lambda_ (and m, if open)"
+    _Regressor,
+    _Embedding,
+    _Estimator,
+    model="gbmap",
+    chooses="lambda_ (and m, if open)",
+    own={"family": "gaussian"},
 ):
     """Gradient boosting mapping for a numeric response; see `lodim.gbmap`.
 
+    `family` is "gaussian", "poisson" (counts) or "gamma" (positive amounts).
     transform() gives the embedding, whose L1 distance ignores features irrelevant to y.
     """
 

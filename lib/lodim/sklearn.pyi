@@ -66,7 +66,33 @@ class _Transformer(TransformerMixin):
     def transform(self, X: Any) -> np.ndarray: ...
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray: ...
 
-class _Gbmap(_Transformer, BaseEstimator):
+class GbmapRegressor(_Regressor, _Transformer, BaseEstimator):
+    fit_: GbmapFit
+    cv_: CV[GbmapFit]
+    def __init__(
+        self,
+        *,
+        formula: str | None = None,
+        new_levels: NewLevels = "error",
+        cv: Any = None,
+        m: int | None = None,
+        lambda_: float | None = None,
+        beta: float = 10.0,
+        l1_ratio: float = 0.0,
+        activation: Literal["softplus", "identity"] = "softplus",
+        n_starts: int = 2,
+        refit: Literal["none", "joint"] | None = None,
+        family: Literal["gaussian", "poisson", "gamma"] = "gaussian",
+        missing: Missing = "indicator",
+        standardize: bool = True,
+        dtype: DType = "float64",
+        seed: int = 0,
+        threads: int | None = None,
+        engine: Engine = "cpu",
+        control: dict[str, Any] | None = None,
+    ) -> None: ...
+
+class GbmapClassifier(_Classifier, _Transformer, BaseEstimator):
     fit_: GbmapFit
     cv_: CV[GbmapFit]
     def __init__(
@@ -90,9 +116,6 @@ class _Gbmap(_Transformer, BaseEstimator):
         engine: Engine = "cpu",
         control: dict[str, Any] | None = None,
     ) -> None: ...
-
-class GbmapRegressor(_Regressor, _Gbmap): ...
-class GbmapClassifier(_Classifier, _Gbmap): ...
 
 class ProsetRegressor(_Regressor, BaseEstimator):
     fit_: ProsetFit

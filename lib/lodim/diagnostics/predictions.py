@@ -94,7 +94,7 @@ def influence(subject):
 def dispersion(subject):
     """Return whether counts vary more or less than those of a Poisson response."""
     fit, batch = subject.fit, subject.answered
-    df = batch.n - len(fit.design.names) - 1
+    df = batch.n - fit.df
     reason = _no_counts(subject)
     if reason or df < 1:
         return reason or "no row is left for an estimate"
@@ -105,9 +105,12 @@ def dispersion(subject):
     size = "too small" if ratio > 1.0 else "too large"
     factor = significant(np.sqrt(max(ratio, 1.0 / ratio)), 3)
     sentence = f"The counts vary {significant(ratio, 3)} times as much as those of a Poisson "
-    sentence += f"response: standard errors are {size}, by a factor of {factor}."
-    hint = 'See whether a feature or an offset is missing; covariance="HC0" gives robust errors.'
-    return [Finding("dispersion", "problem", sentence, hint)]
+    sentence += "response"
+    hint = "See whether a feature or an offset is missing"
+    if fit.name == "glm":
+        sentence += f": standard errors are {size}, by a factor of {factor}"
+        hint += '; covariance="HC0" gives robust errors'
+    return [Finding("dispersion", "problem", f"{sentence}.", f"{hint}.")]
 
 
 def zeros(subject):
@@ -126,8 +129,8 @@ def zeros(subject):
 
 def _no_counts(subject):
     """Why counts are not looked at, or nothing."""
-    if subject.fit.name != "glm" or subject.fit.family.name != "poisson":
-        return "is for glm with family poisson"
+    if subject.fit.family.name != "poisson":
+        return "is for family poisson"
     few = subject.answered.n < MIN_ROWS
     return f"fewer than {MIN_ROWS} rows" if few else None
 

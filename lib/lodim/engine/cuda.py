@@ -109,6 +109,7 @@ def device(function):
     twins = {
         "exp_negative": math.exp,
         "log1p_unit": math.log1p,
+        "exp_bounded": cuda.jit(device=True)(_exp_bounded),
         "like": cuda.jit(device=True)(_like),
     }
     for name in python.__code__.co_names:
@@ -116,6 +117,10 @@ def device(function):
             twins[name] = device(value)
     names = python.__globals__ | twins
     return cuda.jit(device=True)(FunctionType(python.__code__, names, python.__name__))
+
+
+def _exp_bounded(x):
+    return math.exp(min(x, 700.0))
 
 
 def _like(number, x):

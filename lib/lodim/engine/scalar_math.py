@@ -23,6 +23,11 @@ def exp_negative(x):
     return math.exp(x)
 
 
+def exp_bounded(x):
+    """Return exp(x), bounded: no less than as of `exp_negative`, at most exp(700) (float32: 80)."""
+    return math.exp(min(x, 700.0))
+
+
 def log1p_unit(e):
     """Return log(1 + e) for 0 <= e <= 1."""
     return math.log1p(e)
@@ -88,6 +93,12 @@ def _exp_negative(x):
         return _scale_by_power(q, t)
 
     return impl
+
+
+@overload(exp_bounded, jit_options=FAST)
+def _exp_bounded(x):
+    largest = np.float64(700.0) if x == types.float64 else np.float32(80.0)
+    return lambda x: exp_negative(min(x, largest))
 
 
 @overload(log1p_unit, jit_options=FAST)

@@ -26,6 +26,10 @@ class Family:
         against the others."""
         raise NotImplementedError
 
+    def saturated(self, y):
+        """Return the least loss that a row of each response can have, (n,), a constant apart."""
+        return np.zeros(len(y))
+
     def null_score(self, y, weight, offset):
         """Return the scores (n, K) of the intercept-only model."""
         return offset + self.null_intercept(y, weight, offset)

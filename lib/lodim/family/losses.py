@@ -14,6 +14,9 @@ from lodim.family.binomial import loss_slope as logistic
 from lodim.family.gaussian import SQUARED
 from lodim.family.gaussian import curvature as squared_curvature
 from lodim.family.gaussian import loss_slope as squared
+from lodim.family.power import POWER
+from lodim.family.power import curvature as power_curvature
+from lodim.family.power import loss_slope as power
 
 _SQUARED = SQUARED[0]
 
@@ -23,6 +26,8 @@ def loss_slope(loss, y, f, weight):
     """Return the weighted loss of a row at the score f, and its derivative in f."""
     if loss[0] == _SQUARED:
         return squared(y, f, weight)
+    if loss[0] == POWER:
+        return power(loss[2], loss[3], y, f, weight)
     return logistic(y, f, weight)
 
 
@@ -31,6 +36,8 @@ def curvature(loss, y, f, weight):
     """Return the weighted second derivative of the loss of a row in the score f."""
     if loss[0] == _SQUARED:
         return squared_curvature(y, f, weight)
+    if loss[0] == POWER:
+        return power_curvature(loss[2], y, f, weight)
     return logistic_curvature(y, f, weight)
 
 
@@ -40,6 +47,11 @@ def tile_loss_slope(loss, y, f, weight, value, slope):
     if loss[0] == _SQUARED:
         for i in range(TILE):
             value[i], slope[i] = squared(y[i], f[i], weight[i])
+        return
+    if loss[0] == POWER:
+        exponent, constant = loss[2], loss[3]
+        for i in range(TILE):
+            value[i], slope[i] = power(exponent, constant, y[i], f[i], weight[i])
         return
     for i in range(TILE):
         value[i], slope[i] = logistic(y[i], f[i], weight[i])
@@ -51,6 +63,11 @@ def tile_curvature(loss, y, f, weight, out):
     if loss[0] == _SQUARED:
         for i in range(TILE):
             out[i] = squared_curvature(y[i], f[i], weight[i])
+        return
+    if loss[0] == POWER:
+        exponent = loss[2]
+        for i in range(TILE):
+            out[i] = power_curvature(exponent, y[i], f[i], weight[i])
         return
     for i in range(TILE):
         out[i] = logistic_curvature(y[i], f[i], weight[i])

@@ -1,4 +1,8 @@
-"""Counts and amounts with a log link, whose variance is a power of the mean: Poisson and gamma."""
+"""Counts and amounts with a log link, whose variance is a power of the mean.
+
+The power is 1 for Poisson counts, 2 for gamma amounts, and between for Tweedie's, which have a
+share of zeros. One loss serves all: half the deviance, up to what the response alone decides.
+"""
 
 from dataclasses import dataclass
 
@@ -6,11 +10,36 @@ import numpy as np
 from scipy.special import logsumexp, xlogy
 
 from lodim.engine.blocks import dot, sum_rows
+from lodim.engine.compiled import scalar
+from lodim.engine.scalar_math import exp_bounded, like
 from lodim.family.family import LARGEST_LOG, RAREST, Family
+
+POWER = 2  # the code of the loss; its parameters are the power, and the constant that is subtracted
+
+
+@scalar
+def loss_slope(power, constant, y, f, weight):
+    """Return the weighted loss at the log mean f, and its derivative exp((1-p) f) (exp(f) - y)."""
+    up, down = like(2.0 - power, f), like(power - 1.0, f)
+    high = like(1.0 / (2.0 - power) if power < 2.0 else 0.0, f)
+    low = like(1.0 / (power - 1.0) if power > 1.0 else 0.0, f)
+    line = like(1.0 if power == 2.0 else 0.0, f) - (y if power == 1.0 else like(0.0, f))
+    mean, rest = exp_bounded(up * f), y * exp_bounded(-down * f)
+    value = high * mean + low * rest + line * f - like(constant, f)
+    return weight * value, weight * (mean - rest)
+
+
+@scalar
+def curvature(power, y, f, weight):
+    """Return the weighted second derivative in f."""
+    up, down = like(2.0 - power, f), like(power - 1.0, f)
+    return weight * (up * exp_bounded(up * f) + down * y * exp_bounded(-down * f))
 
 
 class LogLink(Family):
-    """Methods of families with a log link."""
+    """Methods of families with a log link; `power` is that of the mean in the variance."""
+
+    link: str = "log"
 
     def mean(self, score):
         return np.exp(np.minimum(score[:, 0], LARGEST_LOG))
@@ -18,23 +47,48 @@ class LogLink(Family):
     def residual(self, y, score):
         return y - self.mean(score)
 
+    def spread(self, mean):
+        """Return a multiple of the responses' standard deviation, by their means."""
+        return mean ** (0.5 * self.power)
+
+    def kernel_loss(self, y, weight):
+        level = sum_rows(lambda i: dot(weight[i], y[i]), len(y))
+        constant = sum_rows(lambda i: dot(weight[i], self.saturated(y[i])), len(y))
+        flat = 0.05 * level ** (2.0 - self.power)  # share of the curvature at the mean response
+        return POWER, float(flat), float(self.power), float(constant), 0.0
+
+    def most_deviance(self, y):
+        """Return the deviance of the least response where the largest is predicted."""
+        least = y[y > 0.0].min(initial=np.inf) if self.power > 1.0 else y.min()
+        most = y.max()
+        return float(self.deviance(np.array([min(least, most)]), np.log([[most]]))[0]) or np.inf
+
+    def null_intercept(self, y, weight, offset):
+        """Return the root (1,) of sum w exp((1-p) s) (y - exp(s)) = 0, s = offset + intercept."""
+        p = self.power
+        if p > 1.0:
+            observed = _log_sum(lambda i: _log(y[i]) + (1.0 - p) * offset[i, 0], weight)
+        else:
+            observed = np.log(max(dot(weight, y), RAREST))
+        expected = 0.0 if p == 2.0 else _log_sum(lambda i: (2.0 - p) * offset[i, 0], weight)
+        return np.array([observed - expected])
+
 
 @dataclass(frozen=True)
 class Poisson(LogLink):
     """Counts whose variance equals their mean; deviance 2 (y log(y / mu) - (y - mu))."""
 
     name: str = "poisson"
-    link: str = "log"
     loss: str = "Poisson deviance"
-    n_scores: int = 1
+    power: float = 1.0
+    support: str = "counts, 0 or more"
+
+    def saturated(self, y):
+        return y - xlogy(y, y)
 
     def deviance(self, y, score):
         mean = self.mean(score)
         return 2.0 * (xlogy(y, y) - y * score[:, 0] - (y - mean))
-
-    def null_intercept(self, y, weight, offset):
-        mean = max(dot(weight, y), RAREST)
-        return np.array([np.log(mean) - _log_sum(lambda i: offset[i, 0], weight)])
 
 
 @dataclass(frozen=True)
@@ -45,16 +99,21 @@ class Gamma(LogLink):
     """
 
     name: str = "gamma"
-    link: str = "log"
     loss: str = "gamma deviance"
-    n_scores: int = 1
+    power: float = 2.0
+    support: str = "numbers above 0"
+
+    def saturated(self, y):
+        return 1.0 + np.log(y)
 
     def deviance(self, y, score):
         log_ratio = np.log(y) - score[:, 0]
         return 2.0 * (np.expm1(np.minimum(log_ratio, LARGEST_LOG)) - log_ratio)
 
-    def null_intercept(self, y, weight, offset):
-        return np.array([_log_sum(lambda i: np.log(y[i]) - offset[i, 0], weight)])
+
+def _log(y):
+    with np.errstate(divide="ignore"):
+        return np.log(y)
 
 
 def _log_sum(log, weight):

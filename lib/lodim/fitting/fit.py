@@ -136,11 +136,13 @@ class Fit(Delegates):
     @property
     def _conformity(self):
         """Return the conformity scores that the fit supports, its default first."""
-        return ("absolute",) if self.levels is None else ("lac", "aps")
+        if self.levels is not None:
+            return ("lac", "aps")
+        return ("normalized", "absolute") if self.family.link == "log" else ("absolute",)
 
     def _spread_of_rows(self, batch):
         """Return a multiple of the standard deviation (n,) of the responses, for "normalized"."""
-        raise NotImplementedError
+        return self.family.spread(self.family.mean(self._score(batch)))
 
     def _quantiles_of_rows(self, batch, shares):
         """Return quantiles (n, L) of the responses at shares (L,), for "quantile"."""

@@ -114,7 +114,7 @@ def figures(fit, data):
     found = fit.evaluate(data).iloc[0]
     names = {"dev_ratio": "share of the deviance explained"}
     if fit.levels is None:
-        names = {"dev_ratio": "R²", "deviance": "mean deviance"}
+        names |= {"deviance": "mean deviance"}
     if fit.family.name == "gaussian":
         names = {"dev_ratio": "R²", "rmse": "RMSE"}
         found["rmse"] = np.sqrt(found["deviance"])

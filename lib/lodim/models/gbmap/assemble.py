@@ -20,7 +20,7 @@ def assemble(problem, learners, log, selection, for_path):
     reference = calibration = None
     refit_log, log = log.get("refit"), {k: v for k, v in log.items() if k != "refit"}
     if not for_path and settings.reference_rows:
-        reference = Reference.from_batch(learners, batch, family.name == "gaussian", settings)
+        reference = Reference.from_batch(learners, batch, family.link == "identity", settings)
         if selection is not None:
             calibration = calibrate(problem)
     if refit_log is not None and not refit_log["converged"]:
@@ -44,7 +44,7 @@ def assemble(problem, learners, log, selection, for_path):
         null_deviance=problem.null_deviance(),
         calibration=calibration,
         refit_log=refit_log,
-        response_range=_response_range(batch, settings) if family.name == "gaussian" else None,
+        response_range=_response_range(batch, settings) if family.link == "identity" else None,
     )
 
 

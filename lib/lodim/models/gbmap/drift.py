@@ -55,6 +55,6 @@ def calibrate(problem):
 def _held_out_drift(problem, fold):
     """Return the indicators on the held-out rows of a fold."""
     learners = fold.learners
-    numeric, settings = problem.family.name == "gaussian", replace(problem.settings, threads=1)
+    numeric, settings = problem.family.link == "identity", replace(problem.settings, threads=1)
     reference = Reference.from_batch(learners, fold.train, numeric, settings)
     return drift_indicators(learners, reference, fold.test, NEIGHBOURS, numeric, 1)

@@ -176,7 +176,7 @@ class GbmapFit(Fit):
         """
         if not flag("clip", clip):
             return self._predict_rows(data, type, offset, new_levels, threshold)
-        if self.levels is not None or type not in ("response", "link"):
+        if self.family.link != "identity" or type not in ("response", "link"):
             raise ArgumentError("clip=True is for predictions of a numeric response")
         if self.response_range is None:
             raise ArgumentError(

@@ -32,6 +32,7 @@ class Gbmap(Model):
 
     name = "gbmap"
     reference = REFERENCE
+    families = ("gaussian", "binomial", "multinomial", "poisson", "gamma")
     settings = Settings
     penalties: ClassVar = {"lambda_": Penalty(boost.lambda_max)}
     stage_setting = "m"
@@ -135,7 +136,7 @@ def gbmap(
     formula: str,
     data: Data,
     *,
-    family: Family | None = None,
+    family: Family | Literal["poisson", "gamma"] | None = None,
     m: int | None = None,
     lambda_: float | None = None,
     beta: float = 10.0,
@@ -176,9 +177,10 @@ def gbmap(
     data : frame, path or other source
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame.
-    family : {"gaussian", "binomial", "multinomial"}, optional
+    family : {"gaussian", "binomial", "multinomial", "poisson", "gamma"}, optional
         Squared error; log-loss of two classes; softmax log-loss of K classes, with one learner per
-        class in each boost. By default inferred from the response.
+        class in each boost; counts and positive amounts, with a log link (for counts per exposure
+        the offset is the log of the exposure). By default one of the first three, by the response.
     m : int, optional
         Number of boosts; by default chosen with lambda_ by cross-validation.
     lambda_ : float, optional

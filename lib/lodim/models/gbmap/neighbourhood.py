@@ -152,7 +152,8 @@ def drift(
     >>> fit.drift(cars[:3]).round(2).tolist()
     [1.36, 0.76, 2.26]
     """
-    batch, reference, numeric = fit._apply(data), fit._reference_rows(k), fit.levels is None
+    batch, reference = fit._apply(data), fit._reference_rows(k)
+    numeric = fit.family.link == "identity"
     one_of("kind", kind, KINDS)
     values = drift_indicators(fit.estimates, reference, batch, k, numeric, fit._threads)
     return fit._in_all_rows(batch, values[kind], ".drift")

@@ -99,7 +99,8 @@ def drift(fit, ax, *, data, offset=None, threshold=None, limit=None, k=NEIGHBOUR
 
 
 def _response(fit):
-    return fit.design.response.name if fit.levels is None else f"the {fit.family.link}"
+    link = fit.family.link
+    return fit.design.response.name if link == "identity" else f"the {link}"
 
 
 # Shapes ------------------------------------------------------------------------------------------

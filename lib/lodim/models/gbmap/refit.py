@@ -117,7 +117,10 @@ def joint_refit(batch, family, settings, learners, log):
     u = objective.to(start.reshape(1, -1))
     stop = {"tol": settings.tol or 0.0, "ftol": settings.ftol or 0.0}
     if settings.tol is None and settings.ftol is None:
-        error = together.standard_error(start, state.weight)
+        if family.link == "log":  # the losses of rows vary by more than what a model explains
+            error = state.standard_error(0, replace(learners, theta=start))
+        else:
+            error = together.standard_error(start, state.weight)
         stop["resolution"] = max(RESOLVED * error, boost.LEAST_RESOLVED)
     end = lbfgs(objective, u, max_iter=settings.max_iter, memory=MEMORY, spacing=SPACING, **stop)
     theta = objective.back(end.theta).reshape(start.shape)

@@ -68,7 +68,8 @@ def _learners(fit):
     table["active"] *= 100.0
     table = table[[c for c in columns if c in table]].rename(columns=columns)
     formats = {"b": "+d", "Active %": ".1f", "Cum. %Dev": ".2f"}
-    units = "response" if fit.levels is None else f"{fit.family.link} link"
+    link = fit.family.link
+    units = "response" if link == "identity" else f"{link} link"
     note = (
         "f_j(x) = a + b g(w'x); |w| per standard deviation of the features, in units of the "
         f"{units}; Active: share of rows with w'x > 0; Loss: {loss_name(fit)}, after the "
@@ -112,7 +113,9 @@ def _effects(fit, full):
 
 def loss_name(fit):
     """Return the name of the mean deviance."""
-    return "mean squared error" if fit.levels is None else "mean -2 log-likelihood"
+    if fit.levels is not None:
+        return "mean -2 log-likelihood"
+    return "mean squared error" if fit.family.name == "gaussian" else f"mean {fit.family.loss}"
 
 
 def _notes(fit):

@@ -163,7 +163,7 @@ def needs(problem, n):
     """
     settings, K = problem.settings, problem.family.n_scores
     p, number = len(problem.design.names), np.dtype(problem.design.dtype).itemsize
-    row = 8 + 8 * (problem.family.name == "gaussian") + 8 * K + 3 * number
+    row = 8 + 8 * (problem.family.link == "identity") + 8 * K + 3 * number
     fixed = 1_000_000 + 5 * 8 * SPAN_ROWS * K * (K > 1)
     if n <= SPAN_ROWS:
         row += 3 * 8 * p  # all rows are keyed, not a sample

@@ -101,7 +101,7 @@ class BoostState:
         """Return the rows of a batch before the first stage."""
         weight, base = batch.weight, batch.offsets(family.n_scores)
         null, y, scale = family.null_intercept(batch.y, weight, base), batch.y, 1.0
-        if family.name == "gaussian":
+        if family.link == "identity":
             y = beyond_null(y, base[:, 0], null)
             scale = _scale(y, weight)
             y /= scale
@@ -206,11 +206,12 @@ class BoostState:
         """Return tiles (n_tiles, 64) that go with X, where its passes run."""
         return columns if on_host(X) else self.device.beside(*columns)
 
-    def standard_error(self, k, learner):
-        """Return the standard error of the mean loss under score k and a learner, by the sample."""
+    def standard_error(self, k, learners):
+        """Return the standard error of the mean loss under score k and learners, by the sample."""
         y, score, weight = self.sample_margin(k)
-        score = score + learner.embedding(self.sample_X, len(y))[:, 0] / self.scale
-        loss, _, _ = losses.rows(self.loss, y, score, np.ones(len(y)))
+        X = self.X if self.sample is None else self.sample_X
+        score = score + learners.embedding(X, len(y)).sum(axis=1) / self.scale
+        loss = losses.rows(self.loss, y, score, np.ones(len(y)))[0] - self.family.saturated(y)
         variance = dot(weight, (loss - dot(weight, loss)) ** 2)
         return np.sqrt(variance * dot(self.weight, self.weight))
 
@@ -325,7 +326,7 @@ def _null_scores(offset, null, family):
     """Return tiles (n_tiles, K, 64) of the scores that the rows begin with."""
     n, K = offset.shape
     score = tiles.empty(n, K, np.float64)
-    if family.name != "gaussian":
+    if family.link != "identity":
         for i in row_spans(n):
             score[tiles.of_rows(i)] = tiles.pack(offset[i] + null)
     return score

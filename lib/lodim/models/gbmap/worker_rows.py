@@ -37,7 +37,7 @@ class WorkerRows:
         """The rows of a batch on workers, at the intercepts `null` (K,) of the null model."""
         X, y, axes = batch.X, batch.X.column(batch.y), (family.n_scores, tiles.TILE)
         offset = X.column(batch.offset)
-        if family.name == "gaussian":
+        if family.link == "identity":
             y = y.map(beyond_null, offset, null).map(divided, scale)
             score = X.constant(0.0).map(_null_score, np.zeros(1), shape=axes)
         else:

@@ -113,15 +113,6 @@ class GlmFit(Described, Fit):
             )
         return score + batch.offset_matrix(self.family.n_scores)
 
-    @property
-    def _conformity(self):
-        varying = self.family.name in ("poisson", "gamma")
-        return ("normalized", "absolute") if varying else super()._conformity
-
-    def _spread_of_rows(self, batch):
-        mean = self.family.mean(self._score(batch))
-        return np.sqrt(mean) if self.family.name == "poisson" else mean
-
     def _expressions(self, features, offset):
         return score_nodes(self.estimates, self.family, features, offset)
 
