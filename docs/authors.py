@@ -13,10 +13,10 @@
 # %% [markdown]
 # # Does lodim match the authors?
 #
-# For each model the tables of its paper beside lodim's own figures, read from
-# `benchmarks/results/` when this page is built; the script that made each file is named. Figures of
-# papers are as printed there; "author" in a table is the author's own package, run beside lodim in
-# the same splits.
+# Do lodim's fits match the results in the authors' papers? The tables show the printed figures of
+# each paper next to lodim's own, which are read from `benchmarks/results/` when this page is built.
+# The script behind each file is named. "author" in a table is the author's own package, run on the
+# same splits.
 
 # %% tags=["remove-input"]
 from pathlib import Path
@@ -48,10 +48,10 @@ fixed = table.groupby("data")[["authors", "authors_se", "paper"]].first()
 fixed.join(wide).round(3)
 
 # %% [markdown]
-# What did not reproduce: their settings overfit small or noisy data (abalone, wine_red,
-# german_credit), in their code as here, far below the figures of their own table; with chosen
-# settings the table's figures are reached or nearly so. Our fits at their settings end at lower
-# objectives than theirs, which does not always help on new rows.
+# What did not reproduce: with the authors' settings, small or noisy data (abalone, wine_red,
+# german_credit) are overfitted, in their code as in lodim, far below the figures of their table.
+# With chosen settings these figures are reached, or nearly so. At the authors' settings lodim's
+# fits have lower objectives than theirs, which does not always help on new rows.
 #
 # The indicator of drift (`benchmarks/drift.py`), AUC for rows of high loss; the paper's data sets
 # and its split along one feature:
@@ -62,8 +62,8 @@ rows = [line.split()[:4] for line in lines[1:]]
 pd.DataFrame(rows, columns=["data", "AUC", "se", "paper"]).set_index("data")
 
 # %% [markdown]
-# Where ours is above the paper's by far (german_credit, pima_diabetes, breast_cancer), the split
-# may differ: the paper does not say how ties are broken, nor how often it was repeated.
+# If lodim's figure is far above the paper's (german_credit, pima_diabetes, breast_cancer), the
+# split may differ: the paper does not say how ties are broken, or how often the split was repeated.
 #
 # ## proset
 #
@@ -77,10 +77,10 @@ wide = table.pivot_table(index=["data", "batches"], columns="by", values=names, 
 wide.reindex(columns=names, level=0).round(3)
 
 # %% [markdown]
-# Ruf (2022) reports log-losses of .43 (iris, two features), .14 (wine), .13 (cancer), .15 (digits),
-# .18 (checkerboard), .52 and .56 (continuous XOR of six features, without and with six of noise).
-# Iris' .43 is reached by neither: over ten splits its standard deviation is about .3. In later
-# batches the author's package switches on features of noise (XOR 6+6); here it does not.
+# Ruf (2022) reports log-losses of 0.43 (iris, two features), 0.14 (wine), 0.13 (cancer), 0.15
+# (digits), 0.18 (checkerboard), and 0.52 and 0.56 (continuous XOR of six features, without and with
+# six noise features). Neither program reaches 0.43 for iris; over ten splits its standard deviation
+# is about 0.3. In later batches the author's package uses noise features (XOR 6+6); lodim does not.
 #
 # ## melm
 #

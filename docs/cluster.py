@@ -13,10 +13,10 @@
 # %% [markdown]
 # # Sizing a cluster
 #
-# What a fit takes on a Dask cluster, what that costs, and how many workers are worth having. First:
-# whether one is needed at all. A fit from files needs a disk that holds the features and some
-# hundred MB of memory ([data larger than memory](vignettes/big_data)), and one machine passes over
-# some GB of features a second. `ld.estimate` says how large they are.
+# How many workers does a fit on a Dask cluster need, and what do they cost? Ask first whether you
+# need a cluster. A fit from files needs a disk that holds the features and some hundred MB of
+# memory ([data larger than memory](vignettes/big_data)), and one machine processes some GB of
+# features per second. `ld.estimate` predicts their size.
 #
 # ## What happens
 #
@@ -27,17 +27,16 @@
 # fit = ld.gbmap("y ~ .", data="/shared/folder/*.parquet", m=10, lambda_=1e-3, client=client)
 # ```
 #
-# Rows are cut into parts of 65,536. Each worker gets parts that follow each other, reads their rows
-# from the files, and keeps the features as numbers, with the response, the weights and the scores
-# beside them. A pass is one task a worker: the parameters go out, the sums over its parts come
-# back, and are added in the order of rows. So the answer has the same bits on any number of
-# workers, and in memory.
+# Rows are split into parts of 65,536. Each worker gets consecutive parts, reads their rows from the
+# files, and keeps the features as numbers, together with response, weights and scores. A pass is
+# one task per worker: the parameters are sent, and the sums over the parts come back and are added
+# in the order of rows. So the result has the same bits for any number of workers, and in memory.
 #
 # ## What it costs
 #
-# A worker holds `n (p b + 64) / W` bytes, for `n` rows of `p` features at `b` bytes (8, or 4 by
-# `dtype="float32"`) on `W` workers. That may be 60 % of its limit; where it is more, an error says
-# so before the features are made. A pass takes
+# A worker holds `n (p b + 64) / W` bytes, for `n` rows of `p` features at `b` bytes (8, or 4 with
+# `dtype="float32"`) on `W` workers. If this exceeds 60% of its memory limit, an error is raised
+# before the features are computed. A pass takes
 #
 # ```text
 # T = n p b / (W r)  +  c + W m  +  8 k (p + 3) n / (65536 v)
@@ -52,10 +51,10 @@
 # - the sums that come back: `k (p + 3)` numbers a part, where `k` learners are fitted side by side,
 #   through a network of `v` bytes a second. They do not grow with the workers.
 #
-# The constants were measured with processes of one thread on one machine (`benchmarks/workers.py`,
-# two learners side by side, as `gbmap` fits both signs); `v`, which one machine cannot tell, is
-# taken to be 1 GB/s, of a network of 10 Gbit/s. The workers of one machine share its cores with the
-# scheduler, so that `m` has their own work in it, which on a cluster is done side by side: it is
+# The constants were measured with single-threaded processes on one machine
+# (`benchmarks/workers.py`, two learners side by side, as `gbmap` fits both signs). `v` cannot be
+# measured on one machine; 1 GB/s is assumed, a network of 10 Gbit/s. The workers share the cores of
+# this machine with the scheduler, so `m` contains work that a cluster does in parallel: it is
 # rather too large.
 
 # %% tags=["remove-input"]
@@ -78,9 +77,9 @@ pd.DataFrame(
 ).round(3)
 
 # %% [markdown]
-# Measured passes of `gbmap`, for two learners and 20 features at 8 bytes, beside the formula: `sent`
-# and `answered` are bytes. More workers than the machine has cores cannot be faster, and the
-# formula does not know of cores.
+# The table compares measured passes of `gbmap` with the formula, for two learners and 20 features
+# at 8 bytes. `sent` and `answered` are bytes. The formula does not know the number of cores: more
+# workers than cores are no faster.
 
 # %% tags=["remove-input"]
 
@@ -105,10 +104,10 @@ table[shown].round(1)
 # %% [markdown]
 # ## 10 and 100 machines
 #
-# By the formula, for 50 features at 4 bytes and a fit of 200 passes, which is usual for `gbmap` with
-# ten boosts. A machine is one worker here, as fast as one thread of ours: one with eight threads is
-# up to eight times as fast at the features, as far as its memory's bandwidth goes, and costs the
-# same message. Nobody has run these: they are what the constants come to.
+# The formula for 50 features at 4 bytes and a fit of 200 passes, which is usual for `gbmap` with
+# ten boosts. A machine is one worker, as fast as one thread of the measured machine. With eight
+# threads it is up to eight times as fast at the features, within its memory bandwidth, at the same
+# cost per message. These are predictions; nobody has run them.
 
 # %% tags=["remove-input"]
 cases = pd.DataFrame(
@@ -122,14 +121,14 @@ cases["200 passes, min"] = 200 * parts.sum(axis=1) / 60
 cases.round(3)
 
 # %% [markdown]
-# Workers pay as long as what one more saves of the first term is more than its message: up to
+# More workers help as long as one more saves more of the first term than its message costs: up to
 #
 # ```text
 # W = sqrt(n p b / (r m))
 # ```
 #
-# where a pass is as short as it gets; half as many take at most a quarter longer. Here, for 50 features at 4
-# bytes:
+# At this number a pass is shortest; with half as many it takes at most a quarter longer. For 50
+# features at 4 bytes:
 
 # %% tags=["remove-input"]
 best = pd.DataFrame({"rows": [10**6, 10**7, 10**8, 10**9]})
@@ -140,39 +139,36 @@ best
 # %% [markdown]
 # ## Choosing
 #
-# - **As many workers as hold the features**, by the memory of each, is the least; more only
-#   make passes shorter.
-# - **One worker a machine, with all its threads**, is better than one for each thread: a message
-#   serves all of them, and the bits are the same.
-# - **Equal machines**: the slowest one sets the pace, as parts are shared evenly. Processors of
+# - **At least as many workers as hold the features** in their memory; more only shorten the passes.
+# - **One worker per machine, with all its threads**, is better than one per thread: a message
+#   serves all threads, and the bits are the same.
+# - **Equal machines**: parts are shared evenly, so the slowest machine sets the pace. Processors of
 #   several kinds may differ in the last bits; a warning names them.
 # - **`dtype="float32"`** halves memory and time.
-# - **Passes**: the sum of `fit.log["n_eval"]` of `gbmap`, the printed iterations of `glm`;
+# - **Passes**: the sum of `fit.log["n_eval"]` for `gbmap`, the printed iterations for `glm`;
 #   cross-validation multiplies them by folds and penalties. A `sample=` on one machine settles a
 #   formula and its settings sooner.
-# - **Files** must be at the same path on all workers, or a Dask frame brings its own. Of a Dask
-#   frame the partitions are computed once for each pass over the data (`persist()` keeps them); its
-#   rows must come in the same order each time, which is looked at.
+# - **Files** must have the same path on all workers. The partitions of a Dask frame are computed
+#   once per pass over the data (`persist()` keeps them); its rows must come in the same order each
+#   time, which is checked.
 #
 # ## When something fails
 #
-# - *A worker dies*: Dask gives its parts to others, which read them again from the files and make
-#   what stood beside them by the same pure tasks; the fit goes on to the same bits. The others need
-#   the memory for it. Workers that join later help with such parts alone.
-# - *Workers die over the same rows again and again*, as they do where memory is short: an error says
-#   so.
+# - *A worker dies*: Dask gives its parts to others, which read them again from the files and repeat
+#   the same computations. The fit continues with the same bits. The others need enough memory.
+#   Workers that join later only help with such parts.
+# - *Workers die on the same rows repeatedly*, usually for lack of memory: an error explains it.
 # - *All workers are gone*: the fit waits 30 seconds for others, then ends in an error.
-# - *The scheduler is gone*: an error at once; what the workers held goes with them.
-# - *The session is interrupted*, or its process dies: the workers forget what they held.
-# - *Versions differ* in Python, lodim, NumPy, Numba, llvmlite or distributed: refused before the
+# - *The scheduler is gone*: an immediate error; the data on the workers are lost.
+# - *The session is interrupted*, or its process dies: the workers release their data.
+# - *Versions differ* in Python, lodim, NumPy, Numba, llvmlite or distributed: an error before the
 #   first pass, with the worker's address.
 #
 # ## Limits
 #
-# Sums come back to one process, which adds them, and steps of the optimizer are made there: a
-# pass cannot be shorter than its messages, and features by the ten thousand make the sums large.
-# The response, the weights and the places of all rows are in the memory of that process too, 8
-# bytes each a row, and in `ld.cv` the scores of the held-out rows come back after each boost of
-# each fold, 8 bytes a row (and class) more. Constants above are of one machine: between machines
-# a message takes longer by the network's delay, some 0.1 to 0.5 ms in one hall, which all workers
-# wait for side by side.
+# One process adds the sums and makes the steps of the optimizer: a pass cannot be shorter than its
+# messages, and tens of thousands of features make the sums large. This process also holds the
+# response, the weights and the positions of all rows, 8 bytes each per row. In `ld.cv` the scores
+# of held-out rows come back after each boost of each fold, 8 more bytes per row (and class). The
+# constants above are for one machine: between machines a message also takes the network's delay,
+# about 0.1 to 0.5 ms within a data centre.

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # Gallery
 #
-# One picture for each kind of plot, below the lines that made it. Every plot takes `ax=` and
-# returns the Axes (of several panels, an array of them), so that titles, limits and files are
-# matplotlib's. The kinds of a fit are those of `fit.plot(kind)`.
+# Which plots are there, and what does each show? There is one example for each kind of
+# `fit.plot(kind)`, with the lines that draw it. Every plot takes `ax=` and returns matplotlib Axes
+# (an array of them for several panels), so titles, limits and files are set with matplotlib.
 
 # %%
 import lodim as ld
@@ -25,19 +25,33 @@ wine = ld.data("wine")
 
 # %% [markdown]
 # ## glm
+#
+# Coefficients per standard deviation, with 95% confidence intervals.
 
 # %%
 line = ld.glm("mpg ~ weight + horsepower + model_year + origin", data=cars)
 ax = line.plot("coefficients")
 
+# %% [markdown]
+# Residuals against fitted values. A trend or a funnel shows a wrong model.
+
 # %%
 ax = line.plot("residuals")
+
+# %% [markdown]
+# Quantiles of the residuals against normal quantiles.
 
 # %%
 ax = line.plot("qq")
 
+# %% [markdown]
+# Residuals against leverage. Rows beyond the lines of Cook's distance decide the fit.
+
 # %%
 ax = line.plot("leverage")
+
+# %% [markdown]
+# Observed share of a class against its predicted probability, in held-out rows.
 
 # %%
 risk = ld.glm("disease ~ age + sex + max_heart_rate + st_depression", data=heart[::2])
@@ -45,19 +59,33 @@ ax = risk.plot("calibration", data=heart[1::2], bins=5)
 
 # %% [markdown]
 # ## gbmap
+#
+# Training loss after each boost.
 
 # %%
 boosts = ld.gbmap("mpg ~ .", data=cars)
 ax = boosts.plot("loss")
 
+# %% [markdown]
+# Mean slope of each feature per standard deviation; grey bars average its size.
+
 # %%
 ax = boosts.plot("effects")
+
+# %% [markdown]
+# Slopes at one row.
 
 # %%
 ax = boosts.plot("local", data=cars, row=0)
 
+# %% [markdown]
+# First two principal components of the learners' values, coloured by the response.
+
 # %%
 ax = boosts.plot("embedding")
+
+# %% [markdown]
+# Drift indicator against loss, and its ROC curve.
 
 # %%
 early, late = cars[cars["model_year"] < 78], cars[cars["model_year"] >= 78]
@@ -65,59 +93,97 @@ ax = ld.gbmap("mpg ~ . - model_year", data=early).plot("drift", data=late)
 
 # %% [markdown]
 # ## proset
+#
+# Weights of the features.
 
 # %%
 prototypes = ld.proset("diagnosis ~ .", data=cells, lambda_v=0.03)
 ax = prototypes.plot("weights")
 
+# %% [markdown]
+# Prototypes on the principal components of the weighted features; the star is one row.
+
 # %%
 ax = prototypes.plot("map", data=cells, row=cells.loc[[297]])
+
+# %% [markdown]
+# Prototypes in the two features of largest weight.
 
 # %%
 ax = prototypes.plot("scatter", data=cells)
 
+# %% [markdown]
+# Estimate over two features; hatched where there are hardly any training rows.
+
 # %%
 ax = prototypes.plot("surface")
+
+# %% [markdown]
+# Contributions of the features to one estimate, compared with a typical row.
 
 # %%
 ax = prototypes.plot("shapley", data=cells, row=297)
 
 # %% [markdown]
 # ## costnet
+#
+# Deviance explained against price, by the frontier and by the lasso.
 
 # %%
 prices = ld.data("heart_costs").set_index("name")
 list_ = ld.costnet("disease ~ .", data=heart, costs=prices["cost"], depends_on=prices["needs"])
 ax = list_.plot("cost")
 
+# %% [markdown]
+# Items that are bought, and the price at which each enters.
+
 # %%
 ax = list_.plot("graph")
+
+# %% [markdown]
+# Coefficients along the penalty.
 
 # %%
 ax = list_.plot("path")
 
 # %% [markdown]
 # ## melm
+#
+# Rows, class densities and decision boundary in the view; arrows are loadings.
 
 # %%
 view = ld.melm("cultivar ~ .", data=wine, gamma=1.0)
 ax = view.plot("view")
 
+# %% [markdown]
+# Largest loadings of each coordinate.
+
 # %%
 ax = view.plot("loadings")
+
+# %% [markdown]
+# Divergence reached by each start of the search.
 
 # %%
 ax = view.plot("starts")
 
 # %% [markdown]
 # ## ripr
+#
+# All views. Solid rows are those for which the view has most weight.
 
 # %%
 views = ld.ripr("cultivar ~ .", data=wine)
 ax = views.plot("view")
 
+# %% [markdown]
+# Share of the rows and error of each view.
+
 # %%
 ax = views.plot("shares")
+
+# %% [markdown]
+# Objective of the search, round by round.
 
 # %%
 ratio = ld.ripr("cultivar ~ .", data=wine, method="assignment", lambda_=0.01)
@@ -125,15 +191,22 @@ ax = ratio.plot("objective")
 
 # %% [markdown]
 # ## path and cv
+#
+# Mean slopes along the penalty.
 
 # %%
 ax = ld.path(ld.gbmap, "mpg ~ .", data=cars, m=3, n_lambda=30).plot()
+
+# %% [markdown]
+# Held-out loss along the penalty, with the minimum and the 1-SE rule.
 
 # %%
 ax = ld.cv(ld.gbmap, "mpg ~ .", data=cars, m=5).plot()
 
 # %% [markdown]
 # ## bootstrap
+#
+# Estimates with bootstrap intervals.
 
 # %%
 few = ld.gbmap("mpg ~ .", data=cars, m=5, lambda_=0.1)
@@ -142,33 +215,55 @@ ax = boot.plot()
 
 # %% [markdown]
 # ## effects
+#
+# Accumulated local effects, with 90% bands.
 
 # %%
 curves = ld.effects(few, cars, ["weight", "model_year", "origin"], interval=boot, level=0.9)
 ax = curves.plot()
 
+# %% [markdown]
+# Accumulated local effect of a category.
+
 # %%
 ax = curves.plot("origin")
+
+# %% [markdown]
+# Joint effect of two features, beyond their single effects.
 
 # %%
 ax = ld.effects(few, cars, "weight:model_year").plot()
 
+# %% [markdown]
+# Average slopes, with intervals.
+
 # %%
 ax = ld.effects(few, cars, kind="slope", interval=boot, level=0.9).plot()
+
+# %% [markdown]
+# Loss of deviance without each feature.
 
 # %%
 ax = ld.effects(few, cars, kind="importance").plot()
 
 # %% [markdown]
 # ## conformal
+#
+# Prediction intervals of new rows.
 
 # %%
 known, new = cars[::2], cars[1::2]
 intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=5, lambda_=0.1)
 ax = intervals.plot("intervals", data=new)
 
+# %% [markdown]
+# Coverage of the intervals, by groups of a feature.
+
 # %%
 ax = intervals.plot("coverage", data=new, by="weight")
+
+# %% [markdown]
+# Sizes of prediction sets by class.
 
 # %%
 sets = ld.conformal(ld.gbmap, "cultivar ~ alcohol + hue", wine[::2], m=2, lambda_=0.1)
@@ -176,12 +271,16 @@ ax = sets.plot(data=wine[1::2])
 
 # %% [markdown]
 # ## stability
+#
+# How often halves of the data select each feature.
 
 # %%
 ax = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=20).plot()
 
 # %% [markdown]
 # ## compare
+#
+# Differences in held-out deviance from the best model.
 
 # %%
 calls = {"gbmap": (ld.gbmap, {"m": 10, "lambda_": 0.1}), "ripr": (ld.ripr, {"max_dim": 1})}
@@ -189,12 +288,17 @@ ax = ld.compare("mpg ~ .", cars, calls, folds=5).plot()
 
 # %% [markdown]
 # ## active
+#
+# Learning curve of active learning.
 
 # %%
 labelled, pool = wine.iloc[::18], wine.drop(wine.index[::18])
 learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, test=wine, score="uncertainty")
 learner.replay(pool["cultivar"], rounds=6)
 ax = learner.plot()
+
+# %% [markdown]
+# Which score wins after each round.
 
 # %%
 chance = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, test=wine, score="random")

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # Speed
 #
-# Measured, never promised: each table is a file of `benchmarks/results/`, made by the script that
-# is named, on the machine that is named there. Times on shared machines wander by 20 % and more;
-# what counts is the ratio to a peer, or to a limit of the machine, in the same run.
+# How fast are the models, compared with other packages? Each table is a file in
+# `benchmarks/results/`, measured by the named script on the named machine. Times on shared machines
+# vary by 20% and more, so the ratio to another package in the same run is more reliable.
 
 # %% tags=["remove-input"]
 from pathlib import Path
@@ -26,7 +26,7 @@ results = Path("../benchmarks/results")
 print((results / "speed.txt").read_text())
 
 # %% [markdown]
-# ## gbmap, beside the authors' code
+# ## gbmap, compared with the authors' code
 #
 # `benchmarks/speed.py`: synthetic classes of the paper (Eq. 13), two boosts, warm kernels.
 # `fit_products` is the time of the fit in units of one NumPy product `X @ w` in the same run;
@@ -54,17 +54,17 @@ columns += ["warm", "warm_elapsed", "warm_peers"]
 table[columns].round(2)
 
 # %% [markdown]
-# ## melm, beside NumPy
+# ## melm, compared with NumPy
 #
-# `benchmarks/melm.py`: one value with gradient, and the search from 17 starts, beside a
-# straightforward NumPy code of the paper's formulas.
+# `benchmarks/melm.py`: one value with gradient, and the search from 17 starts, compared with a
+# straightforward NumPy program for the formulas of the paper.
 
 # %% tags=["remove-input"]
 table = pd.read_csv(results / "melm_speed.csv")
 table[["data", "n", "p", "numpy_ms", "lodim_ms", "ratio", "ratio_17"]].round(3)
 
 # %% [markdown]
-# ## costnet, beside CVXPY, adelie, skglm and scikit-learn
+# ## costnet, compared with CVXPY, adelie, skglm and scikit-learn
 #
 # `benchmarks/costnet_path.py`: paths of 100 penalties, one thread.
 
@@ -73,16 +73,16 @@ table = pd.read_csv(results / "costnet_path.csv")
 table[["case", "loss", "ms", "cvxpy_ms", "ratio", "peer", "peer_ms"]].astype(object).fillna("")
 
 # %% [markdown]
-# ## ripr, beside SciPy's trees
+# ## ripr, compared with SciPy's trees
 #
-# `benchmarks/ripr.py losses`: losses of all views of at most two or three features, beside
-# `scipy.spatial.cKDTree` in threads.
+# `benchmarks/ripr.py losses`: losses of all views of at most two or three features, compared with
+# `scipy.spatial.cKDTree` with threads.
 
 # %% tags=["remove-input"]
 print((results / "ripr_losses.txt").read_text())
 
 # %% [markdown]
-# ## proset, beside its author's package
+# ## proset, compared with its author's package
 #
 # `benchmarks/prototypes.py`: seconds of one fit, at the author's default penalties.
 
@@ -91,13 +91,14 @@ table = pd.read_csv(results / "proset.csv")
 table.pivot_table(index=["data", "batches"], columns="by", values="fit_s", sort=False).round(3)
 
 # %% [markdown]
-# ## Data that are not in memory
+# ## Data larger than memory
 #
-# `benchmarks/out_of_core.py`: a Parquet set of noise that does not compress. A pass of `gbmap` over
-# its scratch file of so many GiB, first read from the disk, then from the page cache, beside the
-# disk's own speed (`cold_ratio`) and the pass in memory (`warm_ratio`); whole fits, with the peak
-# of the memory that the process takes for itself (`anon_mib`, of which `base_mib` before), and
-# seconds by stage; whether `save()` writes the same bytes as in memory.
+# `benchmarks/out_of_core.py`: a Parquet data set of incompressible noise. The first table has
+# passes of `gbmap` over a scratch file of the given size (GiB), first read from the disk, then from
+# the page cache, relative to the speed of the disk (`cold_ratio`) and to a pass in memory
+# (`warm_ratio`). The second has whole fits: peak memory of the process (`anon_mib`, of which
+# `base_mib` before the fit), seconds by stage, and whether `save()` writes the same bytes as in
+# memory.
 
 # %% tags=["remove-input"]
 table = pd.read_csv(results / "out_of_core.csv").set_index(["what", "model"])
@@ -114,5 +115,5 @@ table.loc[["bytes"], ["rows", "equal"]]
 # %% [markdown]
 # ## The first call
 #
-# Kernels are compiled when they are first needed, which takes seconds once, and kept.
-# `python -m lodim warm` compiles all of them, as when an image is built.
+# Kernels are compiled at their first use, which takes seconds once, and kept. `python -m lodim
+# warm` compiles all of them, for example when an image is built.

@@ -13,14 +13,13 @@
 # %% [markdown]
 # # Generalized linear models
 #
-# `glm` fits least squares, logistic, multinomial logistic, Poisson and gamma regression by maximum
-# likelihood, without a penalty, and has the inference that only such a model allows: standard
-# errors, tests, confidence and prediction intervals. The estimates are those of statsmodels, behind
-# the same formulas, reports, plots and files as the other models of lodim.
+# How large is each effect, and how certain is it? `glm` fits least squares, logistic, multinomial
+# logistic, Poisson and gamma regression by maximum likelihood. It has no penalty, and therefore
+# standard errors, tests, and confidence and prediction intervals. The estimates agree with
+# statsmodels; formulas, reports, plots and files are those of all lodim models.
 #
-# This document asks what fuel consumption of cars depends on, checks the model by its residuals,
-# tests one model against another, and then does the same for two classes, for counts and for a
-# response whose spread grows with its mean.
+# This page models fuel consumption, checks the residuals, and tests one model against another. It
+# then treats two classes, counts, and a response whose spread grows with its mean.
 
 # %%
 import matplotlib.pyplot as plt
@@ -36,12 +35,11 @@ fit = ld.glm("mpg ~ weight + horsepower + model_year + origin", data=cars)
 fit.summary()
 
 # %% [markdown]
-# Each row is the change of the mean for one unit more of the feature, the others held fixed. A
-# factor has a row for each level but the first, which is the reference: a car from Japan goes so
-# many miles further than one from Europe that is otherwise alike. `C(origin, Treatment("USA"))`
-# takes another reference.
+# Each row is the change of the mean per unit of the feature, with the others fixed. A factor has a
+# row for each level but the first, which is the reference: the estimate for Japan is the difference
+# from Europe. `C(origin, Treatment("USA"))` takes another reference.
 #
-# The model is a straight line in each feature. Its residuals say whether that is so:
+# The model is a straight line in each feature. The residuals show whether that is right:
 
 # %%
 figure, axes = plt.subplots(1, 3, figsize=(14, 4.2), layout="constrained")
@@ -49,11 +47,10 @@ for kind, ax in zip(("residuals", "qq", "leverage"), axes, strict=True):
     fit.plot(kind, ax=ax)
 
 # %% [markdown]
-# It is not: residuals are above zero at both ends, and they spread with the fitted value. The
-# logarithm of the response, and a spline of weight, are an answer. Both models are of
-# `np.log(mpg)`, and the first is nested in the second as far as their fitted values go, but not by
-# the names of their terms; so the spline is added to the line, and the column that is then
-# superfluous is left out and named:
+# It is not: residuals are above zero at both ends, and their spread grows with the fitted value. A
+# logarithm of the response and a spline of weight may help. Both models below are for
+# `np.log(mpg)`. To nest them by the names of their terms, the spline is added to the line; the
+# redundant column is dropped and listed:
 
 # %%
 line = ld.glm("np.log(mpg) ~ weight + horsepower + model_year + origin", data=cars)
@@ -69,16 +66,17 @@ curve = ld.glm("np.log(mpg) ~ weight + I(weight**2) + horsepower + model_year + 
 line.anova(curve)
 
 # %% [markdown]
-# `drop1()` tests each term by itself, `anova()` without another fit one after another, as in R. A
-# fit keeps no rows, so that families other than the gaussian need them: `fit.anova(data=cars)`.
+# `drop1()` tests each term given all others; `anova()` without another fit tests them one after
+# another, as in R. A fit keeps no rows, so families other than gaussian need them:
+# `fit.anova(data=cars)`.
 
 # %%
 curve.drop1().round(3)
 
 # %% [markdown]
-# The curvature in weight is there. Where the spread of the residuals may differ from row to row,
-# robust errors do not take the model for true; where rows come in groups, such as cars of one
-# origin and year, the errors are those of the groups. Estimates are the same, errors are not:
+# The curvature in weight is there. If the spread of the residuals differs between rows, use robust
+# standard errors. If rows come in groups, such as cars of one origin and year, use clustered ones.
+# The estimates do not change:
 
 # %%
 groups = cars["origin"] + cars["model_year"].astype(str)
@@ -90,9 +88,9 @@ errors = {
 pd.DataFrame({name: one.tidy().set_index("term")["std_error"] for name, one in errors.items()})
 
 # %% [markdown]
-# `predict(type="interval")` has the confidence interval of the mean, `lower` to `upper`, and one
-# that holds a new car, `new_lower` to `new_upper`: of the logarithm here, so that `exp` gives miles
-# per gallon.
+# `predict(type="interval")` returns the confidence interval of the mean, `lower` to `upper`, and an
+# interval for a new car, `new_lower` to `new_upper`. Here they are for the logarithm, so `exp`
+# gives miles per gallon.
 
 # %%
 np.exp(curve.predict(cars.head(3), "interval", level=0.9))
@@ -100,8 +98,8 @@ np.exp(curve.predict(cars.head(3), "interval", level=0.9))
 # %% [markdown]
 # ## Two classes
 #
-# A response with two levels is a logistic regression: estimates are logarithms of odds ratios, and
-# `exponentiate=True` shows the ratios. A response of proportions takes the numbers of trials as
+# A response with two levels gives a logistic regression. Estimates are logarithms of odds ratios;
+# `exponentiate=True` shows the ratios. For a response of proportions, give the numbers of trials as
 # weights: `ld.glm("share ~ dose", data, weights="trials", family="binomial")`.
 
 # %%
@@ -114,8 +112,9 @@ odds[["estimate", "conf_low", "conf_high", "p_value"]]
 disease.plot()
 
 # %% [markdown]
-# Unlike a penalized model, this one has no answer where a feature tells the classes apart: its
-# estimate is infinite. `glm` finds out by a linear program, names the terms, and gives no errors.
+# If a feature separates the classes, the maximum likelihood estimate is infinite (a penalized model
+# has a finite one). `glm` detects this by a linear program, names the terms, and gives no standard
+# errors for them.
 
 # %%
 import warnings
@@ -129,9 +128,9 @@ separated.summary()
 # %% [markdown]
 # ## Counts and amounts
 #
-# The rings of an abalone are counted: `family="poisson"`, with the logarithm as its link. The
-# strength of concrete is above zero, and varies as its size does: `family="gamma"`. `offset=` is
-# for what is known of the logarithm, such as the time that counts were taken over.
+# The rings of an abalone are counts: `family="poisson"`, with a log link. The strength of concrete
+# is positive, and its spread is proportional to its mean: `family="gamma"`. `offset=` is a known
+# part of the logarithm, such as the observation time of counts.
 
 # %%
 abalone = ld.data("abalone")
@@ -140,7 +139,8 @@ rings.summary()
 
 # %% [markdown]
 # The residual deviance is little more than half of its degrees of freedom: rings vary less than
-# Poisson counts do. Robust errors do not hang on that; as shares of those above:
+# Poisson counts do. Robust standard errors do not assume a Poisson variance. The table shows them
+# relative to those above:
 
 # %%
 robust = rings.update(abalone, covariance="HC1")
@@ -154,8 +154,8 @@ held = concrete["strength"].between(new["new_lower"], new["new_upper"]).mean()
 print(f"{100 * held:.0f} % of the batches are within their intervals of 90 %")
 
 # %% [markdown]
-# How much is lost by the linear form, beside a model that bends? Held-out deviance explained, by
-# ten folds:
+# How much accuracy does the linear form cost, compared with `gbmap`? The share of held-out deviance
+# explained, by ten folds:
 
 # %%
 folds = np.random.default_rng(0).integers(0, 10, len(cars))
