@@ -8,9 +8,9 @@ scikit-learn (digits) and statsmodels (anes96, fair, randhie, star98) carry. Spl
 `numpy.random.default_rng(seed).permutation(n)`, the first to train, of at most `--rows` training
 rows. No setting is given to a model of lodim. Peers, of scikit-learn: linear (ridge or logistic
 regression, its penalty by cross-validation), 10 nearest neighbours, a tree of depth 4, boosted
-trees (histograms), mlp (one hidden layer of 100 units, early stopping), explainable boosting
-machines of interpret (ebm), and of classes lda (shrunk, two components, 5 nearest neighbours in
-them); features of the peers are one-hot, standardized. The shares of classes among
+trees (histograms), mlp (one hidden layer of 100 units, early stopping) and of classes lda (shrunk,
+two components, 5 nearest neighbours in them); and ebm, the explainable boosting machine of
+interpret-core. Features of the peers are one-hot, standardized. The shares of classes among
 neighbours and in leaves are mixed with one row of the classes' shares in all, as their logarithm
 would else be judged where it is infinite.
 
@@ -23,11 +23,11 @@ import csv
 import sys
 import time
 import warnings
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from interpret.glassbox import ExplainableBoostingClassifier, ExplainableBoostingRegressor
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_digits
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -155,8 +155,8 @@ def of_peer(name, train, test):
         ("mlp", False): lambda: TransformedTargetRegressor(
             MLPRegressor(**NETWORK), transformer=StandardScaler()
         ),
-        ("ebm", True): lambda: ExplainableBoostingClassifier(random_state=0, n_jobs=1),
-        ("ebm", False): lambda: ExplainableBoostingRegressor(random_state=0, n_jobs=1),
+        ("ebm", True): lambda: ebm("ExplainableBoostingClassifier"),
+        ("ebm", False): lambda: ebm("ExplainableBoostingRegressor"),
     }[name, classes]()
     fit = make_pipeline(StandardScaler(), model).fit(X, y)
     if not classes:
@@ -168,6 +168,11 @@ def of_peer(name, train, test):
         inside = {"knn": 10, "lda": 5}.get(name) or _leaf_sizes(fit, new)
         prob = (inside * prob + share) / (inside + 1)
     return *measures(test["y"], prob, levels), np.nan, np.nan
+
+
+def ebm(name):
+    """Explainable boosting machine of interpret-core, which no extra of lodim installs."""
+    return getattr(import_module("interpret.glassbox"), name)(random_state=0, n_jobs=1)
 
 
 def _leaf_sizes(fit, X):
@@ -210,7 +215,7 @@ def main():
                     continue
                 start = time.perf_counter()
                 try:
-                    found = (of_peer if model in PEERS else of_lodim)(model, train, test)
+                    found = (of_lodim if model in MODELS else of_peer)(model, train, test)
                 except ld.LodimError as error:
                     print(name, model, error, file=sys.stderr)
                     found = (np.nan,) * 5
@@ -223,7 +228,7 @@ def main():
                 write(row)
 
 
-PEERS = ("linear", "knn", "tree", "boosting", "lda", "mlp", "ebm")
+PEERS = ("linear", "knn", "tree", "boosting", "lda", "mlp")
 
 if __name__ == "__main__":
     main()

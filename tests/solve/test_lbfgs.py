@@ -348,3 +348,22 @@ def test_coordinates_in_which_a_damped_hessian_is_the_identity(damping):
     u = Preconditioned(Functions([], 3), H[None], damping).to(theta)
     damped = H + damping * 4.5 * np.eye(3)
     assert u[0] @ u[0] == pytest.approx(theta[0] @ damped @ theta[0])
+
+
+def test_rounded_points_forget_rounding_errors():
+    """After many steps of a function that is not convex; without spacing the ends differ."""
+    rng = np.random.default_rng(4)
+    W = rng.normal(size=(40, 12))
+
+    def waves(x):
+        z = W @ x
+        return 0.05 * x @ x + np.sin(3 * z).sum() / 40, 0.1 * x + 3 * W.T @ np.cos(3 * z) / 40
+
+    start = rng.normal(size=(1, 12))
+    noisy = lambda x: tuple(v * (1 + 1e-14 * rng.normal()) for v in waves(x))  # noqa: E731
+    ends = [
+        lbfgs(Functions([f], 12), start, max_iter=300, ftol=0.0, tol=1e-9, spacing=2.0**-18).theta
+        for f in (waves, noisy, noisy)
+    ]
+    np.testing.assert_array_equal(ends[1], ends[0])
+    np.testing.assert_array_equal(ends[2], ends[0])
