@@ -17,7 +17,7 @@ from lodim.solve.objective import Rescaled
 
 MEMORY = 20  # steps that L-BFGS remembers
 SPACING = 2.0**-18  # of the points tried; see `lbfgs`
-RESOLVED = 0.1  # standard errors of the loss: what ten further steps should gain
+RESOLVED = 0.03  # standard errors of the loss: what ten further steps should gain
 ROUND = 8, 10, 12, 15, 20, 25, 30, 40, 50, 60  # numbers of learners of joint fits by default
 
 

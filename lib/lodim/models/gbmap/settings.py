@@ -52,7 +52,7 @@ class Settings:
     threads: int | None
     engine: str = "cpu"
     penalize_intercept: bool = False
-    max_iter: int = 500
+    max_iter: int = 1000
     tol: float | None = None
     ftol: float | None = None
     max_stages: int = 100
