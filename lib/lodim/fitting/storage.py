@@ -98,7 +98,7 @@ def _path(path):
     try:
         name = os.fsencode(path)
     except TypeError:
-        raise StoreError(f"the name of a file is text or a path, not {path!r}") from None
+        raise StoreError(f"path must be text or a path, not {path!r}") from None
     except UnicodeEncodeError as error:
         raise StoreError(f"{path!r} is not the name of a file: {error}") from None
     if b"\0" in name:

@@ -131,7 +131,7 @@ def validate(problem):
         raise ArgumentError("melm takes no offset: a view has no score that it could be part of")
     if problem.family.name == "gaussian":
         raise DataError(
-            f"melm parts classes, and the response {problem.design.response.name!r} is a number: "
+            f"the response {problem.design.response.name!r} is a number, and melm needs classes: "
             "give family='multinomial' if its values are classes"
         )
     if problem.family.name == "none":
