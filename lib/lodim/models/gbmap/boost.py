@@ -226,6 +226,8 @@ def _stop(state):
 def _preconditioned(state):
     """Whether the sample's curvature is worth its cost: up to more parameters for an exact end."""
     settings = state.settings
+    if settings.monotone is not None:
+        return False
     most = WIDE if settings.low_precision else MAX_PRECONDITIONED
     return settings.l1_ratio == 0.0 and 2 + state.X.shape[1] <= most
 

@@ -85,7 +85,12 @@ class GbmapFit(Fit):
     _without_offset = ("embedding", "local")
 
     estimates: WeakLearners = forms.part(WeakLearners)
-    settings = saved.settings(Settings, m=forms.whole(least=1), lambda_=forms.real(least=0))
+    settings = saved.settings(
+        Settings,
+        m=forms.whole(least=1),
+        lambda_=forms.real(least=0),
+        monotone=forms.optional(forms.several("p", forms.choice(-1, 0, 1))),
+    )
     log: dict[str, np.ndarray] = forms.table("M", LOG)
     effects: Effects = forms.part(Effects)
     reference: Reference | None = forms.optional(forms.part(Reference))

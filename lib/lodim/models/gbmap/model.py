@@ -10,6 +10,7 @@ from lodim.fitting.model import Model, Option, Penalty, lambda_grid
 from lodim.models.gbmap import boost, refit
 from lodim.models.gbmap.assemble import assemble
 from lodim.models.gbmap.fit import GbmapFit
+from lodim.models.gbmap.monotone import directions
 from lodim.models.gbmap.settings import Settings, is_wide, needs
 from lodim.selection.tuning import choose
 from lodim.typing import Data, DType, Engine, Family, Missing, Offset, RowValues
@@ -54,8 +55,11 @@ class Gbmap(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        """Raise if the data do not suit the model; fill in `m` of a joint fit."""
+        """Raise if the data do not suit the model; fill in what is open."""
         problem = super().validate(problem)
+        if isinstance(problem.settings.monotone, dict):
+            way = directions(problem.settings.monotone, problem.design, problem.family)
+            problem = replace(problem, settings=replace(problem.settings, monotone=way))
         settings = problem.settings
         if not (settings.joint and settings.m is None):
             return problem
@@ -144,6 +148,7 @@ def gbmap(
     activation: Literal["softplus", "identity"] = "softplus",
     n_starts: int = 2,
     refit: Literal["none", "joint"] | None = None,
+    monotone: dict[str, Literal["increasing", "decreasing"]] | None = None,
     weights: RowValues | None = None,
     offset: Offset | None = None,
     missing: Missing = "indicator",
@@ -200,6 +205,10 @@ def gbmap(
     refit : {"none", "joint"}, optional
         "joint" optimizes all learners together after the last boost, by L-BFGS. By default the
         better one on held-out rows if m or lambda_ is omitted, else "none".
+    monotone : dict, optional
+        Columns whose effect must not turn, such as {"age": "increasing", "income": "decreasing"}:
+        for every row, while the other columns stay. A column must be a term of its own, a number
+        or an ordered category, and in no other term; needs l1_ratio=0 and at most two classes.
     weights : column name, array (n,) or "balanced", optional
         Row weights.
         "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.

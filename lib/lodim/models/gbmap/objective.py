@@ -35,7 +35,7 @@ class BoostObjective:
 
     def __init__(self, X, y, score, weight, sign, shape, penalty, threads, runs=None):
         self._X, self._columns = X, (y, score, weight)
-        self._sign, self._shape = sign, shape
+        self.sign, self._shape = sign, shape
         self._how = {"threads": threads, "runs": runs}
         self.n = weight.size
         self._ridge, self.l1 = penalty.ridge, penalty.l1
@@ -45,7 +45,7 @@ class BoostObjective:
 
     def __call__(self, theta, active):
         q, d = theta.shape
-        rest = *self._columns, theta, active, self._sign, *self._shape
+        rest = *self._columns, theta, active, self.sign, *self._shape
         sums = sum_blocks(loss_gradient, self._X, (q, 1 + d), *rest, **self._how)
         value, gradient = sums[:, 0].copy(), sums[:, 1:].copy()
         add_ridge(active, theta, self._ridge, value, gradient)
@@ -56,7 +56,7 @@ class BoostObjective:
         if not on_host(self._X):
             return self(theta, np.arange(1))[0][0]
         without = np.empty((len(self._X), 0, TILE), self._X.dtype)
-        rest = *self._columns, theta[:, :2].copy(), np.arange(1), self._sign, *self._shape
+        rest = *self._columns, theta[:, :2].copy(), np.arange(1), self.sign, *self._shape
         return sum_blocks(loss_gradient, without, (1, 3), *rest, **self._how)[0, 0]
 
     def _descend(self, theta, max_iter, tol, ftol, memory, factor=None, unit=None):
@@ -67,7 +67,7 @@ class BoostObjective:
 
         def follow(i):
             options = factor[i] if scaled else NO_FACTOR, scaled, unit, theta[i], *limits
-            return descend(self._X, *self._columns, self._sign[i], *self._shape, *penalty, *options)
+            return descend(self._X, *self._columns, self.sign[i], *self._shape, *penalty, *options)
 
         *fields, n_eval = zip(*self._shared(follow, len(theta)), strict=True)
         return *map(np.concatenate, fields), max(n_eval)
@@ -80,7 +80,7 @@ class BoostObjective:
         q, d = theta.shape
 
         def lower(i):
-            rest = *self._columns, theta[i], self._sign[i], *self._shape, convex
+            rest = *self._columns, theta[i], self.sign[i], *self._shape, convex
             return sum_blocks(hessian, self._X, (len(theta[i]), d, d), *rest, **self._how)
 
         one_block = count_blocks(self._X) == 1

@@ -10,6 +10,7 @@ from lodim.engine.blocks import dot, single_blas, sum_blocks, sum_spans
 from lodim.engine.tiles import varies
 from lodim.models.gbmap import boost
 from lodim.models.gbmap.kernels.cpu import joint_gradient
+from lodim.models.gbmap.monotone import minimize_joint
 from lodim.models.gbmap.objective import penalize, precision_of
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs
@@ -122,7 +123,13 @@ def joint_refit(batch, family, settings, learners, log):
         else:
             error = together.standard_error(start, state.weight)
         stop["resolution"] = max(RESOLVED * error, boost.LEAST_RESOLVED)
-    end = lbfgs(objective, u, max_iter=settings.max_iter, memory=MEMORY, spacing=SPACING, **stop)
+    if settings.monotone is not None:
+        stop = {name: getattr(settings, name) or 1e-8 for name in ("tol", "ftol")}
+        stop["max_iter"] = settings.max_iter
+        end = minimize_joint(objective, u, learners.sign, settings.monotone, **stop)
+    else:
+        how = {"max_iter": settings.max_iter, "memory": MEMORY, "spacing": SPACING}
+        end = lbfgs(objective, u, **how, **stop)
     theta = objective.back(end.theta).reshape(start.shape)
     if state.rotation is not None:
         theta = state.rotation.expand(theta)

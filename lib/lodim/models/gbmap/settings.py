@@ -20,6 +20,7 @@ from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.errors import ArgumentError
 from lodim.fitting.model import Needs
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS
+from lodim.models.gbmap.monotone import check_ways
 
 REFITS = "none", "joint"
 ACTIVATIONS = {"softplus": SOFTPLUS, "identity": IDENTITY}
@@ -39,7 +40,8 @@ def is_wide(n, p):
 class Settings:
     """Settings of a gbmap fit, as explained in the help of `gbmap`.
 
-    m, lambda_ and refit may be open.
+    m, lambda_ and refit may be open. monotone is the dict of the call; once the columns are known,
+    1, -1 or 0 for each of them.
     """
 
     m: int | None
@@ -59,6 +61,7 @@ class Settings:
     path_stages: int = 10
     reference_rows: int = 10_000
     refit: str | None = None
+    monotone: dict | tuple | None = None
 
     def __post_init__(self):
         for name in ("m", "n_starts", "max_stages", "path_stages"):
@@ -80,11 +83,22 @@ class Settings:
         check_choice(self, "engine", ENGINES)
         if self.refit is not None:
             check_choice(self, "refit", REFITS)
+        if self.monotone is not None:
+            self._check_monotone()
         if self.joint and not self.refittable:
             raise ArgumentError(
                 "refit='joint' needs activation='softplus' and l1_ratio=0; here they are "
                 f"{self.activation!r} and {self.l1_ratio:g}: leave it out, or give refit='none'"
             )
+
+    def _check_monotone(self):
+        if not isinstance(self.monotone, tuple):
+            check_ways(self.monotone)
+        for name, value in (("l1_ratio", 0.0), ("engine", "cpu")):
+            if getattr(self, name) != value and (name, self.engine) != ("engine", "auto"):
+                raise ArgumentError(
+                    f"monotone= needs {name}={value!r}, not {getattr(self, name)!r}: leave one out"
+                )
 
     @property
     def n_threads(self):
@@ -138,7 +152,7 @@ class Settings:
         estimates are compared, and zeros under an L1 penalty are sharp.
         """
         given = self.tol is not None or self.ftol is not None
-        return not (exact or given) and self.softplus and self.l1_ratio == 0.0
+        return not (exact or given or self.monotone) and self.softplus and self.l1_ratio == 0.0
 
     def tolerances(self, exact, preconditioned):
         """tol and ftol, given or by default.

@@ -16,6 +16,7 @@ from lodim.family.losses import SQUARED
 from lodim.models.gbmap.kernels import hinges as kernels
 from lodim.models.gbmap.kernels.cpu import IDENTITY, forward
 from lodim.models.gbmap.kernels.small_data import SCREENING_FTOL
+from lodim.models.gbmap.monotone import minimize_bounded
 from lodim.models.gbmap.objective import (
     BoostObjective,
     derivatives,
@@ -53,7 +54,12 @@ class Start:
 def minimize(objective, theta, state, **how):
     """Run `lbfgs` in units of the columns if these are not standardized."""
     scaled = Rescaled(objective, state.unit)
-    end = lbfgs(scaled, scaled.to(theta), **how)
+    if state.settings.monotone is not None:
+        how = {name: how[name] for name in ("max_iter", "tol", "ftol")}
+        way = objective.sign, state.settings.monotone
+        end = minimize_bounded(scaled, scaled.to(theta), *way, **how)
+    else:
+        end = lbfgs(scaled, scaled.to(theta), **how)
     return replace(end, theta=scaled.back(end.theta))
 
 

@@ -108,7 +108,7 @@ class BoostState:
         loss = family.kernel_loss(y, weight)
         X, rotation = batch.X, None
         p = max(1, int(tiles.varies(X).sum()))
-        if p > batch.n and settings.l1_ratio == 0.0:
+        if p > batch.n and settings.l1_ratio == 0.0 and settings.monotone is None:
             rotation = Rotation.from_batch(batch)
             X = rotation.X
         sample, sample_X = _draw_sample(batch, X, settings)
@@ -143,7 +143,8 @@ class BoostState:
     def small_data(self):
         """Whether learners are fitted in compiled calls, by Newton's method."""
         s, p = self.settings, self.X.shape[1]
-        smooth, one_block = s.softplus and s.l1_ratio == 0.0, len(self.X) <= tiles.TILES_PER_BLOCK
+        smooth = s.softplus and s.l1_ratio == 0.0 and s.monotone is None
+        one_block = len(self.X) <= tiles.TILES_PER_BLOCK
         return smooth and p < WIDE and one_block and self.sample is None and on_host(self.X)
 
     @cached_property
@@ -157,7 +158,8 @@ class BoostState:
     def spanned(self):
         """Whether starts are sought in the span of directions that all rows show."""
         s, p = self.settings, self.X.shape[1]
-        return not self.exact and s.softplus and s.l1_ratio == 0.0 and p >= WIDE
+        smooth = s.softplus and s.l1_ratio == 0.0 and s.monotone is None
+        return not self.exact and smooth and p >= WIDE
 
     def rows(self, k):
         """Return the one-score problem of score k: X, and tiles of response, score and weight."""

@@ -1,0 +1,99 @@
+"""Monotone effects: which columns of X have them, and fits under the signs that they need.
+
+g is increasing, so that f is monotone in x_k at every row if b_j w_jk has one sign for all j. Given
+b_j that is a bound of each w_jk.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from lodim.design.factors import Levels, Missing, Numeric, needs
+from lodim.errors import ArgumentError
+from lodim.solve.lbfgs import Minimum, bounded
+
+WAYS = {"increasing": 1, "decreasing": -1}
+
+
+def check_ways(monotone):
+    """Raise unless monotone= is a dict of ways by column."""
+    if not (isinstance(monotone, dict) and all(way in WAYS.values() for way in ways(monotone))):
+        raise ArgumentError(
+            'monotone must be a dict such as {"age": "increasing", "income": "decreasing"}, not '
+            f"{monotone!r:.80}"
+        )
+
+
+def ways(monotone):
+    """Return 1 for increasing, -1 for decreasing and None for other values of a dict."""
+    return [WAYS.get(way) if isinstance(way, str) else None for way in monotone.values()]
+
+
+def directions(monotone, design, family):
+    """Return 1, -1 or 0 for each column of X, increasing, decreasing or free, as a tuple."""
+    if family.n_scores > 1:
+        raise ArgumentError(
+            f"monotone= is for a number or two classes, and the response has {family.n_scores} "
+            "classes: an effect that rises for one class falls for others"
+        )
+    found = np.zeros(len(design.names), int)
+    for (name, _), way in zip(monotone.items(), ways(monotone), strict=True):
+        own = [k for k, term in enumerate(design.terms) if _names(term, name)]
+        if len(own) != 1 or not _keeps_order(design.terms[own[0]]):
+            has = ", ".join(design.term_names[k] for k in own) or "no term"
+            raise ArgumentError(
+                f"monotone= needs {name!r} as a term of its own, a number or an ordered category, "
+                f"and the formula has {has}: leave it out of monotone=, or out of other terms"
+            )
+        found[np.asarray(design.term_of) == own[0]] = way
+    return tuple(found.tolist())
+
+
+def _names(term, name):
+    """Whether a term reads a column, but for its indicator of missing values."""
+    return any(name in needs(factor) for factor in term if not isinstance(factor, Missing))
+
+
+def _keeps_order(term):
+    """Whether a term is a number itself, two levels, or levels coded by thresholds."""
+    if len(term) != 1 or isinstance(term[0], Numeric):
+        return len(term) == 1
+    factor = term[0]
+    if not isinstance(factor, Levels) or factor.called or factor.missing is not None:
+        return False
+    if factor.matrix is None:
+        return len(factor.labels) == 1
+    return bool((np.diff(factor.matrix, axis=0) >= 0.0).all())
+
+
+def minimize_bounded(objective, theta, sign, way, **stop):
+    """Minimize the objectives of q learners theta (q, d) of signs b (q,) under their bounds.
+
+    way : (p,) of 1, -1 and 0, as of `directions`
+    """
+    ends = [
+        _one(objective, theta, c, np.r_[0, 0, b * np.asarray(way)], **stop)
+        for c, b in enumerate(sign)
+    ]
+    fields = ("theta", "value", "grad_norm", "n_iter", "converged")
+    joined = {name: np.concatenate([getattr(end, name) for end in ends]) for name in fields}
+    return Minimum(**joined, n_eval=max(end.n_eval for end in ends))
+
+
+def minimize_joint(objective, theta, sign, way, **stop):
+    """Minimize an objective of all learners together, theta (1, M (2 + p)), under their bounds."""
+    each = [np.r_[0, 0, b * np.asarray(way)] for b in sign]
+    return _one(objective, theta, 0, np.concatenate(each), **stop)
+
+
+def _one(objective, theta, c, way, **stop):
+    flip, active, point = np.where(way == 0, 1.0, way), np.array([c]), theta.copy()
+
+    def function(u):
+        point[c] = u * flip
+        value, gradient = objective(point, active)
+        return value[c], gradient[c] * flip
+
+    lower = np.where(way == 0, -np.inf, 0.0)
+    end = bounded(function, theta[c] * flip, lower, **stop)
+    return replace(end, theta=end.theta * flip)

@@ -1,0 +1,101 @@
+"""Monotone effects: the guarantee on 10,000 pairs of rows, what they cost and gain, refusals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lodim as ld
+from lodim.errors import ArgumentError
+
+pytestmark = pytest.mark.filterwarnings("ignore::lodim.errors.ExtrapolationWarning")
+
+WAYS = {"a": "increasing", "b": "decreasing", "o": "increasing"}
+
+
+def rows(n, seed=0, noise=1.0):
+    rng = np.random.default_rng(seed)
+    df = pd.DataFrame(rng.normal(size=(n, 4)), columns=list("abcd"))
+    df["o"] = pd.Categorical(rng.integers(1, 5, n), ordered=True)
+    f = np.tanh(df["a"]) - np.maximum(df["b"], 0.0) + 0.3 * df["o"].astype(float) + df["c"] ** 2 / 2
+    df["y"] = f + noise * rng.normal(size=n)
+    df["k"] = np.where(df["y"] > 1.5, "yes", "no")
+    df["count"] = rng.poisson(np.exp(0.5 * f))
+    return df
+
+
+CALLS = {
+    "number": ("y ~ a + b + c + d + o", {"m": 4, "lambda_": 0.01}),
+    "joint": ("y ~ a + b + c + d + o", {"m": 4, "lambda_": 0.01, "refit": "joint"}),
+    "line": ("y ~ a + b + c + d + o", {"m": 2, "lambda_": 0.01, "activation": "identity"}),
+    "class": ("k ~ a + b + c + d + o", {"m": 3, "lambda_": 0.01}),
+    "count": ("count ~ a + b + c + d + o", {"m": 3, "lambda_": 0.01, "family": "poisson"}),
+    "chosen": ("y ~ a + b + c + d + o", {"control": {"max_stages": 3}}),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_no_pair_of_rows_turns(name):
+    formula, call = CALLS[name]
+    fit = ld.gbmap(formula, rows(250), monotone=WAYS, threads=1, **call)
+    low = rows(10_000, seed=1)
+    rng, high = np.random.default_rng(2), low.copy()
+    for column, way in WAYS.items():
+        up = low.copy()
+        if column == "o":
+            codes = np.minimum(low["o"].cat.codes + rng.integers(0, 4, len(low)), 3)
+            up["o"] = pd.Categorical.from_codes(codes, dtype=low["o"].dtype)
+        else:
+            up[column] = low[column] + 3.0 * rng.random(len(low)) ** 4
+        change = fit.predict(up, "link") - fit.predict(low, "link")
+        assert ((change if way == "increasing" else -change) >= -1e-12).all()
+        assert (change.abs() > 1e-3).any()
+    assert high.equals(low)
+
+
+def test_a_free_fit_turns():
+    """The pairs above can fail: without the constraint some effects turn."""
+    formula, call = CALLS["number"]
+    fit = ld.gbmap(formula, rows(250), threads=1, **call)
+    low = rows(10_000, seed=1)
+    change = fit.predict(low.assign(a=low["a"] + 0.5)) - fit.predict(low)
+    assert (change < -1e-3).any()
+
+
+def test_costs_little_and_gains_where_noise_breaks_the_truth():
+    new, gains = rows(4000, seed=3, noise=0.0), []
+    for seed in range(6):
+        df = rows(200, seed=10 + seed, noise=2.0)
+        call = {"m": 4, "lambda_": 0.01, "threads": 1}
+        formula = "y ~ a + b + c + d + o"
+        free, bound = (ld.gbmap(formula, df, monotone=w, **call) for w in (None, WAYS))
+        loss = [fit.evaluate(new)["dev_ratio"].item() for fit in (free, bound)]
+        gains.append(loss[1] - loss[0])
+    assert np.mean(gains) > 0.0
+
+
+def test_files_and_calls(tmp_path):
+    df = rows(100)
+    fit = ld.gbmap("y ~ a + b", df, monotone={"a": "increasing"}, m=2, lambda_=0.1)
+    fit.save(tmp_path / "a.lodim")
+    again = ld.load(tmp_path / "a.lodim")
+    assert again.settings == fit.settings and again.settings.monotone == (1, 0)
+    np.testing.assert_array_equal(again.predict(df), fit.predict(df))
+    assert "increasing in a" in str(fit)
+    assert "increasing in a" in str(again.summary())
+
+
+@pytest.mark.parametrize(
+    "formula, more, message",
+    [
+        ("y ~ a", {"monotone": {"b": "increasing"}}, "needs 'b' as a term of its own"),
+        ("y ~ a + a:b", {"monotone": {"a": "increasing"}}, "needs 'a' as a term of its own"),
+        ("y ~ np.abs(a)", {"monotone": {"a": "increasing"}}, "has np.abs"),
+        ("y ~ a", {"monotone": {"a": "up"}}, "must be a dict"),
+        ("y ~ a", {"monotone": ["a"]}, "must be a dict"),
+        ("y ~ a", {"monotone": {"a": "increasing"}, "l1_ratio": 0.5}, "l1_ratio=0"),
+        ("o ~ a", {"monotone": {"a": "increasing"}}, "4 classes"),
+    ],
+)
+def test_what_is_refused(formula, more, message):
+    with pytest.raises(ArgumentError, match=message):
+        ld.gbmap(formula, rows(60), **more)
