@@ -9,8 +9,8 @@ import numpy as np
 from lodim.engine.blocks import dot, single_blas, sum_blocks, sum_spans
 from lodim.engine.tiles import varies
 from lodim.models.gbmap import boost
+from lodim.models.gbmap.bounded import minimize_joint
 from lodim.models.gbmap.kernels.cpu import joint_gradient
-from lodim.models.gbmap.monotone import minimize_joint
 from lodim.models.gbmap.objective import penalize, precision_of
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs

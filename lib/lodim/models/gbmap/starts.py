@@ -13,10 +13,10 @@ from lodim.engine import row_keys, tiles
 from lodim.engine.blocks import over_rows, row_spans
 from lodim.engine.workers import WorkerTiles
 from lodim.family.losses import SQUARED
+from lodim.models.gbmap.bounded import minimize_bounded
 from lodim.models.gbmap.kernels import hinges as kernels
 from lodim.models.gbmap.kernels.cpu import IDENTITY, forward
 from lodim.models.gbmap.kernels.small_data import SCREENING_FTOL
-from lodim.models.gbmap.monotone import minimize_bounded
 from lodim.models.gbmap.objective import (
     BoostObjective,
     derivatives,

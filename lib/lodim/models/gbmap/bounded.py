@@ -1,0 +1,44 @@
+"""Fits of learners under the bounds that monotone effects need.
+
+g is increasing, so that f is monotone in x_k at every row if b_j w_jk has one sign for all j. Given
+b_j that is a bound of each w_jk.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from lodim.solve.lbfgs import Minimum, bounded
+
+
+def minimize_bounded(objective, theta, sign, way, **stop):
+    """Minimize the objectives of q learners theta (q, d) of signs b (q,) under their bounds.
+
+    way : (p,) of 1, -1 and 0, as of `monotone.directions`
+    """
+    ends = [
+        _one(objective, theta, c, np.r_[0, 0, b * np.asarray(way)], **stop)
+        for c, b in enumerate(sign)
+    ]
+    fields = ("theta", "value", "grad_norm", "n_iter", "converged")
+    joined = {name: np.concatenate([getattr(end, name) for end in ends]) for name in fields}
+    return Minimum(**joined, n_eval=max(end.n_eval for end in ends))
+
+
+def minimize_joint(objective, theta, sign, way, **stop):
+    """Minimize an objective of all learners together, theta (1, M (2 + p)), under their bounds."""
+    each = [np.r_[0, 0, b * np.asarray(way)] for b in sign]
+    return _one(objective, theta, 0, np.concatenate(each), **stop)
+
+
+def _one(objective, theta, c, way, **stop):
+    flip, active, point = np.where(way == 0, 1.0, way), np.array([c]), theta.copy()
+
+    def function(u):
+        point[c] = u * flip
+        value, gradient = objective(point, active)
+        return value[c], gradient[c] * flip
+
+    lower = np.where(way == 0, -np.inf, 0.0)
+    end = bounded(function, theta[c] * flip, lower, **stop)
+    return replace(end, theta=end.theta * flip)
