@@ -12,8 +12,8 @@ def check_ways(monotone):
     """Raise unless monotone= is a dict of ways by column."""
     if not (isinstance(monotone, dict) and all(way in WAYS.values() for way in ways(monotone))):
         raise ArgumentError(
-            'monotone must be a dict such as {"age": "increasing", "income": "decreasing"}, not '
-            f"{monotone!r:.80}"
+            'monotone must be one direction per column, as in {"age": "increasing"}, of '
+            f"increasing or decreasing, not {monotone!r:.80}"
         )
 
 
