@@ -1,7 +1,6 @@
 """Counts and amounts with a log link, whose variance is a power of the mean.
 
-The power is 1 for Poisson counts, 2 for gamma amounts, and between for Tweedie's, which have a
-share of zeros. One loss serves all: half the deviance, up to what the response alone decides.
+The power is 1 for Poisson counts and 2 for gamma amounts. The loss is half the deviance.
 """
 
 from dataclasses import dataclass
