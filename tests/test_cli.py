@@ -396,6 +396,7 @@ def test_warm(tmp_path, capsys):
     assert main(["warm", "rpr"]) == 2 and "no model is called 'rpr'" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_ripr_from_the_command_line(tmp_path, capsys):
     code = main(["ripr", "variety ~ .", "seeds", "--lambda", "1", "--max-dim", "2",
                  "--save", str(tmp_path / "fit")])  # fmt: skip
@@ -408,6 +409,7 @@ def test_ripr_from_the_command_line(tmp_path, capsys):
     assert "cv needs a response" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_plots_of_several_panels(tmp_path):
     fit = ld.ripr("variety ~ .", ld.data("seeds"), lambda_=0.3, threads=1)
     assert len(fit.estimates) > 1

@@ -86,6 +86,7 @@ def views():
     return df.assign(y=df["y"].astype(str))
 
 
+@pytest.mark.long
 def test_without_a_committee_doubt_is_the_entropy_of_the_classes(monkeypatch):
     """A single view has nobody to disagree with; and a row that one view alone can vote on."""
     one = learner()
@@ -195,6 +196,7 @@ def test_rows_that_are_labelled_are_no_pool(missing):
     assert len(one.pool) == 60
 
 
+@pytest.mark.long
 def test_diverse_rows_are_the_committees_and_far_apart():
     """Drawn from those on which views disagree, of which `top` would take any."""
     df = views()
@@ -252,6 +254,7 @@ def test_information_gain_by_refits():
     assert asked[".score"].iloc[0] == pytest.approx(total(one.fit) - after, rel=1e-9)
 
 
+@pytest.mark.long
 def test_random_choice_differs_by_round_and_seed_and_repeats():
     one, same, other = learner(score="random"), learner(score="random"), learner(seed=1)
     first = one.query(8)
@@ -371,6 +374,7 @@ def test_a_failed_fit_leaves_the_learner_as_it_was():
     assert len(one.curve) == 2
 
 
+@pytest.mark.long
 def test_the_frames_of_the_user_are_left_alone():
     before = LABELLED.copy(), POOL.copy()
     learner(test=TEST).replay(POOL["y"], 20)
@@ -436,6 +440,7 @@ def test_stops_when_predictions_are_stable():
     assert one.stop in str(one).replace("\n  ", " ")
 
 
+@pytest.mark.long
 def test_stops_at_a_target_and_with_an_empty_pool():
     assert "at most 0.9" in learner(test=TEST, target=0.9).stop
     assert learner(test=TEST, target=0.0, agreement=1.0).stop is None
@@ -484,6 +489,7 @@ def test_areas_and_paired_tests(runs):
     assert wins[0] == 0.0  # the same rows at first
 
 
+@pytest.mark.long
 def test_a_single_run_is_tested_by_its_test_rows(runs):
     one, two = runs["uncertainty"][0], runs["entropy"][0]
     wins = ld.learning_curves({"u": one, "e": two}).wins("u")["e"].to_numpy()

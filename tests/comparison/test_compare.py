@@ -58,6 +58,7 @@ def test_losses_are_those_of_a_loop_over_the_folds():
     assert frame["difference_se"]["null"] == pytest.approx(error)
 
 
+@pytest.mark.long
 def test_classes_have_accuracy_and_auc():
     from sklearn.metrics import roc_auc_score
 
@@ -75,6 +76,7 @@ def test_classes_have_accuracy_and_auc():
     assert frame["auc"]["glm"] == pytest.approx(np.average(areas, weights=pairs))
 
 
+@pytest.mark.long
 def test_peers_are_those_of_scikit_learn_on_the_columns_of_the_design():
     from sklearn.ensemble import HistGradientBoostingRegressor
 
@@ -159,6 +161,7 @@ def test_a_level_that_training_lacks_is_answered_by_the_null_model_and_counted()
     assert table.losses["glm"][7] == table.losses["null"][7]
 
 
+@pytest.mark.long
 def test_splines_are_learned_within_the_folds():
     """The fold that holds out the extreme row extrapolates, for all models."""
     right = "np.log(b + 4) + bs(a, df=4):b"

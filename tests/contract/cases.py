@@ -8,11 +8,20 @@ from importlib import import_module
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import lodim as ld
 from lodim.fitting.registry import MODELS as REGISTRY
 
 MODELS = [getattr(ld, name) for name in REGISTRY]
+SLOW = (ld.costnet, ld.melm, ld.proset)  # models whose fits take longest
+
+
+def some_long(values, long):
+    """Values of a parameter; those in `long` are left to the long tests."""
+    return [pytest.param(v, marks=[pytest.mark.long] if v in long else []) for v in values]
+
+
 KINDS = {
     "gaussian": lambda f: 10 * f,
     "text": lambda f: np.where(f > 0, "sick", "healthy"),

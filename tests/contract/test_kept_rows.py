@@ -87,6 +87,7 @@ def test_proset_holds_prototypes_and_a_typical_row(df, tmp_path):
         assert share(df[name], numbers) == 0.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("most", [10, 10_000])
 def test_melm_holds_the_coordinates_of_all_rows(df, tmp_path, most):
     control = {"reference_rows": most}

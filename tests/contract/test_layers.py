@@ -357,6 +357,7 @@ def test_import_is_light():
     assert not loaded & (HEAVY | {"pandas", "numba", "scipy", "patsy", "joblib"})
 
 
+@pytest.mark.long
 def test_a_fit_loads_nothing_heavy():
     loaded = modules_after(
         "import lodim as ld; f = ld.gbmap('y ~ x', {'x': [1., 2, 3, 5], 'y': [1., 3, 2, 4]}, m=1,"

@@ -15,12 +15,15 @@ from contract.cases import (
     LEVELS,
     MISSING,
     MODELS,
+    SLOW,
     N,
     bad,
     contract_of,
     frame,
     frame_of,
     missing_of,
+    quick,
+    some_long,
 )
 from lodim import forms
 from lodim.design.frame import name_of
@@ -235,7 +238,7 @@ def test_rows_that_miss_features_are_dropped_or_filled(model, way, tmp_path):
     kind = contract_of(model).kinds[0]
     df = frame(kind)
     df.loc[1010:1016, "age"] = np.nan
-    fit = model(FORMULA, df, missing=way, **contract_of(model).cheap)
+    fit = model(FORMULA, df, missing=way, **quick(model))
     gone = df[["age", "arm"]].isna().any(axis=1)
     assert fit.n == N - (way == "drop") * gone.sum() and fit.design.n_incomplete == gone.sum() == 9
     new = df.assign(**{"dose mg": np.nan})  # training has never missed it
@@ -289,10 +292,11 @@ def test_tidy_glance_augment(model, kind):
 @models
 def test_what_augment_adds_is_no_feature_of_the_next_fit(model):
     kind = contract_of(model).kinds[0]
-    fit, df = fit_of(model, kind), frame_of(model, kind)
+    df = frame_of(model, kind)
+    fit = model(FORMULA, df, **quick(model))
     augmented = fit.augment(df)
     added = [name for name in augmented if name not in df]
-    again = model(FORMULA, augmented, **contract_of(model).cheap)
+    again = model(FORMULA, augmented, **quick(model))
     assert again.design.names == fit.design.names and list(again.design.left_out) == added
     pd.testing.assert_series_equal(again.coef(), fit.coef())
     text, report = (" ".join(str(out).split()) for out in (again, again.summary()))
@@ -313,14 +317,7 @@ def test_save_and_load(model, kind, tmp_path):
     assert path.stat().st_size < 200_000
 
 
-SLOW = {ld.melm, ld.proset}  # with settings left open
-
-
-@pytest.mark.parametrize(
-    "model",
-    [pytest.param(m, marks=[pytest.mark.long] if m in SLOW else []) for m in MODELS],
-    ids=lambda m: m.__name__,
-)
+@pytest.mark.parametrize("model", some_long(MODELS, SLOW), ids=lambda m: m.__name__)
 @pytest.mark.filterwarnings("ignore::lodim.ConvergenceWarning")
 def test_what_chooses_its_settings_is_saved_and_loaded(model, tmp_path):
     kind = contract_of(model).kinds[0]
@@ -353,7 +350,7 @@ def test_seed_and_threads(model, kind):
 
 
 @pytest.mark.parametrize("kind", ["text", "multinomial"])
-@models
+@pytest.mark.parametrize("model", some_long(MODELS, SLOW), ids=lambda m: m.__name__)
 def test_renamed_and_reordered_classes(model, kind):
     """Of values that repeat, so that distances and classes are tied; of proset, one batch."""
     cheap = contract_of(model).cheap | ({"n_batches": 1} if model is ld.proset else {})

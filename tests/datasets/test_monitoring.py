@@ -61,6 +61,7 @@ def test_the_truth_is_the_response_without_its_noise(graph):
     np.testing.assert_allclose(exact["y"], score + exact.attrs["intercept"], atol=1e-9)
 
 
+@pytest.mark.long
 def test_labels_are_drawn_from_the_logistic():
     df = monitoring(20_000, 30, seed=1, signals=10, response="alert", noise=0.8)
     score = df[df.attrs["informative"]] @ pd.Series(df.attrs["coefficients"])
@@ -103,6 +104,7 @@ def test_ratios_are_of_their_parents():
         np.testing.assert_allclose(df[name], df[above] / df[below])
 
 
+@pytest.mark.long
 def test_derived_features_say_what_readings_do_not():
     df = monitoring(5000, 100, seed=1, signals=20, noise=0)
     needs, y = df.attrs["depends_on"], df["y"] - df["y"].mean()
@@ -147,6 +149,7 @@ def test_each_is_paid_once_in_the_price():
     assert df.attrs["price"] >= len(df.attrs["informative"])
 
 
+@pytest.mark.long
 def test_two_ways_to_one_signal():
     df = monitoring(5000, 100, seed=6, signals=20, alternatives=True)
     assert df.attrs["alternatives"] == {"bp": ["bp_invasive", "bp_cuff"]}

@@ -41,6 +41,7 @@ def expected_of(d):
     return [part.to_numpy(float) for part in parts]
 
 
+@pytest.mark.long
 @given(st.lists(st.one_of(MOMENTS, st.none()), min_size=1, max_size=20))
 def test_parts_of_dates_are_those_of_pandas(moments):
     d = pd.Series(moments, dtype="datetime64[us]")

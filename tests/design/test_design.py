@@ -616,6 +616,7 @@ RIGHT = [
 ]
 
 
+@pytest.mark.long
 @settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
 @given(frames(), st.data())
 def test_any_frame_is_designed_or_refused_in_words(data, draw):

@@ -164,6 +164,7 @@ def test_wild_values_are_limited_alike(frame):
         assert {"a", "b", "I(f ** 2)"} <= {one.feature for one in design.wild}
 
 
+@pytest.mark.long
 def test_pieces_of_one_row(frame):
     few = frame[:70].drop(columns="o")
     same_learnt(few, source_of(few, range(1, 70)), "y ~ a + s + cr(b, df=3)", missing="indicator")

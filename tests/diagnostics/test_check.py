@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
+from contract.cases import some_long
 from lodim.diagnostics.checks import CHECKS
 
 CHEAP = {
@@ -40,7 +41,7 @@ def test_nothing_is_found_in_a_hundred_healthy_data_sets_of_each_kind(response):
     assert found == []
 
 
-@pytest.mark.parametrize("name", CHEAP)
+@pytest.mark.parametrize("name", some_long(CHEAP, ("costnet", "melm")))
 def test_all_models_are_checked_before_and_after_saving(name, tmp_path):
     model, (old, new) = getattr(ld, name), healthy(1)
     fit = model("k ~ a + b + c + d + f", old, **CHEAP[name])

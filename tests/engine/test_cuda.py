@@ -35,6 +35,7 @@ def test_in_the_simulator():
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("simulated, target", [("0", "numba_cuda_mlir.cuda"), ("1", "numba.cuda")])
 def test_the_successor_serves_where_it_is_installed(tmp_path, simulated, target):
     """A stand-in, since the package is large: what matters is which one the kernels are made by."""

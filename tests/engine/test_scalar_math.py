@@ -11,34 +11,37 @@ from lodim.engine.scalar_math import exp_negative, log1p_unit
 ULP = np.finfo(float).eps
 
 
-@vectorize(["float32(float32)", "float64(float64)"])
-def exp_all(x):
-    return exp_negative(x)
+SIGNATURES = ["float32(float32)", "float64(float64)"]
 
 
-@vectorize(["float32(float32)", "float64(float64)"])
-def log1p_all(e):
-    return log1p_unit(e)
+@pytest.fixture(scope="module")
+def exp_all():
+    return vectorize(SIGNATURES)(lambda x: exp_negative(x))
 
 
-def test_exp_over_its_range():
+@pytest.fixture(scope="module")
+def log1p_all():
+    return vectorize(SIGNATURES)(lambda e: log1p_unit(e))
+
+
+def test_exp_over_its_range(exp_all):
     x = -np.concatenate([np.linspace(0, 1, 20001), np.geomspace(1e-300, 708, 20001)])
     np.testing.assert_allclose(exp_all(x), np.exp(x), rtol=4 * ULP)
 
 
-def test_exp_where_the_reduction_changes():
+def test_exp_where_the_reduction_changes(exp_all):
     k = np.arange(0, 1020)
     x = -np.log(2) * (k[:, None] + [0.5 - 1e-13, 0.5, 0.5 + 1e-13])
     np.testing.assert_allclose(exp_all(x), np.exp(x), rtol=4 * ULP)
 
 
-def test_exp_at_its_ends():
+def test_exp_at_its_ends(exp_all):
     assert exp_all(0.0) == 1.0 and exp_all(-0.0) == 1.0
     assert 0.0 <= exp_all(-1e4) <= 1e-300
     assert 0.0 <= exp_all(-np.inf) <= 1e-300
 
 
-def test_single_precision():
+def test_single_precision(exp_all, log1p_all):
     x = -np.linspace(0, 86, 100001, dtype=np.float32)
     assert exp_all(x).dtype == np.float32
     np.testing.assert_allclose(exp_all(x), np.exp(x.astype(float)), rtol=2e-7)
@@ -47,24 +50,24 @@ def test_single_precision():
     np.testing.assert_allclose(log1p_all(e), np.log1p(e.astype(float)), rtol=3e-7)
 
 
-def test_plain_python_is_the_same_function():
+def test_plain_python_is_the_same_function(exp_all, log1p_all):
     assert exp_negative(-1.5) == pytest.approx(exp_all(-1.5), rel=1e-15)
     assert log1p_unit(0.25) == pytest.approx(log1p_all(0.25), rel=1e-15)
 
 
-def test_log1p_over_its_range():
+def test_log1p_over_its_range(log1p_all):
     e = np.concatenate([np.linspace(0, 1, 40001), np.geomspace(1e-300, 1, 20001)])
     np.testing.assert_allclose(log1p_all(e), np.log1p(e), rtol=2e-14)
     assert log1p_all(0.0) == 0.0
 
 
 @given(st.floats(-700, 700))
-def test_softplus_from_them(z):
+def test_softplus_from_them(exp_all, log1p_all, z):
     value = max(z, 0.0) + log1p_all(exp_all(-abs(z)))
     assert value == pytest.approx(np.logaddexp(0.0, z), rel=2e-14)
 
 
-def test_exp_is_monotone():
+def test_exp_is_monotone(exp_all):
     x = np.sort(-np.random.default_rng(0).exponential(20, 20000))
     assert (np.diff(exp_all(x)) >= -4 * ULP * exp_all(x[1:])).all()
 

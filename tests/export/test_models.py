@@ -14,6 +14,7 @@ SETS = {
     **dict.fromkeys(("ionosphere", "iris", "seeds", "sonar", "wine"), CLASSES),
     **dict.fromkeys(("abalone", "autompg", "concrete", "diabetes", "wine_red"), NUMBERS),
 }
+SHORT = ("autompg", "heart", "iris")  # sets of the short tests
 TITLES = ld.data().set_index("name")["response"]
 DATA = [(name, TITLES[name], models) for name, models in SETS.items()]
 CASES = {
@@ -40,7 +41,12 @@ def with_holes(df, share=0.05):
 
 
 @pytest.mark.parametrize(
-    "model, name", [(m, name) for name, models in SETS.items() for m in models]
+    "model, name",
+    [
+        pytest.param(m, name, marks=[] if name in SHORT else pytest.mark.long)
+        for name, models in SETS.items()
+        for m in models
+    ],
 )
 @pytest.mark.filterwarnings("ignore::lodim.ExtrapolationWarning")
 def test_agreement(model, name):

@@ -29,6 +29,7 @@ def test_every_fit_answers(name):
     assert fit.__maketables_stat__("r2") is None and fit.__maketables_stat__("nonsense") is None
 
 
+@pytest.mark.long
 def test_costnet_shows_the_model_that_predicts():
     fit = ld.costnet("disease ~ age + chest_pain", HEART, threads=1)
     table = fit.__maketables_coef_table__

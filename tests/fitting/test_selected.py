@@ -50,6 +50,7 @@ def test_losses_that_are_no_deviances_are_no_share(tmp_path):
         assert "held out" not in repr(fit)
 
 
+@pytest.mark.long
 def test_a_view_of_classes_has_the_share_of_its_held_out_rows():
     fit = ld.melm("cultivar ~ alcohol + flavanoids", ld.data("wine"), gamma=1.0, n_starts=3)
     share = 1.0 - fit.measures["held_deviance"] / fit.measures["null_deviance"]

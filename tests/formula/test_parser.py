@@ -178,7 +178,7 @@ def test_a_name_is_spelt_in_one_way():
         ("y ~ x + y", 8, "both sides"),
         ("y ~ np.log(.)", 11, "inside of a function"),
         ("y ~ .x", 5, "operator is missing"),
-        ("y ~ (. + Q)**40", 4, "more than 100,000 terms"),
+        pytest.param("y ~ (. + Q)**40", 4, "more than 100,000 terms", marks=pytest.mark.long),
     ],
 )
 def test_the_caret_shows_the_place(text, place, said):

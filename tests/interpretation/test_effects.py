@@ -8,6 +8,7 @@ import pytest
 import statsmodels.api as sm
 
 import lodim as ld
+from contract.cases import some_long
 from lodim.interpretation import accumulated_local_effects as ale
 from lodim.interpretation import questions
 
@@ -49,6 +50,7 @@ def naive_ale(f, df, name, bins):
     return z, g - ((g[:-1] + g[1:]) / 2 * count).sum() / count.sum()
 
 
+@pytest.mark.long
 def test_ale_is_the_naive_coding_of_the_formula(cars, fit):
     df = cars.dropna().iloc[::4]
     for name in ("weight", "model_year"):
@@ -281,7 +283,7 @@ MODELS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", some_long(MODELS, ("costnet", "melm")))
 def test_every_model_has_effects(heart, name):
     df = heart[::2].assign(smoker=lambda d: d["age"] > 55)
     df.iloc[3, df.columns.get_loc("vessels")] = np.nan

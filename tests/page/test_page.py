@@ -231,6 +231,7 @@ def test_many_classes_do_not_look_alike():
     assert "shape" not in few["encoding"]
 
 
+@pytest.mark.long
 def test_rows_with_labels_of_several_levels(tmp_path):
     data = CARS.set_index([np.arange(len(CARS)), np.arange(len(CARS))[::-1]])
     ld.glm("mpg ~ weight", data).report(tmp_path / "page.html", data)
@@ -289,6 +290,7 @@ def test_a_page_without_a_response(model, tmp_path):
     assert "What each column does" not in text and "The model" in text
 
 
+@pytest.mark.long
 def test_a_category_that_is_missing_in_the_rows_to_show(tmp_path):
     fit = ld.glm("mpg ~ weight + origin", CARS, missing="indicator")
     data = CARS.assign(origin=None)

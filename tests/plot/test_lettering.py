@@ -160,6 +160,7 @@ def test_what_are_no_axes(model, ax):
         fit_of(model).plot(None, ax)
 
 
+@pytest.mark.long
 def test_path_and_cross_validation():
     df = frame()
     names = " + ".join(map(quoted, NAMES[:12]))

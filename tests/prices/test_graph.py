@@ -99,6 +99,7 @@ def test_prices_in_any_form_are_the_same():
     assert parse.costs(parse.costs(COSTS)) == parse.costs(COSTS)
 
 
+@pytest.mark.long
 def test_dependencies_in_any_form_are_the_same():
     networkx = pytest.importorskip("networkx")
     edges = [("hr", "slope"), ("slope", "trend"), ("bp_cuff", "trend")]

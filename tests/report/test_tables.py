@@ -192,6 +192,7 @@ def test_latex_rows_cannot_open_an_argument():
     assert "\n{[1, 2)} & 1" in text and "\n{*} & 2" in text
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(
     names=st.lists(st.text(max_size=50), min_size=1, max_size=12, unique=True),

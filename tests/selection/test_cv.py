@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
+from contract.cases import some_long
 from lodim.design.batch import split
 from lodim.fitting.fit_model import model_of, prepare
 from lodim.selection import choice, racing, tuning
@@ -268,6 +269,7 @@ def test_an_open_penalty_joins_the_grid(df, frame):
     assert f"lambda_={got.lambda_min:.6g}" in got.best.call
 
 
+@pytest.mark.long
 def test_every_open_penalty_joins_the_grid(df):
     melm = ld.cv(ld.melm, "c ~ x1 + x2", df, grid={"k": [1, 2]}, n_lambda=2, folds=2, n_starts=2)
     assert melm.frame["gamma"].nunique() == 2 and melm.frame["k"].tolist() == [1, 2, 1, 2]
@@ -286,6 +288,7 @@ def test_lambda_min_of_a_grid_without_lambda(df):
 # choose: what a model does where m or lambda_ is not given ---------------------------------------
 
 
+@pytest.mark.long
 def test_choose_is_deterministic(df):
     runs = [
         ld.gbmap("y ~ x1 + x2 + x3", df, threads=t, control={"max_stages": 8}) for t in (1, 2, None)
@@ -328,6 +331,7 @@ def test_rows_looked_at_are_drawn_by_what_they_hold(df, formula, monkeypatch):
     assert first == drawn(df.assign(x1=df["x1"] * (1.0 + 1e-13)))
 
 
+@pytest.mark.long
 def test_the_summary_says_what_each_draw_of_the_folds_would_choose(df, monkeypatch):
     """How far another seed would go: the first draw alone is what one draw gives."""
     formula, arguments = "c ~ x1 + x2 + x3", {"m": 3, "n_starts": 1, "threads": 1}
@@ -488,6 +492,7 @@ def test_what_a_call_refuses_is_refused_in_a_grid(model, formula, grid, word):
         ld.cv(model, formula, TWO, grid=grid, folds=2, **given)
 
 
+@pytest.mark.long
 def test_a_number_of_penalties_is_that_of_the_model_or_refused():
     fit = ld.cv(ld.costnet, "u ~ a + b + c", TWO, folds=2, n_lambda=7).best
     same = ld.costnet("u ~ a + b + c", TWO, budget=fit.settings.budget, n_lambda=7)
@@ -504,6 +509,7 @@ def test_a_number_of_penalties_is_that_of_the_model_or_refused():
     assert len(joined.tidy()) == 3
 
 
+@pytest.mark.long
 def test_prices_in_a_grid_are_those_of_the_fit():
     few, many = {"a": 1, "b": 1, "c": 1}, {"a": 5, "b": 7, "c": 1}
     grid = {"costs": [few, many], "budget": [2, 12]}
@@ -569,7 +575,7 @@ def visits(n=90, n_groups=6):
     return data
 
 
-@pytest.mark.parametrize("name", sorted(OPEN))
+@pytest.mark.parametrize("name", some_long(sorted(OPEN), ("proset",)))
 def test_models_hold_out_whole_groups_where_they_draw_folds(name, monkeypatch):
     data, seen = visits(), []
 

@@ -149,6 +149,7 @@ def test_equal_weights_give_the_fit_itself_and_others_do_not(heart, name):
         assert held == {k: settings[k] for k in held}
 
 
+@pytest.mark.long
 def test_a_view_is_turned_to_that_of_the_fit(heart):
     view = ld.melm("disease ~ .", heart, gamma=2.0, n_starts=2).estimates
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(2, 2)))[0]

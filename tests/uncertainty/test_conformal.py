@@ -415,6 +415,7 @@ def test_too_few_rows_rule_nothing_out():
         assert np.isfinite(ld.conformal(ld.glm, "y ~ a", df, level=0.8).predict(new)).all(axis=None)
 
 
+@pytest.mark.long
 def test_settings_are_chosen_by_the_rows_that_may():
     df = frame(80)
     few = {"threads": 1, "control": {"max_stages": 2, "max_iter": 30}}

@@ -97,6 +97,7 @@ def test_the_price_list_grows_and_betters(kind):
     assert (bounded >= frame["dev_ratio"][bounded.index] - 1e-9).all()
 
 
+@pytest.mark.long
 @kinds
 def test_a_model_costs_what_its_terms_need(kind):
     fit = fit_of(kind)
@@ -177,6 +178,7 @@ def test_a_budget_picks_the_best_model_that_it_pays_for(kind):
     assert staged[costs[-1]].equals(fit.at(costs[-1]).predict(df, "link"))
 
 
+@pytest.mark.long
 @kinds
 def test_predict_needs_no_more_than_the_inputs(kind):
     fit, df = fit_of(kind), patients(kind, 20, seed=2)
@@ -190,6 +192,7 @@ def test_predict_needs_no_more_than_the_inputs(kind):
         assert augmented[".loss"].mean() == pytest.approx(one.evaluate(df)["deviance"][0])
 
 
+@pytest.mark.long
 def test_the_search_is_limited_by_a_budget():
     few = fit_of("gaussian", budget=4)
     assert few.prices()["cost"].max() <= 4 and few.limit == 4 and few.chosen == {}
@@ -394,6 +397,7 @@ def test_separated_classes_are_told(kind, tmp_path):
         assert not other.separated and "separated" not in str(other) + str(other.summary())
 
 
+@pytest.mark.long
 def test_everything_has_one_source_of_a_series():
     fit = fit_of("gaussian")
     whole = sum(COSTS.values())
@@ -405,6 +409,7 @@ def test_everything_has_one_source_of_a_series():
     assert "lab" not in free.bought().index  # free, and no part of the model
 
 
+@pytest.mark.long
 def test_another_formula_of_the_same_list():
     fit, df = fit_of("gaussian", budget=4), patients()
     other = fit.update(df, formula="y ~ age + glucose")
@@ -607,6 +612,7 @@ def test_what_a_lambda_leaves_without_effect_is_refused_and_not_repeated():
         fit.update(df, lambda_=1.0, n_lambda=7)
 
 
+@pytest.mark.long
 def test_a_class_without_rows_stays_as_the_null_model_has_it():
     """In paths and refits alike, and so do held-out losses of a class that a fold is without."""
     rng = np.random.default_rng(1)
@@ -743,6 +749,7 @@ def test_free_columns_that_differ_by_little_say_what_they_differ_by(kind, apart)
     assert fit.coef()[["a", "b", "c"]].abs().min() > 0.0
 
 
+@pytest.mark.long
 def test_sequences_in_the_call_stay_through_files_and_updates(tmp_path):
     cars = ld.data("autompg")
     for rules in (["lasso"], ("group", "lasso")):

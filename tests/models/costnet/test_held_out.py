@@ -71,6 +71,7 @@ def test_the_budget_is_the_cheapest_within_an_error_only_where_there_are_prices(
     assert "cheapest model within one SE" in " ".join(str(priced.summary()).split())
 
 
+@pytest.mark.long
 def test_few_rows_keep_the_shrinkage():
     """Of noise and many features the refitted list by the deviance is worse in new rows."""
     train, new = sparse(50, 20, seed=1, noise=1.5), sparse(4000, 20, seed=2, noise=1.5)
@@ -126,6 +127,7 @@ def test_folds_hold_models_to_the_price():
     np.testing.assert_allclose(frontier.held_out[0], np.reshape(null, (2, 5)).sum(axis=1))
 
 
+@pytest.mark.long
 def test_large_problems_of_classes_are_judged_once(monkeypatch):
     df = sparse(120).assign(g=lambda d: np.where(d["x2"] > 0, "u", "v"))
     df["y"] = np.array(["a", "b", "c"])[np.digitize(df["y"], [-0.5, 0.5])]
@@ -153,6 +155,7 @@ def few(n=60, seed=0):
     return df.assign(y=np.where(df["a"] + df["b"] + rng.normal(size=n) > 0, "p", "q"))
 
 
+@pytest.mark.long
 def test_rows_of_weight_zero_do_not_count():
     df, costs = few(), {"a": 1, "b": 2, "c": 3}
     weights = np.where(np.arange(60) % 7 == 0, 0.0, 1.0)
@@ -172,6 +175,7 @@ def test_free_features_are_no_worse_than_none():
     assert frontier.held_out.mean() < 1.1 * null
 
 
+@pytest.mark.long
 def test_features_that_are_all_free_are_selected_as_without_prices():
     df = sparse(p=30)
     free = ld.costnet("y ~ .", df, costs=dict.fromkeys(df.columns.drop("y"), 0.0))

@@ -91,6 +91,7 @@ def test_two_sources_of_one_series_are_refused_by_name():
                    alternatives={"bp": ["invasive", "cuff"]})  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_source_that_is_needed_by_name_serves_the_series_as_well():
     """Of what needs 'bp' and the invasive sensor there is one copy, with that sensor."""
     fit = ld.costnet(

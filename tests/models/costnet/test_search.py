@@ -568,6 +568,7 @@ def test_the_cheapest_source_that_serves(error, source):
     }
 
 
+@pytest.mark.long
 @given(seed=st.integers(0, 10_000), classes=st.sampled_from([0, 2, 3]))
 @settings(max_examples=25, deadline=None)
 def test_frontiers_of_any_network(seed, classes):
@@ -944,6 +945,7 @@ def test_a_fit_has_the_path_and_the_frontier(family):
         assert found.criterion[found.index_within(price)] <= value + MIN_IMPROVEMENT
 
 
+@pytest.mark.long
 def test_the_rules_of_penalties_find_their_models():
     batch, network = chains(0)
     for rule in SEARCHES:

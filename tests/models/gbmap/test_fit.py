@@ -316,6 +316,7 @@ def test_drift_grows_away_from_the_data(fits, df):
     assert values[0] < values[1] < values[2]
 
 
+@pytest.mark.long
 def test_drift_threshold(chosen, fits, df):
     cars = ld.data("autompg")
     levels = [chosen.drift_threshold(quantile=q) for q in (0.5, 0.95, 0.99)]
@@ -433,6 +434,7 @@ def test_save_and_load(fits, df, tmp_path, response):
     assert (tmp_path / "again.lodim").read_bytes() == (tmp_path / "fit.lodim").read_bytes()
 
 
+@pytest.mark.long
 def test_saved_file_is_small(chosen, tmp_path):
     chosen.save(tmp_path / "cars")
     assert (tmp_path / "cars").stat().st_size < 200_000

@@ -76,6 +76,7 @@ def by_class(fit, df, response="cultivar", gamma=1.0):
 # Estimates ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_divergence_and_its_terms_are_those_of_the_coordinates(fit, two):
     A, B = by_class(fit, two)
     fitting, regularizing = -2.0 * potential(A, B), -potential(A, A) - potential(B, B)
@@ -212,6 +213,7 @@ def test_a_weight_of_two_is_two_rows(two):
         )
 
 
+@pytest.mark.long
 def test_eq_2_ends_in_the_same_view(fit, two):
     other = ld.melm("cultivar ~ .", two, penalty=True, **QUICK | LEDOIT_WOLF | {"n_starts": 12})
     np.testing.assert_allclose(other.divergence, fit.divergence, rtol=1e-5)
@@ -318,6 +320,7 @@ def test_far_from_all_rows_the_nearer_class_is_likely_not_sure(fit, two):
     assert np.isfinite(score).all() and score.iloc[1] < 60.0
 
 
+@pytest.mark.long
 def test_equal_priors_serve_the_rare_class():
     rng = np.random.default_rng(0)
     n = 600
@@ -482,6 +485,7 @@ def many(n=4000, rare=3):
     return df
 
 
+@pytest.mark.long
 def test_a_rare_class_stays_among_the_rows_that_are_kept(axes):
     df = many()
     call = QUICK | {"n_starts": 1, "control": {"calibrate": False, "reference_rows": 200}}
@@ -494,6 +498,7 @@ def test_a_rare_class_stays_among_the_rows_that_are_kept(axes):
     assert fit.predict(df)["m"].mean() < 0.02
 
 
+@pytest.mark.long
 def test_rows_that_are_kept_do_not_change_the_densities():
     df = many(800, 0)
     few, all_ = (
@@ -551,6 +556,7 @@ def test_long_names_stay_different_in_print(two):
         assert "the hue of the wine in the g...B" in text
 
 
+@pytest.mark.long
 def test_augment_replaces_what_it_has_put_there(three, wine):
     for fit in (three, ld.melm("~ . - cultivar", wine)):
         once = fit.augment(wine)
@@ -661,6 +667,7 @@ def wide_frame(seed=0, n=60, p=120):
     return df[:n], df[n:]
 
 
+@pytest.mark.long
 def test_the_default_is_no_worse_than_shrunk_discriminant_analysis_where_rows_are_few():
     """Beside it, whitening that is not shrunk: what the default was made for."""
     analysis = pytest.importorskip("sklearn.discriminant_analysis")
@@ -760,6 +767,7 @@ def test_shrinkage_factor_is_of_shrunk_covariances():
             ld.melm("~ . - y", df, control={name: value})
 
 
+@pytest.mark.long
 def test_few_rows_are_calibrated_one_by_one_so_that_no_seed_moves_them():
     df = flat_frame().iloc[:40].assign(w=lambda d: d["w"] - d["v0"] + d["v1"])
     call = {"gamma": 4.0, "n_starts": 3, "threads": 1}

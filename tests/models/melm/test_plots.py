@@ -71,6 +71,7 @@ def test_view_draws_every_row_where_it_is(fits, wine):
     assert (f"{outside} row{'s' * (outside > 1)} beyond the frame" in texts(ax)) == (outside > 0)
 
 
+@pytest.mark.long
 def test_arrows_are_the_largest_loadings_in_their_directions(fits):
     fit = fits[2]
     V = fit.tidy()["std_estimate"].to_numpy().reshape(2, -1).T
@@ -90,6 +91,7 @@ def test_arrows_are_the_largest_loadings_in_their_directions(fits):
     assert len([t for t in r.texts if t.arrow_patch is not None]) == 13
 
 
+@pytest.mark.long
 def test_names_do_not_overlap(fits):
     ax = fits[2].plot(top=13)
     ax.figure.canvas.draw()
@@ -193,6 +195,7 @@ def test_classes_without_width_beside_their_distance_are_drawn():
     assert all(line.get_ydata().max() > 0.2 for line in curves) and len(curves) == 2
 
 
+@pytest.mark.long
 def test_long_names_leave_room_for_the_view():
     rng = np.random.default_rng(0)
     names = [f"a feature of a name as long as questionnaires have them, {j}" for j in range(12)]

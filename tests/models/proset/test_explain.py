@@ -83,6 +83,7 @@ def test_nearest_training_rows(kind):
     assert fit.explain(df.iloc[[7]]).nearest is None
 
 
+@pytest.mark.long
 def test_nearest_rows_of_a_feature_of_that_name():
     df = people().rename(columns={"age": "distance"})
     fit = ld.proset("dose ~ distance + weight", df, lambda_v=0.01, threads=1)
@@ -147,6 +148,7 @@ def test_explanations_print(kind):
     assert "<table>" in e._repr_html_()
 
 
+@pytest.mark.long
 def test_printed_rows_add_up_too():
     fit = fit_of("dose")
     e = fit.explain(people(1, seed=2), least=0.0)

@@ -65,6 +65,7 @@ def test_estimates_are_equation_2_4(moons):
     np.testing.assert_allclose(moons.predict(new, "prob").sum(axis=1), 1.0, rtol=1e-12)
 
 
+@pytest.mark.long
 def test_impacts_add_up_to_familiarity(moons):
     batch = moons.design.apply(two_moons(70, seed=1))
     np.testing.assert_allclose(
@@ -87,6 +88,7 @@ def test_noise_is_left_out(moons):
     assert moons.evaluate(two_moons(400, seed=2))["accuracy"][0] > 0.93
 
 
+@pytest.mark.long
 def test_merging_keeps_predictions():
     """Rows that differ in a feature without weight alone become one prototype."""
     df = pd.concat([two_moons(80)] * 3, ignore_index=True)
@@ -107,6 +109,7 @@ def test_merging_keeps_predictions():
 SIZES = st.lists(st.integers(0, 500), min_size=1, max_size=12)
 
 
+@pytest.mark.long
 @given(SIZES, st.integers(1, 1500), st.floats(0.05, 0.95))
 @settings(max_examples=200, deadline=None)
 def test_algorithm_2_1(sizes, n_candidates, eta):
@@ -397,6 +400,7 @@ def test_intervals_of_several_batches_cover(loss):
         assert -0.05 < cover - level < 0.08, level  # too wide is the lesser fault
 
 
+@pytest.mark.long
 def test_a_density_of_whole_numbers_is_refused():
     """Its likelihood grows without bound as normals on the repeated values narrow."""
     rng = np.random.default_rng(0)
@@ -442,6 +446,7 @@ def test_refused_predictions(regressor, moons):
 # Selection -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_cv_over_penalties_and_batches():
     df = two_moons()
     grid = {"lambda_v": [1e-3, 1e-1], "lambda_w": [1e-8, 1e-4], "n_batches": [1, 2]}
@@ -454,6 +459,7 @@ def test_cv_over_penalties_and_batches():
     assert again.predict(df).equals(cv.best.predict(df))
 
 
+@pytest.mark.long
 def test_cv_over_pairs_of_penalties():
     """Stage 1 of Algorithm 2.2: the first row within one standard error."""
     rng = np.random.default_rng(1)
@@ -579,6 +585,7 @@ def test_noise_is_not_followed():
     assert np.mean(losses) < 0.01  # with the author's lambda_v, 1e-3, it is .3
 
 
+@pytest.mark.long
 def test_lambda_w_by_cross_validation():
     iris = ld.data("iris")
     fit = ld.proset("species ~ petal_length + petal_width", iris, lambda_w=None)

@@ -67,7 +67,10 @@ class Case:
 
 
 @losses
-@pytest.mark.parametrize("n, p, J", [(150, 5, 37), (64, 1, 4), (3, 9, 1), (700, 8, 130)])
+@pytest.mark.parametrize(
+    "n, p, J",
+    [(150, 5, 37), (64, 1, 4), (3, 9, 1), pytest.param(700, 8, 130, marks=pytest.mark.long)],
+)
 def test_equation_and_gradient(loss, n, p, J):
     case = Case(loss, n, max(p, 2), max(J, 5))
     value, gradient = case.objective()(case.theta)

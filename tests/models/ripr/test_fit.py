@@ -287,6 +287,7 @@ def test_cv_shares_one_loss_matrix_and_agrees_with_single_fits():
     assert cv.best.settings.lambda_ == cv.lambda_min and "by CV" in str(cv.best.summary())
 
 
+@pytest.mark.long
 def test_number_and_dimensions_of_the_views():
     assert len(ld.ripr("y ~ .", TWO, lambda_=0.03, threads=1).estimates) > 2
     assert len(ld.ripr("y ~ .", TWO, lambda_=0.03, n_views=1, threads=1).estimates) == 1
@@ -334,6 +335,7 @@ def test_columns_and_rows_in_another_order():
     np.testing.assert_allclose(other.predict(TWO), fit.predict(TWO), atol=1e-5)
 
 
+@pytest.mark.long
 def test_rows_in_order_of_time_switch_less():
     shuffled = TWO.assign(t=np.arange(len(TWO))).sample(frac=1.0, random_state=0)
     plain = ld.ripr("y ~ . - t", shuffled, lambda_=2.0, threads=1)
@@ -357,6 +359,7 @@ def test_rows_in_order_of_time_switch_less():
 # Clusters ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_clusters_are_found_in_the_views_that_have_them():
     fit, df = fit_of("clusters"), blobs()
     assert {frozenset(v) for v in fit.view_features} == {frozenset("ab"), frozenset("cd")}
@@ -545,6 +548,7 @@ def test_several_responses_of_new_levels(tmp_path):
     assert [*pd.read_csv(tmp_path / "out.csv")] != []
 
 
+@pytest.mark.long
 def test_a_row_that_is_not_answered_is_not_explained():
     fit = ld.ripr("y ~ .", TWO, threads=1, missing="drop")
     row = TWO.iloc[[0]].assign(**{fit.design.features[0]: np.nan})

@@ -111,6 +111,7 @@ def test_views_that_say_a_thing_twice():
     assert known[True] == copies | {(1, 2), (1, 3), (2, 3), (1, 2, 3)}
 
 
+@pytest.mark.long
 def test_a_copied_column_makes_no_view_with_its_original():
     df = blobs()[0].assign(a2=lambda d: d["a"], y=lambda d: d["a"] + d["b"] > 1)
     for formula in ("~ . - y", "y ~ ."):

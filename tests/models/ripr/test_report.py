@@ -48,6 +48,7 @@ def words(report):
 # How the views were found ----------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_forward_selection_is_named_and_no_lambda_is_claimed(tmp_path):
     fit = fit_of("forward")
     assert fit.settings.lambda_ is None and np.isnan(fit.glance()["lambda_"][0])
@@ -61,6 +62,7 @@ def test_forward_selection_is_named_and_no_lambda_is_claimed(tmp_path):
     assert again.view_names == fit.view_names
 
 
+@pytest.mark.long
 def test_a_penalty_that_is_printed_gives_the_fit_again():
     """k and lambda of any print that names them, put into the call, make the same views."""
     for data, formula in ((NUMBERS, "y ~ ."), (TWO, "y ~ .")):
@@ -122,6 +124,7 @@ def test_plot_of_a_cv_with_the_own_choice():
 # What errors are worth -------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_errors_of_views_chosen_on_the_same_rows_say_so():
     for name in ("forward", "given", "numbers"):
         label = "MSE" if name == "numbers" else "Error"
@@ -180,6 +183,7 @@ def test_rows_without_a_view_count_where_the_print_says():
 # What was compared -----------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_screening_is_said():
     every = fit_of("given")
     assert "compared" not in str(every) and "Views compared: 15" in words(every.summary())

@@ -173,6 +173,7 @@ def test_better_than_ten_neighbours_on_all_features(name, response, better):
     assert ours > theirs + better
 
 
+@pytest.mark.long
 def test_a_factor_is_one_axis():
     """Forty levels make one axis; a level that is alone in its cell is told by the others."""
     fit, df, _ = fit_of("animals")
@@ -196,6 +197,7 @@ def test_two_levels_are_as_far_apart_as_two_rows_of_a_number():
     np.testing.assert_allclose(e.category_distance[at], 2.0 / (1.0 - (share**2).sum()))
 
 
+@pytest.mark.long
 def test_rows_without_a_view_get_the_answer_of_the_null_model():
     fit, df, response = fit_of("heart")
     blind = df.iloc[:3].assign(**dict.fromkeys(df.columns.drop(response)))
@@ -264,6 +266,7 @@ def test_views_are_chosen_on_some_of_many_rows_and_all_of_them_vote(monkeypatch)
     assert ld.ripr("species ~ .", turned, threads=1).view_names == fit.view_names
 
 
+@pytest.mark.long
 def test_what_is_offered_where_ratios_serve_alone():
     """Arguments that only the thesis' method has lead to it."""
     df = ld.data("iris")
