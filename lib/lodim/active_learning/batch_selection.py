@@ -4,8 +4,8 @@ import numpy as np
 
 from lodim.engine import tiles
 
-AGREED = 0.02  # added to a score, in nats: a batch is spread out over rows without one too
-CAP = 0.5  # quantile of the squared distances beyond which a row counts as far as any
+AGREED = 0.02  # added to scores, in nats, so that rows with score 0 can be chosen too
+CAP = 0.5  # quantile of the squared distances at which larger ones are capped
 BLOCK = 256  # labelled rows whose distances are held at once
 
 
@@ -17,13 +17,15 @@ def top(score, n, rng):
 
 
 def diverse(score, X, known, n, rng):
-    """Return positions of n rows drawn as k-means++ draws centres, in the order of the draws, (n,).
+    """Return positions of n randomly chosen rows, with high scores and far apart, (n,).
 
-    The chance of a row is its score (plus AGREED) times its squared distance to the nearest
-    labelled or drawn row. Distances are capped, since outliers would otherwise be drawn most.
+    As for centres of k-means++, the chance of a row is proportional to (its score + AGREED) times
+    its
+    squared distance to the nearest labelled or already chosen row. Distances are capped at their
+    median, since outliers would otherwise be chosen most.
 
-    score : (N,) array, zero or above; rows with NaN are drawn last
-    X, known : (N, p) and (m, p) features of the rows, NaN if missing, and of the labelled ones
+    score : (N,) array, zero or above; rows with NaN are chosen last
+    X, known : (N, p) features of the rows and (m, p) features of the labelled rows, NaN if missing
     """
     scored = np.flatnonzero(~np.isnan(score))
     distance = nearest(X, known)
@@ -32,7 +34,7 @@ def diverse(score, X, known, n, rng):
     drawn: list[int] = []
     for _ in range(min(n, len(scored))):
         chance = (score[scored] + AGREED) * distance[scored]
-        # Copies of labelled rows have no distance, and are asked for when nothing else is left.
+        # Copies of labelled rows have distance 0; they are chosen only if no other row is left.
         chance = chance if chance.any() else ~np.isin(scored, drawn)
         drawn.append(int(rng.choice(scored, p=chance / chance.sum())))
         distance = np.minimum(distance, squared(X, X[drawn[-1:]])[:, 0])
@@ -42,15 +44,16 @@ def diverse(score, X, known, n, rng):
 
 
 def nearest(X, known):
-    """Return the squared distance of each row to the nearest known one, (N,)."""
+    """Return the squared distance of each row of X to the nearest row of `known`, (N,)."""
     blocks = range(0, len(known), BLOCK)
     return np.min([squared(X, known[b : b + BLOCK]).min(axis=1) for b in blocks], axis=0)
 
 
 def squared(X, Z):
-    """Return mean squared differences of rows X to rows Z over the features known in both, (N, m).
+    """Return mean squared differences between rows of X and rows of Z, (N, m).
 
-    Without common features it is 2, that of a typical pair of standardized rows.
+    The mean is over the features that both rows have. Without common features it is 2, the typical
+    value for two standardized rows.
     """
     in_X, in_Z = (np.isfinite(A).astype(float) for A in (X, Z))
     x, z = np.nan_to_num(X), np.nan_to_num(Z)
@@ -60,7 +63,7 @@ def squared(X, Z):
 
 
 def features(fit, frame):
-    """Return the features that a fit reads, scaled as it does, (n, p); NaN if missing."""
+    """Return the features that a fit reads, with the scaling of the fit, (n, p); NaN if missing."""
     batch = fit._reader.apply(frame)
     X = np.full((len(frame), len(fit._reader.names)), np.nan)
     X[batch.rows] = tiles.unpack(batch.X, batch.n)

@@ -1,4 +1,4 @@
-"""Checks of labels, and of the frames given to `active`."""
+"""Checks of labels and of the data frames given to `active`."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from lodim.text import join_words
 
 
 def check_frames(response, labelled, pool, test):
-    """Raise unless rows of the frames are distinct, and test rows have labels."""
+    """Raise DataError unless rows of the frames are distinct and all test rows have labels."""
     for name, frame in (("labelled", labelled), ("pool", pool), ("test", test)):
         if not isinstance(frame, pd.DataFrame) and not (frame is None and name != "pool"):
             kind = f"{type(frame).__module__}.{type(frame).__name__}".removeprefix("builtins.")
@@ -28,7 +28,7 @@ def check_frames(response, labelled, pool, test):
 
 
 def _check_apart(response, labelled, pool):
-    """Raise if a row is both labelled and in the pool: same row label and values."""
+    """Raise DataError if a row of the pool has the row label and values of a labelled row."""
     labels = pool.index.intersection(labelled.index)
     columns = [c for c in pool.columns.intersection(labelled.columns) if c != response]
     if not len(labels) or not columns:
@@ -45,10 +45,12 @@ def _check_apart(response, labelled, pool):
 
 
 def declare_levels(response, *frames):
-    """Return the frames (some may be None), declaring levels that the labelled rows lack.
+    """Return the frames with categorical columns that declare the levels of all frames.
 
-    Models refuse unknown levels, but these are known from the start. Like all declared categories
-    without rows, such a level is a missing value until it is labelled.
+    Models refuse unknown levels, but the levels of the pool and test rows are known from the start.
+    Until a row with such a level is labelled, the level is treated as a missing value. Frames may
+    be
+    None.
     """
     known = [frame for frame in frames if frame is not None]
     new = {}
@@ -68,21 +70,21 @@ def declare_levels(response, *frames):
 
 
 def _is_text(x):
-    """Return whether a column has only categories or text."""
+    """Return whether a column holds only categories or texts."""
     if isinstance(x.dtype, pd.CategoricalDtype | pd.StringDtype):
         return True
     return x.dtype == object and all(isinstance(value, str) for value in x.dropna().unique())
 
 
 def _levels(x):
-    """Return declared categories of a column, or its values, as a Series of objects."""
+    """Return a column's declared categories, or else its distinct values, as an object Series."""
     if isinstance(x.dtype, pd.CategoricalDtype):
         return pd.Series(x.cat.categories, dtype=object)
     return pd.Series(x.dropna().unique(), dtype=object)
 
 
 def _in_order(levels, columns):
-    """Return levels in the order of declared categories, else sorted as text."""
+    """Return levels in the order of declared categories, or sorted as text without categories."""
     if any(isinstance(x.dtype, pd.CategoricalDtype) for x in columns):
         longest = max((_levels(x) for x in columns), key=len)
         return [*longest, *[level for level in levels if level not in set(longest)]]
@@ -90,7 +92,7 @@ def _in_order(levels, columns):
 
 
 def to_series(labels, response):
-    """Return labels as a Series by row label, each row once."""
+    """Return labels as a Series indexed by row label; raise DataError if a row occurs twice."""
     if isinstance(labels, pd.DataFrame):
         if response not in labels:
             raise DataError(f"labels are a frame without the column {response!r}")
@@ -110,7 +112,11 @@ def to_series(labels, response):
 
 
 def check_labels(labels, learner, new):
-    """Return labels as a Series by row label of the pool; `new` allows new classes."""
+    """Return new labels as a Series indexed by row label, or raise DataError if they are invalid.
+
+    All rows must be in the pool. Classes that no labelled row has are accepted only if `new` is
+    true.
+    """
     labels = to_series(labels, learner.response)
     unknown = labels.index.difference(learner.pool.index)
     if len(unknown):

@@ -1,4 +1,4 @@
-"""Active learning: rows of a pool to label next, and a rule when to stop."""
+"""Active learning: suggestion of the rows of a pool to label next, and a rule when to stop."""
 
 from collections.abc import Mapping
 from typing import Any, Generic, Self
@@ -28,7 +28,7 @@ from lodim.report.tables import Table, listing
 from lodim.typing import Curve, FitT, Labels, Model, P, Score
 
 HEADS = ["Labelled", "Asked by", "Accuracy", "Log-loss", "Entropy", "Kappa"]  # of the curve
-STOP_ROWS = 2000  # rows of the pool whose predictions are watched for change, at most
+STOP_ROWS = 2000  # largest number of pool rows whose predictions are compared between rounds
 
 
 @with_known_arguments
@@ -56,27 +56,27 @@ def active(
     model : model function
         Any model for classes, such as `lodim.ripr`.
     formula : str
-        For example "alert ~ .", with a column as the response.
+        For example "alert ~ ."; the response must be a column.
     labelled : DataFrame or None
-        Rows with known response, of at least two classes; `lodim.ripr` needs two rows of one. None
-        or no rows is a cold start: random rows are suggested until the model can be fitted, `fit`
-        is None and `teach` accepts any class.
+        Rows with known response, of at least two classes; `lodim.ripr` needs two rows of each
+        class. None or a frame without rows means a cold start: until the model can be fitted,
+        random rows are suggested, `fit` is None and `teach` accepts any class.
     pool : DataFrame
-        Rows that can be labelled, with a unique index. A response column is ignored. Levels that no
-        labelled row has are missing values until one is labelled.
+        Rows that can be labelled, with a unique index. A response column is ignored. A level that
+        no labelled row has is treated as missing until a row with it is labelled.
     score : {"diverse", "uncertainty", "margin", "committee", "infogain", "entropy", "random"}
         Default score of `query`, default="diverse"; or a function (fit, rows) -> one number per row
         of the pool. Rows with the largest values are suggested, NaN last.
     test : DataFrame, optional
         Rows with known responses for the learning curve, never used in fits.
     committee : int
-        Number of bootstrap fits in a committee, for models without views.
+        Number of bootstrap fits in the committee; unused by models with views.
     agreement, rounds : float, int
-        Stopping rule, see Notes.
+        Thresholds of the stopping rule, see Notes.
     target : float, optional
         Error rate on `test` at which to stop: epsilon of Algorithm 3.2.1.
     seed : int
-        Seed of ties, random choices and bootstraps, and of the model if it has one.
+        Seed of random choices, ties and bootstraps, and of the model if it takes a seed.
     **arguments
         Arguments of the model.
 
@@ -87,11 +87,11 @@ def active(
     Raises
     ------
     ArgumentError
-        If an argument is out of range, the response is no column of classes, or `target` lacks
-        `test`.
+        If an argument is out of range, the response is not a column of classes, or `target` is
+        given without `test`.
     DataError
-        If a frame is no DataFrame, row labels repeat, a labelled row is also in the pool, or a test
-        row has no label.
+        If `labelled`, `pool` or `test` is not a DataFrame, row labels repeat, a labelled row is
+        also in the pool, or a test row has no label.
     FormulaError
         If the formula cannot be parsed.
 
@@ -104,25 +104,29 @@ def active(
     Scores of a row x with class probabilities p(c | x); the largest are suggested (the thesis
     prints arg min, evidently a misprint):
 
-    - "uncertainty" (Eq. 3.2): entropy of p(. | x); for ripr, in the view that serves the row.
-    - "margin": one minus the lead of the most probable class. For two classes the same order.
+    - "uncertainty" (Eq. 3.2): entropy of p(. | x); for ripr, in the view that predicts the row.
+    - "margin": one minus the difference of the two largest probabilities. With two classes, rows
+      are in the same order as by "uncertainty".
     - "entropy": negative entropy, the most confident rows first.
-    - "committee" (Eq. 3.3): entropy of the votes of a committee, for ripr of its views, else of
-      `committee` bootstrap fits. With fewer than two votes, the entropy of the class probabilities.
-    - "diverse": rows on which the committee disagrees and that are far apart. They are drawn one by
-      one with chance (committee score + 0.02) times squared distance to the nearest labelled or
-      drawn row, capped at its median (Zhdanov 2019, Ash et al. 2020).
-    - "infogain": expected fall of the total entropy of the pool once the label is known; for ripr
-      with fixed views, else by refits for the 20 most uncertain rows.
-    - "random".
+    - "committee" (Eq. 3.3): entropy of the votes of a committee: the views of ripr, or else
+      `committee` bootstrap fits. Rows with fewer than two votes get the entropy of the class
+      probabilities.
+    - "diverse": rows on which the committee disagrees and that are far apart. They are chosen one
+      by one at random, with a chance proportional to (committee score + 0.02) times the squared
+      distance to the nearest labelled or chosen row. Distances are capped at their median (Zhdanov
+      2019, Ash et al. 2020).
+    - "infogain": expected decrease of the pool's total entropy once the label is known. ripr keeps
+      its views fixed; other models are refitted, for the 20 most uncertain rows.
+    - "random": random scores.
 
     Measured gains of the scores are in the vignette on active learning and in
-    benchmarks/results/active_*.txt. In short: proset or gbmap with "committee", or "diverse", which
-    is safe if labels are noisy.
+    benchmarks/results/active_*.txt. In short: use proset or gbmap with "committee", or with
+    "diverse" if labels are noisy.
 
-    Stopping rule: predictions for up to 2,000 rows of the first pool are compared with those of the
-    round before by Cohen's kappa. Learning stops once its mean over `rounds` rounds is at least
-    `agreement` (Bloodgood and Vijay-Shanker 2009). Stable predictions need not be right.
+    Stopping rule: Cohen's kappa compares the predictions for up to 2,000 rows of the first pool
+    with the predictions of the previous round. Learning stops once the mean kappa over `rounds`
+    rounds is at least `agreement` (Bloodgood and Vijay-Shanker 2009). Stable predictions need not
+    be right.
 
     References
     ----------
@@ -172,7 +176,7 @@ def active(
 
 
 class Learner(Generic[FitT]):
-    """Model of the labelled rows, and pool of rows to label.
+    """Model fitted to the labelled rows, together with a pool of rows to label.
 
     Attributes
     ----------
@@ -181,11 +185,12 @@ class Learner(Generic[FitT]):
     labelled, pool, test : DataFrames
         Labelled rows, rows to label, and test rows (or None).
     curve : DataFrame
-        One row per fit: n_labelled; asked, the score that chose the last rows; accuracy on the test
-        rows (no prediction, or an unlabelled class, is wrong) and log_loss for known classes;
-        entropy, mean over the pool; agreement, Cohen's kappa with the previous fit's predictions.
+        One row per fit: n_labelled; asked, the name of the score that chose the last rows; accuracy
+        on the test rows (a missing prediction counts as wrong); log_loss on test rows of classes
+        that have labelled rows; entropy, mean over the pool; agreement, Cohen's kappa of the
+        predictions of this fit and the previous fit.
     hits : list of (n_test,) bool arrays
-        Test rows that each fit got right.
+        Whether each fit predicted each test row correctly.
 
     See Also
     --------
@@ -223,20 +228,20 @@ class Learner(Generic[FitT]):
         self._learn("")
 
     def query(self, n: int = 10, score: Score | None = None) -> pd.DataFrame:
-        """Return the rows of the pool to label next, by decreasing score ("diverse": as drawn).
+        """Return the rows of the pool to label next, highest score first ("diverse": random order).
 
         Parameters
         ----------
         n : int
             Number of rows; fewer if the pool has fewer.
         score : str or function, optional
-            See `lodim.active`; by default the learner's own.
+            See `lodim.active`; default: the learner's `score`.
 
         Returns
         -------
         DataFrame
             Rows of the pool, preceded by the columns .score, .class (prediction; None without a
-            fit) and, for models with views, .view, the view to look at.
+            fit) and, for models with views, .view (the view that predicts the row).
 
         Raises
         ------
@@ -286,14 +291,16 @@ class Learner(Generic[FitT]):
         return pd.concat([pd.DataFrame(new, index=rows.index), rows], axis=1)
 
     def teach(self, labels: Labels, *, new: bool = False) -> Self:
-        """Add labels of rows of the pool, fit again, and return the learner.
+        """Add labels of rows of the pool, refit the model, and return the learner.
 
         Parameters
         ----------
         labels : Series or mapping
-            Classes by row label of the pool, such as a Series with (part of) the index of `query`.
+            Classes by row label of the pool, such as a Series indexed by rows that `query`
+            returned.
         new : bool
-            Accept classes that no labelled row has; by default they are refused as misspelt.
+            Accept classes that no labelled row has, default=False: such a class raises an error,
+            since it may be misspelt.
 
         Returns
         -------
@@ -303,8 +310,8 @@ class Learner(Generic[FitT]):
         Raises
         ------
         DataError
-            If a row is not in the pool, repeated or unlabelled, or a class is new. The learner is
-            then unchanged.
+            If a row is not in the pool, occurs twice or has no label, or a class is new. The
+            learner then stays unchanged.
 
         See Also
         --------
@@ -343,16 +350,16 @@ class Learner(Generic[FitT]):
         score: Score | None = None,
         rounds: int | None = None,
     ) -> Self:
-        """Query and teach repeatedly with known labels, to evaluate a score.
+        """Evaluate a score: query rows and teach their known labels, round after round.
 
         Parameters
         ----------
         labels : Series
-            A class for every row of the pool, by row label.
+            Class of every row of the pool, indexed by row label.
         n : int
             Rows per round.
         score : str or function, optional
-            As `query` takes it.
+            Score of `query`; default: the learner's `score`.
         rounds : int, optional
             Number of rounds; by default until the pool is empty.
 
@@ -416,7 +423,7 @@ class Learner(Generic[FitT]):
     def plot(
         self, kind: Curve = "curve", ax: Any = None, *, against: Mapping[str, Any] | None = None
     ) -> Any:
-        """Draw a kind of plot, and return the Axes.
+        """Draw the learning curve or its comparison with other runs, and return the Axes.
 
         Parameters
         ----------
@@ -424,7 +431,7 @@ class Learner(Generic[FitT]):
             "curve": the learning curve. "winloss": significance of wins over other runs.
         ax : Axes, optional
         against : mapping of str to Learner
-            Other runs by name, which started with the same rows (see `lodim.learning_curves`).
+            Other runs by name, all started with the same rows (see `lodim.learning_curves`).
 
         Returns
         -------
@@ -433,7 +440,7 @@ class Learner(Generic[FitT]):
         Raises
         ------
         ArgumentError
-            If the kind is unknown, or other runs are absent or not comparable.
+            If the kind is unknown, "winloss" has no other runs, or the runs are not comparable.
 
         See Also
         --------
@@ -461,15 +468,15 @@ class Learner(Generic[FitT]):
         return curves.plot(kind, ax, of=name if kind == "winloss" else None)
 
     def _fitted(self, labelled):
-        """Return the model fitted to other labelled rows."""
+        """Return the model fitted to the given labelled rows instead of the learner's own."""
         return self.model(self.formula, labelled, **self.arguments)
 
     def _fitted_with(self, row, label):
-        """Return the model fitted to the labelled rows and a pool row (a frame) with a label."""
+        """Return the model fitted to the labelled rows plus a pool row (frame) with a label."""
         return self._fitted(pd.concat([self.labelled, row.assign(**{self.response: label})]))
 
     def _learn(self, asked):
-        """Fit to the labelled rows, and add a row to the curve."""
+        """Fit the model to the labelled rows, and append one row to the learning curve."""
         fit, now = self._fit_or_none(), None
         row = {"n_labelled": len(self.labelled), "asked": asked}
         row |= dict.fromkeys(("accuracy", "log_loss", "entropy", "agreement"), np.nan)
@@ -488,9 +495,9 @@ class Learner(Generic[FitT]):
         self._rows.append(row)
 
     def _fit_or_none(self):
-        """Return the model of the labelled rows; None after a cold start if they are too few.
+        """Return the model of the labelled rows; None after a cold start with too few rows.
 
-        With rows of two classes the model itself raises an error if rows are too few.
+        Without a cold start, too few rows raise the model's own error.
         """
         cold = self._cold and self.fit is None
         if cold and self.labelled[self.response].nunique() < 2:
@@ -503,7 +510,7 @@ class Learner(Generic[FitT]):
             raise
 
     def _entropy(self, fit):
-        """Return the mean entropy over the pool as an entry of the curve, if available."""
+        """Return {"entropy": mean entropy over the pool}, or {} if it is not available."""
         if self.pool.empty:
             return {}
         entropies = scores.entropies(fit, self.pool)
@@ -511,7 +518,7 @@ class Learner(Generic[FitT]):
         return {"entropy": float(np.nanmean(entropies))} if known else {}
 
     def _on_test(self, fit):
-        """Return the log-loss on test rows of known classes, and right rows, (n_test,)."""
+        """Return log-loss on test rows of known classes, and whether rows are right (n_test,)."""
         if fit is None:
             return np.nan, np.zeros(len(self.test), bool)
         known = self.test[self.test[self.response].isin(fit.levels)]
@@ -520,7 +527,7 @@ class Learner(Generic[FitT]):
         return loss, predicted == self.test[self.response].to_numpy(dtype=object)
 
     def _name(self):
-        """Return name of the score used in the run."""
+        """Return the name of the score that chose the rows, "mixed" if there were several."""
         asked = {row["asked"] for row in self._rows if row["asked"]}
         return asked.pop() if len(asked) == 1 else "mixed" if asked else _name_of(self.score)
 
@@ -542,12 +549,12 @@ def _check_score(score):
 
 
 def _name_of(score):
-    """Return the name of a score, also of a user's function."""
+    """Return the name of a score: the string itself, or the name of a user's function."""
     return score if isinstance(score, str) else getattr(score, "__name__", "function")
 
 
 def _response(formula):
-    """Return the name of the response column."""
+    """Return the name of the response column; raise ArgumentError if the response is no column."""
     response = parse(formula).response
     if response is None:
         raise ArgumentError(f"active learning needs a response; the formula is {formula!r}")
@@ -557,7 +564,7 @@ def _response(formula):
 
 
 def cohen_kappa(a, b):
-    """Return Cohen's kappa of two classifications, ignoring rows without both."""
+    """Return Cohen's kappa of two sets of predicted classes (n,), without rows that lack one."""
     known = ~(pd.isna(a) | pd.isna(b))
     a, b = a[known], b[known]
     if not len(a):

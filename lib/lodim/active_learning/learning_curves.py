@@ -1,4 +1,4 @@
-"""Comparison of learning curves: areas under them, and paired tests of wins per round."""
+"""Comparison of learning curves: areas under the curves, and paired tests after each round."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from lodim.errors import ArgumentError
 from lodim.report.tables import Table, listing, significant
 from lodim.typing import Curve
 
-if TYPE_CHECKING:  # a learner draws its curve by this module
+if TYPE_CHECKING:  # the module of Learner imports this one
     from lodim.active_learning.learner import Learner
 
-MEASURES = {"accuracy": 1.0, "log_loss": -1.0}  # and which way is better
+MEASURES = {"accuracy": 1.0, "log_loss": -1.0}  # 1: larger is better; -1: smaller is better
 
 
 def learning_curves(
@@ -29,10 +29,11 @@ def learning_curves(
     Parameters
     ----------
     runs : mapping of str to Learner, or to a list of them
-        Runs by name, such as their score. The k-th runs of all names form a repetition, with the
-        same `test` rows. All runs need the same numbers of labelled rows.
+        Runs by name, for example by score. The k-th runs of all names form a repetition, which
+        shares its `test` rows. After each round, all runs must have the same number of labelled
+        rows.
     measure : {"accuracy", "log_loss"}
-        On the test rows.
+        Measure on the test rows, default="accuracy".
 
     Returns
     -------
@@ -93,9 +94,9 @@ class LearningCurves:
 
     Attributes
     ----------
-    n_labelled : (T,) labelled rows after each round
-    values : dict of name to array (repetitions, T)
-    hits : dict of name to a list of arrays (T, n_test) bool: which test rows were right
+    n_labelled : (T,) number of labelled rows after each round
+    values : dict of name to array (repetitions, T): the measure after each round
+    hits : dict of name to list of (T, n_test) bool: whether each test row was predicted correctly
     measure : str
 
     See Also
@@ -163,18 +164,19 @@ class LearningCurves:
         return pd.concat(frames, ignore_index=True)
 
     def areas(self, against: str | None = None) -> pd.DataFrame:
-        """Return the mean height of each curve, and its paired difference to another's.
+        """Return the mean height of each curve, and its paired difference from one of the curves.
 
         Parameters
         ----------
         against : str, optional
-            Name to compare with; by default "random" if present, else the first.
+            Name of the run to compare with; default: "random" if present, else the first run.
 
         Returns
         -------
         DataFrame
-            area (area under the curve over its length), se; difference to `against`, its se, and p
-            of the paired t test over the repetitions (NaN for a single one).
+            One row per run: area (area under the curve divided by its length), se; difference from
+            `against`, difference_se; p of the paired t test over repetitions (NaN for one
+            repetition).
 
         Raises
         ------
@@ -223,8 +225,9 @@ class LearningCurves:
         -------
         DataFrame
             One row per round and one column per other run: -log10 of the p-value of a paired test,
-            negative if the run loses. It is a t test over repetitions, or for a single one a sign
-            test over the test rows that one of the two gets wrong. Above 1.3 in size, p < 0.05.
+            negative if `of` is worse. The test is a t test over repetitions or, with a single
+            repetition, a sign test over test rows that only one of the two runs gets right.
+            Absolute values above 1.3 mean p < 0.05.
 
         Raises
         ------
@@ -270,10 +273,10 @@ class LearningCurves:
         Parameters
         ----------
         kind : {"curve", "winloss"}
-            Means with standard errors, or the result of `wins`.
+            Means with standard errors ("curve"), or the result of `wins` ("winloss").
         ax : Axes, optional
         of : str, optional
-            Run for "winloss"; by default the first.
+            Name of the run for "winloss"; default: the first.
 
         Returns
         -------
@@ -330,20 +333,20 @@ class LearningCurves:
 
 
 def _area(n, values):
-    """Return the area under each curve over its length, (repetitions,)."""
+    """Return the area under each curve divided by the curve's length, (repetitions,)."""
     if len(n) < 2:
         return values.mean(axis=1)
     return np.trapezoid(values, n, axis=1) / (n[-1] - n[0])
 
 
 def _standard_error(values):
-    """Return the standard error of the mean over the first axis; NaN for a single value."""
+    """Return the standard error of the mean over the first axis; NaN if that axis has length 1."""
     n = len(values)
     return values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(values.shape[1:], np.nan)
 
 
 def _paired(gain):
-    """Return p of the paired t test, (repetitions, T) -> (T,); 1 without any difference."""
+    """Return p-values (T,) of paired t tests of gains (repetitions, T); 1 if all gains are 0."""
     if len(gain) < 2:
         return np.full(gain.shape[1], np.nan)
     mean, error = gain.mean(axis=0), _standard_error(gain)
@@ -353,7 +356,12 @@ def _paired(gain):
 
 
 def _sign_test(mine, others):
-    """Return p of the exact sign test over rows that one of two gets right, and the winner."""
+    """Return p-values (T,) of exact sign tests, and the signs of the differences (T,).
+
+    mine, others : (T, n_test) bool, whether each run predicts each test row correctly; a test uses
+    the
+        rows that exactly one run predicts correctly
+    """
     a, b = (mine & ~others).sum(axis=1), (others & ~mine).sum(axis=1)
     p = np.minimum(1.0, 2.0 * bdtr(np.minimum(a, b).astype(float), a + b, 0.5))
     return np.where(a + b == 0, 1.0, p), np.sign(a - b)

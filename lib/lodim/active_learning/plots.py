@@ -9,7 +9,7 @@ from lodim.plot.lines import name_ends
 
 @literal
 def learning(frame, ax=None, *, measure):
-    """Draw means of a measure against the number of labelled rows, with bands of one error."""
+    """Draw mean measure against number of labelled rows, with bands of one standard error."""
     ax = ensure_axes(ax)
     ends = {}
     for k, (name, part) in enumerate(frame.groupby("run", sort=False)):

@@ -1,7 +1,7 @@
 """Scores of unlabelled rows: expected benefit of each row's label for a classifier.
 
-Fiterau (2014), Sect. 3.3, with the signs that the text intends: rows with the largest score are
-suggested. A fit may have its own committee (`votes`) and information gain without refits (`gains`).
+Scores are as in Fiterau (2014), Sect. 3.3, with signs such that the largest score is suggested. A
+fit may have its own committee (method `votes`) and information gain without refits (`gains`).
 """
 
 import numpy as np
@@ -11,40 +11,41 @@ from lodim.errors import ArgumentError, LodimError
 from lodim.progress import steps
 
 SCORES = ("diverse", "uncertainty", "margin", "committee", "infogain", "entropy", "random")
-CANDIDATES = 20  # rows whose gain is found by refits, of the most uncertain ones
+CANDIDATES = 20  # number of most uncertain rows whose gain is computed by refits
 
 
 def entropies(fit, data):
-    """Return the entropy of the class probabilities of each row, (n,), in nats; NaN without."""
+    """Return the entropy (n,) of each row's class probabilities, in nats; NaN if not predicted."""
     p = fit.predict(data, "prob").to_numpy(float)
     return -(p * np.log(np.where(p > 0, p, 1.0))).sum(axis=1)
 
 
 def uncertainty(learner, rng):
-    """Return the entropy of the class probabilities (n,), Eq. 3.2: most uncertain rows first."""
+    """Return the entropy (n,) of the class probabilities, Eq. 3.2: high for uncertain rows."""
     return entropies(learner.fit, learner.pool)
 
 
 def margin(learner, rng):
-    """Return one minus the lead of the most probable class over the second, (n,)."""
+    """Return one minus the difference of the two largest class probabilities, (n,)."""
     p = np.sort(learner.fit.predict(learner.pool, "prob").to_numpy(float), axis=1)
     return 1.0 - (p[:, -1] - p[:, -2])
 
 
 def entropy(learner, rng):
-    """Return the negative entropy (n,): the most confident rows first."""
+    """Return the negative entropy (n,) of the class probabilities: high for confident rows."""
     return -entropies(learner.fit, learner.pool)
 
 
 def random(learner, rng):
-    """Return random scores (n,)."""
+    """Return random scores between 0 and 1, (n,)."""
     return rng.random(len(learner.pool))
 
 
 def committee(learner, rng):
-    """Return the entropy of the votes of a committee (n,), Eq. 3.3: the fit's own, or bootstraps.
+    """Return the entropy of the votes of a committee for each row, (n,), Eq. 3.3.
 
-    A row with fewer than two votes gets the entropy of its class probabilities.
+    The committee is the fit's own, or else bootstrap fits. A row with fewer than two votes gets the
+    entropy of its class probabilities.
     """
     if hasattr(learner.fit, "votes"):
         votes = learner.fit.votes(learner.pool).to_numpy()
@@ -58,15 +59,16 @@ def committee(learner, rng):
 
 
 def diverse(learner, rng):
-    """Return the score by committee, with which `batch_selection.diverse` draws distant rows."""
+    """Return committee scores (n,), of which `batch_selection.diverse` chooses distant rows."""
     return committee(learner, rng)
 
 
 def infogain(learner, rng):
-    """Return the expected fall of the pool's total entropy once a row's label is known, (n,).
+    """Return the expected decrease of the pool's total entropy if a row's label were known, (n,).
 
-    A fit without `gains` is refitted with each label of the CANDIDATES most uncertain rows; other
-    rows have no score.
+    A fit without the method `gains` is refitted with each label of the CANDIDATES most uncertain
+    rows;
+    other rows get NaN.
     """
     if hasattr(learner.fit, "gains"):
         return learner.fit.gains(learner.pool).to_numpy()
@@ -84,7 +86,7 @@ def infogain(learner, rng):
 
 
 def vote_entropy(votes):
-    """Return the entropy of the classes voted for, (n, members) -> (n,); None is no vote."""
+    """Return the entropy of the votes of each row, (n, members) -> (n,); None means no vote."""
     out = np.full(len(votes), np.nan)
     for i, row in enumerate(votes):
         cast = pd.Series([v for v in row if not pd.isna(v)], dtype=object)
@@ -95,7 +97,7 @@ def vote_entropy(votes):
 
 
 def of_user(function, learner):
-    """Return the scores of a user's function (fit, rows) -> numbers for the pool, (n,)."""
+    """Return the scores (n,) of the pool by a user's function (fit, rows) -> numbers."""
     name, n = getattr(function, "__name__", "the function"), len(learner.pool)
     value = function(learner.fit, learner.pool.copy())
     try:
@@ -111,9 +113,9 @@ def of_user(function, learner):
 
 
 def _votes_of_bootstraps(learner, rng):
-    """Return classes by bootstrap fits, (n, members), without votes of those that fail.
+    """Return the classes predicted by bootstrap fits, (n, members); None if a fit fails.
 
-    A bootstrap draws rows with replacement within each class.
+    A bootstrap sample draws rows with replacement within each class.
     """
     groups = learner.labelled.groupby(learner.response, sort=True, observed=True).indices.values()
     votes = np.full((len(learner.pool), learner.size), None, dtype=object)
@@ -122,6 +124,6 @@ def _votes_of_bootstraps(learner, rng):
         try:
             member = learner._fitted(learner.labelled.iloc[at])
         except LodimError:
-            continue  # such as where few rows are left of a class
+            continue  # for example if too few different rows of a class were drawn
         votes[:, k] = member.predict(learner.pool, "class").to_numpy(dtype=object)
     return votes

@@ -1,6 +1,6 @@
 """The command line: `python -m lodim gbmap "mpg ~ ." cars.csv` fits and prints a summary.
 
-What a command needs is imported once the command is known, so that help appears at once.
+Modules of a command are imported only when the command is known, so that help appears at once.
 """
 
 import argparse
@@ -17,9 +17,9 @@ from lodim.fitting.registry import MODELS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status is 0, or 2 after an error, told on stderr."""
+    """Run the command line; return exit status 0, or 2 after an error (printed on stderr)."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a terminal that knows few letters shows codes
+        if isinstance(stream, TextIOWrapper):  # if a terminal lacks a letter, its code is shown
             stream.reconfigure(errors="backslashreplace")
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 getattr(import_module("lodim.cli.commands"), args.run)(args)
             finally:
                 sys.stdout.flush()
-        except BrokenPipeError:  # the reader, such as head, has seen enough
+        except BrokenPipeError:  # the reader, such as head, has closed the pipe
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except (LodimError, OSError) as error:
             print(f"lodim: error: {error}", file=sys.stderr)
@@ -39,9 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser(argv: list[str]) -> argparse.ArgumentParser:
-    """Return the parser of the command line: a subcommand per model, `data` and `warm`.
+    """Return the parser of the command line: one subcommand per model, `data` and `warm`.
 
-    Only the model that `argv` begins with has its options; the others are listed by name.
+    Only the model that `argv` begins with gets its options; the other models are listed by name.
     """
     top = argparse.ArgumentParser(prog="python -m lodim", description=lodim.__doc__)
     top.add_argument("--version", action="version", version=f"lodim {lodim.__version__}")

@@ -27,7 +27,7 @@ from lodim.sources.read import read_source
 from lodim.text import unused_name
 
 MISSING = ("", "NA", "NaN", "nan")  # cells of a CSV file that are missing values
-WARMING = {  # a response of each kind, with features that are numbers, whole numbers and texts
+WARMING = {  # formula and data set per kind of response; features are numbers and texts
     "gaussian": ("mpg ~ .", "autompg"),
     "binomial": ("disease ~ .", "heart"),
     "multinomial": ("cultivar ~ .", "wine"),
@@ -36,7 +36,10 @@ WARMING = {  # a response of each kind, with features that are numbers, whole nu
 
 
 def fit_model(args: argparse.Namespace) -> None:
-    """Fit, print the summary, then do what else was asked for."""
+    """Fit a model, print its summary, and do the further steps that the arguments ask for.
+
+    Further steps save the fit, write a report, predictions or plots, or print a cross-validation.
+    """
     if (args.predict is None) != (args.output is None):
         raise ArgumentError("--predict and --output go together: new rows in, predictions out")
     model = args.model
@@ -62,7 +65,7 @@ def fit_model(args: argparse.Namespace) -> None:
     if new is not None:
         answers = predictions(fit, new, args.type, new_levels=args.new_levels)
         write_predictions(answers, args.output, args.escape_formulas)
-    if model.penalties:  # what follows tries many
+    if model.penalties:  # the steps below try many penalties
         arguments.pop(next(iter(model.penalties)), None)
         arguments.pop(model.shared_setting, None)
     cv = None
@@ -78,7 +81,7 @@ def fit_model(args: argparse.Namespace) -> None:
 
 
 def show_data(args: argparse.Namespace) -> None:
-    """List the data sets, or print one as CSV."""
+    """List the data sets, or print one of them as CSV."""
     if args.name is None:
         print(lodim.data().to_string(index=False))
     else:
@@ -86,7 +89,7 @@ def show_data(args: argparse.Namespace) -> None:
 
 
 def compile_kernels(args: argparse.Namespace) -> None:
-    """Fill the cache of compiled kernels by default calls for each kind of response, and none."""
+    """Compile and cache the kernels of models, by calls with defaults for each kind of response."""
     unknown = [name for name in args.models if name not in MODELS]
     if unknown:
         raise ArgumentError(f"no model is called {unknown[0]!r}. There are: {', '.join(MODELS)}.")
@@ -94,7 +97,7 @@ def compile_kernels(args: argparse.Namespace) -> None:
         model, start = getattr(lodim, name), time.perf_counter()
         for family in WARMING.keys() & set(model_of(model).families):
             formula, data = WARMING[family][0], lodim.data(WARMING[family][1])
-            with warnings.catch_warnings(action="ignore"):  # of fits that nobody asked for
+            with warnings.catch_warnings(action="ignore"):  # warnings about these fits help nobody
                 fit = model(formula, data)
                 fit.summary()
                 fit.predict(data)
@@ -104,9 +107,9 @@ def compile_kernels(args: argparse.Namespace) -> None:
 
 
 def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame | str:
-    """Read a CSV file or, if no such file exists, the data set of that name.
+    """Return a CSV file or, if no such file exists, the data set of that name, as a DataFrame.
 
-    Other files, folders and patterns are read when they are used; of these it is the name.
+    For other files, folders and patterns the name is returned; they are read when they are used.
     """
     path = Path(name)
     if not path.exists() and name in lodim.data()["name"].tolist():
@@ -116,18 +119,18 @@ def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame | s
         return read_csv(name, sep, decimal)
     if (sep, decimal) != (",", "."):
         raise ArgumentError(f"--sep and --decimal are for one CSV file, and {name!r} is none")
-    read_source(name)  # so that what cannot be read is told before a fit begins
+    read_source(name)  # raises errors about unreadable files before a fit begins
     return name
 
 
 def _paths(name, data):
-    """Paths of the files that some data of a name were read from, or are read from later."""
+    """Return the paths of the files that data of this name are read from."""
     source = read_source(data) if isinstance(data, str) else None
     return [name] if source is None else source.paths
 
 
 def read_csv(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:
-    """Read a CSV file; a first column without a name becomes the index."""
+    """Return a CSV file as a DataFrame; a first column without a name becomes the index."""
     if sep == decimal:
         raise ArgumentError(f"--decimal {decimal} needs another --sep, such as ';' or tab")
     if not Path(name).is_file():
@@ -139,12 +142,12 @@ def read_csv(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:
         "encoding": "utf-8-sig",
     }
     try:
-        # The second row is read with the head: one cell more would be taken for a row label.
+        # The second row is read too: pandas takes an additional cell in it for a row label.
         head = pd.read_csv(name, header=None, nrows=2, dtype=str, **how).iloc[0]
         frame = pd.read_csv(name, na_values=list(MISSING), low_memory=False, **how)
     except UnicodeError as error:
         raise DataError(f"{name} cannot be read as CSV: it is not UTF-8 ({error})") from error
-    except Exception as error:  # of the parser, or of what unpacks .gz, .xz, .zip, .zst, ...
+    except Exception as error:  # from the parser, or from unpacking .gz, .xz, .zip, .zst, ...
         said = str(error).strip() or type(error).__name__
         raise DataError(f"{name} cannot be read as CSV: {said}") from error
     twice = head[head.duplicated() & (head != "")]
@@ -156,10 +159,11 @@ def read_csv(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:
 
 
 def write_predictions(answers: Iterable[pd.DataFrame], name: str, escape: bool = False) -> None:
-    """Write predictions, chunk by chunk, with a first column `row` that tells the new rows apart.
+    """Write predictions to a file, chunk by chunk, with a first column `row` that identifies rows.
 
-    It has the labels of the rows if they have some, else their numbers from 1 over all files.
-    `escape` puts an apostrophe before texts that a spreadsheet would run as formulas.
+    The column has the row labels if there are some, else row numbers from 1 over all files.
+    `escape`
+    puts an apostrophe before texts that a spreadsheet would run as formulas.
     """
     n_before = 0
     with output_file.writing(name, other=output_file.CSV) as append:
@@ -181,7 +185,7 @@ def _escaped(value):
 
 
 def cv_report(cv: Any) -> Report:
-    """Return the points of a cross-validation as a table; those of the two rules are marked."""
+    """Return the points of a cross-validation as a table that marks the choices min and 1se."""
     frame = cv.tidy()
     rules = {cv.index_1se: "1se"} | {cv.index_min: "min"}
     if cv.index_min == cv.index_1se:
@@ -194,13 +198,13 @@ def cv_report(cv: Any) -> Report:
 
 
 def save_plots(folder: Path, fit: Any, kinds: Sequence[str], **others: Any) -> None:
-    """Save the plots of a fit, and of what else has a plot(), as PNG files named by their kind."""
+    """Save plots of a fit and of other objects with a method plot() as PNG files, one per kind."""
     os.environ.setdefault("MPLBACKEND", "Agg")
     draw = {kind: lambda kind=kind: fit.plot(kind) for kind in kinds}
     draw |= {name: thing.plot for name, thing in others.items()}
     for name, axes in draw.items():
-        figure = np.ravel(axes())[0].figure  # of views side by side, there are several Axes
-        folder.mkdir(parents=True, exist_ok=True)  # not before a plot is there to be saved
+        figure = np.ravel(axes())[0].figure  # a plot may have several Axes
+        folder.mkdir(parents=True, exist_ok=True)  # only once there is a plot to save
         file = folder / f"{name}.png"
         figure.savefig(file, dpi=150)
         print(f"saved {file}")

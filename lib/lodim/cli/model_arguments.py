@@ -1,4 +1,4 @@
-"""The command line's arguments for fitting a model."""
+"""Arguments of the command line for fitting a model."""
 
 import argparse
 import inspect
@@ -18,7 +18,7 @@ SHARED = (
 
 
 def add_to(one: argparse.ArgumentParser, name: str) -> None:
-    """Add to the parser of a model's command what such a command takes."""
+    """Add the arguments of a model's command to its parser."""
     model = model_module(name).MODEL
     one.add_argument("formula", help='such as "mpg ~ ." or "np.log(price) ~ . - id"')
     one.add_argument(
@@ -48,7 +48,7 @@ def add_to(one: argparse.ArgumentParser, name: str) -> None:
 
 
 def _add_files(one):
-    """Add options for further files that are read and written."""
+    """Add the options for files that are read or written in addition to the data."""
     one.add_argument("--save", metavar="FILE", help="save the fit; lodim.load() reads it")
     one.add_argument("--report", metavar="HTML", help="write a page about the fit, to look at")
     one.add_argument(
@@ -81,7 +81,7 @@ def _add_files(one):
 
 
 def options(model):
-    """Return the options that become arguments of the model function."""
+    """Return the options of the command line that become arguments of the model function."""
     family = f"{', '.join(model.families)}; default: by the response"
     known = inspect.signature(model.function).parameters
     shared = (option for option in SHARED if option.name in known)

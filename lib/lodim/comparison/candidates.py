@@ -1,4 +1,4 @@
-"""Candidates of a comparison: models of lodim, a user's own calls, and baselines."""
+"""Candidates of a comparison: models of lodim, functions of the user, and baselines."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -25,7 +25,8 @@ ALLOWED = (
 class Candidate:
     """One row of a comparison.
 
-    kind : 'model', a model function with arguments; 'call', a function (formula, data) -> Fit;
+    kind : 'model', a model function with arguments; 'call', a user's function (formula, data) ->
+    Fit;
         'peer', a name of `peers.PEERS`; or 'null'
     """
 
@@ -36,10 +37,10 @@ class Candidate:
 
 
 def candidates(models, baselines, family, has_gaps=False):
-    """Return the candidates of a call of compare(), in its order.
+    """Return the candidates of a call of compare(), in the order of the call.
 
-    family : name of the response's family, which a model of the default must know
-    has_gaps : whether rows miss features, which glm alone would leave out
+    family : name of the response's family; default models must support it
+    has_gaps : whether feature values are missing; glm then uses missing="indicator"
     """
     chosen = [*_default(family)] if models is None else _given(models)
     if baselines:
@@ -61,14 +62,14 @@ def _default(family):
 
 
 def _filling(candidate):
-    """The candidate, glm with missing="indicator", so that it answers all rows as the others do."""
+    """Return the candidate; glm gets missing="indicator", so that it predicts all rows."""
     if candidate.function is not model_function(LINEAR):
         return candidate
     return replace(candidate, arguments={"missing": "indicator"} | candidate.arguments)
 
 
 def _given(models):
-    """Return candidates that a user has listed."""
+    """Return the candidates that a user has listed in `models`."""
     if isinstance(models, Mapping):
         pairs = list(models.items())
         for label, _ in pairs:
@@ -116,7 +117,7 @@ def _one(label, model):
 
 
 def _check_arguments(function, arguments):
-    """Raise where a model has no such argument, or one is of all rows."""
+    """Raise ArgumentError if a model lacks an argument, or an argument is an array of all rows."""
     known = inspect.signature(function).parameters
     for name in arguments:
         if name not in known or name in ("formula", "data"):

@@ -1,4 +1,4 @@
-"""compare(): several models on the same folds, with baselines, and how much they differ."""
+"""compare(): held-out losses of several models and baselines on the same folds."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -54,40 +54,41 @@ def compare(
 ) -> "Comparison":
     """Compare models and baselines on the same held-out rows.
 
-    Each model is called once for each fold, with the rows outside of it: what a default call
-    chooses by itself (settings, features, folds of its own) it chooses within these rows. So a
-    comparison takes as long as `folds` calls of every model: one to two minutes of one core for all
-    models of 300 rows and 24 columns.
+    For each fold, each model is called once with the rows outside the fold. Settings, features and
+    inner folds that a default call chooses are chosen within these rows. So a comparison takes as
+    long as `folds` calls of every model: one to two minutes on one core for all models with 300
+    rows and 24 columns.
 
     Parameters
     ----------
     formula, data
-        As the models take them, but in memory (no files or lazy frames): rows are sampled from
-        a frame. Rows without a response, a weight or a group are left out; those that miss a
-        feature stay, and each model treats them as in a default call (glm and the models of
-        scikit-learn with missing="indicator" if features are missing).
+        Formula and data of the models; the data must be in memory (no files or lazy frames). Rows
+        without a response, weight or group are left out. Rows with missing features stay, and each
+        model treats them as in a default call (glm and the models of scikit-learn use
+        missing="indicator").
     models : list or dict, optional
-        A list of model functions or of their names. Or a dict by label of these, of pairs
-        (function, dict of arguments), and of functions (formula, data) that return a fit of lodim;
-        such a function is given no weights and groups. By default all models of lodim that suit
+        A list of model functions or their names. Or a dict by label; its values are model
+        functions, names, pairs (function, dict of arguments), or functions (formula, data) that
+        return a fit of lodim and get no weights or groups. Default: all models of lodim that suit
         the response.
     folds : int or array (n,)
-        Number of folds, drawn at random within classes, or the fold of each row of `data`.
+        Number of folds, default=10, drawn at random within classes; or the fold of each row of
+        `data`.
     baselines : bool
-        Whether to add "null", which answers with the mean or the class shares of the training rows;
-        "glm"; and, where scikit-learn is installed, "boosting" (its histogram gradient boosting,
-        all defaults) and "forest" (500 trees, each split among scikit-learn's default number of
-        features; class shares are mixed with one tree of the shares of all rows). Both are given
-        the columns of lodim's design: a category has one for each level.
+        Whether to add baselines, default=True: "null", which predicts the mean or the class shares
+        of the training rows; "glm"; and, if scikit-learn is installed, "boosting" (histogram
+        gradient boosting with defaults) and "forest" (500 trees with scikit-learn's default number
+        of features per split, plus one tree that predicts the class shares of all rows). Both use
+        the columns of lodim's design, with one column per level of a category.
     groups : column name or array (n,), optional
-        Rows of equal values, such as those of a patient, are held out together, also where a model
-        draws folds of its own; standard errors are those of groups.
+        Rows with equal values, such as all rows of one patient, are held out together, also in
+        inner folds of a model. Standard errors then treat groups as the sampling units.
     weights : column name or array (n,), optional
-        Row weights, used by the models and in all means.
+        Row weights, used in the fits and in all mean losses.
     seed : int
         Seed of the folds and of the models.
     threads : int, optional
-        Threads of each model that uses them; all by default.
+        Number of threads per model; default: all.
     progress : bool, optional
         Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
         by default a line after three seconds.
@@ -95,15 +96,16 @@ def compare(
     Returns
     -------
     Comparison
-        Prints the table, and each difference from the best model with its interval.
+        Table of losses, with each model's difference from the best model and its interval.
 
     Raises
     ------
     FormulaError, DataError
-        The data cannot be read, a fold holds out all rows of a class, or no model could be fitted.
+        If the data cannot be read, a fold holds out all rows of a class, or no model could be
+        fitted.
     ArgumentError
-        An argument is out of range, or `models` has a fit (it has seen the rows that would be held
-        out).
+        If an argument is out of range, or `models` contains a fit (it has already seen the rows to
+        hold out).
 
     See Also
     --------
@@ -111,29 +113,29 @@ def compare(
 
     Notes
     -----
-    Knots of splines, levels, centres, scales and the means that replace missing values are learned
-    within the folds, as by a call with their training rows; from all rows only the classes of the
-    response are known. So `bs()` extrapolates for rows beyond the training range of a fold.
+    Knots of splines, levels, centres, scales and the means that replace missing values are computed
+    from the training rows of each fold. Only the classes of the response come from all rows. So
+    `bs()` extrapolates for held-out rows beyond the training range.
 
     A model that refuses the data, or fails in a fold, is listed with the reason. A row that a model
-    predicts as NaN (such as one with a level that the training rows lack) is scored by the null
-    model; the print counts such rows and gives the reason.
+    predicts as NaN (such as one with a level that the training rows lack) gets the prediction of
+    the null model; the printed table counts these rows and gives the reason.
 
-    The training rows of folds overlap, and the usual standard errors are too small. Variances over
-    rows (or groups) are multiplied by 1 + sum_k W_k / (1 - W_k), W_k the share of fold k: of ten
-    folds standard errors are 1.45 times the usual ones (Nadeau and Bengio 2003).
+    The training rows of folds overlap, so the usual standard errors are too small. Variances over
+    rows (or groups) are multiplied by 1 + sum_k W_k / (1 - W_k), with W_k the share of fold k: with
+    ten equal folds standard errors are 1.45 times the usual ones (Nadeau and Bengio 2003).
 
-    Which models are significantly worse than the best is the model confidence set at 5% (Hansen,
-    Lunde and Nason 2011): all pairs of models are compared at once, with the correlation of their
-    losses, which allows for the best being one of many. Mean losses that differ by less than 1e-6
-    of the larger one are ties, whatever their standard error.
+    The model confidence set at 5% (Hansen, Lunde and Nason 2011) determines which models are
+    significantly worse than the best. It compares all pairs of models at once, accounts for
+    correlated losses and for the choice of the best among many models. Mean losses that differ by
+    less than 1e-6 of the larger loss are ties.
 
     Intervals and p-values are conservative: the intervals are wider than their nominal 95%. In
-    simulations with equal models a significant difference was found in at most 1.8% of the samples
-    (nominal 5%; by the usual variances up to 15%), and with `compare` itself in none of 200. The
-    price is power: with 200 rows, least squares on three equally important features was
-    significantly better than on two of them in 76% of the samples, and in 21% among five models
-    (`benchmarks/results/comparison.csv`).
+    simulations with equally good models, a difference was significant in at most 1.8% of the
+    samples (nominal 5%; up to 15% with the usual variances), and with `compare` itself in none of
+    200. The price is power: with 200 rows, least squares on three equally important features was
+    significantly better than on two of them in 76% of the samples, or 21% if five models were
+    compared (`benchmarks/results/comparison.csv`).
 
     References
     ----------
@@ -180,7 +182,7 @@ def compare(
 
 
 def _call(formula, models, folds, baselines, inputs):
-    """Return the call as a user would write it, defaults left out."""
+    """Return the call as a user would write it, without arguments that have their default."""
     parts = [] if models is None else [f"models={report.listed(models)}"]
     parts += [] if np.ndim(folds) == 0 and folds == 10 else [f"folds={report.short(folds)}"]
     parts += [] if baselines else ["baselines=False"]
@@ -196,11 +198,11 @@ class Comparison:
     ----------
     call : str
     failed : dict of str to str
-        Why a model has no losses, by label.
+        Reason for each model that has no losses, by label.
     losses : DataFrame
-        Held-out deviance of each row that was used (those of the data) by each model.
+        Held-out deviance of each used row of the data (rows) by each model (columns).
     best : Fit
-        The best model of lodim, fitted to all rows when it is first asked for.
+        The best model of lodim, fitted to all rows on first access.
 
     See Also
     --------
@@ -234,23 +236,23 @@ class Comparison:
 
     @property
     def failed(self) -> dict[str, str]:
-        """Why a model has no losses, by label."""
+        """Reason for each model that has no losses, by label."""
         return {label: r.reason for label, r in self._records.items() if r.scores is None}
 
     @property
     def losses(self) -> pd.DataFrame:
-        """Held-out deviance of each row that was used, (n, models), with the labels of the data."""
+        """Held-out deviance of each used row, (n, models), indexed by the data's row labels."""
         index = self._task.batch.index[self._task.batch.rows]
         return pd.DataFrame(self._losses, index=index, columns=self._known)
 
     @property
     def level(self) -> float:
-        """Level of significance, 0.05."""
+        """Significance level, 0.05."""
         return LEVEL
 
     @property
     def not_significantly_worse(self) -> list[str]:
-        """The best model and those that are not significantly worse, the best first."""
+        """Labels of the best model and of models not significantly worse, the best first."""
         frame = self._frame
         return frame["model"][frame["p_value"] > LEVEL].tolist()
 
@@ -260,19 +262,20 @@ class Comparison:
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """Return a row a model, the best first; those that have failed last.
+        """Return the table of models, one row per model, the best first and failed models last.
 
         Returns
         -------
         DataFrame
-            model; deviance, the mean of the held-out rows (of classes -2 log-likelihood);
-            dev_ratio, the share of the null model's that is explained (R2 of numbers); of classes
-            accuracy; of two classes auc, of pairs of rows that were held out together; each with
-            its standard error (deviance_se and so on); difference, of the deviance to that of the
-            best, difference_se, and conf_low and conf_high, 95% intervals that hold for all pairs
-            of models together; p_value, of being as good as the best, all models allowed for;
-            means over the folds of what the fits need: features (columns of the design), parts,
-            and part, their noun, price; seconds, of a fit and its predictions.
+            Columns: model; deviance, mean over held-out rows (for classes -2 log-likelihood);
+            dev_ratio, explained share of the null model's deviance (R2 for numbers); accuracy for
+            classes; auc for two classes, over pairs of rows held out together; each with its
+            standard error (deviance_se and so on); difference of the deviance from the best
+            model's, difference_se, and conf_low and conf_high, simultaneous 95% intervals for all
+            pairs of models; p_value of the hypothesis that the model is as good as the best,
+            adjusted for all models; means over folds of features (design columns used), parts
+            (their number) and price; part, the noun for the parts; seconds per fit and its
+            predictions.
 
         See Also
         --------
@@ -291,9 +294,9 @@ class Comparison:
 
     @property
     def best(self) -> Any:
-        """The best model of lodim, fitted to all rows when it is first asked for.
+        """The best model of lodim, fitted to all rows on first access.
 
-        The null model and those of scikit-learn are what it is held against.
+        The null model and the models of scikit-learn are never returned.
         """
         ours = {c.label for c in self._candidates if c.kind in ("model", "call")}
         label = next((m for m in self._frame["model"] if m in ours & set(self._known)), None)
@@ -302,12 +305,12 @@ class Comparison:
         return self.fit(label)
 
     def fit(self, model: str) -> Any:
-        """Return a model of lodim that was compared, fitted to all rows.
+        """Return the fit of a compared model of lodim to all rows.
 
         Parameters
         ----------
         model : str
-            Its label.
+            Label of the model.
 
         Returns
         -------
@@ -316,7 +319,7 @@ class Comparison:
         Raises
         ------
         ArgumentError
-            No model of lodim has this label.
+            If no model of lodim has this label.
 
         See Also
         --------
@@ -339,7 +342,7 @@ class Comparison:
         return self._fits[model]
 
     def summary(self) -> Report:
-        """Return all measures with their standard errors, how they were made, and what failed.
+        """Return a report of all measures with standard errors, the settings, and failures.
 
         Returns
         -------
@@ -361,7 +364,7 @@ class Comparison:
         return report.summary(self)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the differences in held-out deviance from the best, with 95% intervals.
+        """Draw the differences in held-out deviance from the best model, with 95% intervals.
 
         The intervals hold for all pairs of models together.
 
@@ -421,12 +424,12 @@ class Comparison:
         return frame
 
     def _null_losses(self):
-        """Held-out deviance of each row by the mean response, or class shares, of other folds."""
+        """Return held-out deviances (n,) of the mean response or class shares of other folds."""
         task = self._task
         return task.family.deviance(task.batch.y, null_scores(task))
 
     def _class_measures(self):
-        """Accuracy, and of two classes the AUC: (values, standard errors) by name."""
+        """Return accuracy and, for two classes, AUC: a dict name -> (values, standard errors)."""
         task, rows = self._task, self._rows
         y, levels = task.batch.y, task.levels
         if levels is None:
@@ -443,7 +446,7 @@ class Comparison:
         return found
 
     def _needs(self):
-        """Means over the folds of what the fits need, and seconds."""
+        """Return means over folds of features, parts and price of the fits, and their seconds."""
         records = [self._records[label] for label in self._known]
         found = {
             name: [_mean([need.get(name) for need in r.needs]) for r in records] for name in COUNTS

@@ -1,4 +1,4 @@
-"""Fits of the training rows of each fold, and what they say of the rows held out."""
+"""Fits to the training rows of each fold, and their predictions for the held-out rows."""
 
 import inspect
 import time
@@ -19,15 +19,15 @@ from lodim.errors import DataError, LodimError
 from lodim.fitting.fit import Fit
 from lodim.formula.formula import leave_out
 
-COUNTS = ("features", "parts", "price")  # of what a fit needs
+COUNTS = ("features", "parts", "price")  # measures of a fit's size
 
 
 @dataclass(frozen=True)
 class Task:
-    """The data as the user gave them, and what all models are told.
+    """Data and settings that all models of a comparison share.
 
     inputs : weights and groups as given; design, batch : of all rows
-    fold : (n,) of each row of the batch
+    fold : (n,) fold of each row of the batch
     """
 
     formula: str
@@ -42,16 +42,16 @@ class Task:
 
     @property
     def levels(self):
-        """Classes of the response in order, None for a numeric one."""
+        """Classes of the response in order, or None for a numeric response."""
         return self.design.levels
 
     @property
     def n_scores(self):
-        """Number of scores of a row."""
+        """Number of scores per row."""
         return self.family.n_scores
 
     def inputs_of(self, rows):
-        """Return weights and groups of some rows of the batch."""
+        """Return the weights and groups of the given rows of the batch."""
         return self.inputs.arrays().take(self.batch.rows[rows])
 
 
@@ -59,13 +59,13 @@ class Task:
 class Record:
     """Predictions of a candidate for held-out rows.
 
-    scores : (n, K) link scores, or means of a numeric response; None where it has failed
-    reason : why it has failed, else empty
-    needs : a dict of COUNTS and "part" (the noun) for each fold
-    seconds : of the fits of the folds
-    unanswered : rows that it predicts as NaN; those have the scores of the null model
-    why : reasons for these, each with its fold
-    not_converged : fits of folds
+    scores : (n, K) link scores, or means of a numeric response; None if a fit failed
+    reason : error message of the failed fit, else empty
+    needs : list with one dict per fold, of COUNTS and "part" (the noun for the parts of the model)
+    seconds : mean time per fold
+    unanswered : number of rows predicted as NaN, which get the scores of the null model
+    why : reasons for NaN, one per affected fold
+    not_converged : number of folds whose fit did not converge
     """
 
     scores: np.ndarray | None = None
@@ -78,7 +78,7 @@ class Record:
 
 
 def hold_out(candidates, task):
-    """Return a Record of each candidate, a dict by label."""
+    """Return a dict label -> Record with the held-out predictions of each candidate."""
     n_folds = int(task.fold.max()) + 1
     _check_classes(task)
     records = {}
@@ -89,7 +89,7 @@ def hold_out(candidates, task):
 
 
 def fit_all(candidate, task):
-    """Return the fit of a model of lodim, or of a user's call, to all rows."""
+    """Return the fit of a candidate (a model of lodim or a user's function) to all rows."""
     return _fit(candidate, task, np.arange(task.batch.n), quiet=False)
 
 
@@ -100,7 +100,7 @@ def _record(candidate, task, n_folds, bar):
         train, test = np.flatnonzero(task.fold != k), np.flatnonzero(task.fold == k)
         try:
             found, need, converged, strict = _part(candidate, task, train, test)
-        except Exception as error:  # of any model: it is listed with its reason
+        except Exception as error:  # any error of a model is listed as its reason
             bar.update(n_folds - k)
             return Record(reason=_reason(error, k, n_folds))
         known = ~np.isnan(found).any(axis=1)
@@ -127,7 +127,7 @@ def _reason(error, k, n_folds):
 
 
 def _why_unanswered(strict, data):
-    """Why rows have no prediction, in words: what a call that refuses new levels says of them."""
+    """Return why rows are predicted as NaN: the error of the strict function for these rows."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -138,9 +138,10 @@ def _why_unanswered(strict, data):
 
 
 def _part(candidate, task, train, test):
-    """Return scores (m, K) of the rows held out, what the fit needs, whether it has converged.
+    """Return a candidate's predictions for one fold: (scores, needs, converged, strict).
 
-    And the function of a frame that refuses levels which the training rows lack.
+    scores : (m, K) of the held-out rows
+    strict : function of a data frame that raises an error for levels that training rows lack
     """
     if candidate.kind == "null":
         null = np.repeat(_null(task, train), len(test), axis=0)
@@ -152,7 +153,7 @@ def _part(candidate, task, train, test):
 
 
 def null_scores(task):
-    """Return scores (n, K) of the null model of the other folds."""
+    """Return scores (n, K) of the null model fitted to the other folds of each row."""
     scores = np.empty((task.batch.n, task.n_scores))
     for k in range(int(task.fold.max()) + 1):
         scores[task.fold == k] = _null(task, np.flatnonzero(task.fold != k))
@@ -160,7 +161,7 @@ def null_scores(task):
 
 
 def _null(task, train):
-    """Score (1, K) of the mean response, or of the class shares, of training rows."""
+    """Return the null model's score (1, K): mean response or class shares of training rows."""
     batch = task.batch
     weight = batch.weight[train] / batch.weight[train].sum()
     none = np.zeros((len(train), task.n_scores))
@@ -168,7 +169,7 @@ def _null(task, train):
 
 
 def _fit(candidate, task, train, quiet=True):
-    """Return the fit of a model of lodim, or of a user's call, to some of the rows."""
+    """Return the fit of a candidate to the given rows; `quiet` suppresses its warnings."""
     data, formula = take_rows(task.data, task.batch.rows[train]), task.formula
     if candidate.kind == "call":
         formula, arguments = leave_out(formula, task.design.weights, task.inputs.groups), {}
@@ -186,7 +187,7 @@ def _fit(candidate, task, train, quiet=True):
 
 
 def _arguments(candidate, task, train):
-    """Return the formula and the arguments of a model function for some of the rows."""
+    """Return the formula and the arguments for a call of a model function with the given rows."""
     known, formula = inspect.signature(candidate.function).parameters, task.formula
     arguments = {"family": task.design.family, "seed": task.seed, "threads": task.threads}
     given = task.inputs_of(train)
@@ -201,7 +202,7 @@ def _arguments(candidate, task, train):
 
 
 def _answers(fit, task, test):
-    """Return scores (m, K) of rows by a fit, NaN where it has no answer."""
+    """Return a fit's scores (m, K) of rows, NaN for rows that it cannot predict."""
     data = take_rows(task.data, task.batch.rows[test])
     type = "response" if task.levels is None else "link"
     with warnings.catch_warnings():
@@ -211,7 +212,7 @@ def _answers(fit, task, test):
 
 
 def _peer(name, task, train, test):
-    """Scores of a model of scikit-learn, whose features are the columns of lodim's design."""
+    """Return the result of `_part` for a scikit-learn model on the columns of lodim's design."""
     design, batch = Design.learn(
         task.formula,
         take_rows(task.data, task.batch.rows[train]),
@@ -221,7 +222,7 @@ def _peer(name, task, train, test):
     )
     n_classes = len(design.levels or ())
     key, _ = row_keys.of_batch(batch, n_classes)
-    order = row_keys.shuffled(key, task.seed)  # a forest draws rows by their places
+    order = row_keys.shuffled(key, task.seed)  # a forest samples rows by position
     X, out = tiles.unpack(batch.X, batch.n)[order], np.full((len(test), task.n_scores), np.nan)
     weights = None if batch.weights is None else batch.weights[order]
     with warnings.catch_warnings():
@@ -233,7 +234,7 @@ def _peer(name, task, train, test):
 
 
 def _check_classes(task):
-    """Raise where a fold holds out all rows of a class."""
+    """Raise DataError if a fold holds out all rows of a class."""
     levels, batch = task.levels, task.batch
     counted = batch.weight > 0
     for k in range(int(task.fold.max()) + 1) if levels else ():

@@ -1,10 +1,10 @@
-"""Held-out losses of several models on the same rows: means, standard errors, and differences.
+"""Held-out losses of several models on the same rows: means, standard errors and differences.
 
-Rows (or groups of rows) are the units of chance. The folds' training rows overlap, so means of
-folds are not independent, and the usual variance is too small: it is multiplied by
-1 + sum_k W_k / (1 - W_k), W_k the share of fold k (Nadeau and Bengio 2003, Sect. 3, Eq. 10: of J
-splits (1/J + n_test/n_train) in the place of 1/J). Of ten folds standard errors are 1.45 times the
-usual ones.
+Rows (or groups of rows) are the sampling units. Training rows of folds overlap, so means over
+folds are not independent, and the usual variance is too small. It is multiplied by
+1 + sum_k W_k / (1 - W_k), with W_k the share of fold k (Nadeau and Bengio 2003, Sect. 3, Eq. 10:
+for J splits 1/J + n_test/n_train instead of 1/J). With ten equal folds standard errors are 1.45
+times the usual ones.
 """
 
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ import numpy as np
 
 from lodim.classification import pairs_in_order
 
-LEVEL = 0.05  # of significance, of all pairs of models together
-TIE = 1e-6  # of the larger of two mean losses: a difference that optimizers leave
-DRAWS = 20_000  # of the joint distribution of all differences
-EQUAL = 1e-9  # of the losses' size: a difference that is rounding
-ROUNDING = 1e-6  # of the errors of two means: that of their difference is rounding
+LEVEL = 0.05  # significance level for all pairs of models together
+TIE = 1e-6  # smaller differences, relative to the larger mean loss, are due to the optimizer
+DRAWS = 20_000  # number of simulated draws of all differences
+EQUAL = 1e-9  # smaller errors of differences, relative to the losses, are rounding
+ROUNDING = 1e-6  # the same, relative to the standard errors of the two means
 
 
 @dataclass(frozen=True)
 class Rows:
-    """How rows enter a mean.
+    """Weights, folds and groups of the rows over which losses are averaged.
 
-    weight : (n,) of sum one; fold : (n,) int; units : (n,) codes of groups, None of single rows
+    weight : (n,) with sum one; fold : (n,) int; units : (n,) codes of groups, None without groups
     """
 
     weight: np.ndarray
@@ -39,13 +39,13 @@ class Rows:
 
     @property
     def degrees(self):
-        """Number of units of weight above zero, less one."""
+        """Number of sampling units with positive weight, minus one."""
         counted = self.weight > 0
         n = counted.sum() if self.units is None else len(np.unique(self.units[counted]))
         return max(int(n) - 1, 1)
 
     def covariance(self, parts):
-        """Covariance (q, q) of statistics, of what each row adds to them, (n, q)."""
+        """Return the covariance (q, q) of q statistics from each row's contribution, (n, q)."""
         if self.units is not None:
             code = np.unique(self.units, return_inverse=True)[1]
             parts = np.stack([np.bincount(code, part) for part in parts.T], axis=1)
@@ -53,13 +53,13 @@ class Rows:
 
 
 def means(losses, rows):
-    """Means (q,) of losses (n, q), and their covariance (q, q)."""
+    """Return the weighted means (q,) of losses (n, q), and the covariance (q, q) of the means."""
     mean = rows.weight @ losses
     return mean, rows.covariance(rows.weight[:, None] * (losses - mean))
 
 
 def explained(losses, null, rows):
-    """Return share of the null losses (n,) that is explained (q,), and its standard errors (q,)."""
+    """Return the explained shares (q,) of the null losses (n,), and their standard errors (q,)."""
     total = rows.weight @ null
     if total <= 0:
         return np.full(losses.shape[1], np.nan), np.full(losses.shape[1], np.nan)
@@ -69,9 +69,9 @@ def explained(losses, null, rows):
 
 
 def auc_of_folds(positive, score, rows):
-    """Share of the pairs of a row of each class, held out together, that a score puts in order.
+    """Return the share of pairs (one row per class, same fold) that a score puts in order.
 
-    The weights and ties of pairs are those of `classification.auc`, which is of all pairs.
+    Pairs have the weights and ties of `classification.auc`, which uses pairs across folds too.
 
     Parameters
     ----------
@@ -82,8 +82,8 @@ def auc_of_folds(positive, score, rows):
     Returns
     -------
     float, array (n,)
-        The share, and what each row adds to it (Hoeffding's projection, as in DeLong, DeLong and
-        Clarke-Pearson 1988); NaN where no fold has rows of both classes.
+        The share, and each row's contribution to it (Hoeffding's projection, as in DeLong, DeLong
+        and Clarke-Pearson 1988); NaN if no fold has rows of both classes.
     """
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for k in range(rows.fold.max() + 1):
@@ -97,13 +97,14 @@ def auc_of_folds(positive, score, rows):
 
 
 def confidence_set(mean, covariance, degrees, seed=0):
-    """Return the p-value of each model, (q,): of being as good as the best.
+    """Return p-values (q,) of the hypotheses that each model is as good as the best.
 
-    The model confidence set (Hansen, Lunde and Nason 2011, Sect. 3.1): of the models left, all
-    pairs are compared, and the largest of the t statistics is judged by its distribution if all
-    were equal, drawn with the correlations that the losses have. Where it is too large the model
-    that is farthest behind another one goes. All models that are as good as the best are left
-    together with a probability of at least 1 - p. The best one has 1. Ties have a statistic of 0.
+    They define the model confidence set (Hansen, Lunde and Nason 2011, Sect. 3.1). All pairs of the
+    remaining models are compared by t statistics; the largest is compared with its simulated
+    distribution for equal models with correlated losses. Then the model that is farthest behind
+    another one is removed. A model's p-value is the largest one so far. All models that are as good
+    as the best remain together with probability at least 1 - p. The best model has p = 1; ties have
+    a statistic of 0.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ def confidence_set(mean, covariance, degrees, seed=0):
         Mean losses.
     covariance : array (q, q)
     degrees : int
-        Of freedom of the variances.
+        Degrees of freedom of the variances.
     seed : int
         Seed of the simulated draws.
     """
@@ -128,13 +129,16 @@ def confidence_set(mean, covariance, degrees, seed=0):
 
 
 def joint_quantile(mean, covariance, degrees, seed=0):
-    """Return standard errors that all differences of pairs are within together, at 1 - LEVEL."""
+    """Return the half-width, in standard errors, of simultaneous intervals for all pairs.
+
+    All differences of pairs of models are within their intervals with probability 1 - LEVEL.
+    """
     draws, spread = joint_draws(covariance, degrees, seed), pair_errors(covariance, mean)
     return float(np.quantile(_largest(draws, spread, range(len(mean))), 1.0 - LEVEL))
 
 
 def _largest(draws, spread, left):
-    """Return the largest difference of a pair of those left, in standard errors, of each draw."""
+    """Return each draw's largest difference, in standard errors, of pairs of models in `left`."""
     largest = np.zeros(len(draws))
     for i in left:
         for j in left:
@@ -145,7 +149,7 @@ def _largest(draws, spread, left):
 
 
 def pair_errors(covariance, mean):
-    """Return standard errors (q, q) of differences of means; zero if only rounding."""
+    """Return standard errors (q, q) of differences of means; 0 if an error is only rounding."""
     variance = np.diag(covariance)
     errors = np.sqrt(np.maximum(variance[:, None] + variance - 2.0 * covariance, 0.0))
     size = np.abs(mean[:, None]) + np.abs(mean) + 1e-300
@@ -155,20 +159,20 @@ def pair_errors(covariance, mean):
 
 
 def tied(mean, other):
-    """Return whether two mean losses differ by no more than rounding and the optimizers leave."""
+    """Return whether two mean losses differ by at most the accuracy of the optimizers."""
     return np.abs(mean - other) <= TIE * np.maximum(np.abs(mean), np.abs(other))
 
 
 def _t(mean, other, error):
-    """Return the t statistic of a difference: 0 for a tie, infinite for an error of zero."""
+    """Return the t statistic of a difference of means: 0 for ties, infinite if `error` is 0."""
     if tied(mean, other):
         return 0.0
     return (mean - other) / error if error > 0 else np.sign(mean - other) * np.inf
 
 
 def joint_draws(covariance, degrees, seed):
-    """Draws (DRAWS, q) of means of that covariance about zero, as t of `degrees` of freedom."""
-    # From correlations: next to a model with large errors, others would lose all digits.
+    """Return draws (DRAWS, q) from the t distribution with that covariance, centred at 0."""
+    # From correlations: with covariances, one model with large errors would cost the others digits.
     sd = np.sqrt(np.diag(covariance))
     scale = np.where(sd > 0.0, sd, 1.0)
     values, vectors = np.linalg.eigh(covariance / scale[:, None] / scale)

@@ -1,12 +1,12 @@
-"""Models of scikit-learn that a comparison is held against, where that package is installed."""
+"""Models of scikit-learn as baselines of a comparison, if that package is installed."""
 
 from importlib.util import find_spec
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-TREES = 500  # of a forest, as in R's randomForest
-LEAST = 1e-15  # of a probability, whose logarithm counts
+TREES = 500  # number of trees of a forest, as in R's randomForest
+LEAST = 1e-15  # smaller probabilities are raised to this before taking logarithms
 PEERS = ("boosting", "forest")
 
 
@@ -16,27 +16,27 @@ def available():
 
 
 def scores(name, X, y, weights, new, n_classes, seed, threads):
-    """Link scores of new rows by a peer that training rows have fitted.
+    """Return link scores of new rows by a scikit-learn model fitted to training rows.
 
     Parameters
     ----------
     name : {"boosting", "forest"}
-        Histogram gradient boosting with scikit-learn's defaults; a forest of 500 trees. A class
-        share of zero among the trees' leaves would have an infinite deviance: the shares are mixed
-        with one tree of the classes' shares in all.
+        Histogram gradient boosting with scikit-learn's defaults, or a forest of 500 trees. One tree
+        that predicts the overall class shares is added to the forest, since a predicted probability
+        of zero would have an infinite deviance.
     X, new : arrays (n, p), (m, p)
     y : array (n,)
         Numbers, or codes of all classes.
     weights : array (n,) or None
     n_classes : int
-        0 of a numeric response.
+        0 for a numeric response.
     seed : int
     threads : int or None
 
     Returns
     -------
     array (m, 1) or (m, n_classes)
-        Means, log-odds of the second of two classes, or logarithms of the probabilities.
+        Means, log-odds of the second of two classes, or logarithms of class probabilities.
     """
     estimator = _estimator(name, n_classes, seed, threads)
     with threadpool_limits(threads):

@@ -9,15 +9,15 @@ from lodim.plot.lettering import literal
 from lodim.report.numbers import significant
 from lodim.text import shorten
 
-FAR = 2.0  # times the ends of the others' intervals: a difference beyond is written, not drawn
-LONGEST = 36  # characters of a label
+FAR = 2.0  # multiple of the interval ends; larger differences are written, not drawn
+LONGEST = 36  # largest number of characters of a label
 
 
 @literal
 def differences(comparison, ax=None):
-    """Differences of the held-out deviance to the best, with an interval each, the best on top.
+    """Draw the differences in held-out deviance from the best model, with intervals.
 
-    A difference so large that the others would coincide on its scale is written.
+    The best model is on top. A very large difference is written as a number instead of drawn.
     """
     frame = in_pandas(comparison.tidy)().dropna(subset=["deviance"])
     ax = ensure_axes(ax, (7.0, max(2.2, 0.42 * len(frame) + 1.3)))
@@ -50,9 +50,10 @@ def differences(comparison, ax=None):
 
 
 def _near(center, high):
-    """Return which of increasing differences (n,) are drawn, not written.
+    """Return which of the increasing differences (n,) are drawn rather than written, bool (n,).
 
-    Up to the first beyond FAR times the ends of the intervals before it, and half of them at least.
+    At least half of them are drawn, and all up to the first one that exceeds FAR times the largest
+    interval end before it.
     """
     near = np.ones(len(center), bool)
     for k in range((len(center) + 1) // 2, len(center)):

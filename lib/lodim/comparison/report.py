@@ -1,4 +1,4 @@
-"""Print and summary of a Comparison."""
+"""Printed table and summary of a Comparison."""
 
 import numpy as np
 import pandas as pd
@@ -10,15 +10,15 @@ from lodim.report.numbers import significant
 from lodim.report.tables import Report, Table, listing
 from lodim.text import counted, first_names, join_words
 
-SHOWN_REASONS = 2  # why a model does not predict some rows
-LONG = 60  # characters of an argument that a printed call shows
-# Columns of tidy() in the short print, and their heads
+SHOWN_REASONS = 2  # number of printed reasons why a model does not predict rows
+LONG = 60  # largest number of characters of an argument in a printed call
+# Columns of tidy() in the printed table, and their headings
 SHOWN = {"deviance": "Loss", "deviance_se": "SE", "difference": "Diff."}
 SHOWN |= {"difference_se": "SE(diff)", "accuracy": "Acc.", "auc": "AUC", "features": "Feat."}
 
 
 def listing_of(comparison):
-    """Return the text of print()."""
+    """Return the printed text of a Comparison."""
     frame = comparison._frame
     shown = {old: new for old, new in SHOWN.items() if old in frame}
     table = frame[list(shown)].rename(columns=shown)
@@ -43,7 +43,7 @@ def _formats(table):
 
 
 def summary(comparison):
-    """Measures with their standard errors, differences, needs, and how all this was made."""
+    """Return a report: measures with standard errors, differences, sizes, times and settings."""
     frame = comparison._frame.set_index("model").rename_axis(None)
     task = comparison._task
     measures = [name for name in ("deviance", "dev_ratio", "accuracy", "auc") if name in frame]
@@ -82,7 +82,7 @@ def summary(comparison):
 
 
 def conclusions(comparison):
-    """The best model, and the difference of each other one with its interval, in sentences."""
+    """Return sentences: the best model, and each other model's difference with its interval."""
     frame = comparison._frame.dropna(subset=["deviance"])
     best, *others = frame.to_dict("records")
     if not others:
@@ -97,7 +97,7 @@ def conclusions(comparison):
 
 
 def _difference(one, best, digits):
-    """How much larger the loss of one model is than that of the best, in words."""
+    """Return a sentence about how much a model's loss exceeds that of the best model."""
     if tied(one["deviance"], best["deviance"]):
         return f"{one['model']}: equal (difference below {TIE:g} of the loss)."
     size, low, high = (format(one[k], digits) for k in ("difference", "conf_low", "conf_high"))
@@ -123,7 +123,7 @@ def _loss_name(task):
 
 
 def _decimals(value):
-    """Decimals that show three digits of a number."""
+    """Return the number of decimals that shows three significant digits of a number."""
     return 3 if value <= 0 else int(np.clip(2 - np.floor(np.log10(value)), 0, 9))
 
 
@@ -140,7 +140,7 @@ def _failures(comparison):
 
 
 def _remarks(comparison):
-    """Return rows without an answer, fits that did not converge, and what is not installed."""
+    """Return sentences about rows predicted as NaN, failed convergence and missing packages."""
     found = []
     if any(c.kind == "null" for c in comparison._candidates) and not peers.available():
         found.append(f"without {join_words(peers.PEERS)}: scikit-learn is not installed")
@@ -155,7 +155,7 @@ def _remarks(comparison):
 
 
 def _has_prices(comparison):
-    """Return whether prices were given to some model: else each column costs one."""
+    """Return whether `costs` were given to a model; otherwise each column costs one."""
     return any(c.arguments.get("costs") is not None for c in comparison._candidates)
 
 
@@ -167,7 +167,7 @@ def _parts(frame):
 
 
 def _mean_count(value):
-    """Format a mean of counts, with a decimal if it is small."""
+    """Return a mean of counts as text, with one decimal if it is below 100 and not whole."""
     if np.isnan(value):
         return ""
     return significant(value) if value == int(value) else f"{value:.{1 if value < 100 else 0}f}"
@@ -185,13 +185,13 @@ def _seconds(value):
 
 
 def short(value):
-    """Return an argument as it would be typed; three dots for an array."""
+    """Return the text of an argument as a user would type it; "..." for an array."""
     plain = isinstance(value, str | int) and len(repr(value)) <= LONG
     return repr(value) if plain else "..."
 
 
 def listed(models):
-    """Return the models of a call as they would be typed, shortened."""
+    """Return the models of a call as a user would type them; "..." if they are too long."""
     if isinstance(models, dict):
         text = "{" + ", ".join(f"{label!r}: ..." for label in models) + "}"
     else:

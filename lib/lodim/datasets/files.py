@@ -18,16 +18,16 @@ def data(name: str | None = None) -> pd.DataFrame:
     Parameters
     ----------
     name : str, optional
-        Name of a data set, or of a price list, as "heart_costs". Without it, the list of data
-        sets.
+        Name of a data set, or of a price list such as "heart_costs". If omitted, the list of data
+        sets is returned.
 
     Returns
     -------
     DataFrame
-        The data set, n rows by 1 + p columns, read afresh: the response first, categories as
-        text, missing values as NaN, all in the original units. Without `name`, one row per
-        data set: name, n, p, response, task ("regression", "binary" or "multiclass") and title.
-        A price list has one row for each thing that can be bought: name, cost, and what it needs.
+        A new copy of the data set, n rows and 1 + p columns: the response first, categories as
+        text, missing values as NaN, in the original units. Without `name`, one row per data set:
+        name, n, p, response, task ("regression", "binary" or "multiclass") and title. A price list
+        has one row per item that can be bought: name, cost, and the items that it requires.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Alerts of a bedside monitor: signals with a price, and features computed from them for more.
+"""Alerts of a bedside monitor: signals with prices, and features computed from the signals.
 
-`monitoring` draws the windows of samples before each alert and computes the features from them, so
-that a derived feature says what its signal's reading alone does not.
+`monitoring` simulates the samples of each signal before an alert and computes features from all of
+them, so that a derived feature has information that the last reading alone lacks.
 """
 
 from typing import Literal, NamedTuple
@@ -13,7 +13,7 @@ from lodim.checks import MOST_ROWS, flag, number, one_of, whole
 from lodim.datasets.synthetic import _generator, _plain
 from lodim.errors import ArgumentError
 
-# Name, typical value and spread of a reading, in the units of the bedside.
+# Name, typical value and spread of a reading, in clinical units.
 READINGS = """
 hr 90 15, rr 20 3.5, bp 120 17, spo2 88 2.5, temp 37.5 0.7, etco2 38 5, cvp 10 1.8, pi 4 0.7,
 icp 12 2, co 5 0.8, svr 1100 180, pap 25 4, st 2 0.35, qt 400 30, tv 480 70, peep 7 1.2,
@@ -24,9 +24,9 @@ SIGNALS = [
     (name, float(typical), float(spread))
     for name, typical, spread in map(str.split, READINGS.split(","))
 ]
-MINUTES, SAMPLES = 4, 48  # the thesis' window, a sample each five seconds
-BLOCKS = 8  # a moving mean every half minute
-# What is derived from a signal, in the order in which room is found for it.
+MINUTES, SAMPLES = 4, 48  # window of the thesis: one sample every five seconds
+BLOCKS = 8  # one mean per half minute
+# Features derived from a signal, in the order in which they are added until there are p.
 GRAPHS = {
     "mixed": ("mean", "sd", "mean_slope", "density", "ratio", "mean_slope_sign", "range", "slope"),
     "stars": ("mean", "sd", "slope", "density", "range"),
@@ -34,14 +34,14 @@ GRAPHS = {
     "pairs": ("ratio", "ratio", "ratio", "ratio"),
 }
 RESPONSES = ("numeric", "alert")
-# The truth takes most of what the first signal tells, and less of two others.
+# Number of informative features of the first, second and third signal of the truth.
 CARRIED = (4, 3, 2)
 DECAY = 0.85
 INVASIVE, CUFF, CUFF_ERROR = 3.0, 1.0, 4.0
 
 
 class _Node(NamedTuple):
-    """A feature: its name, the names that it is computed from, and the signals behind these."""
+    """A feature: its name, the names from which it is computed, and the underlying signals."""
 
     name: str
     parents: tuple[str, ...]
@@ -60,51 +60,52 @@ def monitoring(
     coupling: float = 0.5,
     alternatives: bool = False,
 ) -> pd.DataFrame:
-    """Alerts of a bedside monitor: base signals at a price, and features derived from them.
+    """Simulate alerts of a bedside monitor: base signals with prices, and derived features.
 
-    Every signal is a series of 48 samples over the four minutes before an alert, with a level, a
-    trend, a volatility and a share of samples that arrive, all of which vary from alert to alert.
-    The base feature is the last reading; what is derived is computed from the whole series.
+    Every signal has 48 samples over the four minutes before an alert. Its level, trend, volatility
+    and share of missing samples vary between alerts. The base feature is the last sample; derived
+    features are computed from all samples.
 
     Parameters
     ----------
     n, p : int
-        Alerts, and features in all, base and derived.
+        Number of alerts (rows), and total number of features, base and derived.
     seed : int
         Seed of the generator.
     signals : int
-        Base features: hr, rr, bp, spo2 and 26 further ones by name, then x31, x32, and so on.
+        Number of base features: hr, rr, bp, spo2 and 26 other named signals, then x31, x32, ...
     graph : {"mixed", "stars", "chains", "pairs"}
-        What is derived. "stars": mean, standard deviation, slope, density (the share of samples
-        that arrived) and range, each from its signal. "chains": mean, slope of the half-minute
-        means, size of that slope, whether it is large, each from the one before. "pairs": ratios
-        of two signals. "mixed": some of each.
+        Derived features. "stars": mean, standard deviation, slope, density (share of samples that
+        are not missing) and range, each computed from its signal. "chains": mean, slope of the
+        half-minute means, absolute slope, whether it is large, each computed from the previous one.
+        "pairs": ratios of two signals. "mixed": some of each.
     response : {"numeric", "alert"}
-        y is a number, or one of "alert" and "artifact", with P(artifact) = logistic(s / noise)
-        where s is what the number would be without its noise.
+        y is a number, or "alert" or "artifact" with P(artifact) = logistic(s / noise), where s is
+        the numeric y without noise.
     noise : float
         Standard deviation of the normal noise of y; without it y has standard deviation 1.
     coupling : float
-        Share of the variance of a signal's level, trend and so on that it has in common with
-        every third other signal; 0 makes all signals independent.
+        Share of the variance of a signal's level, trend and so on that every third signal shares; 0
+        makes all signals independent.
     alternatives : bool
-        Measure the signal bp in two ways, `bp_invasive` at cost 3 and `bp_cuff` at cost 1, which
-        errs by 4 mmHg; what is derived from bp needs either. bp then is part of the truth.
+        Measure the signal bp in two ways, `bp_invasive` at cost 3 and `bp_cuff` at cost 1 with an
+        error of 4 mmHg (standard deviation). Features derived from bp need one of the two. The
+        truth then includes bp.
 
     Returns
     -------
     DataFrame
-        n rows; the features by name, then y. attrs: `costs` (1 for a base feature, and 1 for each
-        operation; what a feature needs is not in its own cost), `depends_on` (for each derived
-        feature the names it is computed from), `alternatives`, `informative` (names),
-        `coefficients` (for each of these; the sum of coefficient times feature, plus `intercept`,
-        is y without its noise), `intercept`, `price` (of all that is informative, with what it
-        needs, each paid once), `noise`.
+        n rows; the features, then y. attrs: `costs` (1 per base feature and 1 per operation;
+        features that a feature needs have their own costs), `depends_on` (for each derived feature,
+        the names from which it is computed), `alternatives`, `informative` (names), `coefficients`
+        (of the informative features; the sum of coefficient times feature, plus `intercept`, is y
+        without noise), `intercept`, `price` (total cost of the informative features and all
+        features that they need, each paid once), `noise`.
 
     Raises
     ------
     ArgumentError
-        If a number is out of range, or the graph has no room for p features.
+        If a number is out of range, or the graph cannot have p features.
 
     See Also
     --------
@@ -114,8 +115,8 @@ def monitoring(
     ----------
     Informative projection recovery, Sect. 5.3: 812 alerts, and 150 interdependent features of data
     density and moving-window statistics; "the cost of all base features is a unit, and one cost
-    unit is added for each additional operation". Those data are not public. Signals, their
-    dynamics and the truth are ours.
+    unit is added for each additional operation". These data are not public. Signals, their dynamics
+    and the truth here are our own.
 
     Examples
     --------
@@ -157,7 +158,7 @@ def _check(p, signals, graph, response, noise):
 
 
 def _plan(p, signals, graph):
-    """The first p features: readings, then one operation after the other, over all signals."""
+    """Return the first p features: base signals, then each operation applied to all signals."""
     names = [_signal(b)[0] for b in range(signals)]
     plan = [_Node(name, (), (b,)) for b, name in enumerate(names)]
     step = 0
@@ -177,13 +178,13 @@ def _signal(b):
 
 
 def _parent(name, operation):
-    """Return a step of a chain is computed from the step before, whose name is the longest part."""
+    """Return the name from which a step of a chain is computed: the name without its last part."""
     before = operation.rpartition("_")[0]
     return f"{name}_{before}" if before else name
 
 
 def _measure(rng, n, signals, coupling, plan):
-    """Column of each feature, in the order of the plan."""
+    """Return a dict feature name -> column (n,), in the order of the plan."""
     common = rng.standard_normal((3, 4, n))
     columns = {}
     for b in range(signals):
@@ -199,7 +200,7 @@ def _measure(rng, n, signals, coupling, plan):
 
 
 def _sample(rng, state):
-    """Standardized samples (n, SAMPLES), and which of them arrived, from the states (4, n)."""
+    """Return standardized samples (n, SAMPLES), and which are not missing, from states (4, n)."""
     level, trend, volatility, loss = state
     shock = rng.standard_normal((SAMPLES, len(level)))
     for t in range(1, SAMPLES):
@@ -207,12 +208,12 @@ def _sample(rng, state):
     time = np.linspace(-1, 0, SAMPLES)
     samples = level + np.outer(time, trend) + 0.5 * np.exp(0.5 * volatility) * shock
     present = rng.random(samples.shape) < 1 / (1 + np.exp(loss - 2))
-    present[[0, -1]] = True  # the window begins and ends with a sample, so that all is defined
+    present[[0, -1]] = True  # the ends are present, so that all features are defined
     return np.clip(samples, -4, 4).T, present.T
 
 
 def _derive(name, x, present, spread):
-    """Return all that one signal gives: by name, from its samples (n, SAMPLES)."""
+    """Return all features of one signal, by name, from its samples (n, SAMPLES)."""
     minutes = np.linspace(-MINUTES, 0, SAMPLES)
     mean = _mean(x, present)
     halves = present.reshape(len(x), BLOCKS, -1)
@@ -240,13 +241,13 @@ def _mean(x, weight):
 
 
 def _slope(time, x, weight):
-    """Return the least-squares slope of each row of x over time, of what has a weight."""
+    """Return the weighted least-squares slope of each row of x over time."""
     lag = time - _mean(np.broadcast_to(time, x.shape), weight)[:, None]
     return (lag * x * weight).sum(axis=1) / (lag**2 * weight).sum(axis=1)
 
 
 def _truth(rng, plan, columns, carriers):
-    """Informative features with their coefficients, and the score of each row."""
+    """Return the informative features with their coefficients, and the score of each row."""
     names = []
     for k, size in enumerate(CARRIED):
         known = set(carriers[: k + 1])
@@ -277,7 +278,7 @@ def _respond(rng, score, response, noise):
 
 
 def _two_ways(rng, df):
-    """Return the reading of bp by an exact and a cheap source; the truth is in the exact one."""
+    """Return df with bp measured by an exact and a cheap source; the truth uses the exact one."""
     attrs = dict(df.attrs)
     cuff = df["bp"] + CUFF_ERROR * rng.standard_normal(len(df))
     df = df.rename(columns={"bp": "bp_invasive"})
@@ -295,7 +296,10 @@ def _two_ways(rng, df):
 
 
 def _price(attrs):
-    """Cost of all that is informative with all that it needs, the cheapest source of a series."""
+    """Return the total cost of the informative features and all that they need.
+
+    The cheapest source of a signal is used if none of its sources is informative.
+    """
     needed, waiting = set(), list(attrs["informative"])
     while waiting:
         name = waiting.pop()

@@ -1,7 +1,7 @@
 """Generators of synthetic data with a known truth.
 
-Each returns a DataFrame with columns x1, ..., xp and y; `df.attrs` states the truth in plain
-numbers and names. The same arguments and seed give the same data.
+Each function returns a DataFrame with columns x1, ..., xp and y; `df.attrs` holds the truth as
+plain numbers and names. The same arguments and seed give the same data.
 """
 
 from itertools import combinations
@@ -16,25 +16,25 @@ from lodim.errors import ArgumentError
 def synth_cos_r(
     n: int = 2000, p: int = 20, seed: int = 0, *, scale: float = 5.0, rotate: bool = False
 ) -> pd.DataFrame:
-    """Regression data: a random mixture of cosines, without noise.
+    """Generate regression data: a random mixture of cosines, without noise.
 
     Parameters
     ----------
     n, p : int
-        Rows and features. The paper uses 200,000 and 200.
+        Number of rows and features. The paper uses 200,000 and 200.
     seed : int
         Seed of the generator.
     scale : float
         Factor on y (alpha in the paper).
     rotate : bool
-        Hand out X Q instead of X, Q = `random_rotation(p, seed)`: no single feature then
-        carries one cosine.
+        Return features X Q instead of X, with Q = `random_rotation(p, seed)`: then no cosine
+        depends on a single feature.
 
     Returns
     -------
     DataFrame
-        n rows; x1..xp are standard normal, y = scale cos(X) u - centre has mean zero.
-        attrs: `direction` (u, a unit vector, p numbers), `scale`, `centre`, `rotate`, `seed`.
+        n rows; x1..xp are standard normal, y = scale cos(X) u - centre with mean zero. attrs:
+        `direction` (u, a unit vector, p numbers), `scale`, `centre`, `rotate`, `seed`.
 
     See Also
     --------
@@ -63,7 +63,7 @@ def synth_cos_r(
 def synth_cos_c(
     n: int = 2000, p: int = 20, seed: int = 0, *, scale: float = 5.0, rotate: bool = False
 ) -> pd.DataFrame:
-    """Classification data: labels drawn with probability logistic(y) of `synth_cos_r`.
+    """Generate classification data: labels with probability logistic(y), y of `synth_cos_r`.
 
     Parameters
     ----------
@@ -96,22 +96,22 @@ def synth_cos_c(
 
 
 def random_rotation(p: int, seed: int = 0) -> np.ndarray:
-    """Random orthogonal matrix (p, p), uniformly distributed: the one that `rotate=True` uses."""
+    """Return a random orthogonal matrix (p, p), uniformly distributed, as `rotate=True` uses it."""
     p = whole("p", p)
     Q, R = np.linalg.qr(_generator(seed, stream=1).standard_normal((p, p)))
     return Q * np.sign(np.diag(R))  # fixed signs make the distribution uniform
 
 
 def three_clusters(n: int = 3000, seed: int = 0) -> pd.DataFrame:
-    """Regression data in three clusters, one of which differs only where it does not matter.
+    """Generate regression data in three clusters, one of which differs only in irrelevant features.
 
-    Cluster a is shifted by 4 in x1..x4, b1 by 4 in x5..x8, b2 not at all, and only x1..x4 drive y:
-    a supervised embedding merges b1 and b2, PCA of the features shows three clusters.
+    Cluster a is shifted by 4 in x1..x4, b1 by 4 in x5..x8, b2 not at all. y depends only on x1..x4,
+    so a supervised embedding merges b1 and b2, whereas PCA of the features shows three clusters.
 
     Parameters
     ----------
     n : int
-        Rows in all, in three equal clusters (to within one row).
+        Total number of rows, in three clusters of equal size (up to one row).
     seed : int
         Seed of the generator.
 
@@ -135,7 +135,7 @@ def three_clusters(n: int = 3000, seed: int = 0) -> pd.DataFrame:
     >>> ld.three_clusters(90).attrs["clusters"]
     {'a': [0, 30], 'b1': [30, 60], 'b2': [60, 90]}
     """
-    rng, n = _generator(seed), _rows(n, least=3)  # a row for each cluster
+    rng, n = _generator(seed), _rows(n, least=3)  # one row per cluster
     X = rng.standard_normal((n, 8))
     cut = [round(n * k / 3) for k in range(4)]
     X[: cut[1], :4] += 4
@@ -148,26 +148,26 @@ def three_clusters(n: int = 3000, seed: int = 0) -> pd.DataFrame:
 def checkerboard(
     n: int = 6400, squares: int = 8, seed: int = 0, *, noise: int = 0, angle: float = 0.0
 ) -> pd.DataFrame:
-    """Return two classes on a checkerboard over the unit square: local structure, no global one.
+    """Generate two classes on a checkerboard over the unit square: no global structure.
 
     Parameters
     ----------
     n : int
         Rows.
     squares : int
-        Squares per side.
+        Number of squares per side.
     seed : int
         Seed of the generator.
     noise : int
-        Number of further uniform features that do not matter.
+        Number of additional uniform features without influence on the class.
     angle : float
-        Turn the board about its centre, in degrees; the report also uses 45.
+        Rotation of the board about its centre, in degrees; the report also uses 45.
 
     Returns
     -------
     DataFrame
-        n rows; x1, x2 the board, x3.. the noise; y is 0 or 1, without label noise.
-        attrs: `squares`, `angle`, `informative` (the two names).
+        n rows; x1, x2 are the position on the board, x3.. the noise; y is 0 or 1, without label
+        noise. attrs: `squares`, `angle`, `informative` (the two names).
 
     See Also
     --------
@@ -195,22 +195,23 @@ def checkerboard(
 
 
 def xor(n: int = 6400, informative: int = 6, noise: int = 0, seed: int = 0) -> pd.DataFrame:
-    """Continuous XOR: the class is the sign of a product, so no proper subset of it helps.
+    """Generate continuous XOR data: the class is the sign of a product of features.
 
     Parameters
     ----------
     n : int
-        Rows; the report uses 100 for each orthant of the informative features.
+        Number of rows; the report uses 100 per orthant of the informative features.
     informative, noise : int
-        Number of features in the product, and of further ones that do not matter.
+        Number of features in the product, and of additional features without influence.
     seed : int
         Seed of the generator.
 
     Returns
     -------
     DataFrame
-        n rows; features uniform on [-1, 1], the informative ones first; y = 1 where their product
-        is not negative, else 0. attrs: `informative` (names).
+        n rows; features uniform on [-1, 1], the informative ones first; y = 1 if their product is
+        not negative, else 0. No proper subset of the informative features predicts y. attrs:
+        `informative` (names).
 
     See Also
     --------
@@ -233,12 +234,12 @@ def xor(n: int = 6400, informative: int = 6, noise: int = 0, seed: int = 0) -> p
 
 
 def friedman1(n: int = 1000, p: int = 10, seed: int = 0, *, noise: float = 1.0) -> pd.DataFrame:
-    """Friedman's first regression problem: five features matter, two of them by interaction.
+    """Generate Friedman's first regression problem: five informative features, two interacting.
 
     Parameters
     ----------
     n, p : int
-        Rows and features, p >= 5.
+        Number of rows and features, p >= 5.
     seed : int
         Seed of the generator.
     noise : float
@@ -265,7 +266,7 @@ def friedman1(n: int = 1000, p: int = 10, seed: int = 0, *, noise: float = 1.0) 
     >>> ld.friedman1(100, noise=0.5).attrs["noise"]
     0.5
     """
-    rng, n, p = _generator(seed), _rows(n), whole("p", p, least=5)  # five of them matter
+    rng, n, p = _generator(seed), _rows(n), whole("p", p, least=5)  # five are informative
     noise = number("noise", noise, least=0)
     X = rng.random((n, p))
     y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2
@@ -284,21 +285,22 @@ def informative_views(
     separation: float = 0.25,
     label_noise: float = 0.0,
 ) -> pd.DataFrame:
-    """Return two classes, each row of which can be told in one of P two-feature views only.
+    """Generate two classes that each row shows in only one of P two-feature views.
 
-    In its view a row lies in one of four normal blobs, two per class; its other features are
-    uniform on [0, 1].
+    In the view of a row, the row lies in one of four normal clusters, two per class; all other
+    features are uniform on [0, 1].
 
     Parameters
     ----------
     P, N, R : int
-        Informative views, rows that each can tell, and rows that none can (uniform, random label).
+        Number of informative views, of rows per view, and of rows without any informative view
+        (uniform features, random label).
     seed : int
         Seed of the generator.
     M : int
-        Features.
+        Number of features.
     spread, separation : float
-        Standard deviation of a blob in each feature; least distance between centres.
+        Standard deviation of a cluster in each feature; smallest distance between centres.
     label_noise : float
         Share of the rows whose label is flipped, chosen at random.
 
@@ -315,8 +317,8 @@ def informative_views(
 
     References
     ----------
-    Informative projection recovery, Sect. 2.3 and the appendix on artificial data. The blobs'
-    centres are not given there; here they are uniform on [0.15, 0.85]^2, at least `separation`
+    Informative projection recovery, Sect. 2.3 and the appendix on artificial data. It does not give
+    the centres of the clusters; here they are uniform on [0.15, 0.85]^2, at least `separation`
     apart.
 
     Examples
@@ -345,25 +347,25 @@ def informative_views(
 def informative_views_r(
     n: int = 1000, P: int = 2, seed: int = 0, *, M: int = 20, noise: float = 0.1
 ) -> pd.DataFrame:
-    """Regression data: the first feature decides which of P two-feature views drives y.
+    """Generate regression data: the first feature selects the two-feature view that determines y.
 
     Parameters
     ----------
     n, P : int
-        Rows and informative views.
+        Number of rows and of informative views.
     seed : int
         Seed of the generator.
     M : int
-        Features, the first of which selects.
+        Number of features; the first one selects the view.
     noise : float
         Standard deviation of the normal noise.
 
     Returns
     -------
     DataFrame
-        n rows; x1 uniform on [1, P + 1), x2..xM uniform on [0, 1]; where j <= x1 < j + 1,
-        y = sin(pi (u + a_j)) + 2 (v - b_j)^2 + noise with (u, v) the features of view j.
-        attrs: `views` (pairs of names), `coefficients` (pairs (a_j, b_j)), `noise`.
+        n rows; x1 uniform on [1, P + 1), x2..xM uniform on [0, 1]; if j <= x1 < j + 1, y = sin(pi
+        (u + a_j)) + 2 (v - b_j)^2 + noise with (u, v) the features of view j. attrs: `views` (pairs
+        of names), `coefficients` (pairs (a_j, b_j)), `noise`.
 
     See Also
     --------
@@ -371,8 +373,8 @@ def informative_views_r(
 
     References
     ----------
-    Informative projection recovery, appendix on regression. The functions of the views are not
-    given there: those above are ours.
+    Informative projection recovery, appendix on regression. It does not give the functions of the
+    views; the functions above are our own.
 
     Examples
     --------
@@ -404,7 +406,7 @@ def _draw_views(rng, P, features):
 
 
 def _draw_centres(rng, separation, trials=1000):
-    """Draw four points in [0.15, 0.85]^2, no two nearer than `separation`: (4, 2)."""
+    """Return four random points in [0.15, 0.85]^2, at least `separation` apart, (4, 2)."""
     for _ in range(trials):
         centres = rng.uniform(0.15, 0.85, (4, 2))
         if min(np.linalg.norm(a - b) for a, b in combinations(centres, 2)) >= separation:
@@ -422,7 +424,7 @@ def _unit_vector(rng, p):
 
 
 def _generator(seed, stream=0):
-    # Streams keep what is drawn later (labels, rotation) independent of how much was drawn before.
+    # Separate streams: labels and rotation do not depend on the number of draws before them.
     return np.random.default_rng([as_seed(seed), stream])
 
 
