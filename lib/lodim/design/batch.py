@@ -11,7 +11,7 @@ from lodim.design.rows import INPUTS
 from lodim.engine import tiles
 from lodim.engine.blocks import SPAN_ROWS, runs_of, sum_rows
 
-FLAT = 1e-9  # relative standard deviation that rounding gives a constant
+FLAT = 1e-9  # relative standard deviation below which a column counts as constant
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +27,8 @@ class Batch:
     order : (n,) float64, time or order of the rows, or None
     clusters : (n,) float64, codes of clusters, or None
     groups : (n,) float64, codes of groups that are held out together, or None
-    streamed : whether X may be larger than memory; see `out_of_core`
-    size : (p,), standard deviations of the features in the training rows (one for standardized
+    streamed : whether X may be larger than memory (see `out_of_core`)
+    size : (p,) standard deviations of the columns of X over the training rows (1 for standardized
     or constant features); None for new data
     cache : values computed by `once`; a changed copy of the batch starts with an empty cache
     """
@@ -59,7 +59,7 @@ class Batch:
 
     @cached_property
     def weight(self):
-        """(n,) weights that sum to one."""
+        """Weights divided by their sum, (n,)."""
         if self.weights is None:
             return np.full(self.n, 1.0 / max(self.n, 1))
         return self.weights / max(self.weight_sum, 1e-300)
@@ -73,27 +73,30 @@ class Batch:
 
     @property
     def units(self):
-        """(n,) codes of units held out together: groups, else clusters; None for single rows."""
+        """Codes (n,) of rows held out together: groups, or else clusters; None without either."""
         return self.clusters if self.groups is None else self.groups
 
     @property
     def row_weights(self):
-        """(n,) weights as given, or ones."""
+        """Weights as given, or ones, (n,)."""
         return np.ones(self.n) if self.weights is None else self.weights
 
     @property
     def positive_weight(self):
-        """Positions of the rows of weight above zero."""
+        """Positions of the rows with positive weight."""
         return np.arange(self.n) if self.weights is None else np.flatnonzero(self.weights)
 
     @property
     def out_of_core(self):
-        """Whether X must stay on disk: it is streamed and has more rows than one span."""
+        """Whether X must stay on disk: `streamed` is true and X has more rows than one span."""
         return self.streamed and self.n > SPAN_ROWS
 
     @cached_property
     def runs(self):
-        """Pairs (lo, hi) of runs of blocks that have a row of positive weight; None for one run."""
+        """Pairs (lo, hi) of row ranges that cover all rows with positive weight.
+
+        A range consists of blocks of rows; None if one range has all rows.
+        """
         if self.weights is None or self.n <= SPAN_ROWS:
             return None
         starts = np.arange(0, self.n, tiles.TILE * tiles.TILES_PER_BLOCK)
@@ -101,22 +104,22 @@ class Batch:
 
     @property
     def n_positive(self):
-        """Number of rows of weight above zero."""
+        """Number of rows with positive weight."""
         return self.n if self.weights is None else int(np.count_nonzero(self.weights))
 
     def offsets(self, n_scores):
-        """Return the offset per row and score as a read-only view (n, n_scores)."""
+        """Return a read-only view (n, n_scores) of the offset of each row and score."""
         offset = np.zeros(()) if self.offset is None else self.offset
-        # The offset of one score may be (n,).
+        # With one score, the offset may have shape (n,).
         return np.broadcast_to(offset[:, None] if offset.ndim == 1 else offset, (self.n, n_scores))
 
     def offset_matrix(self, n_scores):
-        """Return the offset per row and score, (n, n_scores), zero if none is given."""
+        """Return a new array (n, n_scores) of the offset of each row and score; zeros if None."""
         return np.zeros((self.n, n_scores)) + self.offsets(n_scores)
 
 
 def split(batch, held_out, standardize):
-    """Return the training and held-out rows of a batch: held_out (n,) bool -> (Batch, Batch).
+    """Split a batch into training and held-out rows, held_out (n,) bool -> (Batch, Batch).
 
     Features are centred (and scaled, if `standardize`) by the training rows only.
     """
@@ -124,15 +127,15 @@ def split(batch, held_out, standardize):
 
 
 def split_and_scaling(batch, held_out, standardize):
-    """Return the result of `split` with the means (p,) and scales (p,) of the training rows."""
+    """Return the two batches of `split`, and means (p,) and scales (p,) of the training rows."""
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
     mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])
     flat = (mean != 0.0) & (sd <= FLAT * np.abs(mean))
-    if flat.any():  # centring a constant by a rounded mean would leave a column of rounding errors
+    if flat.any():  # otherwise the rounded mean leaves rounding errors in the column
         counted = train[batch.weight[train] > 0.0]
         mean[flat] = np.fmax.reduce(X[counted][:, flat], axis=0)
-    # A column that varies only in the held-out rows keeps scale one.
+    # A column that is constant in the training rows has scale one.
     varying, ones = np.where(sd > 1e-7, sd, 1.0), np.ones(len(sd))
     scale, size = (varying, ones) if standardize else (ones, varying)
     parts = (subset(batch, i, (X[i] - mean) / scale) for i in (train, test))
@@ -140,7 +143,7 @@ def split_and_scaling(batch, held_out, standardize):
 
 
 def _moments(X, weight):
-    """Return weighted means and standard deviations of the columns, ignoring missing values."""
+    """Return weighted means (p,) and standard deviations (p,) of columns, ignoring NaN."""
     missing = np.isnan(X)
     if not missing.any():
         weight = weight / max(weight.sum(), 1e-300)
@@ -154,10 +157,13 @@ def _moments(X, weight):
 
 
 class SplitsInPlace(Sequence):
-    """Training and held-out parts of a batch without a copy of X.
+    """Pairs of training and held-out batches, one pair per fold, without copies of X.
 
-    A part has all rows, with weight zero for the rows of the other part. Features keep the centre
-    and scale of all rows. `fold` (n,) is the fold of each row from 0 on; -1 is never held out.
+    Both batches of a pair have all rows; rows that do not belong to a batch have weight zero.
+    Features
+    keep the centre and scale of all rows. `fold` (n,) is the fold of each row from 0 on; rows with
+    -1
+    are never held out.
     """
 
     def __init__(self, batch, fold):
@@ -176,12 +182,12 @@ class SplitsInPlace(Sequence):
 
 
 def of_positive_weight(batch):
-    """Return the rows of positive weight; the batch itself if that is all rows."""
+    """Return the batch without rows of weight zero; the same object if it has none."""
     return batch if batch.n_positive == batch.n else subset(batch, batch.positive_weight)
 
 
 def subset(batch, i, X=None):
-    """Return rows i of a batch, with other features X (n, p) if given."""
+    """Return a batch of the rows at positions i, with other features X (n, p) if given."""
     given = {name: getattr(batch, name) for name in ("y", *INPUTS)}
     return Batch(
         X=tiles.pack(tiles.rows(batch.X, i) if X is None else X, batch.X.dtype),

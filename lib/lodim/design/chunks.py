@@ -1,7 +1,7 @@
-"""Data in chunks of PART complete rows: in memory, read again in each pass, or on workers.
+"""Data in chunks of PART complete rows: in memory, read again in each pass, or on Dask workers.
 
-Sums are taken within each chunk and added in the order of the chunks, by the same functions for
-frames, files and Dask clusters, so results are identical bit for bit.
+Sums are computed within each chunk and added in the order of the chunks. Frames, files and Dask
+clusters use the same functions, so results are identical bit for bit.
 """
 
 from bisect import bisect_right
@@ -29,12 +29,12 @@ from lodim.sources.source import PART
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """Position of chunk k among the rows.
+    """Position of one chunk of complete rows within the rows of the data.
 
-    k : number of the chunk; first : position of its first complete row among all complete rows
-    start, stop : range of the data's rows that contains it
-    rows : (n,) int64, positions of its rows in the range; empty if it is the whole range
-    n : number of its rows
+    k : number of the chunk; first : position of its first row among all complete rows
+    start, stop : range of the data's rows that contains the chunk
+    rows : (n,) int64, positions of the chunk's rows in that range; empty if they fill the range
+    n : number of rows of the chunk
     """
 
     k: int
@@ -46,7 +46,10 @@ class Span:
 
 
 def spans_of(rows, n):
-    """Return the spans of n complete rows; empty `rows` means positions 0, 1, ..., n - 1."""
+    """Return the spans of all chunks of n complete rows at positions `rows` of the data.
+
+    Empty `rows` means positions 0, 1, ..., n - 1.
+    """
     return [
         _span(rows, k, first, min(first + PART, n)) for k, first in enumerate(range(0, n, PART))
     ]
@@ -59,35 +62,35 @@ def _span(rows, k, first, last):
 
 
 def span_of(rows, k, first):
-    """Return the span of the complete rows at the given positions."""
+    """Return the span of chunk k, whose complete rows are at the positions `rows` of the data."""
     start, stop = int(rows[0]), int(rows[-1]) + 1
     whole = stop - start == len(rows)
     return Span(k, first, start, stop, ALL if whole else rows - start, len(rows))
 
 
 def draw_positions(n, size, seed):
-    """Draw `size` of n positions, in increasing order; depends only on n, size and seed."""
+    """Return `size` random positions out of n, increasing; they depend only on n, size and seed."""
     drawn = np.random.default_rng(seed).choice(n, size, replace=False, shuffle=False)
     return np.sort(drawn)
 
 
 def summarize_part(_, table, request):
-    """Return the summaries of the columns of a chunk as a list."""
+    """Return a list of summaries of the columns of one chunk, as `Parts.map` calls it."""
     return summarize(table, request)
 
 
 def merge_summaries(found, request):
-    """Merge the summaries of the chunks, in order, into a dict by column name."""
+    """Merge the summaries of all chunks, in order, into a dict column name -> Summary."""
     return dict(zip(request.names, merge(found), strict=True))
 
 
 def tiles_of(X, span):
-    """Return a view of the tiles of a span."""
+    """Return a view of the tiles of X that hold the rows of a span."""
     return X[span.first // TILE : -(-(span.first + span.n) // TILE)]
 
 
 def table_of_span(table, span, columns):
-    """Return the table of a span, given the columns of its range."""
+    """Return the table of one chunk, given the columns of its range of rows."""
     here = slice(span.first, span.first + span.n)
     index, rows = table.index[span.start : span.stop], read_only(span.rows)
     given = table.weights_of(here)
@@ -95,7 +98,7 @@ def table_of_span(table, span, columns):
 
 
 class Parts:
-    """Chunks of the complete rows of a table; `map` applies a function to each."""
+    """Chunks of the complete rows of a table; the method `map` applies a function to each chunk."""
 
     table: Table
     in_one = False  # whether one chunk in memory has all rows
@@ -107,18 +110,18 @@ class Parts:
 
     @property
     def positive_weight(self):
-        """(n,) bool, the rows whose weight is above zero; None where all are."""
+        """Which rows have positive weight, (n,) bool; None if all rows have."""
         return self.table.positive_weight
 
     def summaries(self, request):
-        """Summaries of columns by name."""
+        """Return a dict column name -> Summary over all chunks."""
         work = partial(summarize_part, request=request)
         return merge_summaries(self.map(work, request.names), request)
 
 
 @dataclass(frozen=True, eq=False)
 class TableParts(Parts):
-    """Chunks of a table in memory."""
+    """Chunks of a table that is in memory."""
 
     table: Table
 
@@ -128,19 +131,19 @@ class TableParts(Parts):
         return self.n <= PART
 
     def gather(self, rows, names):
-        """Return a table of the complete rows at the given positions; None means all."""
+        """Return a table of the complete rows at the given positions; None means all rows."""
         return self.table if rows is None else self.table.take(rows)
 
     def map(self, work, names):
-        """Return [work(span, table of the chunk), ...] in order, using threads if that is faster.
+        """Return a list of work(span, table) per chunk, in order, using threads if that is faster.
 
-        `names` lists the columns that `work` reads.
+        names : the columns that `work` reads
         """
         table = self.table
         parts = spans_of(table.rows, table.n)
         if len(parts) == 1:
             return [work(parts[0], table)]
-        # If a single chunk is large enough for threads, they share its columns.
+        # If one chunk is large enough to use threads itself, chunks are processed one by one.
         numbers = 0 if PART * len(names) >= THREADED else table.n * len(names)
         return each(lambda span: work(span, self._part(span, names)), parts, numbers)
 
@@ -151,7 +154,7 @@ class TableParts(Parts):
 
 @dataclass(frozen=True)
 class RowPlace:
-    """Name of a row in messages."""
+    """Name of a row in messages: its number and the file or other piece that contains it."""
 
     row: int
     place: str
@@ -162,11 +165,12 @@ class RowPlace:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Row labels of a source for messages: the piece and the row within it.
+    """Row labels of a source for messages: the piece that contains a row, and its number there.
 
-    runs : (position, first, place) of consecutive rows of a piece: their first row among all rows,
-    and in the piece
-    rows : positions of the rows concerned
+    runs : list of (position, first, place), one per run of consecutive rows of a piece: the
+    position
+        of the run's first row among all rows, its number in the piece, and the name of the piece
+    rows : positions, among all rows, of the rows to label
     """
 
     runs: list
@@ -185,25 +189,25 @@ class Labels:
 
 
 def frame_of(read, labels):
-    """Return columns by name as a Frame."""
+    """Return a Frame of a dict of columns, with row labels."""
     keys = {name: name for name in read}
     return Frame(tuple(read), labels, keys, frozenset(), read.__getitem__, PANDAS)
 
 
 class Cutter:
-    """Buffer of columns that takes ranges of rows in order and returns spans of them."""
+    """Buffer that receives consecutive ranges of rows, and returns the rows of spans in order."""
 
     def __init__(self, stop=0):
         self.held, self.stop = [], stop
 
     def put(self, start, stop, stretch):
-        """Append the rows from start, where the last ones ended, up to stop."""
+        """Append the columns of rows start to stop; start is the stop of the previous call."""
         self.stop = stop
         if stop > start:
             self.held.append((start, stop, stretch))
 
     def take(self, span, names):
-        """Return the columns of a span, and drop the rows up to its end."""
+        """Return a dict name -> column of a span's rows, and drop all rows up to its end."""
         within = [h for h in self.held if h[0] < span.stop and h[1] > span.start]
         self.held = [h for h in self.held if h[1] > span.stop]
         return {
@@ -219,16 +223,16 @@ class Cutter:
 
 @dataclass(frozen=True, eq=False)
 class ChunkStore:
-    """Chunks of a source with the positions of their rows; it can be pickled.
+    """Pieces of a source (such as files), and the positions of their rows; it can be pickled.
 
-    starts : (n_pieces + 1,) position of the first row of each piece, and of the end
+    starts : (n_pieces + 1,) position of the first row of each piece, then the number of rows
     """
 
     source: object
     starts: tuple[int, ...]
 
     def read(self, names, start=0):
-        """Yield (start, stop, columns by name) of the chunks from the one with row `start` on."""
+        """Yield (start, stop, dict of columns) per chunk, from the chunk with row `start` on."""
         first = bisect_right(self.starts, start) - 1
         at = self.starts[first]
         for piece in self.source.pieces[first:]:
@@ -239,7 +243,7 @@ class ChunkStore:
                 at += n
 
     def columns(self, names, span):
-        """Return the columns of a span by name."""
+        """Return a dict name -> column of the rows of a span."""
         cutter = Cutter(self.starts[bisect_right(self.starts, span.start) - 1])
         with closing(self.read(names, span.start)) as chunks:
             for chunk in chunks:
@@ -250,7 +254,7 @@ class ChunkStore:
 
 
 def read_chunk(chunk, names):
-    """Return the columns of a chunk by name; errors name the chunk."""
+    """Return a dict name -> column of a chunk; error messages name the chunk."""
     try:
         frame = read_frame(chunk.frame)
         return {name: read_column(frame, name) for name in names}
@@ -300,7 +304,7 @@ def read_rows_at(source, names, rows, n):
 
 
 def check_names(source, names):
-    """Raise unless the source has the columns named in weights, offset and similar arguments."""
+    """Raise DataError unless the source has the columns that weights, offset etc. name."""
     header = Frame(
         source.names, (), {name: name for name in source.names}, frozenset(), None, PANDAS
     )
@@ -314,10 +318,10 @@ def changed():
 
 @dataclass(frozen=True, eq=False)
 class SourceParts(Parts):
-    """Chunks of a source's complete rows, read again in each pass.
+    """Chunks of the complete rows of a source, read again in each pass.
 
-    table : Table without columns; n_rows : rows of the source, complete or not
-    known : dict of Summary by name from the first pass, or None
+    table : Table without columns; n_rows : number of rows of the source, complete or not
+    known : dict of summaries by column name from the first pass, or None
     """
 
     store: ChunkStore
@@ -326,30 +330,30 @@ class SourceParts(Parts):
     known: dict | None
 
     def summaries(self, request):
-        """Summaries of columns by name."""
+        """Return a dict column name -> Summary over all chunks."""
         return super().summaries(request) if self.known is None else self.known
 
     def map(self, work, names):
-        """Return [work(span, table of the chunk), ...] in order, in one pass."""
+        """Return a list of work(span, table) per chunk, in order, reading the source once."""
         with closing(self.tables(list(names))) as tables:
             return [work(span, table) for span, table in tables]
 
     def tasks(self, work, names):
-        """Return one picklable call per chunk; together they do the work of `map`."""
+        """Return a list of picklable calls, one per chunk, whose results are those of `map`."""
         return [
             partial(part_task, self.store, span, self._bare(span), work, list(names))
             for span in spans_of(self.table.rows, self.n)
         ]
 
     def _bare(self, span):
-        """Return the table of a chunk without columns, with only the labels it needs."""
+        """Return the table of a chunk without columns, with the row labels of this chunk only."""
         table = table_of_span(self.table, span, {})
         starts = [run[0] for run in table.index.runs]
         lo, hi = bisect_right(starts, span.start) - 1, bisect_right(starts, span.stop - 1)
         return replace(table, index=replace(table.index, runs=table.index.runs[lo:hi]))
 
     def tables(self, names):
-        """Yield (span, table) per chunk in one pass over the named columns."""
+        """Yield (span, table) per chunk, with the named columns, reading the source once."""
         spans = spans_of(self.table.rows, self.n)
         if not names:
             yield from ((span, table_of_span(self.table, span, {})) for span in spans)
@@ -373,7 +377,7 @@ class SourceParts(Parts):
         return found
 
     def gather(self, rows, names):
-        """Return a table of the complete rows at the given positions; None means all."""
+        """Return a table of the complete rows at the given positions; None means all rows."""
         picked = self.map(partial(_pick, rows=rows), names)
         table = self.table
         held = {k: columns.concat([part[k] for part in picked]) for k in names}
@@ -384,12 +388,12 @@ class SourceParts(Parts):
 
 @dataclass(frozen=True, eq=False)
 class PartReader:
-    """Picklable function that reads a chunk of a source and returns its batch.
+    """Picklable function k -> batch of chunk k, read from a source.
 
     design : Design
     store : ChunkStore
-    stretches : (n_parts, 2) int64, positions of each chunk's first row and after its last row
-    inputs : RowInputs of all N rows of the source, weights and offset only
+    stretches : (n_chunks, 2) int64, first row and end of the range of rows of each chunk
+    inputs : RowInputs of all N rows of the source, with weights and offset only
     """
 
     design: object
@@ -399,14 +403,14 @@ class PartReader:
 
     @classmethod
     def from_parts(cls, design, learnt, inputs):
-        """Return the reader for the SourceParts that a design was learned from."""
+        """Return the reader of the chunks (SourceParts) from which a design was learned."""
         spans = spans_of(learnt.table.rows, learnt.n)
         stretches = np.array([(span.start, span.stop) for span in spans])
         inputs = RowInputs(inputs.weights, inputs.offset).arrays()
         return cls(design, learnt.store, stretches, inputs)
 
     def __call__(self, k):
-        """Return the Batch of chunk k, with the response, weights and offset of the whole batch."""
+        """Return the batch of chunk k, with its response, weights and offset."""
         start, stop = self.stretches[k].tolist()
         design, inputs = self.design, self.inputs.stretch(start, stop)
         span = Span(k, 0, start, stop, ALL, stop - start)
@@ -417,15 +421,16 @@ class PartReader:
 
 
 def part_task(store, span, table, work, names):
-    """Apply `work` to one chunk, in a pass whose chunks are shared among processes.
+    """Return work(span, table) for one chunk, on the process that calls it.
 
-    `table` is that of the chunk without columns; see `SourceParts.tasks`. `work` must be picklable.
+    table : Table of the chunk without columns, which are read here; work : picklable function. See
+        `SourceParts.tasks`
     """
     return work(span, replace(table, columns=store.columns(names, span)))
 
 
 def _pick(span, table, rows):
-    """Return the columns of a chunk at the given rows."""
+    """Return a dict name -> values of the rows of a chunk; rows are positions, None means all."""
     if rows is None:
         at = np.arange(table.n)
     else:
@@ -436,16 +441,16 @@ def _pick(span, table, rows):
 
 
 def flags_of(positions, n):
-    """Return (n,) bool, True at the given positions (`take` reads no positions as all rows)."""
+    """Return (n,) bool, True at the given positions; all False if there are no positions."""
     flags = np.zeros(n, bool)
     flags[positions] = True
     return flags
 
 
 def client_for(client, source, sample, scratch):
-    """Return the client whose workers read a source; None or False reads it here.
+    """Return the Dask client whose workers read a source, or None to read it in this process.
 
-    A Dask frame goes to the client of this process, if there is one.
+    A Dask frame uses the client of this process, if there is one, unless `client` is False.
     """
     if client is False:
         return None
@@ -469,19 +474,19 @@ def client_for(client, source, sample, scratch):
 
 @dataclass(frozen=True, eq=False)
 class WorkerParts(SourceParts):
-    """Chunks that the workers of a Dask client process."""
+    """Chunks of the complete rows of a source, processed by the workers of a Dask client."""
 
     client: object = None
 
     @classmethod
     def of_client(cls, read, client):
-        """Return the chunks of a source on the client's workers; unchanged if they are few."""
+        """Return chunks for the client's workers; `read` itself if one chunk has all rows."""
         if client is None or read.n <= PART:
             return read
         return cls(read.store, read.table, read.n_rows, read.known, client)
 
     def map(self, work, names):
-        """Return [work(span, table of the chunk), ...] in order, in one pass."""
+        """Return a list of work(span, table) per chunk, in order, computed by the workers."""
         if not names:
             return super().map(work, names)
         spans = spans_of(self.table.rows, self.n)
@@ -489,9 +494,10 @@ class WorkerParts(SourceParts):
         return dask_cluster.run_tasks(self.client, part_task, self.store, each)
 
     def tiles(self, design, given, inputs):
-        """Return the tiles on the workers, their response, and the RowInputs that are there too.
+        """Write the tiles on the workers; return them with the response and the RowInputs.
 
-        given : RowInputs by name, or of all rows of the source; inputs : of the complete rows
+        given : RowInputs as column names, or of all rows of the source; inputs : of the complete
+        rows
         """
         make = PartReader.from_parts(design, self, given)
         X = workers.read_parts(self.client, make, self.n, len(design.names), design.dtype)

@@ -1,7 +1,7 @@
-"""Kernels over one column: find missing values, compute moments, write it into the tiles.
+"""Kernels for one column: find missing values, compute moments, write the column into tiles.
 
-Each reads the column once. `rows` holds the positions of the rows to use; if it is empty, all rows
-are used in order (the usual case, which the compiler vectorizes).
+Each kernel reads the column once. `rows` holds the positions of the rows to use. If it is empty,
+all rows are used in order (the usual case, which the compiler vectorizes).
 """
 
 import math
@@ -16,32 +16,32 @@ from lodim.engine.tiles import TILE
 BLOCK = 512
 ALL = np.empty(0, np.int64)
 NO_WEIGHTS = np.empty(0)
-NO_ROWS = 0.0, 0.0, 0.0, math.inf, -math.inf  # `moments` of no rows
+NO_ROWS = 0.0, 0.0, 0.0, math.inf, -math.inf  # result of `moments` without rows
 _OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 
 def read_only(x):
-    """Return a read-only contiguous view or copy of x, for which one compiled kernel serves."""
+    """Return a read-only contiguous view or copy of x, so that one compiled kernel is enough."""
     view = np.ascontiguousarray(x).view()
     view.flags.writeable = False
     return view
 
 
 def weight_unit(weights):
-    """Return the divisor of weights (n,) that keeps sums in `moments` within float64."""
+    """Return a divisor for weights (n,) that keeps the sums in `moments` within float64."""
     if weights is None or not len(weights) or 1e-100 < weights.max() < 1e100:
         return 1.0
     return float(weights.max())
 
 
 def as_real(values):
-    """Return a column as kernels read it: float64, or float32 if it has a whole span or more."""
+    """Return a column's values for kernels: float64, or unchanged float32 for a span or more."""
     keeps = values.dtype == np.float64 or (values.dtype == np.float32 and len(values) >= SPAN_ROWS)
     return read_only(values if keeps else values.astype(np.float64))
 
 
 def kernel_weights(weights, unit=1.0):
-    """Return weights (n,) for `moments`, None for ones."""
+    """Return weights (n,) divided by `unit` for `moments`; empty if all weights are one."""
     if weights is None:
         return read_only(NO_WEIGHTS)
     return read_only(weights if unit == 1.0 else weights / unit)
@@ -49,11 +49,11 @@ def kernel_weights(weights, unit=1.0):
 
 @njit(**_OPTIONS, fastmath={"reassoc", "nsz"})
 def scan(x, bad):
-    """Flag the NaN of x in bad, (n,) bool; return their number and the first infinite row or -1."""
+    """Set bad (n,) bool where x is NaN; return how many, and the first infinite row or -1."""
     n_nan = 0
     infinite = -1
     for start in range(0, x.size, BLOCK):
-        part = x[start : start + BLOCK]  # an index that counts from 0 needs no check of its sign
+        part = x[start : start + BLOCK]  # indices from 0 on need no check of their sign
         total = 0.0
         for i in range(part.size):
             total += part[i] * 0.0
@@ -70,10 +70,10 @@ def scan(x, bad):
 
 @njit(**_OPTIONS)
 def moments(x, rows, weights):
-    """Return the sum of weights, weighted mean, sum of squares about it, minimum and maximum of x.
+    """Return sum of weights, weighted mean, sum of squared deviations, minimum and maximum of x.
 
-    Rows of weight zero are ignored. Blocks are centred at their own mean and merged by the formula
-    of Chan, Golub & LeVeque (1979), so that a large mean does not cancel the variance.
+    Rows of weight zero are ignored. Each block is centred at its own mean, and blocks are merged by
+    the formula of Chan, Golub & LeVeque (1979), which is accurate also if the mean is large.
     """
     n = rows.size if rows.size else x.size
     total, mean, spread = 0.0, 0.0, 0.0
@@ -104,7 +104,7 @@ def moments(x, rows, weights):
 
 
 def column_moments(x, rows, weights):
-    """Return `moments` of a column, by a faster kernel for many whole blocks without weights."""
+    """Return `moments` of a column, by a faster kernel for many full blocks without weights."""
     if x.size >= SPAN_ROWS and not (rows.size or weights.size or x.size % (4 * BLOCK)):
         return moments_of_blocks(x)
     return moments(read_only(x.astype(np.float64, copy=False)), rows, weights)
@@ -112,7 +112,7 @@ def column_moments(x, rows, weights):
 
 @njit(**_OPTIONS)
 def moments_of_blocks(x):
-    """Return `moments` of whole blocks, bit for bit, four blocks at a time for speed."""
+    """Return the same bits as `moments` for full blocks, four blocks at a time for speed."""
     total, mean, spread = 0.0, 0.0, 0.0
     least, greatest = np.full(TILE, np.inf), np.full(TILE, -np.inf)
     for start in range(0, x.size, 4 * BLOCK):
@@ -146,7 +146,7 @@ def moments_of_blocks(x):
 
 
 def merge_moments(parts):
-    """Merge moments of parts of the rows, in order, into those of all rows, (..., 5)."""
+    """Merge moments of consecutive parts of the rows, (..., 5) each, into moments of all rows."""
     parts = iter(parts)
     total, mean, spread, least, greatest = np.moveaxis(np.asarray(next(parts)), -1, 0)
     for part in parts:
@@ -166,10 +166,10 @@ def merge_moments(parts):
 
 @njit(**_OPTIONS)
 def pack(x, rows, mean, scale, inverse, tiles, k, size):
-    """Write (x - mean) / scale into column k of the tiles, (n_tiles, p, 64); see `standardize`.
+    """Write (x - mean) / scale into column k of the tiles, (n_tiles, p, 64), as `standardize` does.
 
-    size (64,) float64 receives the largest |x - mean| at each position of a tile, which vectorizes
-    where one maximum would not. It is allocated outside, since compiling NumPy's functions is slow.
+    size (64,) float64 receives the largest |x - mean| per position in a tile, because one maximum
+    of all would not vectorize. The caller allocates it, since NumPy calls are slow to compile.
     """
     for j in range(TILE):
         size[j] = 0.0

@@ -1,8 +1,8 @@
 """A column of the user's data: numbers, dates or levels, and its missing values.
 
-A date is stored as days since 1970-01-01, with the time of day as a fraction (exact to a
-microsecond). A time with a zone is stored as local time in that zone. Columns are never modified;
-numpy numbers are read in place.
+A date is stored as days since 1970-01-01, with the time of day as a fraction (to a microsecond). A
+time with a time zone is stored as local time of that zone. Columns are never modified; numpy
+numbers are read in place.
 """
 
 import datetime
@@ -23,11 +23,11 @@ ISO_DATE = re.compile(
     r"\s*(?P<day>\d{4}-\d{2}-\d{2})([T ](?P<time>\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?))?"
     r"\s*(Z|[+-]\d{2}:?\d{2})?\s*"
 )
-THURSDAY = 3  # of 1970-01-01; a Monday is 0
+THURSDAY = 3  # weekday of 1970-01-01; Monday is 0
 
 
 def to_days(moments):
-    """Return days since 1970-01-01 of an array of datetime64, (n,) float64, NaN if missing."""
+    """Return days since 1970-01-01 of datetime64 values, (n,) float64; NaN for missing values."""
     missing = np.isnat(moments)
     moments = np.where(missing, np.datetime64(0, "D"), moments).astype("datetime64[us]")
     day = moments.astype("datetime64[D]")
@@ -38,7 +38,7 @@ def to_days(moments):
 
 
 def to_moments(days):
-    """Return the datetime64 of days since 1970-01-01, to a microsecond; NaN gives NaT."""
+    """Return datetime64 values of days since 1970-01-01, to a microsecond; NaT for NaN."""
     missing = np.isnan(days)
     micros = np.round(np.where(missing, 0.0, days) * 86_400e6).astype(np.int64)
     return np.where(missing, np.datetime64("NaT"), micros.astype("datetime64[us]"))
@@ -52,12 +52,12 @@ def parse_date(text):
     time = (found["time"] or "00:00").replace(",", ".")
     try:
         return to_days(np.array([f"{found['day']}T{time}"], "datetime64[us]"))[0]
-    except ValueError:  # the 30th of February
+    except ValueError:  # for example 30 February
         return None
 
 
 def date_part(name, days, origin="1970-01-01"):
-    """Apply a date function of a formula to days since 1970-01-01; returns (n,) float64."""
+    """Return a date function of a formula for days since 1970-01-01, (n,) float64."""
     if name == "days":
         return days - np.datetime64(origin, "D").astype(np.int64)
     day = np.floor(days)
@@ -70,7 +70,7 @@ def date_part(name, days, origin="1970-01-01"):
 
 
 def date_advice(name):
-    """Return the advice for using a column of dates in a formula."""
+    """Return a phrase for messages: how to use a column of dates in a formula."""
     name = quote(name)
     return (
         f"write days({name}), year({name}), month({name}) or weekday({name}) for a number, such as "
@@ -83,11 +83,11 @@ class Column:
     """A column of N rows.
 
     kind : 'number', 'level', 'date', or 'empty' if every value is missing and the kind is unknown
-    values : (N,) numbers of any real dtype, NaN if missing; days of dates; None for levels
-    codes : (N,) integers, positions in `levels`, -1 if missing; None unless kind is 'level'
-    levels : str, bool, int or float; in the order of the categories, else sorted
-    whole : whether the dtype was an integer type (also if gaps turned it into floats)
-    declared : whether the levels are those of a pandas Categorical, which may have no rows
+    values : (N,) numbers of any real dtype, or days for dates; NaN if missing; None for levels
+    codes : (N,) integers, positions in `levels`, or -1 if missing; None unless kind is 'level'
+    levels : str, bool, int or float values, in the order of the categories, or else sorted
+    whole : whether the values are integers (also if missing values turned them into floats)
+    declared : whether levels are declared categories, which may have no rows
     ordered : whether the order of the levels has a meaning
     """
 
@@ -137,7 +137,7 @@ def to_column(series, name):
 
 
 def refusal(name, kind):
-    """Return the advice for a column that is neither numbers nor levels."""
+    """Return a message that refuses a column which holds neither numbers nor categories."""
     low = kind.lower()
     if any(word in low for word in ("time", "duration")):
         advice = "make it a number, for instance of days or hours"
@@ -157,14 +157,14 @@ def _category_column(series, name):
 
 
 def _plain(level):
-    """Return a level as a Python value; other types become text."""
+    """Return a level as a Python str, bool, int or float; values of other types become text."""
     if isinstance(level, np.generic):
         level = level.item()
     return level if isinstance(level, (str, bool, int, float)) else str(level)
 
 
 def _sorted_column(name, codes, levels):
-    """Return a Column with sorted levels and matching codes."""
+    """Return a Column with its levels sorted and its codes changed accordingly."""
     order = sorted(range(len(levels)), key=levels.__getitem__)
     place = np.empty(len(levels) + 1, np.int64)
     place[order] = np.arange(len(levels))
@@ -173,7 +173,7 @@ def _sorted_column(name, codes, levels):
 
 
 def _object_column(array, name):
-    """Return a column of Python objects that are all numbers, all bools, or all text."""
+    """Return a Column from Python objects that are all numbers, all bools, all dates or texts."""
     kind = pd.api.types.infer_dtype(array, skipna=True)
     if kind == "empty":
         return Column(name, "empty", np.full(len(array), np.nan))
@@ -196,12 +196,12 @@ def _object_column(array, name):
 
 
 def _on_the_clock(moment):
-    """Return a date, or a time without its zone."""
+    """Return a date unchanged, or a datetime without its time zone."""
     return moment.replace(tzinfo=None) if isinstance(moment, datetime.datetime) else moment
 
 
 def _check_numbers(present, name):
-    """Raise unless all values are numbers; the message lists the other types."""
+    """Raise DataError unless all values are numbers; the message shows an example of the others."""
     real = (numbers.Real, decimal.Decimal, np.number)
     others = [v for v in present if not isinstance(v, real) or isinstance(v, (bool, complex))]
     if not others:
@@ -227,7 +227,7 @@ def as_float(values):
 
 
 def as_levels(column):
-    """Return the column with each distinct number as a level; unchanged if it has levels."""
+    """Return the column with each distinct number as a level; a column of levels is unchanged."""
     if column.kind == "level":
         return column
     codes, values = pd.factorize(column.values, use_na_sentinel=True)
@@ -236,7 +236,7 @@ def as_levels(column):
 
 
 def without_levels(column, known, forgiven=None):
-    """Replace unknown levels by missing: those `forgiven`, or all if that is None."""
+    """Return the column with unknown levels set to missing: those in `forgiven`, all if None."""
     if column.kind != "level":
         unknown = forgiven is None and ~np.isin(as_float(column.values), known)
         return replace(column, values=np.where(unknown, np.nan, as_float(column.values)))
@@ -249,10 +249,10 @@ def without_levels(column, known, forgiven=None):
 
 
 def concat(stretches):
-    """Return one column of consecutive chunks of rows.
+    """Return one column from consecutive chunks of its rows.
 
-    Categories declared alike stay; otherwise the levels are those of all chunks, sorted. Raises a
-    DataError if some chunks hold numbers and others text or categories.
+    Categories declared identically in all chunks are kept; otherwise the levels of all chunks are
+    sorted. Raises DataError if some chunks hold numbers and others text or categories.
     """
     if len(stretches) == 1:
         return stretches[0]
@@ -268,7 +268,10 @@ def concat(stretches):
 
 
 def _place_codes(column, levels, place):
-    """Return positions in `levels` of a column's values, (n,) int32, -1 if missing."""
+    """Return the positions in `levels` of a column's values, (n,) int32; -1 if missing.
+
+    place : dict level -> position in `levels`
+    """
     if column.kind == "empty":
         return np.full(len(column.values), -1, np.int32)
     if column.levels == levels:
@@ -278,12 +281,12 @@ def _place_codes(column, levels, place):
 
 
 def kind_of(column):
-    """Return the column without its rows."""
+    """Return the column without values and codes: its name, kind and levels."""
     return replace(column, values=None, codes=None)
 
 
 def join_kinds(kinds):
-    """Merge the kinds of columns of one name into a Column without rows."""
+    """Return one column without rows that merges the kinds and levels of a column's chunks."""
     held = [kind for kind in kinds if not is_open(kind)]
     if not held:
         return next((kind for kind in kinds if kind.kind == "level"), kinds[0])
@@ -304,17 +307,20 @@ def join_kinds(kinds):
 
 
 def is_open(column):
-    """Return whether every value is missing, so that other rows determine the kind."""
+    """Return whether all values are missing, so that the kind of the column is unknown."""
     return column.kind == "empty" or (column.kind == "level" and not column.levels)
 
 
 def sketch(column):
-    """Return the column without its rows and most of its levels."""
+    """Return the column without its rows, with its first three levels only."""
     return Column(column.name, column.kind, levels=column.levels[:3])
 
 
 def check_alike(one, other, here="one part", there="another"):
-    """Raise if a column holds numbers in one place and text or categories in another."""
+    """Raise DataError if a column holds numbers in one place and text or categories in another.
+
+    here, there : names of the two places in the message
+    """
     if is_open(one) or is_open(other) or _sort(one) == _sort(other):
         return
 
@@ -328,7 +334,7 @@ def check_alike(one, other, here="one part", there="another"):
 
 
 def _sort(column):
-    """Return the group of kinds within which columns can be joined."""
+    """Return a key that is equal for columns which can be joined: a kind, or a type of level."""
     if column.kind != "level":
         return column.kind
     level = column.levels[0]
@@ -336,9 +342,9 @@ def _sort(column):
 
 
 def take(values, rows):
-    """Return some rows of an array, a Column, or a row input; names, numbers and None stay.
+    """Return the given rows of an array, Column, Series or frame; names and numbers unchanged.
 
-    `rows` is a slice, or an array of positions or bools; an empty array means all rows.
+    rows : slice, or array of positions or bools; an empty array means all rows
     """
     if isinstance(rows, np.ndarray) and not rows.size:
         return values
@@ -350,16 +356,16 @@ def take(values, rows):
 
 
 def used_levels(column, rows):
-    """Return the levels that occur in these rows, in order."""
+    """Return the levels that occur in the given rows of a column, in the order of its levels."""
     codes = take(column.codes, rows)
     counts = np.bincount(codes[codes >= 0], minlength=len(column.levels))
     return tuple(level for level, n in zip(column.levels, counts, strict=True) if n)
 
 
 def recode(column, levels, rows, cure=""):
-    """Return positions in `levels` of the column's values, (n,) int64, -1 if missing.
+    """Return the positions in `levels` of a column's values, (n,) int64; -1 if missing.
 
-    Raises a DataError if a value is not among `levels`.
+    Raises DataError with the advice `cure` if a value is not among `levels`.
     """
     if column.kind == "date":
         raise DataError(f"column {column.name!r} holds dates, and the model knows levels of it")
@@ -377,7 +383,7 @@ def recode(column, levels, rows, cure=""):
 
 
 def raise_unknown_level(name, level, levels, cure=""):
-    """Raise an error that names an unknown level and the known ones."""
+    """Raise DataError that names an unknown level of a column and the known levels."""
     raise DataError(
         f"column {name!r} has the level {level!r}, which is not among those the model knows: "
         f"{first_few([*levels])}{cure}"
@@ -386,13 +392,16 @@ def raise_unknown_level(name, level, levels, cure=""):
 
 @dataclass
 class Table:
-    """Columns to evaluate on, at `rows` of each (all if empty); `index` labels the data's rows.
+    """Columns, with the positions of the complete rows that are used.
 
-    ``positive_weight`` (n,) bool marks the rows of weight above zero; None means all.
-    ``weights`` (n,) are used only in `learn`; None means one. They are divided by ``weight_unit``
-    before they are summed. ``missing`` says how missing features are treated (see `Design`),
-    ``filled`` holds columns with imputed values, and ``complete_columns`` names columns without
-    missing values.
+    columns : dict name -> Column; rows : (n,) positions to use, empty if all; index : row labels
+    n : number of rows used
+    positive_weight : (n,) bool, which rows have positive weight; None if all have
+    missing : treatment of missing features (see `Design`)
+    weights : (n,) weights used while learning, None if all are one
+    filled : dict name -> Column with imputed values
+    complete_columns : names of columns without missing values
+    weight_unit : divisor of the weights that keeps sums within float64
     """
 
     columns: dict
@@ -407,24 +416,24 @@ class Table:
     weight_unit: float = 1.0
 
     def complete(self, name):
-        """Return a column with its missing values imputed."""
+        """Return a column with its missing values imputed, or as it is if it has none."""
         return self.filled.get(name) or self.columns[name]
 
     def take(self, at):
-        """Return the table of the rows at the given positions."""
+        """Return a table of the rows at the given positions among the table's rows."""
         rows = read_only(self.rows[at] if self.rows.size else at)
         return replace(self, rows=rows, n=len(at), **self.weights_of(at))
 
     def weights_of(self, at):
-        """Return the keyword arguments that give some rows their weights."""
+        """Return a dict of `weights` and `positive_weight` of the rows at the given positions."""
         given = {"weights": self.weights, "positive_weight": self.positive_weight}
         return {key: None if x is None else x[at] for key, x in given.items()}
 
 
 def known_rows(table, names):
-    """Return the rows of a table that miss none of the named columns, and their positions.
+    """Return the table of rows without missing values in the named columns, and their positions.
 
-    The positions are (n_known,) int64, empty if no value is missing.
+    The positions are (n_known,) int64, or empty if no value is missing.
     """
     if table.missing != "keep" or not table.n:
         return table, ALL
@@ -438,7 +447,7 @@ def known_rows(table, names):
 
 
 def rows_to_learn(table, names):
-    """Return `known_rows`; raise a DataError if none of them has positive weight."""
+    """Return the result of `known_rows`; raise DataError if no such row has positive weight."""
     part, where = known_rows(table, names)
     if part.n and (part.positive_weight is None or part.positive_weight.any()):
         return part, where
@@ -447,14 +456,17 @@ def rows_to_learn(table, names):
 
 
 def raise_unknown(names, everywhere):
-    """Raise an error: columns are missing `everywhere` or in all rows of positive weight."""
+    """Raise DataError: a column is missing `everywhere`, or no row of positive weight has all."""
     if everywhere:
         raise DataError(f"column {names[0]!r} is missing in every row")
     raise DataError(f"no row of positive weight has {' and '.join(map(repr, names))}")
 
 
 def expand_rows(values, where, n):
-    """Return values of the known rows among n, NaN elsewhere; unchanged if all are known."""
+    """Return values (n,) from the values of the known rows, NaN elsewhere.
+
+    where : positions of the known rows, or ALL if all n rows are known
+    """
     if where is ALL:
         return values
     full = np.full(n, np.nan)
@@ -463,14 +475,14 @@ def expand_rows(values, where, n):
 
 
 def has_gaps(table, name):
-    """Return whether a column is missing in some of the table's rows."""
+    """Return whether a column has missing values in the rows of a table."""
     if name in table.complete_columns:
         return False
     return bool(is_missing(table.columns[name], table.rows).any())
 
 
 def is_missing(column, rows):
-    """Return where a column is missing, (n,) bool."""
+    """Return whether a column's values are missing in the given rows, (n,) bool."""
     if column.kind == "level":
         return take(column.codes, rows) < 0
     if column.values.dtype.kind in "iu":

@@ -1,4 +1,4 @@
-"""From a frame to numbers: what a formula learns from data, and its application to new data."""
+"""Design of a formula: what it learns from training data, and its application to new data."""
 
 import itertools
 from dataclasses import dataclass, replace
@@ -42,34 +42,37 @@ from lodim.text import counted
 REAL = (float, np.float64, np.float32)
 FAMILIES = ("gaussian", "binomial", "multinomial", "poisson", "gamma", "none")
 LARGEST = 1e160  # largest mean in a file whose square is finite
-MISSING = ("drop", "indicator", "keep")  # treatments of missing features
+MISSING = ("drop", "indicator", "keep")  # allowed treatments of missing features
 
 
 @forms.record
 class Design:
-    """Formula with what it has learned from data; holds no row of the data.
+    """Formula with everything that it learns from training data, but no row of the data.
 
     formula : as the user wrote it
-    family : 'none' without a response
-    terms : tuples of factors (see `factor`), whose columns are multiplied
+    family : name of the response's family, 'none' without a response
+    terms : tuple of terms; a term is a tuple of factors, whose columns are multiplied
     names, term_names : names of the p features, and of the terms
-    term_of : term of each feature
-    mean, scale : X = (raw - mean) / scale. A constant feature has X = 0, also in new data
+    term_of : (p,) number of the term that makes each feature
+    mean, scale : (p,), X = (raw - mean) / scale. A constant feature has X = 0, also in new data
     constant : names of the constant features
-    n_dropped : rows of positive weight dropped for missing values
+    n_dropped : number of rows with positive weight dropped because of missing values
     weights, offset : names of columns, if given by name
     offset_given : whether an offset was used
-    dtype : of X
-    left_out : columns that a dot leaves out: predictions of a model (`.fitted`), names of rows
+    dtype : dtype of X
+    left_out : columns that a dot in the formula leaves out: predictions of a model (`.fitted`), and
+        columns that identify rows
     missing : treatment of missing features. 'drop': the row is dropped. 'indicator': a number is
         replaced by its training mean, with an indicator column if training had missing values; a
-        missing category is a level. 'keep': NaN in the batch, for the response too
-    fills : a Fill per column of the right side, in order; empty unless 'indicator'
-    n_incomplete : rows of positive weight that miss only features
-    frame_kind : package of the data frame: "pandas" (also for a dict), "polars"
-    n_sampled : rows that splines, centres and scales were learned from, if a sample; else 0
-    wild : Limits of each feature with wild values, in order; see `summaries`. The middle of the
-        other values replaces them, also in new data
+        missing category is a level. 'keep': features, and the response, are NaN
+    fills : a Fill per column of the right side, in order; empty unless missing is 'indicator'
+    n_incomplete : number of rows with positive weight that miss only features
+    frame_kind : package of the data frame: "pandas" (also for a dict) or "polars"
+    n_sampled : number of sampled rows from which splines, centres and scales were learned; 0 if no
+        sample was used
+    wild : Limits of each feature with extreme outliers, in order (see `summaries`). The middle of
+    the
+        other values replaces outliers, also in new data
     """
 
     formula: str = forms.text()
@@ -112,7 +115,7 @@ class Design:
     ):
         """Learn a design from data, and apply it to the same data.
 
-        Rows with a missing response, weight or offset are dropped, and by default those with a
+        Rows with a missing response, weight or offset are dropped, and by default also rows with a
         missing feature. Means and scales are weighted (population standard deviation, divisor the
         sum of weights); rows of weight zero are kept but do not influence them.
 
@@ -132,10 +135,10 @@ class Design:
         missing : {'drop', 'indicator', 'keep'}
             Treatment of missing features, see `Design`. 'keep' also keeps rows without a response.
         reference_levels : bool
-            Code factors as R does: a column per level except the first, orthogonal polynomials for
-            ordered categories, and full coding if the rest of the term is not in an earlier term.
+            Code factors as R does: one column per level except the first, orthogonal polynomials
+            for ordered categories, and one column per level where R's formula rules ask for it.
         which : int, optional
-            Index of the response, for a formula with several on its left side.
+            Index of the response, if the formula has several responses.
         reading : Reading, optional
 
         Returns
@@ -190,14 +193,14 @@ class Design:
     def apply(self, data, *, offset=None, response=False, new_levels="error"):
         """Convert new data to numbers as `learn` did.
 
-        Rows that miss the offset (with `response`: also the response or weight), and by default
-        those that miss a feature, are left out; `Batch.rows` has the positions of the others.
+        Rows without an offset (with `response`, also rows without response or weight) are left out,
+        and by default rows that miss a feature. `Batch.rows` has the positions of the other rows.
 
         Parameters
         ----------
         data : DataFrame or mapping
         offset : str, number, (N,) or (N, K) array, optional
-            Required if `learn` got an array; a column named there is read from the data.
+            Required if `learn` got an array. If `learn` got a column name, that column is read.
         response : bool
             Also read and code the response, and the weights if they are a column.
         new_levels : {'error', 'missing'}
@@ -215,8 +218,7 @@ class Design:
         Warns
         -----
         ExtrapolationWarning
-            If more rows have wild values than chance explains.
-        """
+            If more rows have extreme outliers than chance explains. """
         frame = read_frame(data)
         if response:
             self._require_response()
@@ -228,7 +230,7 @@ class Design:
         return batch
 
     def _warn_of_wild_rows(self, frame):
-        """Warn if more rows of a Frame have wild values than chance explains."""
+        """Warn if more rows of a Frame have extreme outliers than chance explains."""
         n = len(frame.index)
         for one, rows, values in self.wild_rows(frame):
             if len(rows) > most_wild(n):
@@ -240,10 +242,11 @@ class Design:
                 )
 
     def batch_of(self, frame, inputs, response, known, part=False):
-        """Return the complete rows of a frame as numbers, as `apply` does.
+        """Return the complete rows of a Frame as a Batch, as `apply` does.
 
-        `known` is the result of `known_levels`. `part` says that these are some of the rows that
-        the design has learned from; weights are then as given.
+        known : result of `known_levels`
+        part : whether these are some of the training rows; weights are then not divided by their
+        sum
         """
         target, names = self.response if response else None, self.features
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
@@ -260,7 +263,7 @@ class Design:
         return Batch(X, y, **vars(inputs), index=frame.index, rows=rows)
 
     def wild_rows(self, data):
-        """Return (Limits, positions of rows, values) per feature with wild values in training."""
+        """Return (Limits, row positions, values) per feature with limits: its extreme outliers."""
         at = [self.names.index(one.feature) for one in self.wild]
         design, kept = self.restrict(at)
         frame, known = read_frame(data), design.known_levels("missing")
@@ -275,9 +278,9 @@ class Design:
         return found
 
     def restrict(self, features):
-        """Return the design of the terms with the given features, and its feature positions.
+        """Return the design of the terms that make the given features, and its feature positions.
 
-        A term of several columns (levels, a spline) is kept whole if one of them is given.
+        A term with several columns (levels, a spline) is kept whole if one of its columns is given.
         """
         wanted = np.unique(self.term_of[features])
         kept = np.flatnonzero(np.isin(self.term_of, wanted))
@@ -298,7 +301,7 @@ class Design:
         return restricted, kept
 
     def rescaled(self, mean, scale):
-        """Return the design with its features centred and scaled once more by mean, scale (p,)."""
+        """Return the design with its features further centred and scaled by mean, scale (p,)."""
         return replace(self, mean=self.mean + self.scale * mean, scale=self.scale * scale)
 
     def _require_response(self):
@@ -307,7 +310,7 @@ class Design:
         return self.response
 
     def _offset(self, offset):
-        """Return the offset to use; raise if it must or must not be given."""
+        """Return the offset to use; raise DataError if one is needed or not allowed."""
         if offset is not None and not self.offset_given:
             raise DataError("the model was fitted without an offset; it cannot be given now")
         if offset is None and self.offset_given and self.offset is None:
@@ -328,16 +331,16 @@ class Design:
 
     @property
     def features(self):
-        """Names of the columns that the right side uses, each once."""
+        """Names of the columns that the right side of the formula uses, each once."""
         names = [name for term in self.terms for part in term for name in factors.needs(part)]
         return list(dict.fromkeys(names))
 
     def columns_needed(self, others=()):
-        """Return the names of the columns of both sides, and of others, each once."""
+        """Return the names of the columns that the formula uses, and of `others`, each once."""
         return list(dict.fromkeys([*self.features, *_answers(self.response), *others]))
 
     def known_levels(self, new_levels):
-        """Return (known levels, levels treated as missing or None for all) by column."""
+        """Return a dict column -> (known levels, levels that count as missing; None for all)."""
         one_of("new_levels", new_levels, ("error", "missing"))
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))
         for name, part in [(factors.column_with_levels(part), part) for part in parts]:
@@ -354,7 +357,7 @@ class Design:
         return found
 
     def has_level_of_missing(self, name):
-        """Return whether missing values of a column are a level of their own in some term."""
+        """Return whether some term has a level for the missing values of a column."""
         parts = itertools.chain.from_iterable(self.terms)
         return any(
             factors.column_with_levels(part) == name and part.missing is not None for part in parts
@@ -362,7 +365,7 @@ class Design:
 
     @property
     def limits(self):
-        """Return (lower, upper, middle) by position of the features with wild values."""
+        """Dict feature position -> (lower, upper, middle), for features with extreme outliers."""
         return limits_by_position(self.wild, self.names)
 
     def _is_constant(self):
@@ -370,7 +373,7 @@ class Design:
         return [name in constant for name in self.names] if constant else [False] * len(self.names)
 
     def _check_fields(self):
-        """Raise a ValueError unless the fields are consistent."""
+        """Raise ValueError unless the fields of a design from a file are consistent."""
         names, term_names, term_of = design_terms.names(self.terms, design_terms.widths(self.terms))
         same = (self.names, self.term_names) == (names, term_names) and all(self.terms)
         if not (same and (self.term_of == term_of).all() and set(self.constant) <= set(names)):
@@ -389,12 +392,12 @@ class Design:
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """Data read before its features are learned.
+    """Data as read, before the features are learned.
 
     kind : package of the frame; keys : of the terms; left_out : as in a Design
-    family, response : as in a Design, y the response of the complete rows
-    given : RowInputs as given, balanced class weights computed
-    rows : Rows; parts : chunks of them; summaries : of the columns by name
+    family, response : as in a Design; y : response of the complete rows
+    given : RowInputs as given, with balanced class weights computed
+    rows : Rows; parts : chunks of the rows; summaries : dict column name -> Summary
     """
 
     kind: str
@@ -410,13 +413,13 @@ class _Read:
 
 
 def _read(formula, data, given, family, which, missing, reading):
-    """Read the rows, code the response, and summarize the columns; see `Design.learn`."""
+    """Read the rows, code the response, and summarize the columns, for `Design.learn`."""
     source = read_source(data)
     data = read_frame(data) if source is None else source
     parsed, chosen = read_formula(formula, family, which)
     balanced = is_balanced(given.weights, data.names)
     if balanced:
-        given = replace(given, weights=None)  # until the classes are counted
+        given = replace(given, weights=None)  # computed below, after the classes are counted
     for name, value in vars(given).items():
         check_rectangular(name, value)
     hidden, left_out = set(given.names), answers(parsed, data.names)
@@ -444,7 +447,7 @@ def _read(formula, data, given, family, which, missing, reading):
 
 
 def _tiles(design, features, moments, flat, read, reading):
-    """Return the tiles X of all rows, their response, and RowInputs, possibly on workers."""
+    """Return the tiles X of all rows (possibly on workers), the response, and the RowInputs."""
     rows, parts, limits = read.rows, read.parts, design.limits
     if isinstance(parts, WorkerParts):
         return parts.tiles(design, read.given, rows.inputs)
@@ -470,7 +473,7 @@ def _check_arguments(family, dtype, standardize, missing):
 
 
 def read_formula(text, family, which=None):
-    """Parse a formula and check its left side against the family; return Formula and response."""
+    """Return the parsed Formula and its response; raise FormulaError if the family forbids it."""
     parsed = parse(text)
     response = parsed.response if which is None else parsed.responses[which]
     if response is None and family not in (None, "none"):
@@ -481,7 +484,7 @@ def read_formula(text, family, which=None):
 
 
 def columns_read(formula, names, family=None, beside=()):
-    """Return the names of the columns that a formula and other arguments read."""
+    """Return the names of the columns that a formula and the arguments `beside` read."""
     parsed, chosen = read_formula(formula, family)
     keys = expand(parsed, names, set(beside))
     used = {*design_terms.columns_of(keys), *_answers(_response(chosen)), *beside}
@@ -489,23 +492,23 @@ def columns_read(formula, names, family=None, beside=()):
 
 
 def _response(leaf):
-    """Return the response without its levels."""
+    """Return the Response of a parsed left side, before its levels are known; None without one."""
     return None if leaf is None else Response(leaf.text, None, leaf.kind == "call")
 
 
 def _answers(response):
-    """Return the names of the columns that a response needs."""
+    """Return the names of the columns that a response is computed from."""
     return [] if response is None else factors.columns_of(response.key)
 
 
 def _formula(response, terms):
-    """Return the formula that has these terms."""
+    """Return the text of the formula with this response and these terms."""
     left = "" if response is None else _text(response)
     right = " + ".join(dict.fromkeys(":".join(map(_text, term)) for term in terms)) or "1"
     return f"{left} ~ {right}".strip()
 
 
 def _text(part):
-    """Return a response or factor as formula text, quoting a column name if necessary."""
+    """Return a response or factor as formula text, with a column name quoted if necessary."""
     code = isinstance(part, factors.Expression) or getattr(part, "called", False)
     return part.name if code else quote(part.name)

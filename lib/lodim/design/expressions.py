@@ -1,4 +1,4 @@
-"""Evaluation of formula expressions node by node over columns, without Python's `eval`."""
+"""Evaluation of formula expressions over columns, by syntax tree instead of Python's `eval`."""
 
 import ast
 import functools
@@ -36,7 +36,12 @@ COMPARISONS = {
 
 @dataclass
 class _Scope:
-    """State of one evaluation: its columns, and the states that it learns or uses in order."""
+    """State of the evaluation of one expression.
+
+    table : columns; code : text of the expression, for messages
+    states : what its transforms have learned, in order; learning : whether they learn now
+    position : number of transforms evaluated so far
+    """
 
     table: Table
     code: str  # for messages
@@ -47,7 +52,7 @@ class _Scope:
 
 @functools.lru_cache(5000)
 def tree(code):
-    """Parse an expression and check it again, since it may come from a saved file."""
+    """Return the syntax tree of an expression, checked, since it may come from a saved file."""
     try:
         node = language.read(code)
         if isinstance(node, ast.Call):
@@ -60,14 +65,14 @@ def tree(code):
 
 
 def learn(code, table):
-    """Return the number of columns of an expression, and the states learned from a table."""
+    """Return the number of columns of an expression, and what its transforms learn from a table."""
     scope = _Scope(table, code, learning=True)
     width = _matrix(tree(code), scope).shape[1]
     return width, tuple(scope.states)
 
 
 def check_states(code, width, states):
-    """Raise unless an expression with the states of a saved file makes `width` columns."""
+    """Raise ValueError unless an expression with these learned states makes `width` columns."""
     left = list(states)
     with np.errstate(all="ignore"):
         found = _width(tree(code), left)
@@ -76,7 +81,7 @@ def check_states(code, width, states):
 
 
 def _width(node, states):
-    """Return the number of columns of a node; its transforms consume the list of states."""
+    """Return the number of columns of a node; its transforms remove their states from the list."""
     if column_name(node) is not None:
         return 1
     called = isinstance(node, ast.Call)
@@ -98,18 +103,18 @@ def _width(node, states):
 
 
 def _settings(node):
-    """Return the arguments of a call after its data, as a list and a dict of keywords."""
+    """Return the arguments of a call after its data arguments: a list, and a dict of keywords."""
     settings = [ast.literal_eval(arg) for arg in node.args[count_data(node) :]]
     return settings, {w.arg: ast.literal_eval(w.value) for w in node.keywords}
 
 
 def evaluate(code, node, table, states=()):
-    """Return an expression's values, (n, width) float64, all finite; `code` is for messages."""
+    """Return an expression's values, (n, width) float64, all finite; `code` is used in messages."""
     return _matrix(node, _Scope(table, code, list(states)))
 
 
 def _matrix(node, scope):
-    """Return an expression's values, (n, width) float64, all finite."""
+    """Return a node's values, (n, width) float64; raise DataError if some are not finite."""
     try:
         with np.errstate(all="ignore"):
             value = _float(_value(node, scope), node, scope)
@@ -129,7 +134,7 @@ def _matrix(node, scope):
 
 
 def _report(value, node, scope):
-    """Raise an error that names the row and the value for which an expression is not finite."""
+    """Raise DataError that names the first row and value for which an expression is not finite."""
     table = scope.table
     i = int(np.flatnonzero(~np.isfinite(value).all(axis=1))[0])
     position = table.rows[i] if table.rows.size else i
@@ -147,7 +152,7 @@ def _at(source, position):
 
 
 def _value(node, scope):
-    """Return the value of a node: an array over the rows, or a constant."""
+    """Return the value of a node: an array with one entry per row, or a constant."""
     name = column_name(node)
     if name is not None:
         return _operand(scope.table.complete(name), scope.table.rows)
@@ -169,7 +174,7 @@ def _value(node, scope):
 
 
 def _operand(source, rows):
-    """Return a column in an expression: float64, bool, or levels as objects."""
+    """Return a column as an operand: float64, bool, or an object array of levels."""
     if source.kind == "date":
         raise DataError(f"column {source.name!r} holds dates; {columns.date_advice(source.name)}")
     if source.kind != "level":
@@ -181,7 +186,7 @@ def _operand(source, rows):
 
 
 def _float(value, node, scope):
-    """Return a value as float64; raise for text, naming its column."""
+    """Return a value as float64; raise DataError that names the column if it is text."""
     array = np.asarray(value)
     if array.dtype.kind in "OUS":
         name = column_name(node)
@@ -191,7 +196,7 @@ def _float(value, node, scope):
 
 
 def _single(node, scope):
-    """Return one float64 per row, or one for all rows."""
+    """Return a node's value as float64, (n,) or a scalar; raise if it has several columns."""
     value = _float(_value(node, scope), node, scope)
     if value.ndim > 1:
         raise FormulaError(
@@ -202,7 +207,7 @@ def _single(node, scope):
 
 
 def _truth(node, scope):
-    """Return a value that is true or false in each row."""
+    """Return a node's value as bool, (n,) or a scalar; raise FormulaError if it is not bool."""
     value = np.asarray(_value(node, scope))
     if value.dtype != bool:
         raise FormulaError(
@@ -213,7 +218,7 @@ def _truth(node, scope):
 
 
 def _compare(node, scope):
-    """Evaluate a < b < c as the conjunction of its comparisons."""
+    """Return the value of a chain of comparisons such as a < b < c, (n,) bool."""
     result, left = True, np.asarray(_value(node.left, scope))
     for op, before, after in zip(
         node.ops, [node.left, *node.comparators], node.comparators, strict=False
@@ -234,7 +239,7 @@ def _compare(node, scope):
 
 
 def _call(node, scope):
-    """Apply a function of the closed list."""
+    """Return the value of a call of a function that formulas may use."""
     name = function_name(node.func)
     if name == "I":
         return _value(node.args[0], scope)
@@ -253,7 +258,7 @@ def _call(node, scope):
 
 
 def _days(name, scope):
-    """Return days since 1970-01-01 of a column of dates or of date text, (n,) float64."""
+    """Return days since 1970-01-01 of a column of dates or of date texts, (n,) float64."""
     source, rows = scope.table.complete(name), scope.table.rows
     if source.kind == "level":
         codes = take(source.codes, rows)
@@ -274,7 +279,7 @@ def _days(name, scope):
 
 
 def _data(node, scope):
-    """Return the value or values per row that a transform learns from."""
+    """Return the data argument of a transform as float64, one finite value or row per data row."""
     value = _float(_value(node, scope), node, scope)
     if value.ndim == 0 or len(value) != scope.table.n:
         raise FormulaError(f"{scope.code}: {ast.unparse(node)} does not give a value for each row")
@@ -284,7 +289,7 @@ def _data(node, scope):
 
 
 def _transform(name, data, settings, words, scope):
-    """Apply a spline or a standardization, after learning it if asked to."""
+    """Return the values of a spline or standardization; it learns its state first if asked to."""
     values = None
     try:
         if scope.learning:

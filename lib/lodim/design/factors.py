@@ -1,7 +1,7 @@
 """A factor of a term: the numbers of a column, its levels, or an expression of columns.
 
-A factor stores what it learns from the training rows (levels, knots, means) as plain numbers, and
-makes the same columns from new data.
+A factor stores as plain numbers what it learns from training rows (levels, knots, means). It makes
+columns with the same meaning from new data.
 """
 
 import ast
@@ -30,31 +30,33 @@ from lodim.formula import language, patsy_terms
 from lodim.formula.formula import quote
 from lodim.formula.language import column_name, column_nodes, function_name
 
-TRUTH = (False, True)  # levels of a condition
+TRUTH = (False, True)  # levels of a condition such as I(x > 0)
 CURE = "; predict(..., new_levels='missing') takes it as a missing value"
 NO_CURE = "; a new level of a computed value cannot be missing: make it a column of the data"
 
 
 @forms.record
 class Numeric:
-    """The numbers of a column, unchanged."""
+    """Factor that is a column of numbers, unchanged."""
 
     name: str = forms.text()
 
 
 @forms.record
 class Levels:
-    """The levels of a column, of C() or of a condition in I().
+    """Factor with the levels of a column, of C() or of a condition in I().
 
-    Two levels make one 0/1 column, for the second. More levels make one column each, so that a
+    Two levels make one 0/1 column, for the second level. More levels make one column each, so that
+    a
     penalty treats all levels alike. For models with reference levels the first level has no column.
-    With a contrast, row i of ``matrix`` codes level i.
+    With a contrast, row i of ``matrix`` holds the column values of level i.
 
     ``name`` is a column, or if ``called`` the code, such as ``C(x, Sum)`` or ``I(x > 0)`` with
-    levels False and True. ``unseen`` are declared categories without rows, treated as missing.
-
-    If missing values are imputed (see `Design`) and training had some, ``missing`` labels their
-    column, the last one. Otherwise the training ``shares`` (n_levels,) replace a missing value.
+    levels
+    False and True. ``unseen`` are declared categories without rows, treated as missing. If missing
+    values are imputed (see `Design`) and training had some, ``missing`` is the label of their
+    column,
+    the last one. Otherwise the training ``shares`` (n_levels,) replace a missing value.
     """
 
     name: str = forms.text()
@@ -68,11 +70,11 @@ class Levels:
 
     @classmethod
     def known(cls, name, called, levels, labels, matrix=None):
-        """Return levels that have rows, without missing values."""
+        """Return a Levels factor whose levels all have rows, without missing values."""
         return cls(name, called, levels, labels, matrix, (), None, None)
 
     def _check_fields(self):
-        """Raise a ValueError unless the labels fit the levels."""
+        """Raise ValueError unless the labels fit the levels."""
         columns_of((None if self.called else self.name, self.name if self.called else None))
         check_levels(self.levels, self.name, least=1)
         check_levels(self.unseen, self.name, least=0)
@@ -85,13 +87,13 @@ class Levels:
 
 @forms.record
 class Missing:
-    """1 where a column is missing, else 0."""
+    """Factor that is 1 where a column is missing, else 0."""
 
     name: str = forms.text()
 
 
 def _read_learnt(value, where, sizes):
-    """Return the name and the learned dict of a formula function."""
+    """Return the name of a formula function from a file, and the dict that it has learned."""
     name, learnt = value
     patsy_terms.check(name, learnt)
     return name, dict(learnt)
@@ -102,7 +104,7 @@ LEARNT = forms.Form(_read_learnt, list)
 
 @forms.record
 class Expression:
-    """A call over columns; ``states`` are what its splines and means have learned.
+    """Factor that is a call over columns; ``states`` hold what its splines and means learned.
 
     Each state is (function, dict of numbers and arrays), in the order of evaluation.
     """
@@ -112,7 +114,7 @@ class Expression:
     states: tuple = forms.several(None, LEARNT)
 
     def _check_fields(self):
-        """Raise a ValueError unless the states fit the expression."""
+        """Raise ValueError unless the states fit the expression."""
         columns_of((None, self.name))
         expressions.check_states(self.name, self.width, self.states)
 
@@ -122,16 +124,16 @@ KINDS = (Numeric, Levels, Expression, Missing)
 
 @functools.lru_cache(5000)
 def columns_of(key):
-    """Return the names of the columns that a factor key needs."""
+    """Return the names of the columns that a factor key (name, code) needs."""
     name, code = key
     return (name,) if code is None else tuple(column_name(n) for n in column_nodes(tree(code)))
 
 
 def learn(key, summaries, table, missing, polynomials=False):
-    """Return the factor of a key; `polynomials` chooses the coding of ordered categories.
+    """Return the factor of a key (name, code), with what it learns from the training rows.
 
-    summaries : dict of Summary by column name, and by key for computed values in C()
-    table : Table of the rows that splines, centres and scales are learned from
+    summaries : dict of Summary by column name, or by key for computed values in C()
+    table : Table of the rows from which splines, centres and scales are learned
     missing : treatment of missing features (see `Design`)
     """
     name, code = key
@@ -157,7 +159,7 @@ def learn(key, summaries, table, missing, polynomials=False):
 
 
 def _of_column(summary, n, polynomials):
-    """Return the levels of a column of n rows."""
+    """Return the factor of a column's levels, where n rows have a value."""
     column, levels = summary.column, summary.used_levels
     check_numeric_text(column, levels, n)
     if names_rows(summary):
@@ -171,9 +173,9 @@ def _of_column(summary, n, polynomials):
 
 
 def names_rows(summary):
-    """Return whether most rows have a level of their own, as an identifier has.
+    """Return whether a column identifies rows: most rows have a level that no other row has.
 
-    Declared categories and columns of up to 20 levels are never identifiers.
+    Declared categories and columns of up to 20 levels never identify rows.
     """
     column = summary.column
     if column.kind != "level" or column.declared or len(summary.levels) <= FEW_LEVELS:
@@ -182,7 +184,7 @@ def names_rows(summary):
 
 
 def row_names(summary):
-    """Return a phrase that a column names its rows."""
+    """Return a phrase for messages which says that a column identifies its rows."""
     own, n = np.count_nonzero(summary.counts == 1), summary.counts.sum()
     return (
         f"column {summary.column.name!r} names the rows: {own:,} of {n:,} rows have a level that "
@@ -191,7 +193,7 @@ def row_names(summary):
 
 
 def learn_expression(code, table):
-    """Return what a call other than C() learns from the rows of a table."""
+    """Return the factor of a call other than C(), with what it learns from the rows of a table."""
     if not remembers(code):
         return Expression(code, 1, ())
     known = rows_to_learn(table, columns_of((None, code)))[0]
@@ -199,12 +201,12 @@ def learn_expression(code, table):
 
 
 def remembers(code):
-    """Return whether a call contains a spline, a centre or a scale."""
+    """Return whether a call contains a transform that learns: a spline, a centre or a scale."""
     return any(name in patsy_terms.TRANSFORMS for name in language.functions(tree(code)))
 
 
 def is_category(code):
-    """Return whether a call is a C(), or a condition in I()."""
+    """Return whether a call makes levels: C(), or I() of a condition."""
     node = tree(code)
     return function_name(node.func) == "C" or language.is_condition(node)
 
@@ -221,24 +223,24 @@ def holds_bools(column):
 
 
 def column_in(code):
-    """Return the column in a C() or I(); None if it contains an expression."""
+    """Return the name of the column in C() or I(); None if it contains an expression instead."""
     return column_name(tree(code).args[0])
 
 
 def is_counted(code):
-    """Return whether the levels of a call are numbers that must be computed first."""
+    """Return whether a call's levels are numbers that must be computed before they are counted."""
     computed = is_category(code) and column_in(code) is None
     return computed and not language.is_condition(tree(code).args[0])
 
 
 def is_computed_condition(factor):
-    """Return whether the levels of a factor are False and True of a condition."""
+    """Return whether a factor is a condition, whose levels are False and True."""
     called = isinstance(factor, Levels) and factor.called
     return called and language.is_condition(tree(factor.name).args[0])
 
 
 def labels(factor):
-    """Return the names of the columns of a factor."""
+    """Return the names of the columns that a factor makes."""
     if isinstance(factor, Levels):
         own = () if factor.missing is None else (factor.missing,)
         return tuple(f"{factor.name}[{label}]" for label in (*factor.labels, *own))
@@ -250,25 +252,25 @@ def labels(factor):
 
 
 def title(factor):
-    """Return the name of a factor in a term's name."""
+    """Return the name of a factor as part of a term's name."""
     return f"{factor.name}[missing]" if isinstance(factor, Missing) else factor.name
 
 
 def width(factor):
-    """Return the number of columns of a factor."""
+    """Return the number of columns that a factor makes."""
     if isinstance(factor, Levels):
         return len(factor.labels) + (factor.missing is not None)
     return factor.width if isinstance(factor, Expression) else 1
 
 
 def letters(factor):
-    """Return the approximate length of a column name of a factor."""
+    """Return the approximate length of the names of a factor's columns."""
     shown = max(map(len, factor.labels), default=0) if isinstance(factor, Levels) else 0
     return shown + len(factor.name)
 
 
 def least_width(key):
-    """Return the least number of columns of a factor key, as far as the formula tells."""
+    """Return a lower bound of a factor's number of columns, from its key only."""
     return 1 if key[1] is None else language.width(tree(key[1]))
 
 
@@ -281,7 +283,7 @@ def needs(factor):
 
 
 def prepare(factor, table):
-    """Return the values for `column`: (n,) numbers, (n,) level codes, or (n, width) numbers."""
+    """Return a factor's values in all rows: (n,) numbers or level codes, or (n, width) numbers."""
     if isinstance(factor, Numeric):
         return as_float(take(raw_numbers(factor, table), table.rows))
     if isinstance(factor, Missing):
@@ -298,7 +300,7 @@ def prepare(factor, table):
 
 
 def column(factor, prepared, j):
-    """Return column j of a factor, (n,) float64."""
+    """Return column j of a factor, (n,) float64, given the result of `prepare`."""
     if isinstance(factor, Numeric | Missing):
         return prepared
     if isinstance(factor, Expression):
@@ -315,12 +317,15 @@ def column(factor, prepared, j):
 
 
 def level_of(factor, j):
-    """Return the position of the level of column j, if each column has one."""
+    """Return the position of the level that column j stands for; without contrasts."""
     return j + len(factor.levels) - len(factor.labels)
 
 
 def of_missing(factor, j):
-    """Return column j for a missing value: zero if it has its own column, else the mean."""
+    """Return the value of column j for a missing value of the factor.
+
+    It is zero if missing values have their own column, else the training mean of column j.
+    """
     if factor.missing is not None or factor.shares is None:
         return 0.0
     if factor.matrix is None:
@@ -329,14 +334,14 @@ def of_missing(factor, j):
 
 
 def against_reference(factor, reduced):
-    """Return the factor with a column per level, except the first if `reduced`."""
+    """Return a factor with one column per level, without the first level if `reduced`."""
     if not isinstance(factor, Levels) or (reduced and factor.matrix is not None):
         return factor
     return replace(factor, labels=tuple(map(str, factor.levels))[int(reduced) :], matrix=None)
 
 
 def _in_order(factor, polynomials):
-    """Return an ordered category coded by orthogonal polynomials or by thresholds."""
+    """Return an ordered category coded by orthogonal polynomials, or by thresholds (>= level)."""
     levels = factor.levels
     if polynomials and len(levels) > 1:
         matrix, suffixes = patsy_terms.contrast(factor.name, ast.Name("Poly"), levels)
@@ -348,12 +353,12 @@ def _in_order(factor, polynomials):
 
 
 def _shown(levels):
-    """Return the column labels of levels: the second of two, else each."""
+    """Return the labels of the columns of levels: the second level if there are two, else all."""
     return tuple(str(level) for level in (levels[1:] if len(levels) == 2 else levels))
 
 
 def raw_numbers(factor, table):
-    """Return the numbers of a column in all rows, in their own dtype."""
+    """Return the numbers of a column in all rows, with the dtype of the data."""
     source = table.complete(factor.name)
     if source.kind == "date":
         raise DataError(
@@ -376,7 +381,7 @@ def _is_number(value):
 
 
 def _categorical(code, name, used):
-    """Return the levels of C(x), C(x, contrast), C(x, levels=[...]) or I(x > 0)."""
+    """Return the factor of C(x), C(x, contrast), C(x, levels=[...]) or I(x > 0)."""
     node = tree(code)
     keywords = {word.arg: word.value for word in node.keywords}
     contrast = node.args[1] if len(node.args) > 1 else keywords.get("contrast")
@@ -395,7 +400,7 @@ def _categorical(code, name, used):
 
 
 def _with_missing(factor, summary, missing):
-    """Return a factor with its treatment of missing values and of categories without rows."""
+    """Return a factor that knows its missing values and its declared categories without rows."""
     declared = summary.levels if summary.column.declared else ()
     factor = replace(factor, unseen=tuple(v for v in declared if v not in factor.levels))
     if missing != "indicator":
@@ -410,20 +415,20 @@ def _with_missing(factor, summary, missing):
 
 
 def column_with_levels(factor):
-    """Return the column whose values are the levels of a factor, or None."""
+    """Return the name of the column whose values are the levels of a factor, or None."""
     if not isinstance(factor, Levels):
         return None
     return column_name(tree(factor.name).args[0]) if factor.called else factor.name
 
 
 def is_read_as_number(factor, name):
-    """Return whether a factor uses a column as numbers."""
+    """Return whether a factor uses the named column as numbers."""
     computed = isinstance(factor, Numeric | Expression) or is_computed_condition(factor)
     return computed and name in needs(factor)
 
 
 def _inner(code, node, table):
-    """Return the column in C() or I(), and which of its rows to use."""
+    """Return the argument of C() or I() as a Column, and the positions of its rows to use."""
     name = column_name(node)
     if name is not None:
         return table.columns[name], table.rows
@@ -438,7 +443,7 @@ def as_column(code, node, values):
 
 
 def check_levels(levels, name, least):
-    """Raise a ValueError unless levels are storable, distinct and at least `least`."""
+    """Raise ValueError unless levels are storable, distinct and at least `least` in number."""
     if any(isinstance(level, int) and not -(2**63) <= level < 2**63 for level in levels):
         raise ValueError(f"{name} has a level that is beyond the whole numbers of arrays")
     if len(set(levels)) < max(len(levels), least):

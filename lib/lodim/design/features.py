@@ -1,8 +1,8 @@
-"""The features of the terms in all rows: their moments and their tiles.
+"""The features of a design in all rows: their moments and their tiles.
 
-Tiles are in memory, in a memory-mapped scratch file, or in place in the user's frame. The scratch
-file has no name (on Windows the system removes it when the process ends), so nothing is left behind
-if the process dies. Its disk space is reserved before anything is written.
+Tiles are in memory, in a memory-mapped scratch file, or read directly from the user's columns. The
+scratch file has no name (on Windows the system removes it when the process ends), so nothing
+remains if the process dies. Its disk space is reserved before anything is written.
 """
 
 import errno
@@ -40,15 +40,15 @@ from lodim.engine.tiles import TILE, count
 from lodim.errors import ArgumentError, DataError
 from lodim.text import size_in_bytes
 
-FAR = {"float64": 1e100, "float32": 1e15}  # largest absolute value for squares and sums
-FLAT = 1e-13  # a relative spread below this is rounding, not signal
-KEPT = 4_000_000  # numbers of factors that are kept between terms
+FAR = {"float64": 1e100, "float32": 1e15}  # largest standardized value: squares stay finite
+FLAT = 1e-13  # relative standard deviation below which a feature counts as constant
+KEPT = 4_000_000  # largest number of factor values kept between terms
 
 
 class Prepared:
-    """Evaluated factors; small ones are kept for later terms.
+    """Function factor -> values in all rows of a table; keeps small results for later terms.
 
-    again : whether all of the terms will be written once more
+    again : whether all terms will be evaluated a second time
     """
 
     def __init__(self, terms, table, again=False):
@@ -66,7 +66,7 @@ class Prepared:
 
 
 def _sources(term, table, prepared):
-    """Return (column, rows) per feature of a term: the user's array if it holds numbers."""
+    """Yield (values, row positions) per feature of a term; the user's array if it holds numbers."""
     part, where = known_rows(table, [name for f in term for name in factors.needs(f)])
     if where is ALL:
         yield from _known_sources(term, part, prepared)
@@ -80,7 +80,7 @@ def _sources(term, table, prepared):
 
 
 def _known_sources(term, table, prepared):
-    """Return the same for a table where the term has no missing value."""
+    """Yield the results of `_sources` for a table in which the term has no missing value."""
     if len(term) == 1 and isinstance(term[0], factors.Numeric):
         values = factors.raw_numbers(term[0], table)
         yield as_real(values), table.rows
@@ -92,7 +92,7 @@ def _known_sources(term, table, prepared):
 
 
 def _product(columns):
-    """Return the product of complete columns; it may overflow to infinity."""
+    """Return the product of columns without missing values; overflow gives infinity."""
     with np.errstate(over="ignore", invalid="ignore"):
         product = np.multiply.reduce(columns)
     product[np.isnan(product)] = np.inf
@@ -100,7 +100,7 @@ def _product(columns):
 
 
 def _each(work, terms, table, p):
-    """Apply work(term, its first feature), in threads for large tables."""
+    """Call work(term, position of its first feature) per term, in threads if n p is large."""
     widths = [math.prod(map(factors.width, term)) for term in terms]
     firsts = np.cumsum([0, *widths])[:-1].tolist()
     pairs = list(zip(terms, firsts, strict=True))
@@ -108,9 +108,9 @@ def _each(work, terms, table, p):
 
 
 def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
-    """Write every feature except the constant ones into the tiles of the table's rows.
+    """Write all features except constant ones into the tiles X of the table's rows.
 
-    limits : dict of (lower, upper, middle) by position of the features that have some
+    limits : dict feature position -> (lower, upper, middle)
     """
     prepared, inverse = prepared or Prepared(terms, table), inverses(scale, X.dtype)
 
@@ -126,15 +126,16 @@ def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
 
 
 def learn_moments(terms, table, prepared=None, *, known, limits):
-    """Return the moments of the features in a table, (p, 5); see `column_kernels.moments`.
+    """Return the moments of the features in a table, (p, 5), as `column_kernels.moments` does.
 
-    `known` (p,) bool marks features whose moments are known; their rows stay zero.
+    `known` (p,) bool marks features whose moments are already known; their rows of the result are
+    zero.
     """
     prepared, found = prepared or Prepared(terms, table), np.zeros((len(known), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
 
     def work(term, first):
-        if known[first : first + 1].all():  # a term may have no feature, also the last one
+        if known[first : first + 1].all():  # a term may have no feature
             return
         for k, source in enumerate(_sources(term, table, prepared), first):
             x, rows = apply_limits(*source, limits.get(k))
@@ -148,7 +149,7 @@ def learn_moments(terms, table, prepared=None, *, known, limits):
 
 
 def raw_features(terms, table, p):
-    """Return the features neither centred nor scaled nor limited, (n, p) float64."""
+    """Return the features before centring, scaling and limits, (n, p) float64."""
     prepared, out = Prepared(terms, table), np.empty((table.n, p))
 
     def work(term, first):
@@ -160,9 +161,9 @@ def raw_features(terms, table, p):
 
 
 def learn_tails(terms, table, prepared=None, *, at, size):
-    """Return the `size` least and greatest values of features, Tails by position in `at`.
+    """Return a dict feature position -> Tails with the `size` smallest and largest values.
 
-    Rows of weight zero are ignored.
+    at : positions of the features; rows of weight zero are ignored
     """
     prepared, found = prepared or Prepared(terms, table), {}
 
@@ -182,10 +183,10 @@ def learn_tails(terms, table, prepared=None, *, at, size):
 
 
 def scaling(found, names, standardize):
-    """Return mean, scale and size (p,) of features, and which are constant, (p,) bool.
+    """Return mean, scale and size (p,) of features, and which features are constant, (p,) bool.
 
-    `found` (p, 5) holds their moments. The size is the standard deviation in units of the scale, 1
-    for a constant. Raises a DataError if numbers are too large to be squared.
+    found : (p, 5) moments. The size is the standard deviation divided by the scale, or 1 for a
+    constant feature. Raises DataError if numbers are too large to be squared.
     """
     total, mean, spread, least, greatest = found.T
     with np.errstate(all="ignore"):
@@ -202,7 +203,7 @@ def scaling(found, names, standardize):
 
 
 def check_near(distance, scale, term, dtype):
-    """Raise if a feature is so far from the mean row that distances would be infinite."""
+    """Raise DataError if a feature's largest distance from its mean is too large to use."""
     with np.errstate(over="ignore"):
         largest = distance / scale
     if largest > FAR[dtype.name]:
@@ -214,7 +215,7 @@ def check_near(distance, scale, term, dtype):
 
 
 def _known_moments(x, rows, weights):
-    """Return the moments of the rows in which x is known."""
+    """Return the moments of the rows in which x is not missing."""
     if rows.size or not np.isnan(x).any():
         return column_moments(x, rows, weights)
     at = np.flatnonzero(~np.isnan(x))
@@ -224,9 +225,9 @@ def _known_moments(x, rows, weights):
 
 
 class Features:
-    """The features of a design in all rows.
+    """The features of a design in all rows: their moments, limits and tiles.
 
-    If one chunk has all rows, the values evaluated for the moments are reused for the tiles.
+    If one chunk has all rows, factors evaluated for the moments are reused for the tiles.
     """
 
     def __init__(self, terms, fills, parts, missing):
@@ -234,7 +235,7 @@ class Features:
         self._kept = None
 
     def moments(self, p, summaries):
-        """Return the moments of the features (p, 5), those of plain numbers from the summaries."""
+        """Return the moments of the features, (p, 5); for plain numbers from the summaries."""
         found, known, first = np.zeros((p, 5)), np.zeros(p, bool), 0
         for term in self.terms:
             if is_known(term, summaries, self.missing):
@@ -243,7 +244,7 @@ class Features:
         return self._learn_moments(found, known, {})
 
     def limits(self, names, moments):
-        """Return the Limits of the features with wild values, given the moments (p, 5) of all.
+        """Return the Limits of features with extreme outliers, given the moments (p, 5) of all.
 
         Only numeric features are examined, since levels and splines are bounded.
         """
@@ -261,13 +262,16 @@ class Features:
         return tuple(one for one in limits if one is not None)
 
     def moments_within(self, limits, moments):
-        """Return the moments (p, 5) within limits, by position, given those without."""
+        """Return the moments (p, 5) after limits are applied, given the moments before.
+
+        limits : dict feature position -> (lower, upper, middle)
+        """
         known = np.ones(len(moments), bool)
         known[np.isin(self._term_of, self._term_of[list(limits)])] = False
         return self._learn_moments(moments, known, limits)
 
     def _learn_moments(self, found, known, limits):
-        """Return the moments (p, 5); those of the features `known` (p,) are taken from `found`."""
+        """Return the moments (p, 5); for features marked in `known` (p,) copied from `found`."""
         if known.all():
             return found
         work = partial(learn_moments, known=known, limits=limits)
@@ -275,7 +279,7 @@ class Features:
         return np.where(known[:, None], found, merge_moments(parts))
 
     def _map(self, work, terms):
-        """Return [work(terms, table, prepared), ...] over the chunks."""
+        """Return a list of work(terms, table, prepared), one result per chunk."""
         names = _needed(terms)
         if self.parts.in_one:
             return self.parts.map(lambda _, table: work(self.terms, *self._prepared(table)), names)
@@ -283,7 +287,7 @@ class Features:
         return self.parts.map(partial(here, work=work), names)
 
     def _prepared(self, table):
-        """Return the table of all rows and its evaluated factors, which are kept."""
+        """Return the table of all rows and its Prepared factors, which are kept for later calls."""
         if self._kept is None:
             whole = filled(replace(table, missing=self.missing), self.fills)
             self._kept = whole, Prepared(self.terms, whole, again=True)
@@ -294,11 +298,11 @@ class Features:
         return np.repeat(np.arange(len(self.terms)), np.array(widths(self.terms), int))
 
     def _with(self, at):
-        """Return the terms that have features at some positions."""
+        """Return the terms that make the features at the given positions."""
         return [self.terms[t] for t in np.unique(self._term_of[at])]
 
     def in_place(self, dtype):
-        """Return the columns of a frame that a fit may read in place of features, or None."""
+        """Return the frame's columns if a fit can read them in place of features, else None."""
         if self.missing == "keep" or not isinstance(self.parts, TableParts):
             return None
         table = self.parts.table
@@ -307,9 +311,9 @@ class Features:
         return columns_in_place(self.terms, table.columns.__getitem__, table.n, dtype)
 
     def tiles_in_place(self, columns, found, mean, scale, flat, dtype):
-        """Return tiles of such columns, with moments `found` (p, 5)."""
+        """Return tiles that read the columns in place, given the moments `found` (p, 5)."""
         least, greatest = found[:, 3], found[:, 4]
-        if self.parts.table.weights is not None:  # moments only concern rows of positive weight
+        if self.parts.table.weights is not None:  # moments ignore rows of weight zero
             least, greatest = np.array([(x.min(), x.max()) for x in columns], np.float64).T
         far = np.maximum(np.abs(least - mean), np.abs(greatest - mean))
         for term, distance, unit, is_flat in zip(self.terms, far, scale, flat, strict=True):
@@ -318,7 +322,7 @@ class Features:
         return tiles_in_place(columns, mean, scale, flat, dtype)
 
     def write(self, X, mean, scale, flat, limits):
-        """Write the tiles X of all rows; limits are (lower, upper, middle) by position."""
+        """Write the tiles X of all rows; limits : feature position -> (lower, upper, middle)."""
         if self._kept is not None:
             write_features(self.terms, self._kept[0], X, mean, scale, flat, limits, self._kept[1])
             return
@@ -327,7 +331,7 @@ class Features:
 
 
 def columns_within(summaries, parts):
-    """Return a list of summaries of columns, with moments of the numbers within their limits."""
+    """Return a list of column summaries, with moments of numbers after limits are applied."""
     numbers = [name for name, known in summaries.items() if known.moments is not None]
     columns = Features(tuple((factors.Numeric(name),) for name in numbers), (), parts, "keep")
     moments = np.array([summaries[name].moments for name in numbers]).reshape(-1, 5)
@@ -339,7 +343,7 @@ def columns_within(summaries, parts):
 
 
 def is_known(term, summaries, missing):
-    """Return whether a term is a number that is never imputed."""
+    """Return whether a term is one column of numbers without imputation, with known moments."""
     if len(term) > 1 or not isinstance(term[0], factors.Numeric):
         return False
     known = summaries[term[0].name]
@@ -347,7 +351,7 @@ def is_known(term, summaries, missing):
 
 
 def is_number(term):
-    """Return whether some factor of a term is a number, read or computed."""
+    """Return whether a term's factors other than levels are single columns of numbers."""
     single = [part for part in term if not isinstance(part, factors.Levels | factors.Missing)]
     return bool(single) and all(factors.width(part) == 1 for part in single)
 
@@ -358,7 +362,7 @@ def _needed(terms):
 
 
 def of_part(_, table, terms, fills, missing, work):
-    """Apply `work` to some terms in a chunk, possibly on a worker."""
+    """Return work(terms, table) for one chunk with imputed values; it may run on a worker."""
     return work(terms, filled(replace(table, missing=missing), fills))
 
 
@@ -367,19 +371,19 @@ def _write_part(span, table, terms, fills, X, mean, scale, flat, limits):
     write_features(terms, table, tiles_of(X, span), mean, scale, flat, limits)
 
 
-MIN_BYTES = 2**26  # bytes of features above which memory matters more than the time of a pass
-MAX_TILE_BYTES = 2**15  # bytes of a tile that fits the nearest cache
+MIN_BYTES = 2**26  # bytes of features above which saving memory matters more than time
+MAX_TILE_BYTES = 2**15  # largest size of a tile in bytes, so that it fits the first-level cache
 
 
 def columns_in_place(terms, read, n, dtype):
-    """Return the columns that equal the features of n rows except for centre and scale; else None.
+    """Return the columns that equal the features except for centre and scale, or None.
 
-    They must hold numbers of one real precision, no wider than the features. A copy of
-    them must take at least MIN_BYTES bytes, and a tile of them must fit into the nearest cache.
+    All columns must be contiguous floats of one precision, at most that of the features. A copy of
+    them must take at least MIN_BYTES bytes, and one tile must fit into the first-level cache.
 
     terms : tuples of factors
-    read : callable(name) -> columns.Column, all rows used and none missing
-    dtype : of the features
+    read : callable(name) -> Column without missing values, of which all n rows are used
+    dtype : dtype of the features
     """
     size = np.dtype(dtype).itemsize
     plain = all(len(term) == 1 and isinstance(term[0], factors.Numeric) for term in terms)
@@ -397,18 +401,18 @@ def columns_in_place(terms, read, n, dtype):
 
 
 def tiles_in_place(columns, mean, scale, flat, dtype):
-    """Return the ColumnTiles of columns; those that are `flat` (p,) are zero."""
+    """Return the ColumnTiles over columns; features marked in `flat` (p,) bool are zero."""
     return ColumnTiles(columns, mean, np.where(flat, np.inf, scale), dtype)
 
 
-SHARE = 0.5  # of the free memory that tiles may take
+SHARE = 0.5  # largest share of the free memory that tiles take
 
 
 def tiles_for(is_source, n, p, dtype, folder):
-    """Allocate tiles (n_tiles, p, 64) in memory or in a scratch file.
+    """Return new tiles (n_tiles, p, 64), in memory or in a scratch file.
 
-    Tiles of data on disk (`is_source`) go to a scratch file if they need over half of the memory; a
-    `folder` always gets a scratch file.
+    A scratch file is used if a `folder` is given, or if the data are on disk (`is_source`) and
+    tiles need over half of the free memory.
     """
     if folder is not None:
         return tiles_in(folder, n, p, dtype)
@@ -423,10 +427,11 @@ def tiles_for(is_source, n, p, dtype, folder):
 
 
 def tiles_in(folder, n, p, dtype):
-    """Return zeroed tiles (n_tiles, p, 64) in a file of a folder; its space is freed with them.
+    """Return tiles of zeros (n_tiles, p, 64) in an unnamed file of a folder.
 
-    Raises an ArgumentError if there is no such folder, a DataError if it is full or cannot be
-    written.
+    The disk space is freed together with the array. Raises ArgumentError if the folder does not
+    exist,
+    DataError if it is full or cannot be written.
     """
     shape, dtype = (count(n), p, TILE), np.dtype(dtype)
     size = shape[0] * shape[1] * shape[2] * dtype.itemsize
@@ -452,7 +457,7 @@ def tiles_in(folder, n, p, dtype):
 
 
 def _reserve(file, size):
-    """Give a file its size, reserving the space if possible so that a full disk is noticed now."""
+    """Set the size of an open file, and reserve its disk space if the system can do so."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)
     else:
@@ -468,18 +473,18 @@ def _too_small(folder, size, free):
 
 
 def fits_memory(n, p, dtype):
-    """Return whether tiles take at most half of the free memory."""
+    """Return whether tiles of n rows and p features take at most half of the free memory."""
     return count(n) * p * TILE * np.dtype(dtype).itemsize <= SHARE * free_memory()
 
 
 def free_memory():
-    """Return the bytes of memory available to this process, as reported by the system."""
+    """Return the bytes of memory available to this process, or infinity if unknown."""
     found = [_available(), _of_group()]
     return min((size for size in found if size is not None), default=float("inf"))
 
 
 def _available():
-    """Return the memory that the system reports as available."""
+    """Return the bytes of memory that the system reports as available, or None."""
     try:
         with open("/proc/meminfo") as lines:
             sizes = {line.split(":")[0]: line.split()[1] for line in lines}
@@ -489,7 +494,7 @@ def _available():
 
 
 def _of_group():
-    """Return what is left of this process's memory limit (cgroup), if it has one."""
+    """Return the unused bytes of this process's memory limit (cgroup), or None without a limit."""
     try:
         with (
             open("/sys/fs/cgroup/memory.max") as limit,

@@ -1,8 +1,8 @@
 """The user's table as named columns, and results of a fit as a table of the user's kind.
 
-Reads pandas frames, mappings of arrays, and other frames through narwhals (imported when needed).
-Methods of a fit return tables of the kind of their data, or of the training data. Columns of text
-that hold numbers or dates are refused if they cannot be categories.
+Reads pandas frames, mappings of arrays, and other frames through narwhals (imported if needed).
+Methods of a fit return tables of the same kind as their data or the training data. Columns of text
+that hold numbers or dates raise an error unless they can be categories.
 """
 
 import functools
@@ -30,9 +30,9 @@ EAGER = (PANDAS, "polars", "pyarrow", "modin", "cudf")  # readable kinds of fram
 
 
 def read_narwhals(data, words):
-    """Return a narwhals frame over a foreign frame, and the name of its package.
+    """Return the narwhals module, and a narwhals frame over a frame of another package.
 
-    words : what is readable, for errors
+    words : description of readable data, for error messages
     """
     kind = f"{type(data).__module__}.{type(data).__qualname__}"
     if is_path(data):
@@ -72,7 +72,7 @@ def frame_kind(data):
 
 
 def with_column(data, name, values):
-    """Return the data with one more column `values` (n,), without a copy of the others."""
+    """Return the data with a column `values` (n,) added, without copying the other columns."""
     if isinstance(data, pd.DataFrame):
         data = data.copy(deep=False)
         data[name] = values
@@ -83,10 +83,13 @@ def with_column(data, name, values):
 
 
 def convert(values, kind):
-    """Return a Series or DataFrame of pandas as one of a kind; unchanged if that is not installed.
+    """Return a pandas Series or DataFrame converted to the frame kind `kind`.
 
-    Other objects are returned unchanged, as they are already converted. Missing values become null.
-    Row labels are dropped; columns of several levels are named by all of them: estimate[USA].
+    It is returned unchanged if the package of that kind is not installed; other objects are
+    returned
+    unchanged too. Missing values become null, and row labels are dropped. A column with several
+    levels
+    of labels gets a name such as estimate[USA].
     """
     if kind == PANDAS or not isinstance(values, pd.Series | pd.DataFrame):
         return values
@@ -106,7 +109,7 @@ def convert(values, kind):
 def with_columns(data, new, kind):
     """Return the data with the columns of `new` (a pandas DataFrame) added or replaced."""
     if isinstance(data, pd.DataFrame):
-        data = data.set_axis(new.index)  # the same rows, which chunks number from zero
+        data = data.set_axis(new.index)  # the rows are the same, but chunks number them from zero
         return pd.concat([data.drop(columns=new.columns, errors="ignore"), new], axis=1)
     import narwhals as nw
 
@@ -115,7 +118,7 @@ def with_columns(data, new, kind):
 
 
 def take_rows(data, rows):
-    """Return the rows of a frame at positions (k,), as a frame of its kind."""
+    """Return the rows of a frame at positions (k,), as a frame of the same kind."""
     if isinstance(data, pd.DataFrame):
         return data.iloc[rows]
     if isinstance(data, Mapping):
@@ -131,7 +134,7 @@ def take_rows(data, rows):
 
 
 def rows_of(data):
-    """Return a pandas Series as a frame of one row; anything else unchanged."""
+    """Return a pandas Series (one row) as a frame of one row; other objects unchanged."""
     if not isinstance(data, pd.Series):
         return data
     if not any(isinstance(label, str) for label in data.index):
@@ -143,7 +146,7 @@ def rows_of(data):
 
 
 def dict_as_frame(data):
-    """Return a dict of columns as a pandas DataFrame; anything else unchanged."""
+    """Return a dict of columns as a pandas DataFrame; other objects unchanged."""
     if not isinstance(data, Mapping):
         return data
     frame = read_frame(data)
@@ -152,7 +155,7 @@ def dict_as_frame(data):
 
 
 def one_row(data, row):
-    """Return the row of a pandas frame at a position as a frame; a Series is a frame of one row."""
+    """Return the row at a position of a pandas frame (or Series, one row) as a frame."""
     data = rows_of(data)
     is_position = isinstance(row, int | np.integer) and not isinstance(row, bool)
     if not (isinstance(data, pd.DataFrame) and is_position) or not -len(data) <= row < len(data):
@@ -161,14 +164,14 @@ def one_row(data, row):
 
 
 def to_arrow(data):
-    """Return a frame that narwhals reads as a pyarrow Table."""
+    """Return a pyarrow Table from a frame that narwhals can read."""
     import narwhals as nw
 
     return nw.from_native(data, eager_only=True).to_arrow()
 
 
 def join_frames(parts, kind):
-    """Concatenate frames into one of a kind."""
+    """Return the rows of several frames in one frame, of pandas if `kind` is "pandas"."""
     if all(isinstance(part, pd.DataFrame) for part in parts):
         return pd.concat(parts, ignore_index=True)
     import narwhals as nw
@@ -178,7 +181,7 @@ def join_frames(parts, kind):
 
 
 def name_of(label):
-    """Return a column label as text; of several levels the last first: estimate[USA]."""
+    """Return a column label as text; a label of several levels ends up as estimate[USA]."""
     if not isinstance(label, tuple):
         return str(label)
     *first, last = map(str, label)
@@ -186,7 +189,7 @@ def name_of(label):
 
 
 def _plain(series):
-    """Return values as an array of numbers or a list."""
+    """Return the values of a Series as an array of numbers, or as a list."""
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "fiub":
         return series.to_numpy()
     values = series.astype(object)
@@ -200,10 +203,10 @@ def _nulls(nw, frame):
 
 
 def as_given(method: F) -> F:
-    """Decorate a method (fit, data, ...) -> pandas frame to return a frame of the kind of `data`.
+    """Decorate a method (fit, data, ...) -> pandas frame so that it returns `data`'s frame kind.
 
-    Without `data` the kind is that of the training data. lodim itself calls the method by
-    `in_pandas`.
+    Without `data`, the kind is that of the training data. lodim itself calls the method through
+    `in_pandas`, which skips the conversion.
     """
 
     takes_data = "data" in inspect.signature(method).parameters
@@ -224,7 +227,7 @@ def as_given(method: F) -> F:
 
 
 def in_pandas(method: F) -> F:
-    """Return the method of an object without `as_given`, so that it returns a pandas frame."""
+    """Return a method decorated by `as_given` without the conversion: it returns pandas frames."""
     bound: Any = method
     return cast(F, functools.partial(bound.in_pandas, bound.__self__))
 
@@ -236,7 +239,8 @@ READABLE = "a pandas or polars DataFrame, a pyarrow Table, or a dict of columns"
 class Frame:
     """The user's data as named columns of equal length.
 
-    keys : argument of `fetch` for each column name; repeated : names that two columns share
+    keys : dict column name -> argument of `fetch`; repeated : names that two columns share
+    fetch : function that returns a column
     kind : package of the data frame; "pandas" for mappings too
     """
 
@@ -249,14 +253,14 @@ class Frame:
 
 
 def read_frame(data):
-    """Return a pandas frame, a mapping or a narwhals-readable frame as a Frame; a Frame unchanged.
+    """Return a pandas frame, a mapping or a frame of another package as a Frame.
 
-    A pandas Series is one row, whose index has the names of the columns.
+    A Frame is returned unchanged. A pandas Series is one row; its index holds the column names.
 
     Raises
     ------
     DataError
-        If `data` is none of these.
+        If `data` is of another type.
     MissingExtraError
         If narwhals is needed and not installed.
     """
@@ -298,7 +302,7 @@ def _mapping_frame(data):
 
 
 def _common_index(data, n):
-    """Return the index that all Series of a mapping share, or 0..n-1 if there are none."""
+    """Return the index that all Series of a mapping share, or 0..n-1 without any Series."""
     indexes = [(str(k), v.index) for k, v in data.items() if isinstance(v, pd.Series)]
     for name, index in indexes[1:]:
         if not index.equals(indexes[0][1]):
@@ -315,12 +319,12 @@ def _as_series(key, value):
         value = np.asarray(value, dtype=object if listed and len(value) else None)
     if value.ndim != 1:
         raise DataError(f"column {str(key)!r} has {value.ndim} dimensions; it must have one")
-    # Objects stay objects: pandas would look through them for dates.
+    # Keep the dtype object: pandas would otherwise search the values for dates.
     return pd.Series(value, dtype=object if value.dtype == object else None, copy=False)
 
 
 def _narwhals_frame(data):
-    """Return a foreign frame as a Frame."""
+    """Return a frame of a package other than pandas as a Frame."""
     nw, frame = read_narwhals(data, READABLE)
     names, index = list(frame.columns), pd.RangeIndex(len(frame))
     kind = frame.implementation.value
@@ -328,7 +332,7 @@ def _narwhals_frame(data):
 
 
 def _narwhals_series(nw, column):
-    """Return a narwhals column as a pandas Series, without a copy for complete numbers."""
+    """Return a narwhals column as a pandas Series; numbers without nulls are not copied."""
     dtype, name = column.dtype, column.name
     if column.null_count() == len(column):
         return pd.Series([None] * len(column), dtype=object)
@@ -353,15 +357,16 @@ def _narwhals_series(nw, column):
 
 
 def _has_own_levels(column):
-    """Return whether a native column is a pyarrow dictionary that is ordered, or not of text."""
+    """Return whether a column is a pyarrow dictionary that is ordered or has non-text levels."""
     kind = getattr(column, "type", None)
     return hasattr(kind, "ordered") and (kind.ordered or "string" not in str(kind.value_type))
 
 
 def read_column(frame, name):
-    """Return one column of a frame.
+    """Return the named column of a frame as a Column.
 
-    Raises a DataError if it is absent, repeated, neither numbers nor levels, or not valid Unicode.
+    Raises DataError if the column is absent, its name is repeated, it holds neither numbers nor
+    levels, or its text is not valid Unicode.
     """
     check_name(frame, name)
     column = frame.fetch(frame.keys[name])
@@ -375,7 +380,7 @@ def read_column(frame, name):
 
 
 def check_name(frame, name):
-    """Raise unless a frame has exactly one column of this name, and the name is valid Unicode."""
+    """Raise DataError unless exactly one column of a frame has this name, in valid Unicode."""
     if name not in frame.keys:
         near = " or ".join(map(repr, near_matches(name, frame.names)))
         hint = f"did you mean {near}?" if near else f"it has {first_few(frame.names)}"
@@ -386,7 +391,7 @@ def check_name(frame, name):
 
 
 def _check_text(text, what, cure):
-    """Raise if a text has half of a surrogate pair, so that it is not valid Unicode."""
+    """Raise DataError if a text is not valid Unicode (it has half of a surrogate pair)."""
     if text.isascii():
         return
     try:
@@ -405,19 +410,19 @@ AMOUNT = re.compile(
 THOUSANDS = re.compile(r"[^,\d]*[1-9]\d{0,2}(,\d{3})+(?!\d|,)[^,]*")
 MARKS = {"", "?", "-", "--", ".", "..", "*", "#n/a", "n/a", "na", "n.a.", "nan", "nil", "none"}
 MARKS |= {"null", "missing", "unknown"}
-FEW_LEVELS = 20  # numbers that codes of a category may be
-SOME_LEVELS = 10  # so few levels are always a category
+FEW_LEVELS = 20  # columns of up to this many numeric texts may be codes of a category
+SOME_LEVELS = 10  # columns of up to this many levels are always categories
 
 
 def check_numeric_text(column, levels, n, answer=False):
-    """Refuse, or warn about, a text column that holds mostly numbers or dates.
+    """Raise DataError or warn if a text column holds mostly numbers or dates.
 
-    Declared categories always pass, as do up to 20 numeric levels without a mark of missing values
-    ("?", "n/a"). Dates are refused with over 10 levels. Numbers are refused if the levels are more
-    than half of the rows, or over 20 and mostly fractions.
+    Declared categories always pass, and also up to 20 numeric levels without a mark of missing
+    values ("?", "n/a"). Dates raise an error if there are over 10 levels. Numbers raise an error if
+    there are more levels than half of the rows, or over 20 levels that are mostly fractions.
 
-    column : Column; levels : tuple of those that occur; n : number of rows
-    answer : whether it is the response
+    column : Column; levels : tuple of levels that occur; n : number of rows
+    answer : whether the column is the response
     """
     if column.declared or not all(isinstance(level, str) for level in levels):
         return
@@ -438,18 +443,18 @@ def check_numeric_text(column, levels, n, answer=False):
 
 
 def _are_many(levels, others):
-    """Return whether the exceptions among the levels are too many, or all levels but one."""
+    """Return whether `others` are too many exceptions among levels, or all levels except one."""
     return len(levels) - len(others) < 2 or len(others) > max(2, len(levels) // 10)
 
 
 def _is_number(level):
-    """Return whether a text is a number, also with a currency, a percent sign or grouped digits."""
+    """Return whether a text is a number, possibly with a currency, percent sign or digit groups."""
     digits = any(c.isdigit() for c in level)
     return digits and bool(NUMBER.fullmatch(level) or AMOUNT.fullmatch(level))
 
 
 def _check_dates(what, name, levels, answer):
-    """Refuse text that is dates except for a few levels."""
+    """Raise DataError if a column's texts are dates, except for a few levels."""
     others = [level for level in levels if not columns.ISO_DATE.fullmatch(level)]
     if len(levels) <= SOME_LEVELS or _are_many(levels, others):
         return
@@ -463,7 +468,7 @@ def _check_dates(what, name, levels, answer):
 
 
 def _cure(name, levels, answer):
-    """Return the advice for making numbers of a column, or for declaring levels."""
+    """Return advice for messages: how to convert a text column to numbers or declare levels."""
     texts = [level for level in levels if _is_number(level)]
     commas = [level for level in texts if "," in level]
     decimal = not all(THOUSANDS.fullmatch(level) for level in commas)
@@ -479,5 +484,5 @@ def _cure(name, levels, answer):
 
 
 def _category(name, answer):
-    """Return the advice for declaring levels."""
+    """Return code that declares a column's levels, for messages."""
     return f"df[{name!r}].astype('category')" if answer else f"C({quote(name)}) in the formula"

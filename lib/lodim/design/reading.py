@@ -1,4 +1,4 @@
-"""The complete rows of a frame in memory, of a source in one pass, or of a sample."""
+"""Reading of complete rows: of a frame in memory, of a source in one pass, or of a sample."""
 
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -41,13 +41,15 @@ from lodim.errors import DataError
 
 @dataclass(frozen=True)
 class Reading:
-    """How rows are read, and where their features are held.
+    """Settings: how rows are read, and where their features are held.
 
-    sample : number of rows drawn at random by `seed`; None: all
-    scratch : folder of the file that holds the features. By default they are in memory; those of
-    data on disk go to the temporary folder if they need over half of the free memory
-    client : Dask client whose workers read the data and hold the features. By default that of this
-    process for a Dask frame; False: none
+    sample : number of rows drawn at random with `seed`; None means all rows
+    scratch : folder of the file that holds the features. By default features are in memory;
+    features
+        of data on disk go to the temporary folder if they need over half of the free memory
+    client : Dask client whose workers read the data and hold the features. Default: the client of
+    this
+        process for a Dask frame; False means none
     in_place : whether X may be ColumnTiles over uncopied columns, if `columns_in_place` allows it
     """
 
@@ -58,13 +60,13 @@ class Reading:
     in_place: bool = False
 
     def client_for(self, source):
-        """Return the client whose workers read a source, or None if it is read here."""
+        """Return the Dask client whose workers read a source; None if this process reads it."""
         return client_for(self.client, source, self.sample, self.scratch)
 
     def reader(self, data, source, request, answers, inputs, missing):
-        """Return a function that reads the rows of a Frame or a source, and its RowInputs.
+        """Return a function RowInputs -> Rows that reads a Frame or a source, and its argument.
 
-        These are `inputs`, or if a sample is requested those of the rows drawn.
+        The argument is `inputs`, restricted to the sampled rows if a sample is requested.
         """
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)
@@ -79,7 +81,9 @@ class Reading:
 class Rows:
     """The complete rows of some data, before features are learned.
 
-    inputs : of the complete rows; table : at least their response; parts : chunks of all columns
+    inputs : RowInputs of the complete rows; table : Table with at least the columns of the
+    response;
+        parts : chunks with all columns
     rows : (n,) int64, positions of the complete rows in `index`, the labels of all N rows
     n_dropped, n_incomplete : as in a Design
     streamed : whether the chunks are read again in each pass
@@ -106,17 +110,17 @@ def read_frame_rows(frame, request, answers, inputs, missing):
     return Rows(inputs, table, TableParts(table), rows, frame.index, *numbers)
 
 
-MANY_PARTS = 64  # summaries merged at a time
+MANY_PARTS = 64  # number of chunk summaries that are merged together
 
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """Result of a first look at some rows; scans of consecutive rows are joined.
+    """Result of a first look at a chunk of rows; scans of consecutive chunks can be joined.
 
-    n : number of rows; runs : as those of Labels, counted from the first of them
-    flags : positions of missing values
-    beside : Columns of the response and of inputs given by name
-    kinds : for each column a Column without rows, and the place where it was first read
+    n : number of rows; runs : as in Labels, with positions counted from the chunk's first row
+    flags : Flags of missing values
+    beside : dict of Columns: the response, and row inputs given by name
+    kinds : dict column name -> (Column without rows, name of the place where it was first read)
     """
 
     n: int
@@ -127,7 +131,7 @@ class Scan:
 
 
 def join_scans(scans):
-    """Join consecutive Scans into one."""
+    """Return one Scan from Scans of consecutive chunks."""
     starts = np.cumsum([0, *(scan.n for scan in scans)]).tolist()
     runs = [
         (at + start, first, place)
@@ -144,14 +148,14 @@ def join_scans(scans):
 
 
 def _add(counts):
-    """Sum dicts that have the same keys."""
+    """Return the sums per key of dicts with the same keys."""
     return {key: sum(count[key] for count in counts) for key in counts[0]}
 
 
 def join_kinds(kinds, more):
-    """Merge the kinds of columns with those in the rows that follow; errors name both places.
+    """Merge the kinds of columns with their kinds in later rows; errors name both places.
 
-    `kinds` and `more` are dicts of (Column without rows, place) by name, as in a Scan.
+    kinds, more : dicts name -> (Column without rows, place), as in a Scan
     """
     joined = dict(kinds)
     for name, (kind, place) in more.items():
@@ -163,7 +167,7 @@ def join_kinds(kinds, more):
 
 
 def scan(chunk, request, answers, inputs, missing):
-    """Return the Scan of a chunk, and its columns by name."""
+    """Return the Scan of a chunk, and a dict of all its columns by name."""
     read = read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
     n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
     frame = frame_of(read, Labels(runs, range(n)))
@@ -178,7 +182,7 @@ def scan(chunk, request, answers, inputs, missing):
 
 
 def read_source_rows(source, request, answers, inputs, missing):
-    """Return the Rows of a source in one pass, as `read_frame_rows` does for a frame."""
+    """Return the Rows of a source, read in one pass; `answers` lists the response's columns."""
     needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
     check_names(source, needed)
     first = _FirstPass(request, answers, inputs.arrays(), missing)
@@ -192,16 +196,16 @@ def read_source_rows(source, request, answers, inputs, missing):
 
 
 class _FirstPass:
-    """Scans of chunks, and summaries of the complete chunks so far."""
+    """Scans of all chunks read so far, and summaries of the chunks of complete rows."""
 
     def __init__(self, request, answers, inputs, missing):
         self.request, self.answers, self.inputs, self.missing = request, answers, inputs, missing
         self.scans, self.summaries, self.cutter, self.kinds = [], [], Cutter(), {}
         self.n, self.n_levels, self.starts = 0, 0, [0]
-        self.open = np.empty(0, np.int64)  # complete rows that are in no chunk yet
+        self.open = np.empty(0, np.int64)  # positions of complete rows that are not summarized yet
 
     def scan(self, source, names):
-        """Yield (Scan, columns) of each chunk of a source that has rows."""
+        """Yield (Scan, dict of columns) per chunk of a source, without empty chunks."""
         start = 0
         for piece in source.pieces:
             for chunk in piece.read(names):
@@ -213,7 +217,7 @@ class _FirstPass:
             self.starts.append(start)
 
     def add(self, found, read):
-        """Add the next chunk."""
+        """Add a chunk's Scan and columns, and summarize complete rows once PART are collected."""
         self.kinds = join_kinds(self.kinds, found.kinds)
         weights = self._weights(read, found.n)
         stretch = {name: read[name] for name in self.request.names}
@@ -226,7 +230,7 @@ class _FirstPass:
             self._learn(chunks.PART)
 
     def _weights(self, read, n):
-        """Return the weights of a chunk as a Column, ones by default."""
+        """Return the weights of the next n rows as a Column; ones if none are given."""
         weights = self.inputs.weights
         if isinstance(weights, str):
             return read[weights]
@@ -234,7 +238,7 @@ class _FirstPass:
         return columns.Column("weights", "number", values)
 
     def _learn(self, size):
-        """Learn the summaries of the next chunk, of `size` complete rows."""
+        """Summarize the next `size` complete rows."""
         rows, self.open = self.open[:size], self.open[size:]
         span = span_of(rows, 0, 0)
         held = self.cutter.take(span, [*self.request.names, None])
@@ -249,7 +253,7 @@ class _FirstPass:
             self.n_levels = 0
 
     def rows(self, source, inputs):
-        """Return the Rows found."""
+        """Return the Rows of the source after all chunks were added."""
         if not self.n:
             raise DataError("the data has no rows")
         if len(self.open):
@@ -284,17 +288,17 @@ def _rows_of(found, first, source, labels, inputs):
 
 
 def _without_labels(value, n):
-    """Return a row input without row labels if these are 0, 1, ..., n - 1."""
+    """Return a row input as an array if its row labels are 0, 1, ..., n - 1, else unchanged."""
     if isinstance(value, pd.Series | pd.DataFrame) and value.index.equals(pd.RangeIndex(n)):
         return value.to_numpy()
     return value
 
 
 def draw_sample(data, source, names, inputs, size, seed):
-    """Return a Frame of randomly drawn rows, in their order, and their RowInputs.
+    """Return a Frame of randomly drawn rows, in the order of the data, and their RowInputs.
 
     data : Frame, or the source; names : columns needed; inputs : RowInputs of all rows
-    size : number of rows drawn; if there are no more, all are taken
+    size : number of rows to draw; all rows if the data have no more
     """
     n = len(data.index) if source is None else count_rows(source, names)
     rows = draw_positions(n, size, seed) if size < n else np.arange(n)

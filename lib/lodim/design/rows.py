@@ -31,7 +31,7 @@ from lodim.formula.language import column_name, function_name, is_condition, quo
 from lodim.text import first_few
 
 NUMERIC = ("gaussian", "poisson", "gamma")  # families of numeric responses
-BALANCED = "balanced"  # weights= that give the classes of the response equal sums
+BALANCED = "balanced"  # value of weights= that gives each class the same total weight
 LARGEST = 1e70  # largest absolute response, weight or offset: losses use its fourth power
 
 
@@ -39,9 +39,10 @@ LARGEST = 1e70  # largest absolute response, weight or offset: losses use its fo
 class Response:
     """The left side of a formula.
 
-    ``levels`` are the classes as the user wrote them (str, bool, int or float), the last of two
-    being the success; None for a numeric response. ``called`` means that ``name`` is an expression
-    such as ``np.log(y)``, not a column.
+    ``levels`` are the classes as the user wrote them (str, bool, int or float), or None for a
+    numeric
+    response. Of two classes, the second one is the success. ``called`` means that ``name`` is an
+    expression such as ``np.log(y)``, not a column.
     """
 
     name: str = forms.text()
@@ -54,7 +55,7 @@ class Response:
         return (None, self.name) if self.called else (self.name, None)
 
     def event(self, level):
-        """Return a class as an event: "species = cat", or for a condition "quality >= 7"."""
+        """Return a class as an event: "species = cat", or "quality >= 7" for a condition."""
         node = tree(self.name) if self.called else None
         if node is None or not is_condition(node):
             return f"{self.name} = {level}"
@@ -62,7 +63,7 @@ class Response:
         return inner if level else f"not ({inner})"
 
     def _check_fields(self):
-        """Raise a ValueError unless the name fits the left side and the levels are classes."""
+        """Raise ValueError unless the name can be a response and the levels can be classes."""
         factors.columns_of(self.key)
         if self.called and not isinstance(tree(self.name), ast.Call):
             raise ValueError(f"the response {self.name!r} is no call")
@@ -70,7 +71,7 @@ class Response:
             factors.check_levels(self.levels, self.name, least=2)
 
     def check_family(self, family):
-        """Raise a ValueError unless the response fits the named family."""
+        """Raise ValueError unless the response fits the named family."""
         numeric = (True, False) if family == "binomial" else (family in NUMERIC,)
         if (self.levels is None) not in numeric:  # "binomial" also takes proportions of trials
             raise ValueError(f"the response has levels {self.levels!r:.40}, and is {family}")
@@ -80,11 +81,12 @@ class Response:
 
 @dataclass(frozen=True, eq=False)
 class RowInputs:
-    """Row inputs besides the formula: names of columns, arrays, or None.
+    """Values per row in addition to the formula: column names, arrays, or None.
 
-    `read` returns float64 arrays, NaN if missing: weights (n,), offset (n,) or (n, K), order (n,),
-    and codes of clusters and of groups, (n,). Clusters are for covariances that allow dependence
-    within them; groups are held out together.
+    `read` returns float64 arrays with NaN for missing values: weights (n,), offset (n,) or (n, K),
+    order (n,), and codes of clusters and of groups, (n,). Clusters are used for covariances that
+    allow
+    dependence within a cluster. Rows of a group are held out together.
     """
 
     weights: Any = None
@@ -95,38 +97,38 @@ class RowInputs:
 
     @property
     def names(self):
-        """Return the names of the columns given by name."""
+        """Column names among the inputs."""
         return [value for value in vars(self).values() if isinstance(value, str)]
 
     def map(self, work):
-        """Return the inputs with work(value, name of the input) applied to each given value."""
+        """Return the RowInputs with work(value, name) applied to each input that is not None."""
         return RowInputs(**{k: None if v is None else work(v, k) for k, v in vars(self).items()})
 
     def read(self, frame):
-        """Return the arrays of a frame's rows."""
+        """Return the RowInputs as float64 arrays for the rows of a frame."""
         read = self.map(partial(_read_input, frame))
         if read.groups is not None:
             _check_groups(frame, self.groups, read.groups)
         return read
 
     def arrays(self):
-        """Return values per row as arrays; names and numbers unchanged."""
+        """Return the RowInputs with values per row as arrays; names and numbers unchanged."""
         return self.map(_as_array)
 
     def take(self, rows):
-        """Return the inputs of some rows; empty `rows` means all."""
+        """Return the RowInputs of the given rows; empty `rows` means all rows."""
         rows = rows if isinstance(rows, slice) or len(rows) else slice(0)
         return self.map(lambda value, _: columns.take(value, rows))
 
     def stretch(self, start, stop):
-        """Return the inputs of the rows from start up to stop; requires `arrays`."""
+        """Return the RowInputs of the rows from start up to stop; call `arrays` first."""
         for what, value in vars(self).items():
             if np.ndim(value) and len(value) < stop:
                 raise DataError(f"{what} has {len(value)} values, and the data has more rows")
         return self.take(slice(start, stop))
 
     def complete(self, rows):
-        """Return the inputs of the complete rows; weights that are all one become None."""
+        """Return the RowInputs of the complete rows; weights that are all one become None."""
         inputs = self.take(rows)
         if inputs.weights is not None and len(rows):
             _check_weights(inputs.weights)
@@ -135,13 +137,13 @@ class RowInputs:
 
     @property
     def positive_weight(self):
-        """Return where weights are positive, (n,) bool; None if all are."""
+        """Which rows have positive weight, (n,) bool; None if all have."""
         if self.weights is None or (self.weights > 0).all():
             return None
         return self.weights > 0
 
     def check_classes(self, family, response):
-        """Raise unless an offset of K columns has K classes."""
+        """Raise DataError unless an offset of K columns belongs to K classes."""
         if self.offset is None:
             return
         if self.offset.ndim == 1:
@@ -164,7 +166,7 @@ INPUTS = tuple(field.name for field in fields(RowInputs))
 
 
 def _read_input(frame, value, what):
-    """Return the array of an input given as a column name or as values of all rows."""
+    """Return a row input, given as a column name or as values per row, as an array."""
     if what in ("clusters", "groups"):
         return _codes(frame, value, what)
     if isinstance(value, str):
@@ -184,7 +186,7 @@ def _read_input(frame, value, what):
 
 
 def _codes(frame, values, what):
-    """Return codes of the values of a column or array, (n,) float64, NaN if missing."""
+    """Return codes of the distinct values of a column or array, (n,) float64; NaN if missing."""
     if isinstance(values, str):
         column = read_column(frame, values)
         values = column.values
@@ -195,12 +197,12 @@ def _codes(frame, values, what):
             f"{what} has shape {np.shape(values)}, and the data has {len(frame.index)} rows"
         )
     _check_row_labels(frame, values, what)
-    codes = pd.factorize(pd.Series(values))[0]  # in their dtype: no id is rounded
+    codes = pd.factorize(pd.Series(values))[0]  # original dtype: no identifier is rounded
     return np.where(codes < 0, np.nan, codes)
 
 
 def _check_groups(frame, groups, codes):
-    """Raise if a row has no group, since it is unknown whether it may be held out alone."""
+    """Raise DataError if a row has no group, since it may belong to any group."""
     missing = np.flatnonzero(np.isnan(codes))
     if len(missing):
         name = f"groups: column {groups!r}" if isinstance(groups, str) else "groups"
@@ -221,7 +223,7 @@ def _check_size(values, what):
 
 
 def _input_array(frame, value, what):
-    """Return an array given as a row input, with the same row labels as the frame."""
+    """Return a row input given as values, as an array; check its length and its row labels."""
     array = _as_numbers(value, what)
     n = len(frame.index)
     if what == "offset" and array.ndim == 0:
@@ -237,14 +239,14 @@ def _input_array(frame, value, what):
 
 
 def _as_array(value, what):
-    """Return values per row as an array; a name or a number unchanged."""
+    """Return values per row as an array; names and numbers are returned unchanged."""
     if np.ndim(value) == 0:
         return value
     return np.asarray(value) if what in ("clusters", "groups") else _as_numbers(value, what)
 
 
 def _as_numbers(value, what):
-    """Return values per row as an array of float64."""
+    """Return values per row as a float64 array."""
     try:
         if isinstance(value, pd.Series | pd.DataFrame):
             return value.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -269,17 +271,18 @@ def _check_weights(weights):
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Read columns, and find the complete rows.
+    """Read columns, and return a table of the complete rows.
 
-    Rows that miss a weight or offset are incomplete. Columns that may not be missing are: with
-    `missing` "drop" all, with "indicator" the response, with "keep" none. `features` and `answers`
-    name the columns of the right and of the left side; `known` is an argument of
+    Rows that miss a weight or offset are incomplete. A complete row may also not miss any column if
+    `missing` is "drop", or the response if it is "indicator". `features` and `answers` name the
+    columns of the right and the left side of the formula. `known` : dict column -> arguments of
     `columns.without_levels`.
 
     Returns
     -------
     Table, rows, n_dropped, n_incomplete
-        `rows` are positions, (n,) int64; in the table they are empty if all rows are complete.
+        `rows` are positions of the complete rows, (n,) int64. In the table they are empty if all
+        rows are complete.
     """
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
@@ -298,8 +301,9 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
 class Flags:
     """Where values are missing.
 
-    gaps, bad : (n,) bool, rows that miss a feature that may be missing, and incomplete rows
-    columns, inputs : numbers of rows that miss each
+    gaps : (n,) bool, rows that miss a feature which may be missing
+    bad : (n,) bool, rows that miss a value which must not be missing
+    columns, inputs : number of rows that miss each column, and each row input
     """
 
     gaps: np.ndarray
@@ -309,7 +313,7 @@ class Flags:
 
 
 def flag_missing(read, answers, inputs, missing, index):
-    """Return the Flags of rows, given columns by name (including `answers`) and RowInputs."""
+    """Return the Flags of rows, given a dict of columns (including `answers`) and RowInputs."""
     n = len(index)
     gaps, bad, lacking = np.zeros(n, bool), np.zeros(n, bool), {}
 
@@ -327,18 +331,18 @@ def flag_missing(read, answers, inputs, missing, index):
 
 
 def complete_rows(flags, weights, missing, learning):
-    """Find the complete rows.
+    """Return the positions of the complete rows, and the numbers of dropped rows.
 
     Returns
     -------
     rows, n_dropped, n_incomplete
-        Positions of the complete rows, (n,) int64; number of other rows, and of rows that miss only
-        features. Rows of weight zero count in neither number.
+        Positions of the complete rows, (n,) int64; number of all other rows; number of rows that
+        miss only features. Rows of weight zero are not counted in the numbers.
     """
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"
     of_use = ~(bad | gaps) if drop else ~bad
     rows, out, incomplete = np.flatnonzero(of_use), ~of_use, gaps & ~bad
-    if weights is not None:  # a row without a weight is dropped for that
+    if weights is not None:  # rows whose weight is missing are counted as dropped
         out, incomplete = out & (weights != 0), incomplete & (weights > 0)
     n_dropped, n_incomplete = int(out.sum()), int(incomplete.sum())
     if learning and not len(rows):
@@ -347,7 +351,7 @@ def complete_rows(flags, weights, missing, learning):
 
 
 def _flag(column, bad, index):
-    """Mark where a column is missing; return in how many rows."""
+    """Set bad (n,) to True where a column is missing; return the number of these rows."""
     if column.kind == "level":
         missing = column.codes < 0
         bad[missing] = True  # never write False: several threads mark the same rows
@@ -373,7 +377,7 @@ def _raise_no_rows(n, dropped, incomplete):
 
 
 def learn_response(response, family, table):
-    """Code the response, and infer its levels and family.
+    """Return the coded response, its levels, and its family if not given.
 
     Returns
     -------
@@ -401,7 +405,7 @@ def learn_response(response, family, table):
 
 
 def _are_proportions(source, rows, table):
-    """Whether a binomial response has proportions of trials, whose numbers are the weights."""
+    """Return whether a binomial response holds proportions, with trial numbers as weights."""
     if source.kind == "level":
         return False
     y = columns.take(source.values, rows)
@@ -418,15 +422,17 @@ def _are_proportions(source, rows, table):
 
 
 def is_balanced(weights, names):
-    """Whether weights= asks for equal class weights; a column named "balanced" takes precedence."""
+    """Return whether weights is "balanced", and this is not the name of a column."""
     return isinstance(weights, str) and weights == BALANCED and BALANCED not in names
 
 
 def class_weights(y, response, rows, size):
-    """Return weights (size,) with equal sums per class: n / (K n_k) for the n_k rows of class k.
+    """Return weights (size,) with equal sums per class: n / (K n_k) for rows of class k.
 
-    y (n,) : codes of the classes, NaN if missing; rows (n,) : their positions in the data. Rows
-    without a response have weight one.
+    y (n,) : class codes, NaN if missing; rows (n,) : positions of these rows among the `size` rows
+    of
+    the data; n : number of rows with a class, n_k of them in class k, K classes. Other rows have
+    weight one.
     """
     if response is None or response.levels is None:
         name = "there is none" if response is None else f"{response.name!r} is numeric"
@@ -439,7 +445,7 @@ def class_weights(y, response, rows, size):
 
 
 def code_response(response, table, family):
-    """Return the response of new data, (n,) float64, coded by the known levels."""
+    """Return the response of new data, (n,) float64; classes are coded by the known levels."""
     n = table.n
     table, where = known_rows(table, factors.columns_of(response.key))
     if not table.n:
@@ -452,7 +458,7 @@ def code_response(response, table, family):
 
 
 def _source(response, table):
-    """Return the response as a column, and which of its rows to use."""
+    """Return the response as a Column, and the positions of its rows to use."""
     if not response.called:
         source = table.columns[response.name]
         if source.kind == "date":
@@ -494,7 +500,7 @@ def _values(source, rows, family):
 
 
 def _infer_family(source, rows):
-    """Return the family inferred from a response."""
+    """Return the family that the values of a response suggest."""
     if source.kind == "level":
         return "binomial" if len(columns.used_levels(source, rows)) <= 2 else "multinomial"
     values = columns.take(source.values, rows)
@@ -512,7 +518,7 @@ def _check_varies(y, name, positive_weight):
 
 
 def _as_condition(name, levels):
-    """Return advice for making two classes of a number; nothing for other levels."""
+    """Return advice for making two classes of a number; "" if levels are not numbers."""
     if not all(isinstance(level, int | float) for level in levels):
         return ""
     return f", or a condition such as I({name} > {levels[len(levels) // 2]:g})"
@@ -538,9 +544,9 @@ LARGEST_MEAN = 1e160  # largest mean in a file whose square is finite
 class Fill:
     """Replacement for the missing values of a column.
 
-    value : weighted mean of the training rows; for a category its most frequent level, used only
-    inside functions, since elsewhere a missing category is a level of its own
-    n_missing : number of training rows of positive weight in which it is missing
+    value : weighted mean of the training rows, or the most frequent level of a category. The level
+    is used only inside functions; elsewhere missing categories are a level of their own
+    n_missing : number of training rows with positive weight in which the column is missing
     """
 
     name: str = forms.text()
@@ -548,15 +554,15 @@ class Fill:
     n_missing: int = forms.whole()
 
     def _check_fields(self):
-        """Raise a ValueError unless the square of a mean is finite."""
+        """Raise ValueError unless the square of the mean is finite."""
         if isinstance(self.value, float) and not abs(self.value) <= LARGEST_MEAN:
             raise ValueError(f"mean of {self.name} is {self.value}")
 
 
 def learn_fills(summaries):
-    """Return the Fill of each column, in the order of the summaries.
+    """Return one Fill per column summary, in the same order.
 
-    Raises a DataError if a column is missing in every row of positive weight.
+    Raises DataError if a column is missing in all rows of positive weight.
     """
     return tuple(_learn_fill(found) for found in summaries)
 
@@ -568,7 +574,7 @@ def _learn_fill(summary):
             f"column {column.name!r} is missing in every row of positive weight; leave it out with "
             f"'- {quote(column.name)}'"
         )
-    # the level of the largest weight, the first if several are equal
+    # the level with the largest total weight; of equal ones the first
     if column.kind == "level":
         value = summary.levels[int(summary.mass.argmax())]
     else:
@@ -577,14 +583,14 @@ def _learn_fill(summary):
 
 
 def filled(table, fills):
-    """Return the table with missing values of its columns imputed."""
+    """Return the table with the missing values of its columns imputed by the fills."""
     gaps = [f for f in fills if f.name in table.columns and has_gaps(table, f.name)]
     columns = {f.name: _fill(table.columns[f.name], f.value) for f in gaps}
     return replace(table, filled=columns)
 
 
 def _fill(column, value):
-    """Return a column with missing values replaced; unchanged if the value is of another kind."""
+    """Return a column with missing values replaced; unchanged if the value has another type."""
     number = isinstance(value, float)
     if column.kind == "level":
         if number:
@@ -604,7 +610,7 @@ def _fill(column, value):
 
 
 def indicators(terms, fills):
-    """Return a term per column with missing training values, unless a term has a level for them."""
+    """Return a Missing term per column with missing training values, unless a level covers them."""
     coded = (term[0] for term in terms if len(term) == 1)
     own = {factors.column_with_levels(part) for part in coded}
     gaps = [f.name for f in fills if f.n_missing and f.name not in own]

@@ -1,12 +1,13 @@
-"""Summaries of columns: levels and their counts, moments, missing values, tails.
+"""Summaries of columns: levels and their counts, moments, missing values, extreme values.
 
 Summaries of chunks are merged in order, and factors are learned from the result.
 
-Wild values are numbers in a few rows far outside all others; they are replaced by a middle value. A
-single cell of 1e12 would otherwise set the mean and scale, and make all other rows equal. A value
-is wild only if the gap to the others is many times their whole range, so that heavy tails stay
-unchanged. A wild value is treated like a missing one, since clipping it to the nearest other value
-would still let a few rows determine the slope.
+Wild values are extreme outliers: a few numbers that are far outside the range of all others. They
+are replaced by a middle value, because a single cell of 1e12 would determine mean and scale and
+make
+all other rows nearly equal. A value is wild only if its gap to the others is many times their whole
+range, so that heavy tails stay unchanged. Wild values are not clipped to the nearest other value,
+since a few rows would then still determine the slope.
 """
 
 from dataclasses import dataclass, replace
@@ -37,15 +38,16 @@ from lodim.engine.blocks import each
 from lodim.errors import DataError
 from lodim.formula.formula import quote
 
-MOST_LEVELS = 1_000_000  # more levels would make more features than a formula may
+MOST_LEVELS = 1_000_000  # with more levels a formula would have too many features
 
 
 @dataclass(frozen=True)
 class ColumnRequest:
     """Columns to summarize, and the summaries needed.
 
-    names : of the columns; coded : those whose numbers become levels; summed : those whose numbers
-    need moments; ranged : those whose extreme numbers must be located
+    names : of all columns; coded : columns whose numbers become levels; summed : columns whose
+    moments
+        are needed; ranged : columns whose extreme numbers must be located
     """
 
     names: tuple[str, ...]
@@ -59,12 +61,12 @@ class Summary:
     """Summary of a column over the complete rows.
 
     column : a Column without rows
-    n : number of rows; n_missing : number in which it is missing
-    n_known, n_gaps : rows of positive weight in which it is known, and missing
-    levels : those of a category, or those that occur
-    counts, mass : (n_levels,) rows and weight of each level
-    moments : (5,) of `column_kernels.moments`; None if not requested
-    extremes : positions of the rows of the least and the greatest number; -1 if not requested
+    n : number of rows; n_missing : number of rows in which the column is missing
+    n_known, n_gaps : number of rows of positive weight in which it is known, and missing
+    levels : levels of a category, or distinct values
+    counts, mass : (n_levels,) number of rows, and total weight, per level
+    moments : (5,) result of `column_kernels.moments`; None if not requested
+    extremes : positions of the rows with the smallest and largest number; -1 if not requested
     """
 
     column: Column
@@ -80,17 +82,17 @@ class Summary:
 
     @property
     def used_levels(self):
-        """Return the levels that occur, in order."""
+        """Levels that occur in the rows, in order."""
         return tuple(level for level, n in zip(self.levels, self.counts, strict=True) if n)
 
     def mass_of(self, levels):
-        """Return the weights of some levels, (n_levels,) float64, zero for absent levels."""
+        """Return the total weights of the given levels, (n_levels,) float64; 0 if absent."""
         known = dict(zip(self.levels, self.mass.tolist(), strict=True))
         return np.array([known.get(level, 0.0) for level in levels])
 
 
 def summarize(table, request):
-    """Return the summaries of the requested columns of a table as a list."""
+    """Return a list of summaries of the requested columns of a table."""
     names = list(request.names)
     return each(lambda name: _summarize(table, name, request), names, table.n * len(names))
 
@@ -115,7 +117,10 @@ def _summarize(table, name, request):
 
 
 def _moments(table, column, known):
-    """Return the moments of the known numbers, or with imputation of those of positive weight."""
+    """Return the moments of a column's known numbers.
+
+    If missing values are to be imputed, only rows of positive weight count.
+    """
     values, rows, weights = as_real(column.values), table.rows, table.weights
     if known is not None:
         if table.missing == "indicator" and table.positive_weight is not None:
@@ -128,7 +133,10 @@ def _moments(table, column, known):
 
 
 def _extremes(table, column, found):
-    """Return the positions of the first rows of positive weight with the extreme numbers."""
+    """Return the positions of the first rows with the smallest and the largest number.
+
+    Only rows of positive weight count; -1 if there is none.
+    """
     x, positive = as_float(take(column.values, table.rows)), table.positive_weight
     places = []
     for size in found[3:]:
@@ -138,7 +146,7 @@ def _extremes(table, column, found):
 
 
 def _count(table, column, known):
-    """Return rows and weights per level; levels of unused rows are dropped unless declared."""
+    """Return rows and weights per level; levels without rows are dropped unless declared."""
     codes, weights = take(column.codes, table.rows), table.weights
     if known is not None:
         codes, weights = codes[known], None if weights is None else weights[known]
@@ -153,7 +161,10 @@ def _count(table, column, known):
 
 
 def summarize_values(table, name, values, n):
-    """Summarize computed numbers of the known rows among n, taken as levels."""
+    """Return the Summary of computed numbers as levels.
+
+    values : of the rows of `table` without missing values; n : number of all rows
+    """
     column, positive = Column(name, "number", values), table.positive_weight
     n_known = table.n if positive is None else int(positive.sum())
     counted = _count(replace(table, rows=ALL), as_levels(column), None)
@@ -161,9 +172,9 @@ def summarize_values(table, name, values, n):
 
 
 def merge(parts_found):
-    """Merge lists of summaries of chunks, in order, into one list.
+    """Merge lists of summaries of consecutive chunks into one list.
 
-    Raises a DataError if the chunks of a column are of different kinds, or have too many levels.
+    Raises DataError if a column has different kinds in two chunks, or too many levels.
     """
     if len(parts_found) == 1:
         return list(parts_found[0])
@@ -187,7 +198,7 @@ def _merge(parts, moments):
 
 
 def _merge_extremes(parts, found):
-    """Return the positions among all rows of the first extreme numbers."""
+    """Return the positions, among the rows of all chunks, of the first extreme numbers."""
     firsts = np.cumsum([0, *(part.n for part in parts)])
     return tuple(
         next(
@@ -220,7 +231,7 @@ def _merge_levels(column, parts):
 
 
 def check_count(column, n_levels):
-    """Raise if a column has too many levels to make features."""
+    """Raise DataError if a column has too many levels to make features."""
     if n_levels > MOST_LEVELS:
         raise DataError(
             f"column {column.name!r} has over {MOST_LEVELS:,} levels, as a name of the rows would; "
@@ -228,23 +239,22 @@ def check_count(column, n_levels):
         )
 
 
-# Of 762 columns of 38 data sets none has a gap of 10 ranges, and one, of identifiers, one of 5.
+# In 762 columns of 38 data sets no gap reaches 10 ranges; one gap, of identifiers, reaches 5.
 LARGEST = np.finfo(float).max
-GAP = 10.0  # ranges of the other values
+GAP = 10.0  # smallest gap to the other values, in multiples of their range
 FEW_ROWS, SHARE, MOST_ROWS = 3, 0.01, 1000  # rows that may be wild: 1%, at least 3
-SMALL = 0.1  # share of the rows: more wild values would not be few
-DEPTH = 10  # at most this many times the rows that may be wild may differ from the mode
+SMALL = 0.1  # largest share of rows that may have wild values
+DEPTH = 10  # depth of the examined tails, in multiples of `most_wild`
 
 
 @forms.record
 class Limits:
-    """A feature with wild values in the training rows, and the range of its other values.
-
-    feature : its name
+    """Range of a feature's values without the wild values (extreme outliers) of training rows.
+    feature : name of the feature
     least, greatest : range of the values that are not wild
-    middle : mean of a low and a high quantile of all values; replaces wild values
+    middle : value that replaces wild values: mean of a low and a high quantile of all values
     n : number of training rows with wild values
-    farthest : the most distant of these values
+    farthest : the most distant wild value
     """
 
     feature: str = forms.text()
@@ -255,18 +265,18 @@ class Limits:
     farthest: float = forms.real(least=-LARGEST, most=LARGEST)
 
     def _check_fields(self):
-        """Raise a ValueError unless the farthest value is outside the limits."""
+        """Raise ValueError unless the middle is within the limits and the farthest outside."""
         if not self.least <= self.middle <= self.greatest or not self.beyond(self.farthest):
             raise ValueError(f"limits of {self.feature} do not leave out its farthest value")
 
     def beyond(self, x):
-        """Return which numbers (n,) are wild."""
+        """Return which of the numbers x (n,) are wild, (n,) bool."""
         low, high = self.ends
         return (x < low) | (x > high)
 
     @property
     def ends(self):
-        """Return the range of numbers that are not wild."""
+        """Range (low, high) of numbers that are not wild."""
         with np.errstate(over="ignore"):
             gap = GAP * (np.float64(self.greatest) - self.least)
             ends = max(self.least - gap, -LARGEST), min(self.greatest + gap, LARGEST)
@@ -274,20 +284,21 @@ class Limits:
 
 
 def most_wild(n):
-    """Return the largest number of rows, of n, that may be wild."""
+    """Return the largest number of rows out of n that may have wild values."""
     return min(max(FEW_ROWS, int(SHARE * n)), MOST_ROWS, int(SMALL * n))
 
 
 def tail_size(n):
-    """Return how many of the least, and of the greatest, of n numbers decide which are wild."""
+    """Return how many of the smallest, and of the largest, of n numbers are examined."""
     return DEPTH * most_wild(n) + 1
 
 
 def may_be_wild(moments, n):
-    """Return which features may have wild values by their moments, (p,) bool.
+    """Return which features may have wild values according to their moments, (p,) bool.
 
-    If a few wild values lie beyond GAP ranges of the others, then the farthest is at least this
-    many standard deviations from the mean.
+    If a few wild values are beyond GAP ranges of the others, the farthest value is a certain number
+    of
+    standard deviations from the mean; features with smaller distances are excluded.
     """
     total, mean, spread, least, greatest = moments.T
     share = most_wild(n) / max(n, 1)
@@ -300,7 +311,7 @@ def may_be_wild(moments, n):
 
 @dataclass(frozen=True, eq=False)
 class Tails:
-    """The least and greatest of the n numbers of a feature, in order."""
+    """The smallest and the largest of the n numbers of a feature, each sorted."""
 
     n: int
     low: np.ndarray
@@ -308,7 +319,7 @@ class Tails:
 
     @classmethod
     def of_values(cls, x, size):
-        """Return the tails of numbers (n,), `size` at each end."""
+        """Return the Tails of numbers x (n,), with `size` numbers at each end."""
         if len(x) > 2 * size:
             parted = np.partition(x, (size - 1, len(x) - size))
             return cls(len(x), np.sort(parted[:size]), np.sort(parted[-size:]))
@@ -317,17 +328,18 @@ class Tails:
 
     @classmethod
     def merged(cls, parts, size):
-        """Merge the tails of chunks."""
+        """Return the Tails of all chunks from the Tails of each chunk."""
         low = np.sort(np.concatenate([part.low for part in parts]))[:size]
         high = np.sort(np.concatenate([part.high for part in parts]))[-size:]
         return cls(sum(part.n for part in parts), low, high)
 
     def limits(self, feature):
-        """Return the Limits of the feature; None without wild values.
+        """Return the Limits of the named feature, or None if it has no wild values.
 
-        Starting from all but the outermost values, each next value within GAP times the range so
-        far is accepted; the rest is wild. If most rows share one value, such as zero, only the
-        others are examined: of three that differ none is wild.
+        The range starts without the outermost values. It is extended by the next value as long as
+        this is within GAP times the current range; the remaining values are wild. If most rows
+        share one value, such as zero, the number of wild values is limited by the number of other
+        values.
         """
         few = most_wild(self.n)
         deep = min(DEPTH * few, (self.n - 1) // 2)
@@ -336,7 +348,7 @@ class Tails:
             few = min(few, most_wild(int(others + (self.high[-deep:] != self.low[deep]).sum())))
         if not few:
             return None
-        low, high = self.low[: few + 1][::-1], self.high[-1 - few :]  # outwards
+        low, high = self.low[: few + 1][::-1], self.high[-1 - few :]  # from the inside outwards
         i = j = 0
         while True:
             within = GAP * (high[j] - low[i])
@@ -356,18 +368,21 @@ class Tails:
 
 
 def find_limits(x, name):
-    """Return the Limits of numbers (n,) under a name; None without wild values."""
+    """Return the Limits of numbers x (n,) of the named feature, or None without wild values."""
     return Tails.of_values(x, tail_size(len(x))).limits(name)
 
 
 def limits_by_position(limits, names):
-    """Return (lower end, upper end, middle) by the position of the feature among `names`."""
+    """Return a dict (position among `names`) -> (lower, upper, middle) of features with limits."""
     place = {name: k for k, name in enumerate(names)} if limits else {}
     return {place[one.feature]: (*one.ends, one.middle) for one in limits}
 
 
 def apply_limits(x, rows, limits):
-    """Return the used rows of numbers (n,) with wild values replaced by the middle."""
+    """Return the numbers at `rows` with wild values replaced by the middle, and new rows.
+
+    Without limits, x and rows are returned unchanged.
+    """
     if limits is None:
         return x, rows
     lower, upper, middle = limits

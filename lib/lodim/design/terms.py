@@ -17,21 +17,21 @@ from lodim.errors import DataError, DataWarning, warn
 from lodim.formula.formula import quote
 
 MAX_FEATURES = 1_000_000
-MAX_LETTERS = 25_000_000  # of the features' names
-# Most features of a formula: EACH per column are always allowed; beyond that MANY_FEATURES in all,
-# and MANY_NUMBERS numbers in all rows (0.8 GB).
+MAX_LETTERS = 25_000_000  # largest total length of the features' names
+# Largest number of features: EACH per column is always allowed; beyond it MANY_FEATURES in all,
+# with at most MANY_NUMBERS numbers in all rows (0.8 GB).
 EACH, MANY_FEATURES, MANY_NUMBERS = 100, 100_000, 100_000_000
-SAMPLE = 1_000_000  # rows that splines, centres and scales are learnt from, at most
+SAMPLE = 1_000_000  # largest number of rows from which splines, centres and scales are learned
 
 
 def columns_of(keys):
-    """Return the names of the columns that terms need, each once."""
+    """Return the names of the columns that terms (tuples of factor keys) need, each once."""
     every = dict.fromkeys(key for term in keys for key in term)
     return list(dict.fromkeys(name for key in every for name in factors.columns_of(key)))
 
 
 def column_request(keys, missing):
-    """Return the ColumnRequest for the columns of some keys."""
+    """Return the ColumnRequest for the columns that the terms `keys` need."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code is not None]
     coded = [code for code in codes if factors.is_category(code)]
@@ -47,9 +47,11 @@ def column_request(keys, missing):
 
 
 def row_names(keys, summaries, written):
-    """Return the summaries of the columns of a dot that identify rows, and warn about each.
+    """Return summaries of columns of a dot that identify rows, and warn about each of them.
 
-    A text column that holds numbers raises a DataError.
+    Columns that are `written` in the formula are not checked. Raises DataError if a text column
+    holds
+    numbers.
     """
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [summaries[n] for n in names if n not in written and factors.names_rows(summaries[n])]
@@ -65,14 +67,13 @@ def row_names(keys, summaries, written):
 
 
 def learn(keys, parts, summaries, fills, missing, reference_levels):
-    """Return the terms of some keys, the names of their features and terms, and n_sampled.
+    """Return the terms, a dict of the names of features and terms, and `n_sampled`.
 
-    keys : tuple of terms, as `formula.expand` returns them
+    keys : tuple of terms (tuples of factor keys), as `formula.expand` returns them
     parts : TableParts, or another object with `n`, `map` and `gather`
     summaries : dict of Summary by column name; fills : tuple of Fill
 
-    `n_sampled` is the number of rows that splines and means were learned from if it is a sample,
-    else 0.
+    n_sampled : number of sampled rows from which splines and means were learned; 0 without a sample
     """
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
     summaries = summaries | _computed_levels(keys, parts, fills)
@@ -86,7 +87,7 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
 
 
 def _computed_levels(keys, parts, fills):
-    """Return summaries of computed values in C(), by key."""
+    """Return a dict key -> Summary of the computed values in each C() of an expression."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code and factors.is_counted(code)]
     if not codes:
@@ -97,7 +98,7 @@ def _computed_levels(keys, parts, fills):
 
 
 def _count_computed(_, table, codes, fills):
-    """Return summaries of computed values in each C() in a chunk."""
+    """Return a list of summaries of the computed values in each C(), for one chunk."""
     table, found = filled(table, fills), []
     for code in codes:
         part = known_rows(table, factors.columns_of((None, code)))[0]
@@ -107,7 +108,10 @@ def _count_computed(_, table, codes, fills):
 
 
 def _rows_to_learn(keys, parts, summaries, fills):
-    """Return the table from which splines and means are learned, and its rows if it is a sample."""
+    """Return the table from which splines and means are learned, and its size if it is a sample.
+
+    Returns (None, 0) if nothing has to be learned; the size is 0 if all rows are used.
+    """
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [c for _, c in every if c and not factors.is_category(c) and factors.remembers(c)]
     if not codes:
@@ -120,7 +124,10 @@ def _rows_to_learn(keys, parts, summaries, fills):
 
 
 def _sample(parts, ends):
-    """Return positions of rows of positive weight, or a sample of many that includes `ends`."""
+    """Return row positions of positive weight, and whether they are a random sample.
+
+    More than SAMPLE rows are sampled; the sample includes the rows `ends`.
+    """
     rows = np.arange(parts.n)
     if parts.positive_weight is not None:
         rows = rows[parts.positive_weight]
@@ -146,22 +153,23 @@ def _learn_factors(keys, summaries, table, missing, reference_levels):
 
 
 def _against_reference(keys):
-    """Return the factors of each term that R codes against a reference level, sets by term.
+    """Return, per term, the set of its factors that R codes against a reference level.
 
-    R sorts the terms by degree. A factor is coded by contrasts if the rest of its term is empty or
-    part of an earlier term; else all levels have columns (Chambers & Hastie 1992, page 38).
+    R sorts terms by degree. A factor is coded by contrasts if the other factors of the term are
+    none
+    or are part of an earlier term; else each level has a column (Chambers & Hastie 1992, page 38).
     """
     reduced, covered = {}, {frozenset()}
     for term in sorted(keys, key=len):
         rests = {key: frozenset(term) - {key} for key in term}
         reduced[term] = {key for key, rest in rests.items() if rest in covered}
-        # The rest of a term cannot be part of a later, smaller term.
+        # The other factors of a term cannot be part of a later, smaller term.
         covered |= {frozenset(term), *rests.values()}
     return reduced
 
 
 def check_size(widths, keys, n):
-    """Raise if a formula makes too many features; `widths` has the number per term."""
+    """Raise DataError if a formula makes too many features; `widths` : features per term."""
     p, used = sum(widths), len(columns_of(keys))
     few = p <= EACH * used or (p <= MANY_FEATURES and n * p <= MANY_NUMBERS)
     if few and p <= MAX_FEATURES:
@@ -174,7 +182,7 @@ def check_size(widths, keys, n):
 
 
 def widths(terms):
-    """Return the numbers of features of the terms."""
+    """Return a list of the number of features per term."""
     return [math.prod(map(factors.width, term)) for term in terms]
 
 
@@ -201,6 +209,9 @@ def names(terms, sizes):
 
 
 def column_choices(term):
-    """Return for each column of a term the column of each factor; the first runs fastest."""
+    """Return a list of tuples: for each column of a term, the column number of each factor.
+
+    The first factor's number changes fastest.
+    """
     widths = [range(factors.width(part)) for part in term]
     return [choice[::-1] for choice in itertools.product(*reversed(widths))]
