@@ -218,7 +218,7 @@ class Design:
         Warns
         -----
         ExtrapolationWarning
-            If more rows have extreme outliers than chance explains. """
+            If more rows have extreme outliers than chance explains."""
         frame = read_frame(data)
         if response:
             self._require_response()

@@ -1,4 +1,4 @@
-"""The checks of a fit: which there are, what each needs, and the way from data to findings."""
+"""The checks of a fit: list of all checks, their needs, and how they are run on data."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,8 +13,8 @@ from lodim.diagnostics import features, of_fit, predictions
 from lodim.diagnostics.findings import Checks
 from lodim.errors import ArgumentError, DataError, no_row_warnings
 
-CENTRED = 1e-4  # standard deviations: the means of the training rows' features are zero
-CHECKS = {  # what each code needs, and what looks at it
+CENTRED = 1e-4  # tolerance, in standard deviations: features of training rows have mean zero
+CHECKS = {  # code -> (needed data, function of a Subject)
     "convergence": ("fit", of_fit.convergence),
     "separation": ("fit", of_fit.separation),
     "dropped-rows": ("fit", of_fit.dropped_rows),
@@ -48,17 +48,18 @@ NEEDS = {
 
 @dataclass(frozen=True)
 class Subject:
-    """Fit and rows to check.
+    """A fit and the rows to check it on.
 
     fit : Fit
-    design : Design, of all features where the data have them, else of those that the fit reads
-    data : the frame, or None
+    design : Design of all features if the data have them, else only of the features that the fit
+    reads
+    data : the data frame, or None
     counted : positions of the rows of `data` with positive weight
     rows : Batch of the rows by `design`, without the response
     read : Batch of the rows by the design of the features that the fit reads
-    answered : Batch of the rows whose response is known, or None
+    answered : Batch of the rows with known response, or None
     score : (n, K) link scores of `answered`
-    training : whether the rows are those that the fit was made from
+    training : whether the rows are the training rows of the fit
     """
 
     fit: Any
@@ -73,7 +74,7 @@ class Subject:
 
     @property
     def has(self):
-        """Return the inputs that are available, as named in NEEDS."""
+        """Names of the available inputs, as in NEEDS."""
         found = {"fit"}
         if self.rows is not None:
             age = "training" if self.training else "new"
@@ -83,14 +84,14 @@ class Subject:
         return found
 
     def X(self, batch):
-        """Return standardized features of a batch; see `features.standardized`."""
+        """Return the standardized features of a batch, (n, p); see `features.standardized`."""
         return features.standardized(batch)
 
 
 def run(fit, data, offset, ignore):
-    """Return the Checks of a fit; see `Fit.check`."""
+    """Return the Checks of a fit, for `Fit.check`."""
     ignore = _ignored(ignore)
-    with no_row_warnings():  # findings say it
+    with no_row_warnings():  # findings report the same
         subject = Subject(fit, fit.design) if data is None else _subject(fit, data, offset)
     findings, looked_at, not_looked_at = [], [], {}
     for code, (needs, look) in CHECKS.items():
@@ -108,7 +109,7 @@ def run(fit, data, offset, ignore):
 
 
 def _ignored(ignore):
-    """Return codes that are not looked at, in the order of CHECKS."""
+    """Return the codes of checks to skip, in the order of CHECKS."""
     given = (ignore,) if isinstance(ignore, str) else ignore
     if not isinstance(given, list | tuple | set | frozenset):
         raise ArgumentError(f"ignore must be codes of checks, not {ignore!r:.80}")
@@ -142,13 +143,13 @@ def _subject(fit, data, offset):
 
 
 def _weights(fit, data):
-    """Return weights of all rows, (N,), NaN where missing; None where the data have none."""
+    """Return the weights of all rows, (N,), NaN if missing; None if the data have no weights."""
     frame, name = read_frame(data), fit.design.weights
     return RowInputs(weights=name if name in frame.names else None).read(frame).weights
 
 
 def _weighted(batch, weights):
-    """Return the rows of a batch that have a weight, with it."""
+    """Return a batch with its weights, without the rows whose weight is missing."""
     if weights is None:
         return batch
     own = weights[batch.rows]
@@ -156,7 +157,7 @@ def _weighted(batch, weights):
 
 
 def _known(fit, data, offset):
-    """Return the rows with a response and an answer, and their scores; None of none."""
+    """Return the batch of rows with known response and their scores, or None if there are none."""
     if not fit._reader.has_response(data):
         return None
     batch = fit._reader.apply(data, offset=offset, response=True, new_levels="missing")
@@ -165,9 +166,12 @@ def _known(fit, data, offset):
 
 
 def _is_training(fit, design, batch):
-    """Whether rows are those of training: as many, and features of mean zero, as they made them."""
+    """Return whether rows seem to be the training rows.
+
+    They are if their number is the same and the standardized features have mean zero.
+    """
     if fit.n != batch.n_positive:
         return False
     if fit.arguments.get("weights") is not None and design.weights is None:
-        return True  # an array of weights is not known: as many rows are taken for the same
+        return True  # the fit keeps no array of weights: the number of rows must suffice
     return bool((np.abs(batch.weight @ features.standardized(batch)) < CENTRED).all())

@@ -1,4 +1,4 @@
-"""Checks of the features of a fit on rows, and measures on arrays."""
+"""Checks of the features of a fit on rows, and the measures that they use."""
 
 import itertools
 import math
@@ -18,15 +18,15 @@ from lodim.formula.formula import quote
 from lodim.report.numbers import significant
 from lodim.text import counted
 
-MOST_ROWS = 20_000  # whose columns are compared, evenly from first to last
-MOST_COLUMNS = 3000  # of which all pairs are compared
-MIN_ROWS = 20  # rows of which two columns are compared
-MOST_CELLS = 100_000  # of a crossing that is counted
+MOST_ROWS = 20_000  # largest number of rows used to compare columns, evenly spaced
+MOST_COLUMNS = 3000  # largest number of columns of which all pairs are compared
+MIN_ROWS = 20  # smallest number of rows for comparing columns
+MOST_CELLS = 100_000  # largest number of cells of a crossing that is counted
 LINEAR = "glm", "costnet"
 
 
 def leak(subject):
-    """Return whether a feature nearly is the response."""
+    """Return findings: features that alone nearly determine the response."""
     batch, design = subject.answered, subject.fit._reader
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -50,7 +50,7 @@ def leak(subject):
 
 
 def _pure_factors(design, X, code):
-    """Return names of the terms of several columns whose levels tell the class."""
+    """Return the names of terms with several columns whose levels nearly determine the class."""
     found, most = [], np.bincount(code).max() / len(code)
     for t, name in enumerate(design.term_names):
         at = np.flatnonzero(design.term_of == t)
@@ -64,7 +64,7 @@ def _pure_factors(design, X, code):
 
 
 def wild_values(subject):
-    """Return whether values are far outside all others: of features or of the response."""
+    """Return findings: values of features or the response far outside all other values."""
     design, found = subject.design, []
     for limits, rows, values in design.wild_rows(subject.data):
         at = np.isin(rows, subject.counted)
@@ -93,12 +93,12 @@ def wild_values(subject):
 
 
 def _labels(subject, rows):
-    """Return labels of the rows at some positions in the data."""
+    """Return the labels of the rows at some positions in the data."""
     return list(subject.rows.index[rows])
 
 
 def copies(subject):
-    """Return whether features of different columns are next to the same."""
+    """Return findings: pairs of features from different columns that are nearly equal."""
     design, batch = subject.design, subject.rows
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -119,14 +119,14 @@ def copies(subject):
 
 
 def _sources(design):
-    """Return the source columns of each feature; None for indicators of missing values."""
+    """Return the set of source columns of each feature; None for indicators of missing values."""
     marks = [any(isinstance(part, factors.Missing) for part in term) for term in design.terms]
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     return [None if marks[t] else needs[t] for t in design.term_of]
 
 
 def identifier(subject):
-    """Return whether a number only names the rows."""
+    """Return findings: columns of numbers that identify rows."""
     frame, rows, found = read_frame(subject.data), subject.rows.rows, []
     if len(rows) < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -144,13 +144,13 @@ def identifier(subject):
 
 
 def _plain_numbers(design):
-    """Return names of the features that are columns of numbers as they are."""
+    """Return the names of features that are columns of numbers without transformation."""
     plain = (term[0] for term in design.terms if len(term) == 1)
     return [part.name for part in plain if isinstance(part, factors.Numeric)]
 
 
 def duplicates(subject):
-    """Return whether rows repeat others, with all features and the response."""
+    """Return findings: rows that repeat the features and the response of an earlier row."""
     batch, response = subject.rows, np.zeros(len(subject.rows.index))
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -170,7 +170,7 @@ def duplicates(subject):
 
 
 def collinearity(subject):
-    """Return whether numbers are nearly linear combinations of others."""
+    """Return findings: numeric features that are nearly linear combinations of others."""
     if subject.fit.name not in LINEAR:
         return f"is for {' and '.join(LINEAR)}, which have coefficients"
     design, batch = subject.design, subject.rows
@@ -194,7 +194,7 @@ def collinearity(subject):
 
 
 def empty_cells(subject):
-    """Return whether combinations of the levels of crossed factors have no row, or a single one."""
+    """Return findings: combinations of levels of crossed factors with no row or a single row."""
     design, found = subject.design, []
     frame, rows = read_frame(subject.data), subject.rows.rows
     crossed = [[factors.column_with_levels(part) for part in term] for term in design.terms]
@@ -219,7 +219,7 @@ def empty_cells(subject):
 
 
 def rare_level(subject):
-    """Return whether levels or classes have few rows."""
+    """Return findings: levels or classes with few rows."""
     batch, found = subject.rows, []
     for name, levels, counts in _level_counts(subject.design, subject.data, batch.rows):
         found += [f"{name} = {level}" for level in levels if 0 < counts.get(level, 0) < FEW]
@@ -237,7 +237,7 @@ def rare_level(subject):
 
 
 def _level_counts(design, data, rows):
-    """(column, levels that training had, rows of each level there is) of columns with levels."""
+    """Yield (column, training levels, dict level -> number of rows) per column with levels."""
     frame = read_frame(data)
     for name, levels in _columns_of_levels(design).items():
         column = columns.as_levels(read_column(frame, name))
@@ -247,14 +247,14 @@ def _level_counts(design, data, rows):
 
 
 def _columns_of_levels(design):
-    """Return levels that training had, by column."""
+    """Return a dict column -> levels in training, for columns with levels."""
     parts = itertools.chain.from_iterable(design.terms)
     named = [(factors.column_with_levels(part), part) for part in parts]
     return {name: part.levels for name, part in named if name is not None}
 
 
 def extrapolation(subject):
-    """Whether new rows are farther out than any training row, or have a level that none had."""
+    """Return findings: new rows outside the training range or with levels unknown in training."""
     design, batch, found = subject.fit._reader, subject.read, []
     X = subject.X(batch)
     far = beyond(X, subject.fit.n) & ~_is_binary(design, X)
@@ -276,13 +276,13 @@ def extrapolation(subject):
 
 
 def _is_binary(design, X):
-    """Return which features are 0 or 1 alone in the data, (p,)."""
+    """Return which features have only the values 0 and 1 in the data, (p,)."""
     raw = X * design.scale + design.mean
     return ((np.abs(raw) < 1e-6) | (np.abs(raw - 1.0) < 1e-6)).all(axis=0)
 
 
 def drift(subject):
-    """Return whether means of features have moved since training."""
+    """Return findings: features whose mean has moved since training."""
     moved = moved_means(subject.fit, subject.read)
     if isinstance(moved, str) or not moved:
         return moved or []
@@ -293,18 +293,18 @@ def drift(subject):
 
 
 def moved_means(fit, batch):
-    """Return by how much means of features have moved since training, or why that is not known.
+    """Return the shifts of feature means since training, or the reason why they are unknown.
 
     Parameters
     ----------
     fit : Fit
     batch : Batch
-        New rows, by the design that the fit reads.
+        New rows, with the features that the fit reads.
 
     Returns
     -------
     dict of str to float, or str
-        In standard deviations of training, the largest first; see `moved`.
+        Shift per feature name, in standard deviations of training, the largest first; see `moved`.
     """
     if batch.n < LEAST_NEW:
         return f"fewer than {LEAST_NEW} rows"
@@ -318,12 +318,12 @@ def moved_means(fit, batch):
 
 
 def shifts_in_words(moved):
-    """Return the means that have moved farthest."""
+    """Return a phrase that lists the first few features with their shifts."""
     return few([f"{name} by {significant(shift, 2)}" for name, shift in moved.items()])
 
 
 def standardized(batch):
-    """Return standardized features of a batch, (n, p); what is missing is the training mean."""
+    """Return the standardized features of a batch, (n, p); missing values are zero (the mean)."""
     return np.nan_to_num(tiles.unpack(batch.X, batch.n).astype(np.float64))
 
 
@@ -331,32 +331,32 @@ def _thinned(n):
     return np.unique(np.linspace(0, n - 1, min(n, MOST_ROWS)).astype(int))
 
 
-CHANCE = 1e-3  # probability that what is healthy is found, over all that is looked at
-SAME = 0.995  # correlation of two features, or of a feature and the response
-FEW = 5  # rows: fewer are missing from one of five folds
-SHIFT = 0.25  # standard deviations by which a mean moves
-LEAST_NEW = 20  # rows whose mean is compared
+CHANCE = 1e-3  # probability of a finding in healthy data, over all features
+SAME = 0.995  # correlation above which features, or a feature and the response, are the same
+FEW = 5  # levels with fewer rows are absent from one of five folds
+SHIFT = 0.25  # smallest shift of a mean that is reported, in standard deviations
+LEAST_NEW = 20  # smallest number of new rows whose mean is compared
 IDENTIFIER = re.compile(
     r"(^|[\W_])(id|idx|index|key|no|nr|number|row|rowid|serial)$|^(id|row|unnamed)[\W_]|[a-z]I[Dd]$"
 )
-UNIQUE = 0.9  # share of the values that are different, of an identifier
-REPEATED = 0.01  # share of the rows
-CHANCE_TIMES = 10.0  # times as many as chance makes
-INFLATED = 10.0  # variance inflation factor
+UNIQUE = 0.9  # smallest share of distinct values of an identifier
+REPEATED = 0.01  # smallest share of repeated rows that is reported
+CHANCE_TIMES = 10.0  # ... and how many times the number expected by chance
+INFLATED = 10.0  # variance inflation factor above which a feature is reported
 
 
 def names_rows(name, x):
-    """Whether a column, (n,) numbers under a name, is an identifier: by its name and its values."""
+    """Return whether a column, x (n,) numbers, is an identifier by its name and its values."""
     named = IDENTIFIER.search(name) or IDENTIFIER.search(name.lower())
     whole = len(x) > 0 and (x == np.rint(x)).all()
     return bool(named and whole and len(np.unique(x)) >= UNIQUE * len(x))
 
 
 def repeats(rows, X):
-    """Return the positions of rows that repeat an earlier one, if more than expected by chance.
+    """Return positions of rows that repeat an earlier row, if more than expected by chance.
 
-    By chance rows agree as if the three columns of X (n, p) that agree least often were independent
-    and all others followed from these.
+    The expected number assumes that the three columns of X (n, p) which agree least often are
+    independent, and that they determine all other columns.
     """
     n = len(rows)
     again = np.flatnonzero(pd.DataFrame(rows).duplicated().to_numpy())
@@ -368,7 +368,7 @@ def repeats(rows, X):
 
 
 def inflation(X):
-    """Return variance inflation factors (p,) of features (n, p); 1 of those that do not vary."""
+    """Return variance inflation factors (p,) of features (n, p); 1 for constant features."""
     spread, factors = X.std(axis=0), np.ones(X.shape[1])
     use = np.flatnonzero(spread > 1e-9)
     if len(use) > 1:
@@ -379,10 +379,10 @@ def inflation(X):
 
 
 def near_copies(X, sources):
-    """Return pairs of columns (n, p) that are correlated by SAME or more, as (i, j, correlation).
+    """Return pairs of columns (n, p) with correlation SAME or more, as (i, j, correlation).
 
-    sources : for each column the set of columns of the data that it is made of: columns of common
-        origin are not compared (powers, splines, levels); None leaves a column out
+    sources : for each column, the set of data columns from which it is computed, or None to skip
+    it. Columns with a common source (powers, splines, levels) are not compared
     """
     spread = X.std(axis=0)
     use = np.flatnonzero((spread > 1e-9) & np.array([s is not None for s in sources], bool))
@@ -398,14 +398,14 @@ def near_copies(X, sources):
 
 
 def tells_number(x, y):
-    """The larger of Pearson's and Spearman's correlation of a column and a response, (n,), (n,)."""
+    """Return the larger absolute value of Pearson's and Spearman's correlation of x and y."""
     return max(abs(_correlation(x, y)), abs(_correlation(rankdata(x), rankdata(y))))
 
 
 def tells_classes(x, code, n_classes):
-    """The least area under the curve of a column over all pairs of classes: 1 tells all apart.
+    """Return the smallest AUC of a column over all pairs of classes; 1 separates all pairs.
 
-    0 where a pair has so few rows that chance could tell them apart, of a thousand columns.
+    It is 0 if a pair has so few rows that chance could separate them for one of a thousand columns.
     """
     least = 1.0
     for a in range(n_classes):
@@ -421,7 +421,10 @@ def tells_classes(x, code, n_classes):
 
 
 def purity(level, code):
-    """Share of the rows whose class is the most frequent of their level, (n,) codes of both."""
+    """Return the share of rows whose class is the most frequent one of their level.
+
+    level, code : (n,) codes of the levels and of the classes
+    """
     counts = np.zeros((level.max() + 1, code.max() + 1))
     np.add.at(counts, (level, code), 1.0)
     return counts.max(axis=1).sum() / len(level)
@@ -434,11 +437,11 @@ def _correlation(x, y):
 
 
 def moved(X, n_training):
-    """Columns whose mean has moved from zero, in training standard deviations: (shifts, which).
+    """Return the shifts of column means from zero, and which of the means have moved.
 
-    By SHIFT or more, and by more than chance: both sets of rows vary by the standard deviation of
-    the new ones or that of training, whichever is larger. For a skewed feature few rows show
-    less than the true one. The degrees of freedom of t are those of the fewer rows.
+    A mean has moved if the shift is at least SHIFT and significant by a t test. The test uses the
+    standard deviation of the new rows or of training, whichever is larger, because a few rows of a
+    skewed feature underestimate it. Its degrees of freedom come from the smaller set of rows.
 
     Parameters
     ----------
@@ -457,9 +460,8 @@ def moved(X, n_training):
 
 
 def beyond(X, n_training):
-    """Where new rows, (m, p) standardized, are farther out than any of n training rows can be.
+    """Return where new rows, (m, p) standardized, are outside the possible range of training.
 
-    Of n numbers none is farther from their mean than sqrt(n - 1) standard deviations (Samuelson
-    1968).
+    Of n numbers none is more than sqrt(n - 1) standard deviations from their mean (Samuelson 1968).
     """
     return np.abs(X) > np.sqrt(max(n_training - 1, 1)) * (1.0 + 1e-9)

@@ -1,4 +1,4 @@
-"""Findings of a check, and what was looked at."""
+"""Findings of the checks of a fit, and the lists of checks that were made or skipped."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,25 +9,25 @@ from lodim.design.frame import PANDAS, as_given
 from lodim.report.tables import Report, paragraphs
 from lodim.text import counted, join_words
 
-MOST = 5  # names in a sentence
+MOST = 5  # largest number of names in a sentence
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Result of a check.
+    """Result of one check.
 
     Attributes
     ----------
     code : str
-        One of the table in help(Fit.check).
+        Code of the check, from the table in help(Fit.check).
     severity : {"problem", "note"}
-        A problem makes answers wrong or their quality unknown; a note is worth knowing.
+        "problem" if predictions may be wrong or their quality is unknown, else "note".
     sentence, hint : str
-        What was found, and what to do.
+        Description of the finding, and advice.
     terms : tuple of str
-        Features, levels or settings that it is about.
+        Features, levels or settings concerned.
     rows : tuple
-        Labels of the rows that it is about.
+        Labels of the rows concerned.
 
     See Also
     --------
@@ -53,7 +53,7 @@ class Finding:
 
 @dataclass(frozen=True, repr=False)
 class Checks:
-    """The findings of a check; an iterable of them, the problems first.
+    """Findings of the checks of a fit; iterating yields the findings, problems first.
 
     Attributes
     ----------
@@ -61,9 +61,9 @@ class Checks:
         Call of the fit.
     findings : tuple of Finding
     looked_at : tuple of str
-        Codes of what was looked at.
+        Codes of the checks that were made.
     not_looked_at : dict of str to str
-        Why other codes were not, by code.
+        Reason for each check that was not made, by code.
     ignored : tuple of str
 
     See Also
@@ -100,7 +100,7 @@ class Checks:
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """Return a row a finding.
+        """Return the findings as a data frame, one row per finding.
 
         Returns
         -------
@@ -169,7 +169,7 @@ class Checks:
 
 
 def few(names):
-    """Return the first few names of many, in words."""
+    """Return a phrase that lists the first few names and the number of others."""
     names = [str(name) for name in names]
     if len(names) <= MOST:
         return join_words(names)
@@ -177,5 +177,5 @@ def few(names):
 
 
 def rows_in_words(labels):
-    """Return how many rows, and the labels of the first."""
+    """Return a phrase with the number of rows and the first few labels."""
     return f"{counted(len(labels), 'row')} ({few(labels)})"

@@ -1,14 +1,14 @@
-"""Checks of a fit without data."""
+"""Checks of a fit that need no data."""
 
 from lodim.diagnostics.findings import Finding, few
 from lodim.report import phrases
 from lodim.report.numbers import significant
 
-MANY_DROPPED = 0.1  # of the rows
+MANY_DROPPED = 0.1  # share of dropped rows above which they are reported
 
 
 def convergence(subject):
-    """Return whether the optimizer met its tolerance."""
+    """Return a finding if the optimizer stopped before it met its tolerance."""
     if subject.fit.converged or subject.fit._separated:
         return []
     sentence = "The optimizer stopped before its tolerance was met."
@@ -17,7 +17,7 @@ def convergence(subject):
 
 
 def separation(subject):
-    """Return whether coefficients are infinite."""
+    """Return a finding if coefficients are infinite because the classes are separated."""
     fit = subject.fit
     if not fit._separates:
         return "is for glm with classes: other models have finite estimates"
@@ -31,7 +31,7 @@ def separation(subject):
 
 
 def dropped_rows(subject):
-    """Return whether many rows were left out for missing values."""
+    """Return a finding if many rows were dropped because of missing values."""
     fit = subject.fit
     dropped, n = fit.design.n_dropped, fit.n + fit.design.n_dropped
     if dropped <= MANY_DROPPED * n:
@@ -44,7 +44,7 @@ def dropped_rows(subject):
 
 
 def constant(subject):
-    """Return whether features do not vary."""
+    """Return a finding if features are constant in the training rows."""
     names = subject.fit.design.constant
     if not names:
         return []
@@ -54,7 +54,7 @@ def constant(subject):
 
 
 def grid_end(subject):
-    """Return whether the least held-out loss is at the smallest penalty that was tried."""
+    """Return findings: settings whose lowest held-out loss is at the smallest penalty tried."""
     fit = subject.fit
     if fit.selection is None:
         return "no setting was chosen by cross-validation"

@@ -8,11 +8,11 @@ from lodim.diagnostics.features import CHANCE
 from lodim.diagnostics.findings import MOST, Finding, rows_in_words
 from lodim.report.numbers import significant
 
-EDGE = 1e-9  # from 0 and 1, of a probability whose logit counts
+EDGE = 1e-9  # smallest distance of a probability from 0 and 1, for its logit
 
 
 def overfit(subject):
-    """Return whether other rows are explained much worse than the training rows."""
+    """Return a finding if other rows are explained much worse than the training rows."""
     fit, row = subject.fit, in_pandas(subject.fit.glance)().iloc[0]
     if fit.design.response is None:
         return "there is no response"
@@ -39,9 +39,9 @@ def _percent(share):
 
 
 def _held_out(fit, row):
-    """Share of the null deviance explained where rows were held out, and its error; else None."""
+    """Return the share of null deviance explained in held-out rows and its error, or None."""
     if "held_deviance" in row and np.isfinite(row["held_deviance"]):
-        # Its error is not kept: a row's deviance varies by about as much as its mean is.
+        # No error is stored: assume that the deviance of a row varies by about its mean.
         return 1.0 - row["held_deviance"] / row["null_deviance"], 1.0 / np.sqrt(fit.n)
     if fit.selection is None:
         return None
@@ -50,10 +50,11 @@ def _held_out(fit, row):
 
 
 def _explained(subject, before):
-    """Share of the null deviance of the rows that is explained, and the error of what it lacks.
+    """Return the share of null deviance explained in the checked rows, and its error.
 
-    The share of the training rows, `before`, has one too: that of the rows in proportion to what is
-    not explained, and to the root of their numbers.
+    `before` is the share in the training rows. Its error is included: it is taken as proportional
+    to
+    the unexplained share and to 1 / sqrt(number of rows).
     """
     fit, batch = subject.fit, subject.answered
     weight, family = batch.weight, subject.fit.family
@@ -70,7 +71,7 @@ def _explained(subject, before):
 
 
 def influence(subject):
-    """Return whether single rows decide the fit."""
+    """Return a finding if single rows determine the fit."""
     batch, fit = subject.answered, subject.fit
     if fit._cooks_distance is not None:
         labels, distance = fit._cooks_distance
@@ -92,7 +93,7 @@ def influence(subject):
 
 
 def dispersion(subject):
-    """Return whether counts vary more or less than those of a Poisson response."""
+    """Return a finding if counts vary more or less than a Poisson response would."""
     fit, batch = subject.fit, subject.answered
     df = batch.n - fit.df
     reason = _no_counts(subject)
@@ -114,7 +115,7 @@ def dispersion(subject):
 
 
 def zeros(subject):
-    """Return whether more counts are zero than those of a Poisson response."""
+    """Return a finding if more counts are zero than expected for a Poisson response."""
     fit, batch = subject.fit, subject.answered
     reason = _no_counts(subject)
     if reason:
@@ -128,7 +129,7 @@ def zeros(subject):
 
 
 def _no_counts(subject):
-    """Why counts are not looked at, or nothing."""
+    """Return the reason why the checks of counts cannot be made, or None."""
     if subject.fit.family.name != "poisson":
         return "is for family poisson"
     few = subject.answered.n < MIN_ROWS
@@ -136,7 +137,7 @@ def _no_counts(subject):
 
 
 def calibration(subject):
-    """Check that probabilities, or means, are right on average at each predicted value."""
+    """Return a finding if probabilities, or means, are wrong on average at some predicted value."""
     fit, batch = subject.fit, subject.answered
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -153,7 +154,7 @@ def calibration(subject):
 
 
 def _numbers(fit, y, score):
-    """Describe where predicted means are farthest off (one text); [] if they are right."""
+    """Return a list with one text: where predicted means are most wrong; [] if they are right."""
     mean = fit.family.mean(score)
     residual = y - mean
     gain, chance = recalibration(residual, mean, fit.n)
@@ -165,7 +166,7 @@ def _numbers(fit, y, score):
 
 
 def _classes(fit, y, score):
-    """Describe where the probabilities of a class are farthest off, for each wrong class."""
+    """Return texts, one per class with wrong probabilities: where these are most wrong."""
     mean = fit.family.mean(score)
     p = mean[:, None] if mean.ndim == 1 else mean
     classes = [(1, fit.levels[1])] if mean.ndim == 1 else list(enumerate(fit.levels))
@@ -180,32 +181,35 @@ def _classes(fit, y, score):
     return wrong
 
 
-SHARE = 0.25  # of the deviance that a single row makes
-MIN_ROWS = 40  # rows of which one can stand out, or be recalibrated
-GAIN = 0.02  # share of the deviance that a better calibration would take away
-LOST = 0.5  # share of what a fit explains that is not there in other rows
-ERRORS = 4.0  # standard errors that it is beyond
-LEAST_EXPLAINED = 0.05  # of the deviance: below there is nothing to lose
-COOK = 1.0  # Cook's distance
-NEARLY_ALL = 0.95  # of the deviance of classes: what is left is that of a few rows in any case
-LEAST_RATIO, MOST_RATIO = 0.5, 1.5  # of a Poisson variance, and of the zeros: less is no finding
+SHARE = 0.25  # share of the deviance above which a single row is reported
+MIN_ROWS = 40  # smallest number of rows for checks of influence and calibration
+GAIN = 0.02  # smallest share of the deviance that better calibration would save
+LOST = 0.5  # largest share of the explained deviance that may be lost in other rows
+ERRORS = 4.0  # number of standard errors beyond which a result is reported
+LEAST_EXPLAINED = 0.05  # share of deviance explained in training, below which losses are ignored
+COOK = 1.0  # Cook's distance above which a row is reported
+NEARLY_ALL = 0.95  # share explained above which a few rows always make the remaining deviance
+LEAST_RATIO, MOST_RATIO = (
+    0.5,
+    1.5,
+)  # share explained above which few rows make the remaining deviance
 FIFTHS = "lowest", "second", "middle", "fourth", "highest"
 
 
 def recalibration(residual, predictor, n_training, variance=None):
-    """Whether an intercept and a slope on a predictor would make answers better: a score test.
+    """Test whether an intercept and a slope on a predictor would improve the predictions.
 
-    With the residuals' own squares as their variances, which no single surprise can carry (Davidson
-    and MacKinnon 1993, Sect. 13.7). For probabilities also with p (1 - p), as small residuals that
-    all have one sign are no surprise where p is near 0 or 1: the smaller statistic counts. It is
-    divided by 1 + n / n_training: the predictions themselves vary with the training rows.
+    This is a score test. The variances are the squared residuals, so that no single outlier makes
+    the result significant (Davidson and MacKinnon 1993, Sect. 13.7). For probabilities p (1 - p) is
+    used too, since near 0 or 1 small residuals of the same sign are expected; the smaller statistic
+    counts. It is divided by 1 + n / n_training, since predictions vary with the training rows.
 
     Parameters
     ----------
     residual : array (n,)
-        Response less the mean.
+        Response minus predicted mean.
     predictor : array (n,)
-        Mean of a number, logit of a probability.
+        Predicted mean for numbers, logit of the probability for classes.
     n_training : int
     variance : array (n,), optional
         Variance of each response; p (1 - p) for a probability.
@@ -213,8 +217,9 @@ def recalibration(residual, predictor, n_training, variance=None):
     Returns
     -------
     float, float
-        The statistic, chi-square of two degrees of freedom, and its p-value. For probabilities
-        it is about the deviance gained, for numbers n times the share of squares explained.
+        The statistic, chi-square with two degrees of freedom, and its p-value. The statistic is
+        approximately the gain in deviance for probabilities, or n times the explained share of the
+        sum of squares for numbers.
     """
     centred = predictor - predictor.mean()
     size = np.sqrt((centred**2).mean())
@@ -228,17 +233,18 @@ def recalibration(residual, predictor, n_training, variance=None):
 
 
 def worst_fifth(y, predicted, variance):
-    """Means of predictions and of responses in the fifth of the predictions that is farthest off.
+    """Return mean prediction and mean response of the worst calibrated fifth of predictions.
 
     Parameters
     ----------
     y, predicted, variance : arrays (n,)
-        How far is measured by the standard error of the mean that the variances give.
+        Responses, predictions, and variances of the responses. The difference of the means is
+        compared with its standard error.
 
     Returns
     -------
     float, float, str
-        And which fifth it is, one of FIFTHS.
+        Mean prediction, mean response, and the name of the fifth, from FIFTHS.
     """
     parts = np.array_split(np.argsort(predicted, kind="stable"), len(FIFTHS))
     off = [abs((y[k] - predicted[k]).sum()) / np.sqrt(variance[k].sum() + 1e-300) for k in parts]
@@ -247,16 +253,16 @@ def worst_fifth(y, predicted, variance):
 
 
 def dominant(deviance, weight):
-    """Return positions of the rows that make SHARE or more of the deviance each."""
+    """Return positions of the rows that each contribute SHARE or more of the deviance."""
     part = deviance * weight
     total = part.sum()
     return np.flatnonzero(part >= SHARE * total) if total > 0 else np.zeros(0, int)
 
 
 def poisson_dispersion(y, mean, weight, df):
-    """Pearson's statistic of counts (n,) over its degrees of freedom, and how surprising it is.
+    """Return Pearson's statistic of counts (n,) per degree of freedom, and a test statistic.
 
-    The surprise is the score test of Dean and Lawless (1989), in standard errors.
+    The test statistic is the score test of Dean and Lawless (1989), in standard errors.
     """
     square = (y - mean) ** 2
     ratio = (weight @ (square / np.maximum(mean, 1e-300))) / df
@@ -264,16 +270,17 @@ def poisson_dispersion(y, mean, weight, df):
 
 
 def excess_zeros(y, mean):
-    """Number of zeros among counts (n,), what a Poisson response would have, and the surprise."""
+    """Return the number of zeros among counts (n,), its Poisson expectation, and a z statistic."""
     p = np.exp(-mean)
     seen, expected = int((y == 0).sum()), float(p.sum())
     return seen, expected, (seen - expected) / np.sqrt((p * (1.0 - p)).sum() + 1e-300)
 
 
 def is_lost(explained_before, explained_now, error):
-    """Return whether of what a fit explains more than LOST is not there in other rows.
+    """Return whether other rows lose more than the share LOST of the explained deviance.
 
-    explained_before, explained_now : shares of the null deviance; error : of the latter
+    explained_before, explained_now : explained shares of the null deviance in training and in other
+    rows; error : standard error of explained_now
     """
     gap = explained_before - explained_now
     return bool(

@@ -1,10 +1,10 @@
-"""Sums of kernels over fixed row blocks, shared among threads.
+"""Sums of kernels over fixed row blocks, computed by several threads.
 
 Kernels release the GIL, so plain threads share the blocks. Unlike Numba's parallel loops this works
 with folds in parallel, compiles faster, and needs no threading layer. Each block writes its own
-partial sum, and partials are added over one fixed tree: the 16 blocks of a span in order, then the
-spans in order. So results are identical bit for bit for any number of threads, and for rows in
-memory, on a GPU (by the CUDA versions of the kernels) or on the workers of a cluster.
+partial sum. Partial sums are added in a fixed order: the 16 blocks of a span, then the spans. So
+results are identical bit for bit for any number of threads, and for rows in memory, on a GPU (by
+the CUDA versions of the kernels) or on the workers of a cluster.
 """
 
 import os
@@ -23,15 +23,15 @@ from lodim.engine.tiles import TILE, TILES_PER_BLOCK, of_rows
 from lodim.errors import DeviceError, MissingExtraError
 
 ENGINES = ("auto", "cpu", "cuda")
-THREADED = 2_000_000  # numbers in columns above which threads over columns are faster
+THREADED = 2_000_000  # number of values above which threads over columns are faster
 HANDED_OVER = 64  # approximate number of batches of items per thread
-SPAN = 16  # blocks per span, whose partials are added first
-SPAN_ROWS = SPAN * TILES_PER_BLOCK * TILE  # 65,536: a sum over no more rows has one part
-LARGE = 2**28  # bytes of X above which a GPU is faster; below, kernel launches cost more
+SPAN = 16  # blocks per span, whose partial sums are added first
+SPAN_ROWS = SPAN * TILES_PER_BLOCK * TILE  # 65,536
+LARGE = 2**28  # bytes of X above which a GPU is faster despite the time of kernel launches
 
 
 def place(X, engine, large=None):
-    """Return the tiles X where their passes will run: X itself, or its DeviceTiles."""
+    """Return the tiles X where kernels will read them: X itself, or a copy on the GPU."""
     if not on_host(X):
         if engine == "cuda":
             raise DeviceError(
@@ -44,7 +44,7 @@ def place(X, engine, large=None):
 
 
 def device_for(X, engine, large=None):
-    """Return the module that moves tiles to a GPU; None if they stay on the CPU.
+    """Return the module `engine.cuda` if the tiles X shall be on a GPU, else None.
 
     "auto" uses a GPU for a `large` problem (by default X of at least LARGE bytes) if numba's CUDA
     target is installed, a GPU is usable and X fits its memory. The checks run in this order, so
@@ -60,7 +60,7 @@ def device_for(X, engine, large=None):
 
 
 def _device(X):
-    """Return why X cannot be on a GPU, or None; and the module that puts it there."""
+    """Return (error why X cannot be on a GPU, or None; the module `engine.cuda`, or None)."""
     try:
         from lodim.engine import cuda  # imports numba's CUDA target, so only if a GPU is requested
     except ImportError as error:
@@ -100,7 +100,7 @@ def on_host(tiles):
 
 
 def _as_argument(tiles):
-    """Return tiles on the host as an argument of kernels."""
+    """Return tiles in this process's memory in the form that kernels take."""
     return tiles.view if isinstance(tiles, ColumnTiles) else tiles
 
 
@@ -120,7 +120,7 @@ _most_threads: ContextVar[int | None] = ContextVar("most_threads", default=None)
 
 @contextmanager
 def at_most(threads):
-    """Limit the available threads within a block, in this thread only."""
+    """Limit the available threads within a `with` block, for the calling thread only."""
     token = _most_threads.set(threads)
     try:
         yield
@@ -134,7 +134,7 @@ def _pool(pid):
 
 
 def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
-    """Run kernel(lo, hi, *args) over the blocks [0, n_blocks), on up to `threads` threads.
+    """Run kernel(lo, hi, *args) over the blocks [0, n_blocks), with up to `threads` threads.
 
     runs : pairs (lo, hi) of blocks to process, in order; None means all
     """
@@ -150,14 +150,14 @@ def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
     waiting = [pool.submit(kernel, lo, hi, *args) for lo, hi in pairwise(bounds[1:])]
     try:
         kernel(bounds[0], bounds[1], *args)
-    finally:  # also after an interrupt: the arrays that they read must outlive them
+    finally:  # also after an interrupt, since the threads still read the arrays
         wait(waiting)
     for job in waiting:
         job.result()
 
 
 def _over_runs(kernel, runs, lo, hi, *args):
-    """Run a kernel over the part of the blocks [lo, hi) that is in runs."""
+    """Run a kernel over those blocks of [lo, hi) that are in `runs`, pairs (lo, hi)."""
     for first, last in runs:
         if max(lo, first) < min(hi, last):
             kernel(max(lo, first), min(hi, last), *args)
@@ -172,11 +172,11 @@ def runs_of(some):
 
 
 def each(work, items, numbers, threads=None):
-    """Return [work(item), ...], in threads if the items hold enough numbers.
+    """Return [work(item), ...], with threads if the items hold at least THREADED values.
 
-    Only work without the GIL gains from threads. The first error, in the items' order, is raised. A
-    thread takes several of many items at a time, since handing one over takes as long as the
-    product of two short columns.
+    Only work that releases the GIL gains from threads. Errors are raised in the items' order. Each
+    thread gets several items at a time, since handing over an item takes as long as multiplying two
+    short columns.
     """
     items, threads = list(items), min(8, threads or available_threads())
     if numbers < THREADED or threads == 1:
@@ -188,9 +188,9 @@ def each(work, items, numbers, threads=None):
 
 
 def over_rows(kernel, tiles, *args, threads=1, runs=None):
-    """Run kernel(lo, hi, tiles, *args), which fills its last argument, over all blocks.
+    """Run kernel(lo, hi, tiles, *args), which writes to its last argument, over all blocks.
 
-    runs : as in `for_blocks`, on the host
+    runs : as in `for_blocks`, for tiles in this process's memory
     """
     if on_host(tiles):
         X = _as_argument(tiles)
@@ -200,9 +200,11 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
 
 
 def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
-    """Return the sum over blocks of the partials[block] of kernel(lo, hi, partials, tiles, *args).
+    """Return the sum over blocks of what kernel(lo, hi, partials, tiles, *args) writes.
 
-    runs : as in `for_blocks`, on the host; other blocks add nothing
+    The kernel writes partials[block], of the given shape. runs : as in `for_blocks`, for tiles in
+    this
+    process's memory; other blocks count as zero
     """
     if not on_host(tiles):
         return tiles.sum_blocks(kernel, shape, *args)
@@ -214,7 +216,9 @@ def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
 
 
 def sum_partials(partials):
-    """Add the partials of blocks, (n_blocks, ...), within spans of SPAN blocks, then over spans."""
+    """Return the sum of partial sums of blocks, (n_blocks, ...): first in spans, then over
+    spans.
+    """
     if len(partials) == 1:
         return partials[0]
     spans = (partials[lo : lo + SPAN] for lo in range(0, len(partials), SPAN))
@@ -222,21 +226,22 @@ def sum_partials(partials):
 
 
 def row_spans(n):
-    """Return the spans of n rows, slices of SPAN_ROWS rows; one empty slice for no rows."""
+    """Return slices of SPAN_ROWS rows that cover n rows; one empty slice if n is 0."""
     return [slice(lo, min(n, lo + SPAN_ROWS)) for lo in range(0, max(n, 1), SPAN_ROWS)]
 
 
 def sum_rows(part, n, add=np.add):
-    """Add part(rows) over the spans of n rows in order, rows a slice.
+    """Return the sum of part(rows) over the spans of n rows, in order; rows is a slice.
 
     `add` joins two partial sums. The result of a span depends only on its rows, so the sum is the
-    same bit for bit on any processor or worker.
+    same
+    bit for bit on any processor or worker.
     """
     return reduce(add, map(part, row_spans(n)))
 
 
 def dot(u, v):
-    """Return u'v without BLAS, whose idle threads spin and slow the kernels."""
+    """Return u'v without BLAS, whose waiting threads slow the kernels."""
     return float(sum_rows(lambda i: np.einsum("i,i->", u[i], v[i]), len(u)))
 
 
@@ -253,7 +258,7 @@ _users, _lock = 0, Lock()
 
 @contextmanager
 def single_blas():
-    """Limit BLAS to one thread, as its threads wait and spin on tiny arrays.
+    """Limit BLAS to one thread within a `with` block, as its threads only wait on tiny arrays.
 
     The setting belongs to the process, so threads share it, and the last one restores it.
     """
@@ -272,18 +277,18 @@ def single_blas():
 
 
 def over_spans(work, X, n, *rows, threads=1):
-    """Yield work(X, *rows) of each span of n rows, in order.
+    """Yield work(X, *rows) for each span of n rows, in order.
 
     Parameters
     ----------
     work : callable
-        Module-level function, or a `functools.partial` of one with arrays; it may run elsewhere.
+        Module-level function, or a `functools.partial` of it with arrays; it may run on a worker.
     X : tiles (n_tiles, p, 64)
     *rows : arrays (n, ...), or None
         Values of the rows.
     threads : int or None
-        Number of spans processed in parallel, for X in memory; None: all threads. With one, a span
-        is processed when the one before has been consumed.
+        Number of spans processed in parallel, for X in memory; None means all threads. With 1, a
+        span is processed only after the previous result was used.
     """
 
     def of_span(part):
@@ -299,12 +304,12 @@ def over_spans(work, X, n, *rows, threads=1):
 
 
 def sum_spans(work, X, n, *rows):
-    """Return the sum of work(X, *rows) over spans, in order; see `over_spans`."""
+    """Return the sum of work(X, *rows) over the spans of n rows, in order; see `over_spans`."""
     return reduce(np.add, over_spans(work, X, n, *rows))
 
 
 def rows_of_spans(work, X, n, *rows):
-    """Return the results of work(X, *rows) per row, (n, ...); see `over_spans`.
+    """Return the results per row of work(X, *rows), (n, ...), joined over spans; see `over_spans`.
 
     Results for the padding rows of the last tile are dropped.
     """
@@ -313,7 +318,7 @@ def rows_of_spans(work, X, n, *rows):
 
 
 def over_tiles(work, X, *arrays):
-    """Yield work(X, *arrays) of each span, in order, for arrays of tiles (n_tiles, ..., 64)."""
+    """Yield work(X, *arrays) for each span, in order; the arrays are tiles (n_tiles, ..., 64)."""
     if not on_host(X):
         yield from X.map_tiles(work, *arrays)
         return
@@ -323,7 +328,10 @@ def over_tiles(work, X, *arrays):
 
 
 def each_tile(work, tiles, *args):
-    """Return work(tiles, *args), on the workers that hold the tiles; tiles are independent."""
+    """Return work(tiles, *args), computed on the workers if they hold the tiles.
+
+    `work` must process each tile independently.
+    """
     return work(tiles, *args) if on_host(tiles) else tiles.map(work, *args)
 
 

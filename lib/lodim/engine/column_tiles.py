@@ -1,7 +1,7 @@
-"""Tiles over columns that are not copied: a kernel copies each tile to cache when it needs it.
+"""Tiles computed from columns without a copy of all of X: a kernel copies one tile at a time.
 
-For many rows the features take most of a fit's memory, and the numbers of a frame are already
-there. Copying a tile takes 10% to 30% of the time of a pass.
+For many rows the features take most of a fit's memory, although the frame already holds the
+numbers. Copying the tiles takes 10% to 30% of the time of a pass.
 """
 
 from typing import NamedTuple
@@ -22,8 +22,9 @@ _INLINED = {"forceinline": True, "error_model": "numpy", "fastmath": False}
 class _View(NamedTuple):
     """`ColumnTiles` as an argument of kernels.
 
-    shape (n_tiles, p, 64); n rows; place (p,) int64, addresses of the columns; mean, scale, inverse
-    (p,); column, tile : empty arrays that carry the two dtypes
+    shape (n_tiles, p, 64); n : number of rows; place (p,) int64, memory addresses of the columns;
+    mean,
+    scale, inverse (p,); column, tile : empty arrays that carry the two dtypes
     """
 
     shape: tuple[int, int, int]
@@ -37,18 +38,18 @@ class _View(NamedTuple):
 
 
 class ColumnTiles:
-    """Tiles (n_tiles, p, 64) of n rows, (column - mean) / scale, equal to those in memory.
+    """Tiles (n_tiles, p, 64) of n rows that are computed from columns: (column - mean) / scale.
 
-    Kernels take `view`; a slice of tiles is of this class too, and np.asarray copies all of them.
-    The columns are never written to.
+    Kernels take `view`. A slice of tiles is of this class too, and np.asarray returns a copy of all
+    tiles. The columns are never changed.
 
     Parameters
     ----------
     columns : list of p arrays (n,)
-        Of one precision, float64 or float32, contiguous, without NaN.
+        All float64 or all float32, contiguous, without NaN.
     mean, scale : arrays (p,)
         The scale is infinite for a constant column, so that its feature is zero.
-    dtype : of the tiles
+    dtype : dtype of the tiles
     """
 
     def __init__(self, columns, mean, scale, dtype):
@@ -78,19 +79,19 @@ class ColumnTiles:
 
     @property
     def nbytes(self):
-        """Bytes of equal tiles in memory."""
+        """Bytes that the tiles would take in memory."""
         return self.size * self.dtype.itemsize
 
     @property
     def view(self):
-        """Argument for kernels in place of tiles, valid as long as this object lives."""
+        """Argument for kernels in place of tiles; valid only while this object exists."""
         place = np.array([x.ctypes.data for x in self._columns], np.int64)
         scaling = self._mean, self._scale, inverses(self._scale, self.dtype)
         kinds = np.empty(0, self._columns[0].dtype), np.empty(0, self.dtype)
         return _View(self.shape, self.n, place, *scaling, *kinds)
 
     def take(self, i):
-        """Return the rows at positions i, (r,) -> (r, p)."""
+        """Return the rows of features at positions i, (r,) -> (r, p)."""
         out = np.empty((len(i), self.shape[1]), self.dtype)
         ways = self._columns, self._mean, self._scale, inverses(self._scale, self.dtype)
         for k, (x, mean, scale, inverse) in enumerate(zip(*ways, strict=True)):
@@ -99,7 +100,7 @@ class ColumnTiles:
         return out
 
     def varies(self):
-        """Return which columns are not all zero, (p,)."""
+        """Return which features are not zero in all rows, (p,) bool."""
         out = np.isinf(self._scale)
         constant = out.copy()
         for lo in range(0, len(self), TILES_PER_BLOCK):
@@ -110,10 +111,10 @@ class ColumnTiles:
 
 
 def inverses(scale, dtype):
-    """Return the factors that replace division by scales (p,); 0 where division is needed.
+    """Return factors 1 / scale (p,) that replace a division, or 0 where division is needed.
 
-    Features are computed in float64. If they are rounded to single precision, multiplying by the
-    inverse is as exact as division, and twice as fast.
+    Features are computed in float64. If they are then rounded to single precision, the factor is as
+    exact as division, and twice as fast.
     """
     if np.dtype(dtype) == np.float64:
         return np.zeros(len(scale))
@@ -124,7 +125,7 @@ def inverses(scale, dtype):
 
 @inlined(cache=True, error_model="numpy", fastmath=False)
 def standardize(x, mean, scale, inverse, out):
-    """Compute out = (x - mean) / scale, (r,) of a tile's 64 rows; see `inverses`."""
+    """Write (x - mean) / scale to `out` for up to 64 rows of a tile, (r,); see `inverses`."""
     if inverse == 0.0:
         for j in range(x.size):
             out[j] = (x[j] - mean) / scale
@@ -135,7 +136,7 @@ def standardize(x, mean, scale, inverse, out):
 
 @intrinsic
 def _pointer(typingctx, address):
-    """Convert an address to a pointer."""
+    """Convert a memory address (int64) to a pointer."""
 
     def codegen(context, builder, signature, args):
         return builder.inttoptr(args[0], cgutils.voidptr_t)
@@ -144,7 +145,7 @@ def _pointer(typingctx, address):
 
 
 def room_for(X):
-    """In kernels: return work space for `tile_at`, with the dtype of tiles X."""
+    """In kernels: return work space for `tile_at`, with the dtype of the tiles X."""
     raise NotImplementedError
 
 
@@ -183,6 +184,6 @@ def _tile_at(X, t, room):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def lay_out(X, out):
-    """Write the tiles of a view to out, (n_tiles, p, 64)."""
+    """Write all tiles of a view X to `out`, (n_tiles, p, 64)."""
     for t in range(out.shape[0]):
         tile_at(X, t, out[t])

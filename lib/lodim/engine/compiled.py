@@ -1,7 +1,7 @@
-"""numba's njit, which also works if no folder for its cache can be written.
+"""numba's njit, which also works if its cache folder cannot be written.
 
-numba caches kernels in NUMBA_CACHE_DIR, next to the code, or in the user's cache folder, and raises
-if none is writable, as in a container with read-only packages.
+numba caches kernels in NUMBA_CACHE_DIR, next to the code, or in the user's cache folder. It raises
+an error if none of them is writable, as in a container with read-only packages.
 """
 
 import contextlib
@@ -19,21 +19,22 @@ from numba import config, types
 from numba.core import event
 from numba.extending import intrinsic
 
-ZERO = np.int64(0)  # typed, as a literal 0 would trigger another compilation
+ZERO = np.int64(0)  # has a type, since a literal 0 would cause another compilation
 
 
 class _Compilation(event.Listener):
-    """Actions at compilation: a message once per process, and no garbage collection.
+    """Listener for compilations: logs one message per process, and pauses garbage collection.
 
     Numba creates millions of small objects, and searching them for cycles takes a sixth of the
-    compile time. It compiles one kernel at a time, under a lock, with the kernels that it calls.
+    compile
+    time. It compiles one kernel at a time, under a lock, with the kernels that it calls.
     """
 
     depth = 0
     collects = False
 
     def on_start(self, event):
-        """Announce the compilation of a kernel that is not cached, and stop garbage collection."""
+        """Log that a kernel is compiled because it is not cached, and stop garbage collection."""
         module = getattr(event.data["dispatcher"].py_func, "__module__", None) or ""
         is_own = module.split(".")[0] == "lodim"
         if not self.depth and not is_own:
@@ -46,7 +47,7 @@ class _Compilation(event.Listener):
             _say_compiling()
 
     def on_end(self, event):
-        """Resume garbage collection, also after an error."""
+        """Resume garbage collection after the last nested compilation, also after an error."""
         if self.depth:
             self.depth -= 1
             if not self.depth and self.collects:
@@ -58,19 +59,19 @@ event.register("numba:compile", _Compilation())
 
 @lru_cache(maxsize=1)
 def _say_compiling():
-    """Announce the compilation of kernels, once per process."""
+    """Log a message that kernels are compiled, once per process."""
     logging.getLogger("lodim").warning(
         "compiling kernels: up to a minute at the first use; they are kept for later runs"
     )
 
 
 def njit(*signatures, **options):
-    """Call numba's njit with a writable cache folder, a temporary one, or none.
+    """Compile like numba's njit, with a writable cache folder, a temporary one, or no cache.
 
-    `signatures` and `options` are those of numba.
+    `signatures` and `options` are arguments of numba.njit.
     """
 
-    options |= {"no_cfunc_wrapper": True}  # an unused C entry costs compile time
+    options |= {"no_cfunc_wrapper": True}  # without the unused C entry point, compilation is faster
 
     def compiled(function):
         try:
@@ -89,16 +90,16 @@ def njit(*signatures, **options):
 
 
 def inlined(**options):
-    """Call njit for functions that only kernels call: always inlined, without a Python entry.
+    """Compile a function that only kernels call: always inlined, without a Python entry point.
 
-    The entry is half of the compile time of a small function. Python must not call the function,
-    since numba would jump to an invalid address.
+    The entry point takes half of the compile time of a small function. Python must not call the
+    function, since numba would jump to an invalid address.
     """
     return njit(**options, forceinline=True, no_cpython_wrapper=True)
 
 
 def scalar(function):
-    """Compile a function of numbers that kernels inline and Python may call."""
+    """Compile a function of scalars that kernels inline and Python may call too."""
     return njit(cache=True, error_model="numpy", forceinline=True)(function)
 
 
@@ -116,7 +117,10 @@ def _folder():
 
 
 def _private():
-    """Return the folder, created if necessary; only the user may write, as kernels are code."""
+    """Return a private cache folder, created if necessary, or None if that is impossible.
+
+    Other users must not write to it, since kernels are code.
+    """
     try:
         user = os.getuid()
         folder = os.path.join(tempfile.gettempdir(), f"lodim-cache-{user}")
@@ -132,14 +136,14 @@ def _private():
     return folder
 
 
-LINE = 64  # bytes of a cache line
+LINE = 64  # size of a cache line in bytes
 
 
 @intrinsic
 def ask_for(typingctx, array, offset):
-    """Prefetch the memory `offset` bytes after an array's first.
+    """Prefetch the memory `offset` bytes after the start of an array into cache.
 
-    It changes and reads nothing, so the place may be beyond the array's end.
+    It changes and reads nothing, so the address may be beyond the end of the array.
     """
 
     def codegen(context, builder, signature, args):

@@ -1,8 +1,8 @@
 """Arrays and kernels on a GPU.
 
-This is the only importer of numba's CUDA target. `blocks` (and the kernels it launches) imports it
-only if a GPU is requested. The target is numba_cuda_mlir if installed, else numba.cuda; the same
-kernels compile with both. The simulator is numba.cuda's.
+Only this module imports numba's CUDA target; `blocks` imports it only if a GPU is requested. The
+target is numba_cuda_mlir if installed, else numba.cuda; the same kernels compile with both. The
+simulator is part of numba.cuda.
 """
 
 import math
@@ -24,34 +24,34 @@ if find_spec("numba_cuda_mlir") and not config.ENABLE_CUDASIM:
 else:
     from numba import cuda
 
-# One device, one queue: folds in parallel threads take turns.
+# One GPU with one queue: threads that fit folds in parallel take turns.
 _TURN = threading.RLock()
 _PLACED: dict[int, "DeviceTiles"] = {}
-ROW_BYTES = 64  # bytes per row besides features: response, weight, scores, and their copies
+ROW_BYTES = 64  # bytes per row in addition to features: response, weight, scores, and copies
 
 
 def usable():
-    """Return whether there is a GPU that kernels can run on."""
+    """Return whether there is a GPU on which kernels can run."""
     return cuda.is_available()
 
 
 def fits(X):
-    """Return whether the GPU has room for X and the values of its rows."""
+    """Return whether the GPU has enough free memory for X and for the values of its rows."""
     rows = X.shape[0] * X.shape[2]
     return X.nbytes + ROW_BYTES * rows <= room()
 
 
 def room():
-    """Return the bytes free on the GPU."""
+    """Return the bytes of free memory on the GPU."""
     return 0.95 * cuda.current_context().get_memory_info()[0]
 
 
 class DeviceTiles:
-    """Tiles of X, (n_tiles, p, 64), in the memory of the GPU; kernels dispatch on this type.
+    """Tiles of X, (n_tiles, p, 64), in GPU memory; functions select kernels by this type.
 
     The CUDA version of a kernel in `models/<model>/kernels/cpu.py` is the function of the same name
     in `kernels/cuda.py`. Called with these tiles and the other arguments, it returns the sum of the
-    partials, or fills its last argument.
+    partials, or writes to its last argument.
     """
 
     def __init__(self, array):
@@ -60,7 +60,7 @@ class DeviceTiles:
 
     @classmethod
     def from_tiles(cls, X):
-        """Return the copy of X on the GPU, made once as long as X lives."""
+        """Return a copy of X on the GPU; the copy is cached while X exists."""
         if id(X) not in _PLACED:
             _PLACED[id(X)] = cls(upload(X))
             weakref.finalize(X, _PLACED.pop, id(X), None)
@@ -73,7 +73,7 @@ class DeviceTiles:
         return DeviceTiles(self.array[part])
 
     def scratch(self, name, shape):
-        """Return an array that is kept between passes, since allocation stops the GPU."""
+        """Return an uninitialized work array, kept between passes as allocation stops the GPU."""
         kept = self._scratch.get(name)
         if kept is None or kept[0] != shape:
             self._scratch.pop(name, None)
@@ -87,11 +87,11 @@ class DeviceTiles:
         return kept[1]
 
     def over_rows(self, kernel, *args):
-        """Run the CUDA version of a kernel that fills its last argument."""
+        """Run the CUDA version of a kernel that writes to its last argument."""
         self.run(kernel, *args)
 
     def sum_blocks(self, kernel, shape, *args):
-        """Return the sum, of some shape, that the CUDA version of a kernel computes."""
+        """Return the sum that the CUDA version of a kernel computes."""
         return self.run(kernel, *args)
 
     def run(self, kernel, *args):
@@ -104,7 +104,7 @@ class DeviceTiles:
 
 @cache
 def device(function):
-    """Return the CUDA version of a compiled scalar function: its source, with CUDA's functions."""
+    """Return the CUDA version of a compiled scalar function: its Python code compiled for CUDA."""
     python = function.py_func
     twins = {
         "exp_negative": math.exp,
@@ -124,26 +124,26 @@ def _exp_bounded(x):
 
 
 def _like(number, x):
-    return number  # all is summed in float64
+    return number  # all sums are in float64
 
 
 def upload(v):
-    """Return a host array as a contiguous array on the GPU."""
+    """Return a copy of a host array on the GPU, contiguous."""
     return cuda.to_device(np.ascontiguousarray(v))
 
 
 def zeros(shape):
-    """Return zeros on the GPU."""
+    """Return an array of zeros on the GPU."""
     return cuda.to_device(np.zeros(shape))
 
 
 def limit_registers(count):
-    """Return options that limit a kernel's registers; the simulator has none."""
+    """Return options that limit the registers of a kernel; {} in the simulator."""
     return {} if config.ENABLE_CUDASIM else {"max_registers": count}
 
 
 def launch(kernel, grid, threads, *args):
-    """Start a CUDA kernel, without numba's warning about small grids."""
+    """Start a CUDA kernel without numba's warning about small grids."""
     with _TURN:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Grid size")

@@ -1,8 +1,8 @@
-"""Tasks on the workers of a Dask cluster, their results and errors.
+"""Tasks on the workers of a Dask cluster, with their results and errors.
 
-This is the only importer of `distributed` besides `sources`, and only if a client is given. Tasks
+Apart from `sources`, only this module imports `distributed`, and only if a client is given. Tasks
 are pure, have unique keys, and never modify another task's result. Dask keeps their graph, and
-recomputes what a lost worker held.
+recomputes results that a lost worker held.
 """
 
 import asyncio
@@ -26,13 +26,13 @@ PART = SPAN_ROWS  # rows of a chunk: one span of the sums
 PART_TILES = SPAN * TILES_PER_BLOCK
 PATIENCE = 5.0  # seconds between checks for workers while waiting
 GONE = 30.0  # seconds without any worker after which a fit fails
-ROOM = 0.6  # share of a worker's memory that tiles may take: beyond, Dask moves them to its disk
+ROOM = 0.6  # share of a worker's memory for tiles; with more, Dask moves them to disk
 BESIDE = 8 * 8  # bytes per row in addition to features: response, weight, scores, and their copies
 SAME = ("python", "lodim", "numpy", "numba", "llvmlite", "distributed")  # versions that must agree
 
 
 def checked_client(client):
-    """Return the client if it is a synchronous `dask.distributed` client; else raise."""
+    """Return the client; raise an error unless it is a running synchronous Dask client."""
     try:
         from distributed import Client
     except ImportError as error:
@@ -49,7 +49,7 @@ def checked_client(client):
 
 
 def own_client():
-    """Return the synchronous client of this process, or None."""
+    """Return the synchronous Dask client of this process, or None."""
     try:
         from distributed import default_client
     except ImportError:
@@ -62,9 +62,9 @@ def own_client():
 
 
 def run_tasks(client, work, shared, each):
-    """Return work(shared, *args) for the args of each, in order, as tasks of the workers.
+    """Return a list of work(shared, *args) for each args in `each`, computed by the workers.
 
-    `shared` is sent once.
+    `shared` is sent only once.
     """
     _workers(client)
     with _any_size():
@@ -80,7 +80,7 @@ def _itself(shared):
 
 @contextmanager
 def _any_size():
-    """Suppress Dask's warning about large messages, which cannot be smaller."""
+    """Suppress Dask's warning about large messages, since these cannot be smaller."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph")
         yield
@@ -88,7 +88,7 @@ def _any_size():
 
 @dataclass(frozen=True)
 class Group:
-    """Chunks [lo, hi) of the rows, n_rows rows."""
+    """Chunks lo to hi (exclusive) of the rows, with n_rows rows, that one worker holds."""
 
     lo: int
     hi: int
@@ -96,15 +96,15 @@ class Group:
 
     @property
     def tiles(self):
-        """The group's range of all tiles, a slice."""
+        """Slice of the group's tiles within all tiles."""
         first = self.lo * PART_TILES
         return slice(first, first + tiles.count(self.n_rows))
 
 
 class Cluster:
-    """The workers of a client, and the groups of n rows shared among them.
+    """The workers of a client, and the groups of n rows that they share.
 
-    There are as many groups as workers, and Dask gives idle workers one each. No task names its
+    There are as many groups as workers, and Dask gives one to each idle worker. No task names its
     worker: with `allow_other_workers` it would wait forever after all workers have been replaced
     (distributed 2026.8).
     """
@@ -119,7 +119,7 @@ class Cluster:
         self.groups = [Group(lo, hi, min(n, hi * PART) - lo * PART) for lo, hi in bounds]
 
     def check_room(self, row_bytes):
-        """Raise a DataError if a group does not fit the memory of its worker."""
+        """Raise DataError if a group of rows does not fit into the memory of a worker."""
         known = _in_words(self.client, self.client.scheduler_info)["workers"]
         rows = max(group.n_rows for group in self.groups)
         need = rows * (row_bytes + BESIDE)
@@ -133,9 +133,10 @@ class Cluster:
                 )
 
     def submit(self, work, held=(), sent=(), name=None):
-        """Return a future of work(group, *held arrays of the group, *sent) for each group.
+        """Return futures of work(group, *held arrays of the group, *sent), one per group.
 
-        held : WorkerTiles; sent : an `Each` with one entry per group, or one value for all
+        held : list of WorkerTiles; sent : list of values for all groups, or `Each` with one per
+        group
         """
         name = name or work.__name__
         tasks = []
@@ -146,23 +147,23 @@ class Cluster:
             return _submit(self.client, name, tasks, *(array.futures for array in held))
 
     def results(self, futures):
-        """Return the results of the futures in order; raise a LodimError if they fail."""
+        """Return the results of futures in order; raise LodimError if they fail."""
         return _results(self.client, futures)
 
 
 @dataclass(frozen=True)
 class Each:
-    """Values sent to the workers, one per group."""
+    """Values that are sent to the workers, one per group."""
 
     each: list
 
 
 @dataclass(frozen=True)
 class Task:
-    """A call work(*first, *held on a worker, *last) that Dask moves as a single block of bytes.
+    """A call work(*first, *held on a worker, *last) that Dask sends as one block of bytes.
 
-    Dask would otherwise send arrays separately, which may arrive misaligned. SciPy refuses these,
-    and Numba compiles again for them.
+    Dask would otherwise send arrays separately, and they may arrive misaligned. SciPy refuses
+    misaligned arrays, and Numba compiles again for them.
     """
 
     work: object
@@ -186,12 +187,12 @@ def _task(pickled):
 
 
 def _aligned(v):
-    """Return an array as kernels are compiled for, copied if it came from another worker."""
+    """Return an array aligned and writable, as kernels need it; it is copied if necessary."""
     return np.require(v, requirements="AW") if isinstance(v, np.ndarray) else v
 
 
 def _submit(client, name, tasks, *held):
-    """Submit tasks with the futures they hold in one message; return their futures."""
+    """Submit tasks, with the futures they use, in one message; return the futures of the tasks."""
     keys = [_key(name) for _ in tasks]
     return client.map(_call, tasks, *held, key=keys, pure=False)
 
@@ -206,7 +207,7 @@ def _key(name):
 
 
 def _results(client, futures):
-    """Return the results of futures in order; raise a LodimError if they fail."""
+    """Return the results of futures in order; raise LodimError if they fail."""
     job = asyncio.run_coroutine_threadsafe(_gathered(client, futures), client.loop.asyncio_loop)
     alone_since = None
     try:
@@ -226,8 +227,8 @@ def _results(client, futures):
 def _release_unfinished(futures):
     """Release futures that have failed or are no longer needed.
 
-    The client holds the error of a living future, a raised error holds its frames, and these hold
-    the future, which would live forever.
+    Otherwise they would never be freed: the client holds the error of a future, the error holds its
+    stack frames, and these hold the future.
     """
     for future in futures:
         if future.status != "finished":
@@ -235,7 +236,7 @@ def _release_unfinished(futures):
 
 
 def _alone_since(client, before):
-    """Return since when there is no worker, or None; DeviceError after GONE seconds."""
+    """Return the time since when no worker exists, or None; raise DeviceError after GONE s."""
     if _in_words(client, client.nthreads):
         return None
     now = time.monotonic()
@@ -252,7 +253,7 @@ async def _gathered(client, futures):
 
 
 def _workers(client):
-    """Return the threads of each worker by address; DeviceError if none comes in GONE seconds."""
+    """Return a dict worker address -> number of threads; raise DeviceError without any worker."""
     try:
         _in_words(client, lambda: client.wait_for_workers(1, timeout=GONE))
     except TimeoutError as error:
@@ -264,14 +265,14 @@ def _workers(client):
 
 
 def _threads():
-    """Return the number of threads of the worker that runs this task."""
+    """Return the number of threads of the worker that runs the current task."""
     from distributed import get_worker
 
     return get_worker().state.nthreads
 
 
 def _in_words(client, call):
-    """Return the result of a Dask call; turn failures of the cluster into a DeviceError."""
+    """Return the result of a call of Dask; raise DeviceError if the cluster failed."""
     from concurrent.futures import CancelledError
 
     from distributed.comm import CommClosedError
@@ -287,7 +288,7 @@ def _in_words(client, call):
             "give them more memory"
         ) from error
     except (OSError, *lost) as error:
-        # With a scheduler, it is an error of the task or a timeout.
+        # If the scheduler runs, this is an error of the task or a timeout.
         if client.status == "running" and not isinstance(error, lost):
             raise
         raise DeviceError(
@@ -296,7 +297,7 @@ def _in_words(client, call):
 
 
 def host():
-    """Return versions and processor of this process as a dict."""
+    """Return a dict of the package versions and the processor of this process."""
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features()
@@ -306,9 +307,9 @@ def host():
 
 
 def _compare(hosts):
-    """Raise if versions differ from those here; warn if the workers' processors differ."""
+    """Raise DeviceError if workers have other versions; warn if their processors differ."""
     here = host()
-    # A worker that has died since is handled like one that dies later.
+    # A worker that has died is handled like one that dies later.
     hosts = {at: there for at, there in hosts.items() if not isinstance(there, OSError)}
     for address, there in hosts.items():
         if isinstance(there, Exception):

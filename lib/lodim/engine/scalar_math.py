@@ -1,8 +1,8 @@
 """Scalar functions of the kernels, which Numba compiles to vector instructions.
 
-LLVM calls the C library's exp or log1p once per row. The polynomials below are branch-free and
-vectorize, in the precision of their argument, within a few units in the last place of NumPy's
-(tests/engine/test_scalar_math.py).
+For exp and log1p, LLVM would call the C library once per row. The polynomials below have no
+branches and vectorize. In the precision of their argument, they differ from NumPy's functions by a
+few units in the last place (tests/engine/test_scalar_math.py).
 """
 
 import math
@@ -12,19 +12,19 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-# A division that may raise does not vectorize. Without a word on fastmath the caller's would be
-# taken, and reordering is fatal to rounding by adding and subtracting a large number. A product and
-# a sum in one instruction are not: they round once, and take half of the time.
+# A division that may raise does not vectorize. Without a fastmath option the caller's would be
+# used, and reordering breaks rounding by adding and subtracting a large number. Fusing a product
+# and a sum into one instruction is allowed: it rounds once and takes half of the time.
 FAST = {"error_model": "numpy", "fastmath": {"contract"}}
 
 
 def exp_negative(x):
-    """Return exp(x) for x <= 0; smallest normal number below -708 (float32: -87)."""
+    """Return exp(x) for x <= 0; below -708 (float32: -87) the smallest normal number."""
     return math.exp(x)
 
 
 def exp_bounded(x):
-    """Return exp(x), bounded: no less than as of `exp_negative`, at most exp(700) (float32: 80)."""
+    """Return exp(x) for x clipped to at least -708 and at most 700 (float32: -87 and 80)."""
     return math.exp(min(x, 700.0))
 
 
@@ -34,7 +34,7 @@ def log1p_unit(e):
 
 
 def like(number, x):
-    """Return a number in the precision of x, so that kernels of float32 stay in it."""
+    """Return a number converted to the precision of x, so that float32 kernels stay float32."""
     return type(x)(number)
 
 
@@ -71,7 +71,7 @@ _LOG32 = (0.1407888918155454, 0.13982578872598633, 0.20012297615351873, 0.333331
 
 @overload(exp_negative, jit_options=FAST)
 def _exp_negative(x):
-    """Compute exp(k ln 2 + r) = 2**k exp(r), with ln 2 in two parts (Cody & Waite)."""
+    """Compute exp(x) as 2**k exp(r), x = k ln 2 + r, with ln 2 in two parts (Cody & Waite)."""
     if x == types.float64:
         kind, coefficients = np.float64, _EXP64
         numbers = (-708.0, 1.5 * 2**52, 6.93147180369123816490e-01, 1.90821492927058770002e-10)
@@ -103,7 +103,7 @@ def _exp_bounded(x):
 
 @overload(log1p_unit, jit_options=FAST)
 def _log1p_unit(e):
-    """Compute 2 atanh(s), s = e / (2 + e)."""
+    """Compute log(1 + e) as 2 atanh(s), s = e / (2 + e)."""
     kind, coefficients = (np.float64, _LOG64) if e == types.float64 else (np.float32, _LOG32)
     two, first = kind(2.0), kind(coefficients[0])
     rest = tuple(kind(c) for c in coefficients[1:])

@@ -1,8 +1,8 @@
-"""The layout of X: tiles of 64 rows, stored by column within the tile.
+"""Memory layout of X: tiles of 64 rows, stored by column within each tile.
 
 A tile is a (p, 64) block. A kernel reads it column by column for z = Xw and again for X'r, both
-with unit stride over rows, so both loops vectorize and the second read is from cache. Rows beyond n
-in the last tile are zero.
+with unit stride over rows, so that both loops vectorize and the second read is from cache. Rows
+beyond n in the last tile are zero.
 """
 
 import numpy as np
@@ -12,12 +12,12 @@ TILES_PER_BLOCK = 64  # 4,096 rows, the unit of work and of summation
 
 
 def count(n):
-    """Return the number of tiles of n rows."""
+    """Return the number of tiles that hold n rows."""
     return -(-n // TILE)
 
 
 def empty(n, p, dtype):
-    """Return zeroed tiles (n_tiles, p, 64)."""
+    """Return tiles of zeros (n_tiles, p, 64) for n rows."""
     return np.zeros((count(n), p, TILE), dtype)
 
 
@@ -44,26 +44,26 @@ def by_row(tiles, n):
 
 
 def rows(tiles, i):
-    """Return the rows at positions i, (r,) -> (r, p), of tiles of any class."""
+    """Return the rows at positions i of tiles X, (r,) -> (r, p); tiles may be of any class."""
     if not isinstance(tiles, np.ndarray):
         return tiles.take(i)
     return tiles[i // TILE, :, i % TILE]
 
 
 def of_rows(rows):
-    """Return the slice of tiles of a slice of rows that starts at a tile."""
+    """Return the slice of tiles for a slice of rows that starts at a tile."""
     return slice(rows.start // TILE, count(rows.stop))
 
 
 def pad(v, n_tiles, dtype=np.float64):
-    """Return a per-row array as tiles, zero beyond its end: (n,) -> (n_tiles, 64)."""
+    """Return an array per row as tiles, with zeros beyond its end: (n,) -> (n_tiles, 64)."""
     out = np.zeros(n_tiles * TILE, dtype)
     out[: len(v)] = v
     return out.reshape(n_tiles, TILE)
 
 
 def varies(tiles):
-    """Return which columns are not all zero, (p,); most differ in their first tile."""
+    """Return which columns are not zero in all rows, (p,) bool; stops early if all vary."""
     if not isinstance(tiles, np.ndarray):
         return tiles.varies()
     out, first = np.zeros(tiles.shape[1], bool), 0

@@ -1,9 +1,8 @@
 """Tiles on the workers of a Dask cluster, and kernels that run there.
 
-Each worker holds a contiguous group of chunks of PART rows. Its contents are results of pure tasks
-(the rows from the source, everything else from the rows and what was sent), so Dask can recompute
-them bit for bit if a worker is lost. An evaluation sends parameters to each group and returns the
-sums of its spans, which are added in the order of rows.
+Each worker holds a contiguous group of chunks of PART rows. Everything on a worker is the result of
+pure tasks, so Dask can recompute it bit for bit if the worker is lost. An evaluation sends
+parameters to each group and returns the sums of its spans, which are added in the order of rows.
 """
 
 from functools import reduce
@@ -19,11 +18,11 @@ from lodim.engine.tiles import TILE
 
 
 class WorkerTiles:
-    """Tiles (n_tiles, ..., 64) of n rows whose groups are on the workers.
+    """Tiles (n_tiles, ..., 64) of n rows, in groups of rows that the workers hold.
 
-    A kernel called with these tiles runs on each group on its worker; further WorkerTiles arguments
-    supply the group's part, and other arguments are sent. `beside` has columns that were read with
-    the rows, by name: the array (n,) or (n, K) here, and its WorkerTiles.
+    A kernel called with these tiles runs on the worker of each group. Of other WorkerTiles
+    arguments it gets the group's part; all other arguments are sent. `beside` is a dict of columns
+    that were read with the rows: name -> (array (n,) or (n, K) in this process, its WorkerTiles).
     """
 
     def __init__(self, cluster, futures, n, shape, dtype):
@@ -41,13 +40,14 @@ class WorkerTiles:
 
     @property
     def nbytes(self):
-        """Bytes of all groups."""
+        """Bytes of the tiles of all groups."""
         return self.size * self.dtype.itemsize
 
     def map(self, function, *args, shape=None, dtype=None):
-        """Return WorkerTiles of function(tiles, *args) per group, of another shape (n_tiles, ...).
+        """Return WorkerTiles of function(tiles, *args), computed per group.
 
-        `function` must be pure, since the task is repeated if its worker is lost.
+        shape : axes of the result after n_tiles, by default unchanged. `function` must be pure,
+        since the task is repeated if its worker is lost.
         """
         held, task = self._split(function, args)
         futures = self.cluster.submit(_map, held, task, function.__name__)
@@ -55,7 +55,7 @@ class WorkerTiles:
         return WorkerTiles(self.cluster, futures, self.n, shape, dtype or self.dtype)
 
     def add(self, kernel, onto, *args):
-        """Return WorkerTiles of kernel(lo, hi, tiles, *args, out) applied to a copy of `onto`.
+        """Return WorkerTiles that kernel(lo, hi, tiles, *args, out) writes to a copy of `onto`.
 
         onto : WorkerTiles, or the axes (..., 64) of zeros
         """
@@ -68,34 +68,34 @@ class WorkerTiles:
         return WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
 
     def over_rows(self, kernel, *args):
-        """Add the result of a kernel per row to the host's array args[-1], (n_tiles, ...)."""
+        """Add the result per row of a kernel to the array args[-1] of this process."""
         *args, out = args
         out += self.add(kernel, out.shape[1:], *args).gather()
 
     def sum_blocks(self, kernel, shape, *args):
-        """Return the sum over blocks of a kernel's partials, spans first, as in memory."""
+        """Return the sum over blocks of a kernel's partial sums, in the order used in memory."""
         held, task = self._split(_name(kernel), args)
         futures = self.cluster.submit(_span_sums, held, (*task, shape), kernel.__name__)
         parts = self.cluster.results(futures)
         return reduce(np.add, (span for part in parts for span in part))
 
     def spans(self, function, *args):
-        """Return [function(rows, *tiles of a span, *args), ...] of all spans, in order.
+        """Return a list of function(rows, *tiles of a span, *args) per span, in order.
 
-        rows : the slice of the span among all rows
+        rows : slice of the span among all rows
         """
         held, task = self._split(function, args)
         futures = self.cluster.submit(_by_span, held, task, function.__name__)
         return [span for part in self.cluster.results(futures) for span in part]
 
     def map_spans(self, work, *rows):
-        """Return [work(X, *rows), ...] of all spans, in order; see `over_spans`."""
+        """Return a list of work(X, *rows) per span, in order; see `over_spans`."""
         given = [v is not None for v in rows]
         columns = [self.column(v) for v in rows if v is not None]
         return self.spans(_rowwise, *columns, work, given)
 
     def map_tiles(self, work, *arrays):
-        """Return [work(X, *arrays), ...] of all spans of WorkerTiles in order; see `over_tiles`."""
+        """Return a list of work(X, *arrays) per span, in order; see `over_tiles`."""
         return self.spans(_tilewise, *arrays, work)
 
     def take(self, i):
@@ -111,11 +111,11 @@ class WorkerTiles:
         return out
 
     def astype(self, dtype):
-        """Return the tiles in another precision, themselves if equal."""
+        """Return the tiles converted to a dtype; the same object if they have it."""
         return self if dtype == self.dtype else self.map(_cast, dtype, dtype=dtype)
 
     def constant(self, value):
-        """Return WorkerTiles (n_tiles, 64) of one number in all rows."""
+        """Return WorkerTiles (n_tiles, 64) with the same number in all rows."""
         if value not in self._constants:
             futures, shape = self.cluster.submit(_constant, (self,), (value,)), (len(self), TILE)
             made = WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
@@ -123,9 +123,11 @@ class WorkerTiles:
         return self._constants[value]
 
     def column(self, values):
-        """Return WorkerTiles (n_tiles, ..., 64) of an array (n,) or (n, K); None gives zeros.
+        """Return WorkerTiles (n_tiles, ..., 64) of an array (n,) or (n, K); zeros if None.
 
-        Arrays read with the rows are already there. A sent array is cached while it lives.
+        Arrays that were read with the rows are already on the workers. A sent array is cached there
+        while
+        the array exists.
         """
         if values is None:
             return self.constant(0.0)
@@ -144,16 +146,16 @@ class WorkerTiles:
         return there
 
     def know(self, values, there):
-        """Register WorkerTiles as the `column` of an array, while the array lives."""
+        """Register WorkerTiles as the result of `column` for an array, while the array exists."""
         self._sent.append((ref(values), there))
 
     def varies(self):
-        """Return which columns are not all zero, (p,)."""
+        """Return which columns are not zero in all rows, (p,) bool."""
         futures = self.cluster.submit(_varies, (self,))
         return np.any(self.cluster.results(futures), axis=0)
 
     def gather(self):
-        """Return the tiles of all groups in this process."""
+        """Return the tiles of all groups as one array in this process."""
         out = np.empty(self.shape, self.dtype)
         for group, part in zip(self.groups, self.cluster.results(self.futures), strict=True):
             out[group.tiles] = part
@@ -161,28 +163,27 @@ class WorkerTiles:
 
     @property
     def groups(self):
-        """The groups of the rows."""
+        """Groups of the rows, one per worker."""
         return self.cluster.groups
 
     def _split(self, function, args):
-        """Return the WorkerTiles among the arguments, self first, and data to `_merge` them."""
+        """Return the WorkerTiles among the arguments, self first, and a tuple for `_merge`."""
         at = [i for i, v in enumerate(args) if isinstance(v, WorkerTiles)]
         sent = tuple(None if i in at else v for i, v in enumerate(args))
         return (self, *(args[i] for i in at)), (function, at, sent)
 
 
 def read_parts(client, make, n, p, dtype):
-    """Return WorkerTiles of rows that the workers read, with their columns in `beside`.
+    """Return WorkerTiles of rows that the workers read, with other columns in `beside`.
 
     Parameters
     ----------
     client : distributed.Client
     make : callable(k)
-        Picklable function that returns rows [k PART, (k + 1) PART) with X (n_tiles, p, 64), and y,
-        weights, offset (n_k,) or (n_k, K), or None, as in a Batch. Repeated calls must give the
-        same bits.
+        Picklable function that returns a Batch of rows k PART to (k + 1) PART (exclusive), or an
+        object with its attributes X, y, weights and offset. Repeated calls must give the same bits.
     n, p, dtype
-        Number of rows and columns, and dtype of X.
+        Number of rows, number of columns, and dtype of X.
     """
     cluster = Cluster(client, n)
     cluster.check_room(p * np.dtype(dtype).itemsize)
@@ -206,7 +207,7 @@ def _field(rows, n, name, width, dtype=np.float64):
 
 
 def _read(group, make):
-    """Return the rows of a group: a dict of tiles X and of the columns that exist."""
+    """Return the rows of a group: a dict of tiles X and of the columns that are not None."""
     out, n_tiles = {}, tiles.count(group.n_rows)
     for k in range(group.lo, group.hi):
         part = make(k)
@@ -229,7 +230,7 @@ def _as_tiles(v):
 
 
 def _widths(group, rows):
-    """Return the axes of the columns between tiles and rows, by name."""
+    """Return a dict name -> axes of a column between tiles and rows."""
     return {name: rows[name].shape[1:-1] for name in COLUMNS if name in rows}
 
 
@@ -238,7 +239,7 @@ def _one(group, rows, name):
 
 
 def _name(kernel):
-    """Return the import path of a compiled kernel, whose pickle would be compiled again."""
+    """Return the import path of a compiled kernel; pickling it would compile it again."""
     return kernel.__module__, kernel.__name__
 
 
@@ -248,7 +249,7 @@ def _find(name):
 
 
 def _merge(arrays, at, sent):
-    """Return a function's arguments: held ones at the places `at`, and sent ones."""
+    """Return the arguments of a function: arrays at the positions `at`, else sent values."""
     args = list(sent)
     for i, array in zip(at, arrays, strict=True):
         args[i] = array
@@ -270,7 +271,7 @@ def _fill(group, X, *rest):
 
 
 def _span_sums(group, X, *rest):
-    """Return sums of the spans' partials, (n_spans, *shape)."""
+    """Return the sums of a kernel's partial sums over each span, (n_spans, *shape)."""
     *held, name, at, sent, shape = rest
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))
@@ -293,7 +294,7 @@ def _by_span(group, X, *rest):
 
 
 def _rowwise(rows, X, *rest):
-    """Return work(X, *rows) with columns as arrays of the rows of a span."""
+    """Return work(X, *rows) for a span, with its columns as arrays (n, ...) of rows."""
     *columns, work, given = rest
     flat = (tiles.by_row(v, rows.stop - rows.start) for v in columns)
     return work(X, *(next(flat) if there else None for there in given))
