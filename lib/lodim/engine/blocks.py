@@ -216,9 +216,7 @@ def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
 
 
 def sum_partials(partials):
-    """Return the sum of partial sums of blocks, (n_blocks, ...): first in spans, then over
-    spans.
-    """
+    """Return the sum of partial sums of blocks, (n_blocks, ...): in spans, then over spans."""
     if len(partials) == 1:
         return partials[0]
     spans = (partials[lo : lo + SPAN] for lo in range(0, len(partials), SPAN))

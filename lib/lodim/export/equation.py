@@ -1,4 +1,4 @@
-"""A fit as one record that writers print: its columns, what rows it refuses, and its answers."""
+"""A fit as one record that all writers print: its columns, refused rows, and predictions."""
 
 from dataclasses import dataclass
 
@@ -20,13 +20,13 @@ FORBIDDEN = "a null character, or half of a surrogate pair"
 
 @dataclass(frozen=True, eq=False)
 class Equation:
-    """Computation of a fit for a row.
+    """Computation of a fit's predictions for one row.
 
-    title : what made it, one line of ASCII
-    columns : Column of the data, in order
-    refusals : (condition, words, node that they are about) of rows that are refused
-    unknown : conditions of rows without an answer, for missing values
-    answers : node by class of the response; the one of a number by None
+    title : model and formula, one line of ASCII
+    columns : Columns of the data, in order
+    refusals : tuple of (condition, message, node shown in the message) for rows that raise an error
+    unknown : conditions of rows without a prediction because of missing values
+    answers : dict class -> node of its probability; for a numeric response None -> node of the mean
     """
 
     title: str
@@ -37,7 +37,7 @@ class Equation:
 
     @property
     def conditions(self):
-        """Conditions of the rows that have no answer."""
+        """All conditions of rows that have no prediction."""
         return [*self.unknown, *(refusal[0] for refusal in self.refusals)]
 
 
@@ -49,12 +49,12 @@ def build(kind, design, family, new_levels, scores):
     kind : str
         Name of the model.
     design : Design
-        That new data are read with.
+        Design that reads new data.
     family : Family
     new_levels : {'error', 'missing'}
     scores : callable(features, offset) -> list of nodes, list of conditions
-        The model: link scores, or where it has no response (label, node) pairs, and the rows that
-        it does not answer.
+        Function of the model. It returns link scores (without a response: (label, node) pairs), and
+        conditions of rows that the model does not predict.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def build(kind, design, family, new_levels, scores):
     Raises
     ------
     ArgumentError
-        Something in it cannot be written out.
+        If a part of the fit cannot be written out.
     """
     inputs = Inputs(design, new_levels)
     offset = _offset(inputs)
@@ -82,7 +82,7 @@ def build(kind, design, family, new_levels, scores):
 
 
 def _offset(inputs):
-    """Return the offset, a column like the others; zero without one."""
+    """Return the node of the offset, a column of the data; zero without an offset."""
     design = inputs.design
     if not design.offset_given:
         return ZERO
@@ -97,7 +97,7 @@ def _offset(inputs):
 
 
 def _answers(family, levels, scores):
-    """Means of the response by class, or the one of a number by None."""
+    """Return a dict class -> node of its probability; for a numeric response None -> mean."""
     if family.name == "none":
         return dict(scores)
     if levels is None:
@@ -118,7 +118,7 @@ def _answers(family, levels, scores):
 
 
 def _texts(equation):
-    """All texts of the user that will stand in what is written."""
+    """Yield all texts of the user that the written code will contain."""
     for node in in_order([*equation.columns, *equation.conditions, *equation.answers.values()]):
         if isinstance(node, Column):
             yield node.name
@@ -128,17 +128,17 @@ def _texts(equation):
 
 
 def check_text(text):
-    """Raise unless a name or level can stand in any language."""
+    """Raise ArgumentError if a name or level cannot be written in every language."""
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise ArgumentError(f"the name or level {text!a:.80} has {FORBIDDEN}: rename it")
 
 
 def check_named(equation, where):
-    """Raise unless all columns have a name, which they need in a query and in a graph."""
+    """Raise ArgumentError unless all columns have a name, as queries and graphs need."""
     if not all(column.name for column in equation.columns):
         raise ArgumentError(f"a column without a name cannot stand in {where}: rename it")
 
 
 def made_by():
-    """Return the name and version of the writing program."""
+    """Return the name and version of lodim."""
     return f"lodim {__version__}"

@@ -1,7 +1,7 @@
-"""Expressions of one row of data: the graph that a fit is written from.
+"""Expressions of one row of data: the graph from which a fit is written in other languages.
 
-A node is a number, true or false, or a text for each row. Nodes are compared by identity: what is
-used twice is one node, which the writers give a name and compute once.
+The value of a node is a number, a truth value or a text for each row. Nodes are compared by
+identity: a node that is used twice gets a name in the written code and is computed once.
 """
 
 import math
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 NUMBER, TRUTH, TEXT = "number", "truth", "text"
-LARGEST = 1e90  # in size, of a column's number: whatever is written refuses larger ones
+LARGEST = 1e90  # largest absolute value of a column; written code refuses larger values
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 LOGIC = (
     *COMPARISONS,
@@ -20,67 +20,67 @@ LOGIC = (
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """Base class of all nodes; ``label`` is a name for readers, if any."""
+    """Base class of all nodes; ``label`` is a readable name, if there is one."""
 
     label: str = field(default="", kw_only=True)
 
     @property
     def parts(self):
-        """The nodes that it is made of."""
+        """Nodes from which this node is computed."""
         return ()
 
     @property
     def kind(self):
-        """NUMBER, TRUTH or TEXT."""
+        """Type of the value: NUMBER, TRUTH or TEXT."""
         return NUMBER
 
 
 @dataclass(frozen=True, eq=False)
 class Column(Node):
-    """A column of the data, missing values and all."""
+    """A column of the data, which may have missing values."""
 
     name: str
     of_kind: str = NUMBER
 
     @property
     def kind(self):
-        """Contents of the column."""
+        """Type of the column's values."""
         return self.of_kind
 
 
 @dataclass(frozen=True, eq=False)
 class Constant(Node):
-    """A float, a bool or a text."""
+    """A constant: a float, bool or text."""
 
     value: float | bool | str
 
     @property
     def kind(self):
-        """The kind of the value."""
+        """Type of the constant."""
         return {bool: TRUTH, str: TEXT}.get(type(self.value), NUMBER)
 
 
 @dataclass(frozen=True, eq=False)
 class Call(Node):
-    """A function of nodes, by its name: the writers' tables have them all."""
+    """A named function of nodes; each writer has a table of all functions."""
 
     function: str
     args: tuple
 
     @property
     def parts(self):
-        """The arguments."""
+        """Arguments of the function."""
         return self.args
 
     @property
     def kind(self):
-        """TRUTH of comparisons and what joins them."""
+        """TRUTH for comparisons and logical functions, else NUMBER."""
         return TRUTH if self.function in LOGIC else NUMBER
 
 
 @dataclass(frozen=True, eq=False)
 class Sum(Node):
-    """bias + sum_i weights_i args_i; none of the arguments is constant."""
+    """bias + sum_i weights_i args_i; no argument is constant."""
 
     bias: float
     weights: tuple
@@ -88,13 +88,13 @@ class Sum(Node):
 
     @property
     def parts(self):
-        """The summands, without their weights."""
+        """Terms of the sum without their weights."""
         return self.args
 
 
 @dataclass(frozen=True, eq=False)
 class Case(Node):
-    """The value of the first condition that is true, else the default."""
+    """Value that belongs to the first true condition, or else the default."""
 
     conditions: tuple
     values: tuple
@@ -107,15 +107,15 @@ class Case(Node):
 
     @property
     def kind(self):
-        """That of the default."""
+        """Type of the default."""
         return self.default.kind
 
 
 @dataclass(frozen=True, eq=False)
 class Kernels(Node):
-    """sum_j weights_j exp(-1/2 |z - points_j|^2) at the point z of args; or its logarithm.
+    """sum_j weights_j exp(-1/2 |z - points_j|^2) at the point z given by args; or its logarithm.
 
-    points (m, k); weights (m,), positive where `log`
+    points (m, k); weights (m,), positive if `log`
     """
 
     args: tuple
@@ -125,7 +125,7 @@ class Kernels(Node):
 
     @property
     def parts(self):
-        """Coordinates of the point."""
+        """Coordinates of the point z."""
         return self.args
 
 
@@ -133,22 +133,22 @@ ZERO, ONE = Constant(0.0), Constant(1.0)
 
 
 def constant(value):
-    """Return a plain value as a node; numbers become floats."""
+    """Return a plain value as a Constant node; numbers become floats."""
     return Constant(value if isinstance(value, bool | str) else float(value))
 
 
 def call(function, *args):
-    """Return a function of nodes or plain values."""
+    """Return the node of a named function of nodes or plain values."""
     return Call(function, tuple(a if isinstance(a, Node) else constant(a) for a in args))
 
 
 def labelled(node, label):
-    """Return the node under a name of its own."""
+    """Return a copy of the node with a readable name; the node itself if the label is empty."""
     return replace(node, label=label) if label else node
 
 
 def weighted(bias, weights, args, label=""):
-    """bias + weights @ args, what is constant in it added up."""
+    """Return the node bias + weights @ args, with constant terms added to the bias."""
     bias, kept = float(bias), []
     for w, arg in zip(weights, args, strict=True):
         if isinstance(arg, Constant):
@@ -161,7 +161,7 @@ def weighted(bias, weights, args, label=""):
 
 
 def product(nodes):
-    """Product of nodes from the left."""
+    """Return the node of the product of nodes, multiplied from left to right."""
     first, *rest = nodes
     for node in rest:
         first = call("mul", first, node)
@@ -169,7 +169,7 @@ def product(nodes):
 
 
 def either(conditions):
-    """Return whether one of some conditions is true; None of none."""
+    """Return the node "one of the conditions is true", or None without conditions."""
     first, *rest = conditions or [None]
     for condition in rest:
         first = call("or", first, condition)
@@ -177,12 +177,12 @@ def either(conditions):
 
 
 def indicator(condition):
-    """Return one where a condition is true, else zero."""
+    """Return a node that is 1 if a condition is true, else 0."""
     return Case((condition,), (ONE,), ZERO)
 
 
 def lookup(source, levels, values, default):
-    """Return the value that belongs to the level of `source`; the default of any other."""
+    """Return a node with the value of the level that `source` has; the default for other levels."""
     groups = {}
     for level, value in zip(levels, values, strict=True):
         groups.setdefault(float(value), []).append(level)
@@ -194,10 +194,10 @@ def lookup(source, levels, values, default):
 
 
 def piecewise(x, breaks, coefs):
-    """Return functions that are polynomials in the pieces between breaks, a list of q nodes.
+    """Return a list of q nodes: functions of x that are polynomials between breaks.
 
-    breaks (m + 1,); piece i reaches from break i to the next, the outer ones beyond. coefs (m, d +
-    1, q), lowest power first, in u that goes from -1 to 1 within the breaks of its piece.
+    breaks (m + 1,); piece i lies between break i and the next one, and the outer pieces continue
+    beyond. coefs (m, d + 1, q), lowest power first, in a variable u from -1 to 1 within a piece.
     """
     low, high = breaks[:-1], breaks[1:]
     u = [scaled(x, 0.5 * (a + b), 0.5 * (b - a)) for a, b in zip(low, high, strict=True)]
@@ -210,7 +210,7 @@ def piecewise(x, breaks, coefs):
 
 
 def polynomial(u, coefs):
-    """Return a polynomial by Horner's rule, the lowest power first."""
+    """Return the node of a polynomial in u by Horner's rule; coefs start with the constant."""
     coefs = np.trim_zeros(coefs, "b")
     value = constant(coefs[-1] if len(coefs) else 0.0)
     for c in coefs[-2::-1]:
@@ -219,19 +219,19 @@ def polynomial(u, coefs):
 
 
 def scaled(x, mean, scale, label=""):
-    """(x - mean) / scale."""
+    """Return the node (x - mean) / scale."""
     centred = weighted(-mean, [1.0], [x])
     return labelled(centred if scale == 1.0 else call("over", centred, scale), label)
 
 
 def within(x, lower, upper, middle, label=""):
-    """x where it lies within limits, else the middle."""
+    """Return a node that is x if x lies within the limits, else the middle."""
     far = call("lt", x, lower), call("gt", x, upper)
     return Case(far, (constant(middle), constant(middle)), x, label=label)
 
 
 def in_order(roots):
-    """Return all nodes below some, each once, after those that it is made of."""
+    """Return all nodes needed for `roots`, each once, each node after its parts."""
     found, order, todo = set(), [], [(node, False) for node in reversed(roots)]
     while todo:
         node, done = todo.pop()
@@ -245,5 +245,5 @@ def in_order(roots):
 
 
 def is_whole(value):
-    """Return whether a number can be written as a level: no infinity, and not rounded."""
+    """Return whether a level can be written exactly: it is finite, and its float is not rounded."""
     return isinstance(value, bool | str) or (math.isfinite(value) and float(value) == value)

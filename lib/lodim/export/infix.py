@@ -1,4 +1,4 @@
-"""Nodes as text with operators between what they join: what Python, JavaScript and SQL share."""
+"""Nodes as text with infix operators, as used in Python, JavaScript and SQL."""
 
 import re
 from collections import Counter
@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 from lodim.export.expression import Call, Case, Column, Constant, Kernels, Sum, in_order
 
-LOOSE, COMPARED, SUM, PRODUCT, ATOM = range(5)  # how tightly a text binds
-COMMON = {  # template, how tightly it binds, and how tightly its parts must
+LOOSE, COMPARED, SUM, PRODUCT, ATOM = range(5)  # operator precedence of a text, from loose to tight
+COMMON = {  # template, its precedence, and the precedence that its parts need
     "add": ("{} + {}", SUM, (SUM, PRODUCT)),
     "sub": ("{} - {}", SUM, (SUM, PRODUCT)),
     "mul": ("{} * {}", PRODUCT, (PRODUCT, ATOM)),
@@ -19,18 +19,19 @@ COMMON = {  # template, how tightly it binds, and how tightly its parts must
         for name, sign in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="))
     },
 }
-GROUP = 32  # summands in one pair of brackets: parsers stack what they read
-LETTERS = 40  # of a name
+GROUP = 32  # largest number of terms in one pair of brackets, since parsers use a stack
+LETTERS = 40  # largest number of characters of a name
 
 
 class Infix:
-    """Texts of nodes. Those that several others use, or that have a label, get a name.
+    """Writer of nodes as text; nodes that are used several times or have a label get a name.
 
-    A writer brings `functions`, as `COMMON` has them, and the forms of names and constants.
+    A subclass provides `functions`, with entries like `COMMON`, and the forms of names and
+    constants.
     """
 
     functions: Mapping[str, tuple] = MappingProxyType({})
-    taken: frozenset = frozenset()  # names that stand for something else
+    taken: frozenset = frozenset()  # names that must not be used for nodes
 
     def __init__(self, roots):
         self.order = in_order(roots)
@@ -46,21 +47,21 @@ class Infix:
         }
 
     def repeated(self, node):
-        """Return the parts of a node that its text needs more than once."""
+        """Return the parts of a node that occur more than once in its text."""
         if isinstance(node, Call):
             template = self.functions.get(node.function, ("",))[0]
             return [a for k, a in enumerate(node.args) if template.count(f"{{{k}}}") > 1]
         return node.args if isinstance(node, Kernels) else ()
 
     def name(self, node):
-        """Return the name of a node, a lower-case identifier that no other has."""
+        """Return the name of a node, a unique lower-case identifier."""
         if id(node) not in self.names:
             hint = node.name if isinstance(node, Column) else node.label
             self.names[id(node)] = self.unused(hint or "v1")
         return self.names[id(node)]
 
     def unused(self, hint):
-        """Return an identifier that is like a hint and new."""
+        """Return a new identifier that resembles a hint."""
         plain = re.sub(r"[^a-z0-9]+", "_", hint.lower()[: 4 * LETTERS]).strip("_")[:LETTERS]
         plain = plain.strip("_") or "v1"
         plain = plain if plain[0].isalpha() else f"x_{plain}"
@@ -72,7 +73,7 @@ class Infix:
         return name
 
     def text(self, node, least=LOOSE):
-        """Return the text of a node, in brackets where it binds less tightly than needed."""
+        """Return the text of a node, in brackets if its precedence is below `least`."""
         if isinstance(node, Constant):
             text = self.literal(node.value)
             return f"({text})" if text[0] == "-" and least > SUM else text
@@ -82,7 +83,7 @@ class Infix:
         return f"({text})" if binds < least else text
 
     def formula(self, node):
-        """Return the text that a node is computed by, and how tightly it binds."""
+        """Return the text that computes a node, and the precedence of the text."""
         if isinstance(node, Sum):
             return self.sum(node)
         if isinstance(node, Case):
@@ -101,7 +102,7 @@ class Infix:
         return template.format(*parts), binds
 
     def sum(self, node):
-        """bias + w * x - ..., in groups."""
+        """Return the text of bias + w * x + ..., in bracketed groups, and its precedence."""
         pieces = [] if node.bias == 0.0 else [("+", self.literal(node.bias))]
         if node.bias < 0.0 and (len(node.args) > 1 or node.weights[0] < 0.0):
             pieces = [("", self.literal(node.bias))]
@@ -128,9 +129,10 @@ class Infix:
 
 
 class Program(Infix):
-    """A function of one row as lines of assignments: what Python and JavaScript share.
+    """A function of one row as lines of assignments, as used in Python and JavaScript.
 
-    A language brings `maximum_of`, its name of the largest of several numbers, and `assignment`.
+    A subclass provides `maximum_of`, the language's name of the maximum of several numbers, and the
+    method `assignment`.
     """
 
     maximum_of = ""
@@ -142,7 +144,7 @@ class Program(Infix):
         self.named |= {id(column) for column in equation.columns}
 
     def assignment(self, node):
-        """Lines that give a node its name."""
+        """Return the lines that assign a node to its name."""
         raise NotImplementedError
 
     def reference(self, node):
@@ -157,14 +159,14 @@ class Program(Infix):
         return f"{helper}({', '.join([table, *map(self.text, node.args)])})"
 
     def assigned(self, roots):
-        """Lines that compute the named nodes below some, those that are not there yet."""
+        """Yield lines that compute the named nodes needed for `roots`, unless already written."""
         for node in in_order(list(roots)):
             if id(node) in self.named and id(node) not in self.written:
                 self.written.add(id(node))
                 yield from self.assignment(node)
 
     def points(self):
-        """Names of the tables that kernels read, and their rows (weight, point), as lists."""
+        """Yield (name, rows) per table of kernels; a row is a list of weight and coordinates."""
         for node in self.order:
             if isinstance(node, Kernels) and id(node) in self.tables:
                 rows = zip(node.weights.tolist(), node.points.tolist(), strict=True)
@@ -172,7 +174,7 @@ class Program(Infix):
 
 
 def _added(pieces):
-    """Summands with their signs, as one text."""
+    """Return terms with their signs as one text."""
     (sign, first), *rest = pieces
     head = f"-{first}" if sign == "-" else first
     return head + "".join(f" {sign} {text}" for sign, text in rest)

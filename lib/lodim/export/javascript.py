@@ -1,11 +1,11 @@
-"""A fit as a function of JavaScript, for pages: `predict` of one row."""
+"""A fit as a JavaScript function `predict` of one row, for web pages."""
 
 import json
 
 from lodim.export.expression import NUMBER
 from lodim.export.infix import ATOM, COMMON, COMPARED, LOOSE, PRODUCT, SUM, Program
 
-# Reserved words, and names that this file or a page gives a meaning.
+# Reserved words, and names that this file or a web page already uses.
 WORDS = """
 abstract arguments await boolean break byte case catch char class const continue debugger
 default delete do double else enum eval export extends false final finally float for function
@@ -37,10 +37,10 @@ HELPERS = {
 
 
 def write(equation):
-    """Return the text of a function `predict(row)`, with what it needs.
+    """Return the text of a JavaScript function `predict(row)` and of its helpers.
 
-    It gives a number, or a list of pairs of class and probability, in order; it throws where
-    `Fit.predict` refuses. No text in it can end the element of a page that it stands in.
+    The function returns a number, or a list of pairs of class and probability, in order. It throws
+    an error for rows that `Fit.predict` refuses. The text can be placed in an HTML script element.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def write(equation):
 
 
 class _JavaScript(Program):
-    """Texts of nodes in JavaScript."""
+    """Writer of nodes in JavaScript."""
 
     functions = COMMON | {
         "and": ("{} && {}", LOOSE, COMPARED),
@@ -122,13 +122,13 @@ class _JavaScript(Program):
     # Function ----------------------------------------------------------------------------------
 
     def function(self):
-        """Return the whole text."""
+        """Return the whole text of the function and its helpers."""
         body = "\n".join(f"  {line}" for line in self._body())
         needed = [text for name, text in HELPERS.items() if f"{name}(" in body]
         return "\n".join([*needed, *self._tables(), f"function predict(row) {{\n{body}\n}}"])
 
     def _body(self):
-        """Return lines of predict()."""
+        """Return the lines of the function's body."""
         lines = [*self.assigned(self.equation.columns)]
         several = None not in self.answers
         missing = self._pairs(["NaN"] * len(self.answers)) if several else "NaN"
@@ -144,16 +144,16 @@ class _JavaScript(Program):
         return [*lines, f"return {self._pairs(texts) if several else texts[0]};"]
 
     def assignment(self, node):
-        """Return the line that gives a node its name."""
+        """Return the line that assigns a node to its name."""
         return [f"const {self.name(node)} = {self.formula(node)[0]};"]
 
     def _pairs(self, values):
-        """Return classes with their values: a list, since keys of objects would be put in order."""
+        """Return the text of a list of [class, value]; keys of an object could be reordered."""
         pairs = zip(map(str, self.answers), values, strict=True)
         return "[" + ", ".join(f"[{self.literal(name)}, {value}]" for name, value in pairs) + "]"
 
     def _tables(self):
-        """Points of kernels, as constants."""
+        """Yield the tables of kernel points as definitions of constants."""
         for name, rows in self.points():
             table = ",\n".join(f"  {json.dumps(row)}" for row in rows)
             yield f"const {name} = [\n{table}\n];"

@@ -1,4 +1,4 @@
-"""A fit as an ONNX model: an input of shape (n, 1) for each column, one output."""
+"""A fit as an ONNX model: one input of shape (n, 1) per column, and one output."""
 
 import json
 from collections import Counter
@@ -10,22 +10,22 @@ from lodim.export.equation import check_named, made_by
 from lodim.export.expression import LARGEST, TEXT, Call, Case, Column, Constant, Sum, in_order
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
-MISSING, NEW = -1, -2  # codes of texts
+MISSING, NEW = -1, -2  # codes of missing texts and of unknown texts
 NAMED_ALIKE = ["add", "sub", "mul", "div", "neg", "and", "or", "not", "abs", "sign", "exp", "log"]
 NAMED_ALIKE += ["sqrt", "floor", "ceil", "tanh", "sin"]
-DIRECT = {  # operators that ONNX Runtime has for doubles
+DIRECT = {  # operators that ONNX Runtime supports for doubles
     **{name: name.title() for name in NAMED_ALIKE},
     **{"over": "Div", "exp_negative": "Exp", "power": "Pow", "rint": "Round", "largest": "Max"},
     **{"lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual", "eq": "Equal"},
     "logistic": "Sigmoid",
 }
-# Those that it has in single precision alone
+# Operators that ONNX Runtime supports in single precision only
 SINGLE = {f"arc{name}": f"A{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")}
 SINGLE |= {"sinh": "Sinh", "cosh": "Cosh"}
 
 
 def write(equation):
-    """Return the model.
+    """Return the ONNX model of an equation.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def write(equation):
 
 
 class _Graph:
-    """Nodes of an ONNX graph, each the tensor (n, 1) of an expression."""
+    """Builder of an ONNX graph in which each expression is a tensor (n, 1) or (1, 1)."""
 
     def __init__(self, onnx, equation):
         self.onnx, self.helper, self.equation = onnx, onnx.helper, equation
@@ -66,7 +66,7 @@ class _Graph:
     # Building ----------------------------------------------------------------------------------
 
     def unused(self, stem):
-        """Return a name that no input has."""
+        """Return a new tensor name that starts with `stem` and is not the name of an input."""
         while True:
             self.count[stem] += 1
             name = f"{stem}_{self.count[stem]}"
@@ -74,14 +74,14 @@ class _Graph:
                 return name
 
     def add(self, operator, *inputs, domain="", **attributes):
-        """Return the output of a new node."""
+        """Add a node with an operator to the graph, and return the name of its output."""
         out = self.unused(operator.lower())
         node = self.helper.make_node(operator, list(inputs), [out], domain=domain, **attributes)
         self.nodes.append(node)
         return out
 
     def array(self, values, dtype=np.float64):
-        """Return a constant tensor."""
+        """Return the name of a constant tensor."""
         values = np.asarray(values, dtype)
         key = values.dtype.str, values.shape, values.tobytes()
         if key not in self.constants:
@@ -90,7 +90,7 @@ class _Graph:
         return self.constants[key].name
 
     def single(self, operator, value):
-        """Return an operator in single precision."""
+        """Return the output of an operator that is computed in single precision."""
         kinds = self.onnx.TensorProto
         low = self.add(operator, self.add("Cast", value, to=kinds.FLOAT))
         return self.add("Cast", low, to=kinds.DOUBLE)
@@ -98,11 +98,11 @@ class _Graph:
     # Expressions -------------------------------------------------------------------------------
 
     def value(self, node):
-        """Return the tensor of a node; those below it are there."""
+        """Return the tensor of a node that has been computed already."""
         return self.values[id(node)]
 
     def compute(self, node):
-        """Return the tensor of a node from those of its parts."""
+        """Return the tensor of a node, computed from the tensors of its parts."""
         if isinstance(node, Column):
             return self.column(node)
         if isinstance(node, Constant):
@@ -121,7 +121,7 @@ class _Graph:
         return self.call(node) if isinstance(node, Call) else self.kernels(node)
 
     def column(self, node):
-        """Return an input: a double, NaN where missing; of a text its code."""
+        """Return the input tensor of a column: doubles with NaN if missing, or codes of texts."""
         if node.kind != TEXT:
             return node.name
         if "" in self.codes:
@@ -134,13 +134,13 @@ class _Graph:
         return self.add("LabelEncoder", node.name, domain="ai.onnx.ml", **codes)
 
     def truth(self, node):
-        """Return the bool tensor of a node that is true or false; columns of it are doubles."""
+        """Return the bool tensor of a logical node; a column of truth values holds doubles."""
         if isinstance(node, Call):
             return self.value(node)
         return self.add("Equal", self.value(node), self.array([[1.0]]))
 
     def beside(self, nodes):
-        """Return nodes as the columns of one tensor (n, k)."""
+        """Return one tensor (n, k) whose columns are the given nodes."""
         key = tuple(map(id, nodes))
         if key not in self.known:
             zero = self.array([[0.0]])
@@ -152,7 +152,7 @@ class _Graph:
         return self.known[key]
 
     def call(self, node):
-        """Return a function."""
+        """Return the tensor of a function of nodes."""
         name, args = node.function, node.args
         if name == "among":
             return self.among(*args)
@@ -173,7 +173,7 @@ class _Graph:
         return getattr(self, name)(*values)
 
     def check_texts(self, node):
-        """Raise but where a text is compared with one that is known: others have no code."""
+        """Raise ArgumentError unless a text is compared for equality with a constant text."""
         known = any(isinstance(arg, Constant) for arg in node.args)
         if node.function != "eq" or not known:
             raise ArgumentError(
@@ -240,7 +240,7 @@ class _Graph:
         return self.add("Sub", a, self.add("Mul", b, self.floor_divide(a, b)))
 
     def arctan2(self, y, x):
-        """Return the angle of a point, from that of the ratio."""
+        """Return the angle of the point (x, y), computed from the arctangent of y / x."""
         zero, pi = self.array([[0.0]]), self.array([[np.pi]])
         angle = self.single("Atan", self.add("Div", y, x))
         turned = self.add("Where", self.add("Less", y, zero), self.add("Neg", pi), pi)
@@ -258,7 +258,7 @@ class _Graph:
         return self.add("Add", self.add("Max", value, self.array([[0.0]])), self.log1p(small))
 
     def kernels(self, node):
-        """Return distances (n, m) to all points, and the sum of their kernels."""
+        """Return the tensor of a sum of kernels, or its logarithm, from distances (n, m)."""
         point = self.add("Unsqueeze", self.beside(node.args), self.array([1], np.int64))
         gaps = self.add("Sub", point, self.array(node.points[None]))
         squares = self.add("ReduceSumSquare", gaps, axes=[2], keepdims=0)
@@ -273,7 +273,7 @@ class _Graph:
     # Model -------------------------------------------------------------------------------------
 
     def model(self):
-        """Return the whole model."""
+        """Return the whole ONNX model."""
         kinds = self.onnx.TensorProto
         columns, answers = self.equation.columns, self.equation.answers
         for column in columns:
@@ -305,7 +305,7 @@ class _Graph:
         return self._described(graph, answers)
 
     def _refused_numbers(self):
-        """Mark rows with a number that cannot be used, (n, 1); all false if none can occur."""
+        """Return a bool tensor (n, 1): rows with a number that is too large to compute with."""
         found = None
         for column in self.equation.columns:
             value = self.value(column)
@@ -317,7 +317,7 @@ class _Graph:
         return found
 
     def _described(self, graph, answers):
-        """Return the model of a graph, with its classes and what made it."""
+        """Return the model of a graph, with its classes, title and producer."""
         sets = [("", OPSET), ("ai.onnx.ml", ML_OPSET)]
         model = self.helper.make_model(
             graph,

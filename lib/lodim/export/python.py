@@ -1,4 +1,4 @@
-"""A fit as a module of plain Python: a function `predict` of one row."""
+"""A fit as a module of plain Python with a function `predict` of one row."""
 
 import builtins
 import keyword
@@ -78,11 +78,11 @@ HELPERS = {
     total = sum(row[0] * math.exp(-0.5 * (s - least)) for row, s in zip(table, squares))
     return math.log(total) - 0.5 * least''',
 }
-WIDTH = 96  # of a line
+WIDTH = 96  # largest length of a line
 
 
 def write(equation):
-    """Return the text of a module.
+    """Return the text of a Python module that computes an equation.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def write(equation):
 
 
 class _Python(Program):
-    """Texts of nodes in Python."""
+    """Writer of nodes in Python."""
 
     functions = COMMON | {
         "and": ("{} and {}", LOOSE, COMPARED),
@@ -173,7 +173,7 @@ class _Python(Program):
     # Module ------------------------------------------------------------------------------------
 
     def module(self):
-        """Return the whole text."""
+        """Return the whole text of the module."""
         body = "\n".join(f"    {line}" for line in self.body())
         needed = [text for name, text in HELPERS.items() if f"{name}(" in body]
         head = (
@@ -183,7 +183,7 @@ class _Python(Program):
         return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
 
     def _signature(self):
-        """Return the head of predict(), and its help."""
+        """Return the first lines of predict(): its definition and docstring."""
         kind = "the mean of the response" if None in self.answers else "a dict of probabilities"
         if all(node.label == name for name, node in self.answers.items()):
             kind = "a dict of coordinates"
@@ -193,13 +193,13 @@ class _Python(Program):
         )
 
     def _tables(self):
-        """Points of kernels, as constants of the module."""
+        """Yield the tables of kernel points as definitions of constants."""
         for name, rows in self.points():
             lines = [f"    {tuple(row)!r},\n" for row in rows]
             yield f"{name} = (\n{''.join(lines)})"
 
     def body(self):
-        """Return lines of predict()."""
+        """Return the lines of the body of predict()."""
         lines = [*self.assigned(self.equation.columns)]
         missing = (
             "math.nan" if None in self.answers else self._dict(["math.nan"] * len(self.answers))
@@ -223,7 +223,7 @@ class _Python(Program):
         return "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
 
     def assignment(self, node):
-        """Return lines that give a node its name, and say what it is where the name does not."""
+        """Return the lines that assign a node to its name, with its label as a comment."""
         text, name, note = self.formula(node)[0], self.name(node), ""
         if node.label and node.label.replace(" ", "_") != name:
             note = f"  # {ascii(node.label)[1:-1][:60]}"
@@ -231,7 +231,7 @@ class _Python(Program):
 
 
 def _wrapped(name, text, note):
-    """Return an assignment, on several lines if it is long and contains no text."""
+    """Return the lines of an assignment, wrapped if it is long and contains no text constant."""
     line = f"{name} = {text}{note}"
     if len(line) <= WIDTH or "'" in text or '"' in text:
         return [line]

@@ -1,7 +1,8 @@
-"""A fit as one query, for DuckDB and PostgreSQL.
+"""A fit as one SQL query, for DuckDB and PostgreSQL.
 
-The steps stand in a lateral query of one row, where their names cannot meet those of the table,
-whose columns are all passed on. NULL stands for what is no number; infinities are numbers.
+The steps are in a lateral query of one row, where their names cannot conflict with columns of the
+table, and all columns of the table are in the result. NULL means not a number; infinities are
+numbers.
 """
 
 from lodim.errors import ArgumentError
@@ -10,8 +11,8 @@ from lodim.export.expression import LARGEST, NUMBER, TEXT
 from lodim.export.infix import ATOM, COMMON, COMPARED, GROUP, LOOSE, PRODUCT, SUM, Infix
 
 DIALECTS = ("duckdb", "postgres")
-ROUNDING = {"duckdb": "round_even({}, 0)", "postgres": "round({})"}  # halves to even numbers
-MOST = 1600  # columns of a SELECT of PostgreSQL, nearly
+ROUNDING = {"duckdb": "round_even({}, 0)", "postgres": "round({})"}  # rounds halves to even numbers
+MOST = 1600  # approximate largest number of columns of a SELECT in PostgreSQL
 INFINITY = "CAST('Infinity' AS FLOAT8)"
 EXP = f"CASE WHEN {{0}} > 709e0 THEN {INFINITY} WHEN {{0}} < -700e0 THEN 0e0 ELSE exp({{0}}) END"
 LOG = "CASE WHEN {0} > POLE THEN ln({0}PLUS) WHEN {0} = POLE THEN -" + INFINITY + " END"
@@ -24,14 +25,14 @@ POWER = (
 
 
 def write(equation, dialect, table):
-    """Return the text of a query.
+    """Return the text of an SQL query that computes an equation.
 
     Parameters
     ----------
     equation : Equation
     dialect : {"duckdb", "postgres"}
     table : str or tuple of str
-        Its name, or names of schema and table.
+        Name of the table, or names of schema and table.
 
     Returns
     -------
@@ -51,7 +52,7 @@ def write(equation, dialect, table):
 
 
 def quoted(name):
-    """Return a name that can hold any letter."""
+    """Return a name in double quotes, so that it may contain any character."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -61,12 +62,12 @@ def _log(pole="0e0", plus="", divisor=""):
 
 
 def _within(condition, function):
-    """Return a function that has values only where a condition holds; NULL elsewhere."""
+    """Return the entry of a function that is NULL unless a condition holds."""
     return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
 
 
 class _SQL(Infix):
-    """Texts of nodes in SQL."""
+    """Writer of nodes in SQL."""
 
     functions = COMMON | {
         "and": ("{} AND {}", LOOSE, COMPARED),
@@ -121,7 +122,7 @@ class _SQL(Infix):
         self.step = self._steps()
 
     def _steps(self):
-        """Return the step of each named node: after all that it is made of."""
+        """Return a dict id of a node -> number of the step that computes it, after its parts."""
         depth = {}
         for node in self.order:
             depth[id(node)] = max((depth[id(part)] for part in node.parts), default=0)
@@ -141,7 +142,7 @@ class _SQL(Infix):
     def _string(self, value):
         text = "'" + value.replace("'", "''") + "'"
         if self.dialect == "postgres" and "\\" in value:
-            return "E" + text.replace("\\", "\\\\")  # whatever the server's settings are
+            return "E" + text.replace("\\", "\\\\")  # independent of the server's settings
         return text
 
     def reference(self, node):
@@ -197,7 +198,7 @@ class _SQL(Infix):
     # Query -------------------------------------------------------------------------------------
 
     def query(self, table):
-        """Return the whole text."""
+        """Return the whole text of the query."""
         named = [node for node in self.order if id(node) in self.named]
         if self.dialect == "postgres" and len(named) > MOST:
             raise ArgumentError(
@@ -225,7 +226,7 @@ class _SQL(Infix):
         )
 
     def _first(self, nodes):
-        """Return the step that reads the table."""
+        """Return the first step, which reads the columns of the table."""
         lines = [f'{self.formula(node)[0]} AS "{self.name(node)}"' for node in nodes]
         columns = [f"data.{quoted(c.name)}" for c in self.equation.columns if c.kind == NUMBER]
         numbers = [f"CAST({column} AS FLOAT8)" for column in columns]
@@ -234,7 +235,7 @@ class _SQL(Infix):
 
     def _select(self, lines, source, name):
         text = "  SELECT\n    " + ",\n    ".join(lines) + (f"\n  FROM {source}" if source else "")
-        # PostgreSQL would put each step into those after it, and compute it as often as it is read.
+        # Otherwise PostgreSQL inlines a step into later steps and computes it once per use.
         end = "\n  OFFSET 0" if self.dialect == "postgres" else ""
         return f"{name} AS (\n{text}{end}\n  )"
 
@@ -245,12 +246,12 @@ class _SQL(Infix):
         return f"CASE WHEN NOT answered.unanswered THEN {known} END AS {name}"
 
     def _refused(self):
-        """Return whether a row has no answer."""
+        """Return the SQL condition that a row has no prediction."""
         conditions = [self.text(condition, ATOM) for condition in self.equation.conditions]
         return _any([*conditions, f"{self._at}.too_large"])
 
 
 def _any(conditions):
-    """Return whether one of some conditions is true, in groups: parsers stack what they read."""
+    """Return the SQL condition that one of the conditions is true, in bracketed groups."""
     groups = [" OR ".join(conditions[i : i + GROUP]) for i in range(0, len(conditions), GROUP)]
     return f"coalesce({' OR '.join(f'({group})' for group in groups) or 'FALSE'}, FALSE)"

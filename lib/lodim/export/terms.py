@@ -1,4 +1,4 @@
-"""A design's terms as expressions: columns, values for missing ones, features."""
+"""The terms of a design as expressions: columns, imputed values, features."""
 
 import ast
 import itertools
@@ -46,22 +46,22 @@ ARITHMETIC: dict[type, str] = {
 BINARY = ("power", "minimum", "maximum", "arctan2", "hypot")
 FUNCTIONS = {f"np.{name}": name for name in (*UNARY, *BINARY)}
 CUBIC = 3
-SMALL = {  # calls whose values are far from infinity, whatever number they are given
+SMALL = {  # functions whose values are never very large
     *(f"np.{name}" for name in UNARY if name.startswith(("log", "arc", "sin", "cos", "tanh"))),
     *("np.sqrt", "np.cbrt", "np.sign", "bs", "cc"),
 } - {"np.sinh", "np.cosh"}
-PERIODS = 1e8  # how many of them a number may be away: beyond, languages round its remainder apart
+PERIODS = 1e8  # largest number of periods from 0; beyond it, languages round remainders differently
 
 
 class Inputs:
-    """The columns that a design reads, and the features that it makes of them.
+    """The columns that a design reads, and the features that it computes from them.
 
     Attributes
     ----------
     columns : dict of Column by name
-    features : list of p nodes, centred and scaled
-    refusals : list of (condition, words, what they are about): rows that predict() refuses
-    unknown : list of conditions: rows that predict() gives no answer for missing values
+    features : list of p nodes, centred and scaled features
+    refusals : list of (condition, message, node shown in it): rows for which predict() raises
+    unknown : list of conditions: rows that predict() predicts as missing
     """
 
     def __init__(self, design, new_levels):
@@ -78,7 +78,7 @@ class Inputs:
     # Columns -----------------------------------------------------------------------------------
 
     def _known_levels(self, forgiven):
-        """(levels, those taken as missing, or None for all others) of the columns with levels."""
+        """Return a dict column -> (levels, other levels that count as missing; None for all)."""
         found = {}
         for part in self.parts:
             name = factors.column_with_levels(part)
@@ -91,7 +91,7 @@ class Inputs:
         return found | forgiven
 
     def _kind(self, name):
-        """Return the kind of a column, by its levels, imputed value and use in the formula."""
+        """Return the type of a column, by its levels, imputed value and use in the formula."""
         if any(isinstance(p, factors.Numeric) and p.name == name for p in self.parts):
             return NUMBER
         values = self.known[name][0] if name in self.known else ()
@@ -105,7 +105,7 @@ class Inputs:
         return kinds.pop() if kinds else self._kind_by_use(name)
 
     def _kind_by_use(self, name):
-        """Return the kind of a column that is used inside functions only."""
+        """Return the type of a column that is used only inside functions."""
         for part in self.parts:
             if isinstance(part, factors.Missing) or name not in factors.needs(part):
                 continue
@@ -117,7 +117,7 @@ class Inputs:
         return NUMBER
 
     def _missing(self, name):
-        """Where a column is missing, or holds a level that is taken as missing."""
+        """Return the condition that a column is missing, or has a level that counts as missing."""
         column, (levels, forgiven) = self.columns[name], self.known.get(name, ((), ()))
         if forgiven is None:
             return call("not", call("among", column, *levels))
@@ -125,7 +125,7 @@ class Inputs:
         return either([missing, call("among", column, *forgiven)]) if forgiven else missing
 
     def _check(self, name):
-        """Record the rows for which a column is an error or gives no prediction."""
+        """Record the conditions under which a column raises an error or gives no prediction."""
         column = self.columns[name]
         if name in self.known and self.known[name][1] is not None:
             levels, forgiven = self.known[name]
@@ -135,7 +135,7 @@ class Inputs:
             self.unknown.append(self._missing(name))
 
     def complete(self, name):
-        """Return a column with missing values imputed, if the fit imputes them."""
+        """Return the node of a column, with missing values imputed if the fit imputes them."""
         if name not in self.fills:
             return self.columns[name]
         if name not in self._complete:
@@ -168,12 +168,12 @@ class Inputs:
         return out
 
     def _may_be_far(self, term, k):
-        """Whether numbers that are read can put a feature beyond what predict() computes with."""
+        """Return whether a feature can become too large for predict() to compute with."""
         largest = math.prod(map(_largest, term)) + abs(self.design.mean[k])
         return largest > features.FAR[self.design.dtype] * self.design.scale[k]
 
     def _columns_of(self, part):
-        """Return the columns that a factor makes, a list of nodes."""
+        """Return a list of nodes: the columns that a factor makes."""
         if id(part) not in self._made:
             self._made[id(part)] = self._make(part)
         return self._made[id(part)]
@@ -211,7 +211,7 @@ class Inputs:
         return out
 
     def _condition(self, part):
-        """Return the columns of a condition, each by its values for true and for false."""
+        """Return a list of nodes: the columns that a condition makes."""
         true = _Translation(self).value(tree(part.name).args[0])
         coded, out = np.eye(len(part.levels)) if part.matrix is None else part.matrix, []
         for j in range(len(part.labels)):
@@ -221,7 +221,7 @@ class Inputs:
         return out
 
     def _source(self, part):
-        """Return the source of the levels of a factor: a column, or the expression in C()."""
+        """Return the node whose values are the levels of a factor: a column, or C()'s argument."""
         name = factors.column_with_levels(part)
         if name is not None:
             return self.columns[name]
@@ -234,7 +234,7 @@ class Inputs:
 
 
 def _largest(part):
-    """Return a bound of the values of a factor, in size."""
+    """Return an upper bound of the absolute values of a factor."""
     if isinstance(part, factors.Numeric):
         return LARGEST
     if isinstance(part, factors.Expression):
@@ -243,7 +243,7 @@ def _largest(part):
 
 
 def _is_plain(node):
-    """Whether a call of a column gives a number for each number; bs() far outside overflows."""
+    """Return whether a call of a column is finite for every number; bs() overflows far outside."""
     name = function_name(node.func)
     return name in patsy_terms.TRANSFORMS.keys() - {"bs"} and all(
         column_name(arg) is not None or (isinstance(arg, ast.Call) and _is_plain(arg))
@@ -258,7 +258,7 @@ def _compares_with_text(node, name):
 
 
 def _truths(node):
-    """Return the children of a node that must be true or false."""
+    """Return the children of a syntax node that must be true or false."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr):
         return (node.left, node.right)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
@@ -269,18 +269,18 @@ def _truths(node):
 
 
 class _Translation:
-    """One call of a formula, walked as `lodim.design.expressions` walks it."""
+    """Translation of one call of a formula to nodes, parallel to `lodim.design.expressions`."""
 
     def __init__(self, inputs, states=()):
         self.inputs, self.states = inputs, list(states)
 
     def columns(self, node):
-        """Return the columns of an expression, a list of number nodes."""
+        """Return the columns of an expression as a list of number nodes."""
         value = self.value(node)
         return [_number(v) for v in (value if isinstance(value, list) else [value])]
 
     def value(self, node):
-        """Return the value of a node: an expression, or a list of those that a spline makes."""
+        """Return the node of an expression, or a list of nodes for a spline."""
         name = column_name(node)
         if name is not None:
             return self.inputs.complete(name)
@@ -307,12 +307,12 @@ class _Translation:
         self.inputs.refusals.append((many, f"more than {PERIODS:g} periods from 0 is", x))
 
     def single(self, node):
-        """Return one number a row."""
+        """Return the node of an expression with a single column."""
         (value,) = self.columns(node)
         return value
 
     def compared(self, node):
-        """a < b < c: neighbours compared, all true; nothing is true of what is no number."""
+        """Return the condition of a chain such as a < b < c; comparisons with NaN are false."""
         sides = [self.value(side) for side in (node.left, *node.comparators)]
         found = None
         for op, left, right in zip(node.ops, sides, sides[1:], strict=False):
@@ -326,7 +326,7 @@ class _Translation:
         return found
 
     def called(self, node):
-        """Return a function of the closed list."""
+        """Return the node of a function that formulas may use."""
         name = function_name(node.func)
         if name == "I":
             return self.value(node.args[0])
@@ -353,7 +353,7 @@ class _Translation:
         return call(FUNCTIONS[name], *values)
 
     def transformed(self, name, node, settings, words):
-        """Return columns of a spline or a standardization, by what it has learnt."""
+        """Return the columns of a spline or standardization, from its learned state."""
         data = [self.columns(arg) for arg in node.args[: count_data(node)]]
         state = self.states.pop(0)[1]
         if name in patsy_terms.MOMENTS:
@@ -367,12 +367,12 @@ class _Translation:
         return self.spline(name, state, data[0][0], settings, words)
 
     def spline(self, name, state, x, settings, words):
-        """Return columns of bs(), cr() or cc(): the polynomials between its knots."""
+        """Return the columns of bs(), cr() or cc(), as polynomials between the knots."""
         knots = np.unique(state["_all_knots"])
         degree = state["_degree"] if name == "bs" else CUBIC
         coefs = _between(knots, degree, lambda at: _values(name, state, at, settings, words))
         low, high = float(knots[0]), float(knots[-1])
-        if name == "bs":  # beyond the knots by the end polynomials, except at bounds in the formula
+        if name == "bs":  # end polynomials continue beyond the knots unless bounds are set
             ends = {"lower_bound": call("lt", x, low), "upper_bound": call("gt", x, high)}
             outside = either([end for bound, end in ends.items() if words.get(bound) is not None])
             if outside is not None:
@@ -380,7 +380,7 @@ class _Translation:
         elif name == "cc":
             self._refuse_many_periods(x, constant(high - low))
             x = _into_cycle(x, low, high)
-        else:  # on in a straight line
+        else:  # cr() continues as a straight line
             h = (high - low) * 0.5
             ends = [np.array([low - h, low]), np.array([high, high + h])]
             first, last = (
@@ -401,9 +401,9 @@ def _values(name, state, at, settings, words):
 
 
 def _between(breaks, degree, values):
-    """Coefficients (m, degree + 1, q) of the polynomials that `values` are in each piece.
+    """Return coefficients (m, degree + 1, q) of the polynomials that equal `values` in each piece.
 
-    In u from -1 to 1, found at Chebyshev's points, for good conditioning.
+    Each polynomial is in u from -1 to 1, interpolated at Chebyshev points for good conditioning.
     """
     u = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     into = np.linalg.inv(np.vander(u, increasing=True))
@@ -412,7 +412,7 @@ def _between(breaks, degree, values):
 
 
 def _into_cycle(x, low, high):
-    """Return a number brought into one period."""
+    """Return the node of x shifted by multiples of the period into [low, high]."""
     span = high - low
     above = weighted(low, [1.0], [call("mod", weighted(-high, [1.0], [x]), span)])
     below = weighted(high, [-1.0], [call("mod", weighted(low, [-1.0], [x]), span)])
@@ -434,7 +434,7 @@ def _moments(name, state, center=True, rescale=True, ddof=0):
 
 
 def _number(value):
-    """Return a value as a number: one if true."""
+    """Return a value as a number node; a truth value becomes 1 or 0."""
     if isinstance(value, Node) and value.kind == TRUTH:
         if isinstance(value, Constant):
             return ONE if value.value else ZERO
@@ -443,7 +443,7 @@ def _number(value):
 
 
 def _joined(function, left, right):
-    """Arithmetic; small whole powers become products."""
+    """Return the node of an arithmetic operation; small integer powers become products."""
     if function == "power" and isinstance(right, Constant) and right.value in (1.0, 2.0, 3.0, 4.0):
         return product([left] * int(right.value))
     if function == "div" and isinstance(right, Constant) and right.value != 0.0:

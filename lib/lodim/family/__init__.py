@@ -1,9 +1,9 @@
 """Families: deviance, mean and null model of a response, as functions of the link scores.
 
-Scores are (n, K): K = 1 for gaussian (identity link), binomial (logit of the second level), poisson
-and gamma (log link), one column per class for multinomial (softmax). Responses are float (n,):
-numbers, or class codes. A file has all that a family is, its loss as scalar functions that kernels
-share; `losses` selects among these.
+Scores are (n, K). K is 1 for gaussian (identity link), binomial (logit of the second level),
+poisson and gamma (log link), and the number of classes for multinomial (softmax). Responses are
+float (n,): numbers, or class codes. Each file defines one or more families and their loss as scalar
+functions for kernels; `losses` selects among these functions.
 """
 
 from lodim.family.binomial import Binomial, Proportion
@@ -20,7 +20,7 @@ __all__ = [
 
 
 def make(name, n_levels):
-    """Return the family of a name, for a response with `n_levels` levels."""
+    """Return the family with this name, for a response with `n_levels` levels."""
     if name == "multinomial":
         return Multinomial(n_levels)
     known = (Gaussian(), Binomial(), Poisson(), Gamma(), NoResponse())
@@ -28,7 +28,7 @@ def make(name, n_levels):
 
 
 def has_classes(family):
-    """Whether responses of a family are classes."""
+    """Return whether responses of a family are classes."""
     return family.name in ("binomial", "multinomial") and not isinstance(family, Proportion)
 
 

@@ -1,4 +1,4 @@
-"""Two classes, or proportions of trials: the log-loss of a logit."""
+"""Two classes, or proportions of trials: the log-loss as a function of the logit."""
 
 from dataclasses import dataclass
 
@@ -10,12 +10,12 @@ from lodim.engine.compiled import njit, scalar
 from lodim.engine.scalar_math import exp_negative, like, log1p_unit
 from lodim.family.family import LEAST_PROBABILITY, RAREST, Family, beside_offset
 
-LOGISTIC = 1, 0.05, 0.0, 0.0, 0.0  # as `losses` describes it
+LOGISTIC = 1, 0.05, 0.0, 0.0, 0.0  # format: see `losses`
 
 
 @scalar
 def loss_slope(y, f, weight):
-    """Return the weighted loss log(1 + exp(f)) - y f and its derivative in f."""
+    """Return the weighted loss log(1 + exp(f)) - y f and its derivative with respect to f."""
     one, zero = like(1.0, f), like(0.0, f)
     e = exp_negative(-abs(f))
     share = one / (one + e)
@@ -25,7 +25,7 @@ def loss_slope(y, f, weight):
 
 @scalar
 def curvature(y, f, weight):
-    """Return the weighted second derivative in f."""
+    """Return the weighted second derivative of the loss with respect to f."""
     one = like(1.0, f)
     e = exp_negative(-abs(f))
     return weight * e / ((one + e) * (one + e))
@@ -33,7 +33,7 @@ def curvature(y, f, weight):
 
 @dataclass(frozen=True)
 class Binomial(Family):
-    """Two classes, coded 0 and 1; deviance -2 log-likelihood."""
+    """Family of two classes, coded 0 and 1; the deviance is -2 log-likelihood."""
 
     name: str = "binomial"
     link: str = "logit"
@@ -54,7 +54,7 @@ class Binomial(Family):
         return y - self.mean(score)
 
     def most_deviance(self, y):
-        """Return the deviance of the probability 1e-5, as in glmnet; see `Family.most_deviance`."""
+        """Return the deviance at probability 1e-5, as in glmnet; see `Family.most_deviance`."""
         return -2.0 * np.log(LEAST_PROBABILITY)
 
     def null_intercept(self, y, weight, offset):
@@ -64,18 +64,18 @@ class Binomial(Family):
 
 @dataclass(frozen=True)
 class Proportion(Binomial):
-    """Proportions of successes; weights are numbers of trials, and the deviance is per trial."""
+    """Family of proportions of successes, weighted by numbers of trials; deviance per trial."""
 
     loss: str = "binomial deviance per trial"
 
     def deviance(self, y, score):
-        least = 2.0 * (xlogy(y, y) + xlogy(1.0 - y, 1.0 - y))  # of the proportion, negative
+        least = 2.0 * (xlogy(y, y) + xlogy(1.0 - y, 1.0 - y))  # minus the smallest deviance
         return np.maximum(super().deviance(y, score) + least, 0.0)
 
 
 @njit(cache=True, error_model="numpy")
 def _log_loss(y, f):
-    """Return -2 log-likelihood of 0/1 responses at logits f, (n,); faster than logaddexp."""
+    """Return -2 log-likelihood of 0/1 responses y at logits f, (n,); faster than logaddexp."""
     out = np.empty(f.size)
     for i in range(f.size):
         out[i] = 2.0 * loss_slope(y[i], f[i], 1.0)[0]

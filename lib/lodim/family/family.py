@@ -1,4 +1,4 @@
-"""What all families share, and the null model of a family whose score equation needs a search."""
+"""Base class of families, and null models whose intercepts need a numerical search."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -7,9 +7,9 @@ import numpy as np
 
 from lodim.engine.blocks import single_blas, sum_rows
 
-LARGEST_LOG = 700.0  # largest log of a mean: exp() of more overflows
-LEAST_PROBABILITY = 1e-5  # least probability of a held-out row's class in model selection
-RAREST = 1e-12  # least probability of a class in a null model, as the rows may lack a class
+LARGEST_LOG = 700.0  # largest log of a mean; exp() of larger values overflows
+LEAST_PROBABILITY = 1e-5  # smallest probability of a held-out row's class in model selection
+RAREST = 1e-12  # smallest probability of a class in a null model, since a class may have no rows
 
 
 class Family:
@@ -22,12 +22,14 @@ class Family:
     n_scores = 1
 
     def kernel_loss(self, y, weight):
-        """Return the loss of one score as kernels take it, see `losses`; of several classes, one
-        against the others."""
+        """Return the loss of one score in the form that kernels take (see `losses`).
+
+        With several classes, it is the loss of one class against all others.
+        """
         raise NotImplementedError
 
     def saturated(self, y):
-        """Return the least loss that a row of each response can have, (n,), a constant apart."""
+        """Return the smallest possible loss at each response, (n,), up to a constant."""
         return np.zeros(len(y))
 
     def null_score(self, y, weight, offset):
@@ -35,14 +37,13 @@ class Family:
         return offset + self.null_intercept(y, weight, offset)
 
     def absent(self, y, weight):
-        """Return which of several classes have no row of positive weight, (n_scores,) bool."""
+        """Return which classes have no row of positive weight, (n_scores,) bool."""
         return np.zeros(self.n_scores, bool)
 
     def most_deviance(self, y):
-        """Return the cap on a held-out row's deviance in model selection.
+        """Return the cap on a held-out row's deviance in model selection, given training y (n,).
 
-        It depends on the training responses y, and keeps a single wild value from deciding which
-        settings have the lowest mean.
+        Without the cap, a single extreme outlier could decide which settings have the lowest mean.
         """
         return np.inf
 
@@ -64,14 +65,17 @@ def beyond_null(y, offset, null):
 
 
 def hits(y, score):
-    """Return whether the largest score is that of class y, (n,); 1/k if k classes are tied."""
+    """Return whether class y has the largest score, (n,); 1/k if k classes share the largest."""
     z = score if score.shape[1] > 1 else np.append(np.zeros_like(score), score, axis=1)
     top = z == z.max(axis=1, keepdims=True)
     return top[np.arange(len(y)), y.astype(int)] / top.sum(axis=1)
 
 
 def beside_offset(family, y, weight, offset, start):
-    """Return the intercepts that minimize the deviance; `start` is exact without an offset."""
+    """Return the intercepts (K,) that minimize the deviance given the offset.
+
+    start : (K,) first guess, the exact solution without an offset
+    """
     if not offset.any():
         return start
     from scipy.optimize import minimize  # slow to import (0.2 s) and rarely used
@@ -81,7 +85,7 @@ def beside_offset(family, y, weight, offset, start):
 
 
 def _mean(family, y, weight, offset, intercept):
-    """Return the mean deviance at the offset and intercepts (K,); requires one BLAS thread."""
+    """Return the mean deviance at offset + intercept, intercept (K,); needs BLAS on one thread."""
 
     def part(i):
         return weight[i] @ family.deviance(y[i], offset[i] + intercept)
@@ -91,7 +95,7 @@ def _mean(family, y, weight, offset, intercept):
 
 @dataclass(frozen=True)
 class NoResponse:
-    """No response, as for a clustering."""
+    """Family of a model without a response, such as a clustering."""
 
     name: str = "none"
     link: str = "none"

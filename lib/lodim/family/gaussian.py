@@ -8,25 +8,25 @@ from lodim.engine.blocks import dot, sum_rows
 from lodim.engine.compiled import scalar
 from lodim.family.family import Family
 
-SQUARED = 0, 0.0, 0.0, 0.0, 0.0  # as `losses` describes it
+SQUARED = 0, 0.0, 0.0, 0.0, 0.0  # format: see `losses`
 
 
 @scalar
 def loss_slope(y, f, weight):
-    """Return the weighted loss (y - f)^2 and its derivative in f."""
+    """Return the weighted loss (y - f)^2 and its derivative with respect to f."""
     d = f - y
     return weight * d * d, weight * (d + d)
 
 
 @scalar
 def curvature(y, f, weight):
-    """Return the weighted second derivative in f."""
+    """Return the weighted second derivative of the loss with respect to f."""
     return weight + weight
 
 
 @dataclass(frozen=True)
 class Gaussian(Family):
-    """Numbers with constant variance; deviance (y - f)^2."""
+    """Family of numbers with constant variance; the deviance is (y - f)^2."""
 
     name: str = "gaussian"
     link: str = "identity"
@@ -50,5 +50,5 @@ class Gaussian(Family):
         return np.ptp(y) ** 2 or np.inf
 
     def null_intercept(self, y, weight, offset):
-        """Return the intercept (1,) of the intercept-only model; weights sum to one."""
+        """Return the intercept (1,) of the intercept-only model, given weights with sum one."""
         return np.array([sum_rows(lambda i: dot(weight[i], y[i] - offset[i, 0]), len(y))])

@@ -1,8 +1,9 @@
-"""The losses of one score as kernels take them, from the scalar functions of the families.
+"""The losses of one score in the form that kernels take, from the families' scalar functions.
 
 A loss is a tuple (code, flat, and three parameters): the code selects the family's functions, and
-`flat` is the least curvature of a row of weight one that a step from a start counts on. All
-functions are compiled; kernels inline them, CUDA kernels use their source (`engine.cuda.device`).
+`flat` is a lower bound of the curvature per unit of weight that the first steps of an optimizer
+assume. All functions are compiled; kernels inline them, CUDA kernels use their source
+(`engine.cuda.device`).
 """
 
 import numpy as np
@@ -23,7 +24,7 @@ _SQUARED = SQUARED[0]
 
 @scalar
 def loss_slope(loss, y, f, weight):
-    """Return the weighted loss of a row at the score f, and its derivative in f."""
+    """Return a row's weighted loss at the score f, and its derivative with respect to f."""
     if loss[0] == _SQUARED:
         return squared(y, f, weight)
     if loss[0] == POWER:
@@ -33,7 +34,7 @@ def loss_slope(loss, y, f, weight):
 
 @scalar
 def curvature(loss, y, f, weight):
-    """Return the weighted second derivative of the loss of a row in the score f."""
+    """Return the second derivative of a row's weighted loss with respect to the score f."""
     if loss[0] == _SQUARED:
         return squared_curvature(y, f, weight)
     if loss[0] == POWER:
@@ -43,7 +44,7 @@ def curvature(loss, y, f, weight):
 
 @scalar
 def tile_loss_slope(loss, y, f, weight, value, slope):
-    """Fill value and slope (64,) with `loss_slope` of the rows of a tile."""
+    """Write the results of `loss_slope` for the rows of a tile to value and slope, (64,)."""
     if loss[0] == _SQUARED:
         for i in range(TILE):
             value[i], slope[i] = squared(y[i], f[i], weight[i])
@@ -59,7 +60,7 @@ def tile_loss_slope(loss, y, f, weight, value, slope):
 
 @scalar
 def tile_curvature(loss, y, f, weight, out):
-    """Fill out (64,) with `curvature` of the rows of a tile."""
+    """Write the results of `curvature` for the rows of a tile to `out`, (64,)."""
     if loss[0] == _SQUARED:
         for i in range(TILE):
             out[i] = squared_curvature(y[i], f[i], weight[i])
@@ -74,7 +75,7 @@ def tile_curvature(loss, y, f, weight, out):
 
 
 def rows(loss, y, f, weight):
-    """Return loss, slope and curvature of rows, of any shape that y, f and weight share."""
+    """Return loss, slope and curvature per row; y, f and weight have the same shape."""
     found = _rows(loss, *(np.ascontiguousarray(v, np.float64).ravel() for v in (y, f, weight)))
     return tuple(v.reshape(np.shape(f)) for v in found)
 

@@ -1,4 +1,4 @@
-"""Several classes: the log-loss of a softmax."""
+"""Several classes: the log-loss as a function of the softmax scores."""
 
 from dataclasses import dataclass
 
@@ -13,10 +13,11 @@ from lodim.family.family import RAREST, Family, beside_offset
 
 @scalar
 def loss_shares(y, f, p):
-    """Return the loss of a row of class y at the scores f (K,), and fill p (K,) with its shares.
+    """Return the loss of a row of class y at scores f (K,), and write class probabilities to p.
 
-    These are the probabilities of the classes. The loss -log p_y has the slopes p_k - [k = y] in
-    the scores, and the curvature diag(p) - p p'.
+    The loss is -log p_y. Its derivatives with respect to the scores are p_k - [k = y], and its
+    second
+    derivatives are diag(p) - p p'.
     """
     largest, total = f[0], 0.0
     for k in range(1, f.size):
@@ -31,7 +32,7 @@ def loss_shares(y, f, p):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def shares_of_rows(y, score):
-    """Return losses (n,) and probabilities (n, K) of rows at scores (n, K)."""
+    """Return losses (n,) and class probabilities (n, K) of rows at scores (n, K)."""
     loss, p = np.empty(y.size), np.empty(score.shape)
     for i in range(y.size):
         loss[i] = loss_shares(y[i], score[i], p[i])
@@ -40,14 +41,14 @@ def shares_of_rows(y, score):
 
 @dataclass(frozen=True)
 class Multinomial(Family):
-    """K classes, coded 0 to K - 1; deviance -2 log-likelihood."""
+    """Family of K classes, coded 0 to K - 1; the deviance is -2 log-likelihood."""
 
     n_scores: int
     name: str = "multinomial"
     link: str = "softmax"
     loss: str = "log-loss"
 
-    kernel_loss = Binomial.kernel_loss  # of a class against the others
+    kernel_loss = Binomial.kernel_loss  # loss of one class against the others
 
     def deviance(self, y, score):
         return 2.0 * shares_of_rows(y, np.ascontiguousarray(score, np.float64))[0]
@@ -66,7 +67,7 @@ class Multinomial(Family):
         return np.bincount(y[weight > 0.0].astype(int), minlength=self.n_scores) == 0
 
     def null_intercept(self, y, weight, offset):
-        """Return the intercepts (K,) of the intercept-only model; weights sum to one."""
+        """Return the intercepts (K,) of the intercept-only model, given weights with sum one."""
 
         def shares(i):
             return np.bincount(y[i].astype(int), weight[i], self.n_scores)

@@ -13,7 +13,7 @@ from lodim.engine.compiled import scalar
 from lodim.engine.scalar_math import exp_bounded, like
 from lodim.family.family import LARGEST_LOG, RAREST, Family
 
-POWER = 2  # the code of the loss; its parameters are the power, and the constant that is subtracted
+POWER = 2  # code of the loss; its parameters are the power, and a constant that is subtracted
 
 
 @scalar
@@ -30,13 +30,13 @@ def loss_slope(power, constant, y, f, weight):
 
 @scalar
 def curvature(power, y, f, weight):
-    """Return the weighted second derivative in f."""
+    """Return the weighted second derivative of the loss with respect to f."""
     up, down = like(2.0 - power, f), like(power - 1.0, f)
     return weight * (up * exp_bounded(up * f) + down * y * exp_bounded(-down * f))
 
 
 class LogLink(Family):
-    """Methods of families with a log link; `power` is that of the mean in the variance."""
+    """Base class of families with a log link; the variance is proportional to mean ** power."""
 
     link: str = "log"
 
@@ -47,7 +47,7 @@ class LogLink(Family):
         return y - self.mean(score)
 
     def spread(self, mean):
-        """Return a multiple of the responses' standard deviation, by their means."""
+        """Return the standard deviation of responses up to a factor, given their means."""
         return mean ** (0.5 * self.power)
 
     def kernel_loss(self, y, weight):
@@ -57,13 +57,13 @@ class LogLink(Family):
         return POWER, float(flat), float(self.power), float(constant), 0.0
 
     def most_deviance(self, y):
-        """Return the deviance of the least response where the largest is predicted."""
+        """Return the deviance of the smallest response if the largest one is predicted."""
         least = y[y > 0.0].min(initial=np.inf) if self.power > 1.0 else y.min()
         most = y.max()
         return float(self.deviance(np.array([min(least, most)]), np.log([[most]]))[0]) or np.inf
 
     def null_intercept(self, y, weight, offset):
-        """Return the root (1,) of sum w exp((1-p) s) (y - exp(s)) = 0, s = offset + intercept."""
+        """Return the root s (1,) of sum w exp((1-p)(o+s)) (y - exp(o+s)) = 0, o the offset."""
         p = self.power
         if p > 1.0:
             observed = _log_sum(lambda i: _log(y[i]) + (1.0 - p) * offset[i, 0], weight)
@@ -75,7 +75,7 @@ class LogLink(Family):
 
 @dataclass(frozen=True)
 class Poisson(LogLink):
-    """Counts whose variance equals their mean; deviance 2 (y log(y / mu) - (y - mu))."""
+    """Family of counts with variance = mean; deviance 2 (y log(y / mu) - (y - mu))."""
 
     name: str = "poisson"
     loss: str = "Poisson deviance"
@@ -92,9 +92,9 @@ class Poisson(LogLink):
 
 @dataclass(frozen=True)
 class Gamma(LogLink):
-    """Positive numbers whose variance is proportional to the squared mean; log link.
+    """Family of positive numbers with variance proportional to the squared mean; log link.
 
-    Deviance 2 ((y - mu) / mu - log(y / mu)).
+    The deviance is 2 ((y - mu) / mu - log(y / mu)).
     """
 
     name: str = "gamma"
@@ -116,5 +116,5 @@ def _log(y):
 
 
 def _log_sum(log, weight):
-    """Return the log of the weighted sum over rows of exp(log(rows)), rows a slice."""
+    """Return log(sum of weight * exp(log(i))) over all rows; i is a slice of rows."""
     return sum_rows(lambda i: logsumexp(log(i), b=weight[i]), len(weight), np.logaddexp)
