@@ -1,5 +1,7 @@
 """Public names of lodim; `__init__.py` reads them from here: a line each, no other imports."""
 
+from lodim.acquisition.acquire import acquire as acquire
+from lodim.acquisition.policy import Policy as Policy
 from lodim.active_learning.learner import Learner as Learner
 from lodim.active_learning.learner import active as active
 from lodim.active_learning.learning_curves import LearningCurves as LearningCurves

@@ -20,6 +20,7 @@ from lodim.typing import FilePath
 STORED = {  # module and class of each kind of file
     **{name: (f"lodim.models.{name}.fit", f"{name.title()}Fit") for name in MODELS},
     "ripr_fits": ("lodim.models.ripr.multi_fit", "RiprFits"),
+    "acquire": ("lodim.acquisition.policy", "Policy"),
     "conformal": ("lodim.uncertainty.prediction_sets", "Conformal"),
 }
 

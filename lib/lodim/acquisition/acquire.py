@@ -1,0 +1,156 @@
+"""acquire(): from a formula, data and prices to a policy."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from lodim.acquisition import mixture
+from lodim.acquisition.items import check_single_terms, column_items
+from lodim.acquisition.policy import Policy
+from lodim.checks import as_seed, number
+from lodim.design.design import Design
+from lodim.design.rows import RowInputs
+from lodim.engine import tiles
+from lodim.errors import ArgumentError, DataError
+from lodim.family import family_of, has_classes
+from lodim.prices import parse
+from lodim.prices.build import make_network
+from lodim.selection.folds import assign
+from lodim.typing import Data, HasColumns, RowValues
+
+
+@dataclass(frozen=True)
+class _PriceList:
+    costs: Any
+    depends_on: Any
+    alternatives: Any
+
+
+def acquire(
+    formula: str,
+    data: Data,
+    *,
+    costs: Mapping[str, float] | pd.Series | HasColumns | Callable[..., Any] | None = None,
+    depends_on: Any = None,
+    alternatives: Mapping[str, Sequence[str]] | None = None,
+    trade_off: float | None = None,
+    family: Literal["gaussian", "binomial", "multinomial"] | None = None,
+    weights: RowValues | None = None,
+    groups: RowValues | None = None,
+    seed: int = 0,
+) -> Policy:
+    """Learn which feature to measure next for a row, given what is known of it and the prices.
+
+    The field calls this active feature acquisition (AFA). The policy is an acquisition-conditioned
+    oracle (Valancius et al. 2024): training rows that are similar in the known features stand for
+    the unknown ones. Over these rows, the set of features with the least expected loss plus
+    `trade_off` times its price is found; one of its features is bought, and the question is asked
+    again. Features that say something only together are therefore found.
+
+    Parameters
+    ----------
+    formula : str
+        Such as "disease ~ .". Each term must be made of one column.
+    data : frame, path or other source
+        Training rows; features may be missing. Rows without response or weight are dropped.
+    costs, depends_on, alternatives
+        Prices of columns and of other purchases, what each needs, and interchangeable sources, as
+        in `costnet`. By default each column costs 1. Columns that cost nothing are known from the
+        start, or as soon as what they need is paid.
+    trade_off : float, optional
+        Loss (log-loss, or squared error) that one unit of price must save. By default a tenth of
+        what it saves on average if all features are bought, estimated from the training rows. The
+        smaller it is, the more is bought: `Policy.curve` shows loss against price.
+    family : {"gaussian", "binomial", "multinomial"}, optional
+        By default inferred from the response.
+    weights : column name or array (n,), optional
+        Row weights.
+    groups : column name or array (n,), optional
+        Rows with equal values are held out together when the predictor is chosen.
+    seed : int, default=0
+        Seed of folds, candidate sets and ties.
+
+    Returns
+    -------
+    Policy
+
+    Raises
+    ------
+    FormulaError, DataError
+    ArgumentError
+        If a price is missing or a name unknown, a term has several columns, or the family is none
+        of these.
+
+    See Also
+    --------
+    Policy, costnet
+
+    Notes
+    -----
+    The predictor answers for any subset of features. It has Gaussian components per class (or of
+    all rows, with the response as one more variable), whose marginals are exact. Their number, the
+    pooling and shrinkage of covariances, and a temperature are chosen by the loss on held-out rows
+    of which random subsets of features are known.
+
+    A policy, and a file that it saves, holds the training rows.
+
+    References
+    ----------
+    Fiterau, M. (2014). Discovering compact and informative structures through data partitioning,
+    ch. 6. Valancius, M., Lennon, M. & Oliva, J. (2024). Acquisition conditioned oracle for
+    nongreedy active feature acquisition. ICML.
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> heart = ld.data("heart")
+    >>> prices = ld.data("heart_costs").set_index("name")
+    >>> policy = ld.acquire(
+    ...     "disease ~ .", heart[::2], costs=prices["cost"], depends_on=prices["needs"]
+    ... )
+    >>> sorted(policy.run(heart[1::2][:3], budget=20).columns)[:3]
+    ['.bought', '.price', 'fit']
+    """
+    seed = as_seed(seed)
+    prices = _PriceList(
+        parse.costs(costs), parse.depends_on(depends_on), parse.alternatives(alternatives)
+    )
+    inputs = RowInputs(weights=weights, groups=groups)
+    design, batch = Design.learn(formula, data, inputs, family=family, missing="keep")
+    if design.response is None:
+        raise ArgumentError(f"acquire needs a response on the left of '~', not {formula!r}")
+    if design.family not in ("gaussian", "binomial", "multinomial"):
+        raise ArgumentError(
+            f"family must be gaussian, binomial or multinomial, not {design.family!r}"
+        )
+    if design.family == "binomial" and not has_classes(family_of(design)):
+        raise ArgumentError("acquire takes classes or numbers as the response, not proportions")
+    check_single_terms(design)
+    network, item = make_network(design, prices), column_items(design)
+    used = np.flatnonzero(~np.isnan(batch.y) & (batch.row_weights > 0.0))
+    if len(used) < 10:
+        raise DataError(f"acquire needs at least 10 rows with a response, not {len(used)}")
+    X, y = tiles.unpack(batch.X, batch.n)[used].astype(np.float64), batch.y[used]
+    weight, K = batch.row_weights[used], len(design.levels or ())
+    centre, scale = (0.0, 1.0) if K else (float(y.mean()), float(y.std()) or 1.0)
+    y, fold = (y - centre) / scale, assign(batch, 5, design.levels, seed)[used]
+    predictor, settings = mixture.choose(X, y, weight, fold, K, item, seed)
+    policy = Policy(
+        design=design,
+        network=network,
+        mixture=predictor,
+        X=X,
+        y=y,
+        weight=weight,
+        centre=centre,
+        scale=scale,
+        trade_off=0.0,
+        settings=settings,
+        seed=seed,
+    )
+    return policy._with_trade_off(
+        None if trade_off is None else number("trade_off", trade_off, 0.0)
+    )
