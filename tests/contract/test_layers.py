@@ -82,7 +82,7 @@ MAY["fitting"] = BASE | {
 }  # fmt: skip
 MAY["selection"] = MAY["fitting"] | {"fitting"}
 MAY["active_learning"] = MAY["selection"]
-MAY["acquisition"] = MAY["selection"] | {"prices"}
+MAY["acquisition"] = MAY["selection"] | {"selection", "prices"}
 MAY["uncertainty"] = MAY["selection"] | {"selection"}
 MAY["interpretation"] = MAY["uncertainty"] | {"uncertainty"}
 MAY["comparison"] = MAY["selection"] | {"selection"}

@@ -363,7 +363,7 @@ class Policy:
             f"Rows: {len(self.y)}; trade-off: {self.trade_off:.4g} loss per unit of price",
             f"Held-out loss from random subsets of features: {self.settings['loss']:.4g}",
         ]
-        frame = self.tidy().set_index("feature").rename_axis(None)
+        frame = self.next({}).set_index("feature").rename_axis(None)[["price", "saving"]]
         frame.columns = ["Price", "Saving alone"]
         return listing(call, lines, Table("", frame), whole="tidy()")
 
