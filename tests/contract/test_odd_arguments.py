@@ -480,6 +480,7 @@ def _calls():
         "cv": lambda **a: ld.cv(ld.glm, "y ~ a", df, **a),
         "path": lambda **a: ld.path(ld.gbmap, "y ~ a", df, m=1, **a),
         "compare": lambda **a: ld.compare("y ~ a", df, ["glm"], **a),
+        "acquire": lambda **a: ld.acquire("k ~ a", df[:30], **a),
         "active": lambda **a: ld.active(ld.gbmap, "k ~ a", df[:30], df[30:], **g | a),
         "drift_split": lambda **a: ld.drift_split("y ~ a + b", df, **g | a),
         "effects": lambda **a: ld.effects(fit_of(ld.gbmap), df, **a),

@@ -10,12 +10,13 @@ import pandas as pd
 from lodim.acquisition import mixture
 from lodim.acquisition.items import check_single_terms, column_items
 from lodim.acquisition.policy import Policy
-from lodim.checks import as_seed, number
+from lodim.checks import as_seed, number, one_of
 from lodim.design.design import Design
 from lodim.design.rows import RowInputs
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError
 from lodim.family import family_of, has_classes
+from lodim.fitting.argument_names import with_known_arguments
 from lodim.prices import parse
 from lodim.prices.build import make_network
 from lodim.selection.folds import assign
@@ -29,6 +30,7 @@ class _PriceList:
     alternatives: Any
 
 
+@with_known_arguments
 def acquire(
     formula: str,
     data: Data,
@@ -115,6 +117,9 @@ def acquire(
     ['.bought', '.price', 'fit']
     """
     seed = as_seed(seed)
+    trade_off = None if trade_off is None else number("trade_off", trade_off, 0.0)
+    if family is not None:
+        one_of("family", family, ("gaussian", "binomial", "multinomial"))
     prices = _PriceList(
         parse.costs(costs), parse.depends_on(depends_on), parse.alternatives(alternatives)
     )
@@ -122,10 +127,6 @@ def acquire(
     design, batch = Design.learn(formula, data, inputs, family=family, missing="keep")
     if design.response is None:
         raise ArgumentError(f"acquire needs a response on the left of '~', not {formula!r}")
-    if design.family not in ("gaussian", "binomial", "multinomial"):
-        raise ArgumentError(
-            f"family must be gaussian, binomial or multinomial, not {design.family!r}"
-        )
     if design.family == "binomial" and not has_classes(family_of(design)):
         raise ArgumentError("acquire takes classes or numbers as the response, not proportions")
     check_single_terms(design)
@@ -151,6 +152,4 @@ def acquire(
         settings=settings,
         seed=seed,
     )
-    return policy._with_trade_off(
-        None if trade_off is None else number("trade_off", trade_off, 0.0)
-    )
+    return policy._with_trade_off(trade_off)
