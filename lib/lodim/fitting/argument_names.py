@@ -1,4 +1,4 @@
-"""Errors for unknown arguments, with a suggestion."""
+"""Errors for unknown arguments, which suggest the argument that was probably meant."""
 
 import functools
 import inspect
@@ -10,7 +10,7 @@ from lodim.progress import showing
 from lodim.typing import P, R
 
 PENALTIES = ("lambda_", "lambda_v")
-SYNONYMS: dict[tuple[str, ...], tuple[str, ...]] = {  # names in scikit-learn, glmnet, R and others
+SYNONYMS: dict[tuple[str, ...], tuple[str, ...]] = {  # names elsewhere -> names in lodim
     ("n_estimators", "n_trees", "num_boost_round", "nrounds", "n_rounds"): ("m", "n_batches"),
     ("alpha",): (*PENALTIES, "l1_ratio", "level"),
     ("C", "lam", "lambda", "reg", "reg_lambda", "ridge", "penalty"): PENALTIES,
@@ -41,7 +41,7 @@ SYNONYMS: dict[tuple[str, ...], tuple[str, ...]] = {  # names in scikit-learn, g
 
 
 def unknown_argument(function: str, name: str, known: Collection[str]) -> ArgumentError:
-    """Return the error for an unknown argument, with the one that was probably meant."""
+    """Return the error for an unknown argument; it names the argument that was probably meant."""
     meant = [
         own
         for names, ours in SYNONYMS.items()
@@ -58,11 +58,11 @@ def unknown_argument(function: str, name: str, known: Collection[str]) -> Argume
 
 
 def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a public function to refuse unknown arguments and to show progress.
+    """Decorate a public function to raise errors for unknown arguments and to show progress.
 
-    If its first argument is a model function, that function's arguments are known too. Type
-    checkers get them from `*args: P.args`, before which a keyword cannot be marked as such:
-    parameters with a default there are keyword-only, and `*args` takes nothing.
+    If the first argument is a model function, the arguments of that function are allowed too. The
+    signature has `*args: P.args` for type checkers, which need it before `**arguments: P.kwargs`;
+    `*args` accepts no values, and parameters with a default are keyword-only.
     """
     signature = inspect.signature(function)
     own = list(signature.parameters.values())

@@ -24,12 +24,12 @@ FITERAU = """\
 
 
 def cite(model: Any = None) -> str:
-    """Return BibTeX entries for the package, and for the source of a model.
+    """Return BibTeX entries for lodim and, optionally, for the source of a model.
 
     Parameters
     ----------
     model : str, model function or fit, optional
-        For example "gbmap", `lodim.gbmap` or its result. By default only the package.
+        For example "gbmap", `lodim.gbmap` or its fit. Default: only the entry for lodim.
 
     Returns
     -------

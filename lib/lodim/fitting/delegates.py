@@ -1,4 +1,4 @@
-"""Methods of every fit that other packages implement: checks, code, tables, a page."""
+"""Methods of every fit that other packages of lodim implement: checks, code, tables, a page."""
 
 from abc import ABC
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from lodim.typing import Data, FilePath, NewLevels, Offset, Scale
 
 
 class Delegates(ABC):
-    """Methods of every fit that other packages implement."""
+    """Base class with methods of every fit that other packages of lodim implement."""
 
     name: str
     design: Any
@@ -26,7 +26,7 @@ class Delegates(ABC):
     # Provided by each model --------------------------------------------------------------------
 
     def _expressions(self, features, offset):
-        """Return the link scores as nodes (see `lodim.export`), and when there is no prediction."""
+        """Return link scores as nodes (see `lodim.export`), and conditions of NaN predictions."""
         raise ArgumentError(f"a fit of {self.name} cannot be exported; save() keeps it")
 
     def _in_words(self) -> list[str]:
@@ -34,26 +34,26 @@ class Delegates(ABC):
         return [f"{self.name}: {MODELS[self.name]}."]
 
     def _pictures(self, data) -> list[Any]:
-        """Return pictures of the model for its page, with the rows of `data` if given."""
+        """Return the pictures of the model for its HTML page, with rows of `data` if given."""
         return []
 
     def _plots(self) -> dict[str, Any]:
-        """Return the functions (fit, ax, ...) of plot() except "calibration", by kind."""
+        """Return a dict kind -> function (fit, ax, ...) of the plots except "calibration"."""
         return {}
 
     def _linear(self):
-        """Return coefficients (q,) linear in the score, covariance (q, q) and names, or None."""
+        """Return coefficients (q,) that are linear in the score, covariance and names, or None."""
         return None
 
     # Shared by all models ----------------------------------------------------------------------
 
     @property
     def _reader(self) -> Any:
-        """Design for reading new data; a model may need only some of the terms."""
+        """Design for reading new data; it may have only the terms that the model uses."""
         return self.design
 
     def plot(self, kind: Any = None, ax: Any = None, **arguments: Any) -> Any:
-        """Draw a kind of plot, such as "calibration", on matplotlib Axes and return them.
+        """Draw a plot of the given kind, such as "calibration", and return its matplotlib Axes.
 
         See Also
         --------
@@ -102,7 +102,7 @@ class Delegates(ABC):
         Notes
         -----
         Checks that involve chance give a false alarm with probability 0.001 over all features or
-        classes. "Standard errors" below are those of the measured quantity.
+        classes. "Standard errors" below belong to the measured quantity.
 
         =============  =======================  ============================================
         code           needs                    found if
@@ -161,7 +161,7 @@ class Delegates(ABC):
         return run(self, data, offset, ignore)
 
     def _probabilities(self, data, offset):
-        """Return probabilities (n, K) of weighted rows of known class, codes and weights."""
+        """Return class probabilities (n, K), class codes and weights of rows with known class."""
         batch = of_positive_weight(self._reader.apply(data, offset=offset, response=True))
         batch, _ = self._answered(batch)
         return self._predict(batch, "prob")[0], batch.y.astype(int), batch.row_weights
@@ -188,8 +188,8 @@ class Delegates(ABC):
         Raises
         ------
         ArgumentError
-            If the model is no formula: `ripr`, `melm` with an estimator, or an offset that is no
-            column.
+            If the model cannot be written as a formula: `ripr`, `melm` with an estimator, or an
+            offset that is not a column.
 
         See Also
         --------
@@ -297,7 +297,7 @@ class Delegates(ABC):
         return onnx.write(self._equation(new_levels))
 
     def _equation(self, new_levels):
-        """Return the input of code writers."""
+        """Return the Equation of the fit, from which code in other languages is written."""
         from lodim.export.equation import build
 
         return build(self.name, self._reader, self.family, new_levels, self._expressions)
@@ -308,7 +308,8 @@ class Delegates(ABC):
         Parameters
         ----------
         data : frame
-            Rows for effects and averages, usually the training rows. Incomplete rows are dropped.
+            Rows over which effects are computed and averaged, usually the training rows. Incomplete
+            rows are dropped.
         type : {"response", "link"}, default="response"
             Scale of the predictions.
 
@@ -342,7 +343,7 @@ class Delegates(ABC):
         return marginaleffects.wrap(self, data, type)
 
     def report(self, path: FilePath, data: Data | None = None) -> None:
-        """Write a page about the fit as one HTML file, which needs no network.
+        """Write an HTML page about the fit to one file, which needs no network.
 
         It describes the model, shows its pictures, the effect of each column and the summary, and
         predicts for values that the reader sets. With `data` the file holds up to 1,000 of its rows

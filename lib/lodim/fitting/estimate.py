@@ -1,4 +1,4 @@
-"""estimate(): predict memory, disk space and passes of a call."""
+"""estimate(): predict the memory, disk space and passes of a call."""
 
 import shutil
 import tempfile
@@ -29,13 +29,13 @@ from lodim.sources.source import PART
 from lodim.text import size_in_bytes
 from lodim.typing import Data, Model, P
 
-LOOK = 16_384  # rows in the sample
-PLACES = 8  # pieces of a source in the sample
+LOOK = 16_384  # largest number of sampled rows
+PLACES = 8  # largest number of pieces of a source in the sample
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Expected resources of a call of a model function; see `estimate`.
+    """Expected resources of a call of a model function, returned by `estimate`.
 
     Attributes
     ----------
@@ -46,11 +46,11 @@ class Estimate:
     tile_bytes : int
         Size of the features of all rows.
     in_place : bool
-        Whether the fit reads them in the data frame, without a copy.
+        Whether the fit reads the features in the data frame, without a copy.
     scratch : str or None
-        Folder of the scratch file that holds them; None if they stay in memory.
+        Folder of the scratch file that holds the features; None if they are in memory.
     free_bytes : int
-        Free space there; with a client, free memory in this process.
+        Free space in the scratch folder or in memory; with a client, free memory in this process.
     memory_bytes : int
         Peak memory of the call in this process, including tiles in memory but not a data frame.
     source_passes, source_bytes : int or None
@@ -62,7 +62,7 @@ class Estimate:
     worker_bytes : int or None
         Memory per worker.
     looked_at : str
-        Description of the rows that the estimate is based on.
+        Description of the rows from which the estimate was computed.
     notes : tuple of str
 
     See Also
@@ -124,7 +124,7 @@ class Estimate:
         return Report(f"Needs of {self.model}()", head, (), notes)
 
     def _where(self):
-        """Return a note about where the features are held."""
+        """Return a note that says where the features are held."""
         if self.workers:
             return "The workers keep the features, and the fit passes over them there."
         if self.in_place:
@@ -157,7 +157,7 @@ def estimate(
     Raises
     ------
     FormulaError, DataError, ArgumentError
-        As the call would.
+        If the call itself would raise this error.
 
     See Also
     --------
@@ -165,12 +165,12 @@ def estimate(
 
     Notes
     -----
-    The estimate uses 16,384 rows (of files, the first ones in up to eight places) and the number of
+    The estimate uses 16,384 rows (of files, the first rows in up to eight places) and the number of
     rows stated in files. If rows must be counted (lazy and Dask frames), or the sample does not
-    suffice (one class only), all rows are read once (see `looked_at`). Levels absent from the
-    sample would add columns. Memory is the peak of arrays by Python's tracemalloc, without 0.3 GB
-    for Python and its libraries; it was within 20% of measurements for gbmap, costnet and glm from
-    200,000 rows on.
+    suffice (for example, it has only one class), all rows are read once (see `looked_at`). Levels
+    absent from the sample would add columns. Memory is the peak of arrays by Python's tracemalloc,
+    without 0.3 GB for Python and its libraries; it was within 20% of measurements for gbmap,
+    costnet and glm from 200,000 rows on.
 
     Examples
     --------
@@ -233,7 +233,7 @@ def estimate(
 
 @dataclass
 class _Looked:
-    """Sample of the rows of a call's data."""
+    """Sample of the rows of the data of a planned call."""
 
     model: DeclaredModel
     formula: str
@@ -241,7 +241,7 @@ class _Looked:
     names: tuple = ()
 
     def at_frame(self, data):
-        """Return (number of rows, Problem of evenly spaced rows, description)."""
+        """Return (number of rows, Problem of evenly spaced rows, description of the sample)."""
         frame = read_frame(data)
         n = len(frame.index)
         self._need(frame.names)
@@ -250,7 +250,7 @@ class _Looked:
         return n, self._prepare(data if len(at) == n else take_rows(data, at), at), words
 
     def at_source(self, source, data):
-        """Return (number of rows, Problem of some rows, description)."""
+        """Return (number of rows, Problem of a sample of rows, description of the sample)."""
         every = source.names
         self._need(every)
         source = source.select(self.names)
@@ -272,7 +272,7 @@ class _Looked:
             return n, replace(problem, batch=batch), f"all {n:,} rows, of which a sample was drawn"
 
     def _need(self, names):
-        """Set the columns that the call reads."""
+        """Set `names`, the columns that the call reads."""
         named = [v for k in INPUTS if isinstance(v := self.arguments.get(k), str)]
         self.names = columns_read(self.formula, names, self.arguments.get("family"), named)
 
@@ -280,7 +280,7 @@ class _Looked:
         return any(np.ndim(self.arguments.get(k)) for k in INPUTS)
 
     def _prepare(self, data, at):
-        """Return the Problem of the rows at some positions."""
+        """Return the Problem of the data, whose rows are at the positions `at` of all rows."""
         given = {
             k: np.asarray(v)[at] if k in INPUTS and np.ndim(v) else v
             for k, v in self.arguments.items()
@@ -289,7 +289,7 @@ class _Looked:
 
 
 def _first_rows(source, names, only_first):
-    """Return frames of the first rows of evenly spaced pieces."""
+    """Return a list of frames with the first rows of evenly spaced pieces of a source."""
     pieces = [piece for piece in source.pieces if piece.n != 0]
     k = 1 if only_first else min(PLACES, len(pieces))
     found = []
@@ -304,9 +304,9 @@ def _first_rows(source, names, only_first):
 
 
 def _reads_in_place(problem, data, n, arguments):
-    """Return whether a fit reads the features of all n rows in the columns of a frame.
+    """Return whether a fit can read the features of all n rows in the columns of a frame.
 
-    Not if reading a column copies it, a row is dropped, or the fit runs on a GPU.
+    It cannot if reading a column copies it, a row is dropped, or the fit runs on a GPU.
     """
     design = problem.design
     if not problem.model.in_place or problem.settings.engine == "cuda":
@@ -328,17 +328,21 @@ def _reads_in_place(problem, data, n, arguments):
 
 
 def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n_names: int) -> int:
-    """Return bytes besides the tiles: the peak of reading the data and fitting the model."""
+    """Return the peak bytes of reading the data and fitting the model, without the tiles."""
     given = [x for x in (getattr(batch, name) for name in INPUTS) if x is not None]
     held = 16 * rows + sum(8 * rows * (x.size // max(1, batch.n)) for x in given)
     fit = needs.row * rows + needs.fixed if needs else 0
-    # While a source is read, memory holds two chunks of each column and flags per row.
+    # While a source is read, memory holds two chunks of each column, and flags per row.
     reading = 8 * n + (2 * PART * 8 * n_names if source is not None else 0)
     return int(held + max(fit, reading))
 
 
 def _source_passes(problem, rows):
-    """Return how often a source is read: for its rows, learned functions, means, and writing."""
+    """Return how many times a source is read.
+
+    It is read for its complete rows and for writing features, and possibly for functions that learn
+    and for means.
+    """
     design = problem.design
     gaps = {fill.name for fill in design.fills if fill.n_missing}
     parts = [part for term in design.terms for part in term]

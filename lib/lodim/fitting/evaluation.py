@@ -1,9 +1,9 @@
-"""Evaluation of predictions, as sums over chunks of rows that can be added.
+"""Evaluation of predictions by sums over chunks of rows, which can be added.
 
-The null deviance needs an intercept over all rows. It follows from the counts of classes, or for
-numbers from the null model of each chunk, as variances of parts are merged (Chan, Golub and LeVeque
-1979). Classes with an offset have no such sums, so response, weight and offset of their rows are
-kept. The AUC needs class, weight and scores of each row.
+The null deviance needs an intercept over all rows. For classes it follows from their counts. For
+numbers the null models of the chunks are merged, in the way that variances of chunks are merged
+(Chan, Golub and LeVeque 1979). For classes with an offset there are no such sums, so response,
+weight and offset of each row are kept. The AUC needs class, weight and scores of each row.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from lodim.classification import auc, macro_auc
 
 @dataclass(frozen=True)
 class NullPart:
-    """The null model of some rows of positive weight.
+    """Null model of some rows with positive weight.
 
-    weight : their sum
-    size : weight of the exponent of the intercept: for Poisson counts their weighted sum
+    weight : sum of the weights
+    size : sum of weights, or for Poisson counts the weighted sum of the counts
     intercept, deviance : of the null model of these rows; the deviance is a sum
     """
 
@@ -31,16 +31,17 @@ class NullPart:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Sums over rows for evaluate().
+    """Sums over rows for evaluate(); sums of different chunks can be added.
 
     family : of the fit
     n, weight : number of rows of positive weight, and the sum of their weights
-    totals : weighted sum of each loss, by its name
-    classes : (K, 2) weight of the rows per class, and of the correct ones; None for numbers
-    squares : weighted sum of the squared response; reach : its minimum and maximum
+    totals : dict name of a loss -> its weighted sum
+    classes : (K, 2) weight of all rows, and of correctly predicted rows, per class; None for
+    numbers
+    squares : weighted sum of the squared response; reach : minimum and maximum of the response
     offset_given : whether there is an offset
-    nulls : a NullPart per chunk of numbers; (y, weights, offset) for proportions, and for classes
-        with an offset
+    nulls : for numbers a NullPart per chunk; for proportions, and for classes with an offset, (y,
+        weights, offset) per chunk
     ranked : (y, weights, scores) per chunk of classes, for the AUC
     """
 
@@ -57,9 +58,9 @@ class Evaluation:
 
     @classmethod
     def of_rows(cls, family, y, weights, offset, score, losses):
-        """Return the sums over rows with known responses and predictions.
+        """Return the Evaluation of rows with known responses and predictions.
 
-        y : (n,), classes as codes; weights : (n,) as given; offset : (n, K), or None; score : (n,
+        y : (n,), codes for classes; weights : (n,) as given; offset : (n, K), or None; score : (n,
         K);
         losses : dict of (n,) arrays
         """
@@ -107,20 +108,20 @@ class Evaluation:
 
     @property
     def dev_ratio(self):
-        """Return the explained share of the null deviance; NaN if the response does not vary."""
+        """Explained share of the null deviance; NaN if the response does not vary."""
         square = self.squares / self.weight if self.classes is None else None
         varies = square is None or self.offset_given or self.reach[0] != self.reach[1]
         return share_explained(self.mean("deviance"), self._null_deviance(), square, varies)
 
     @property
     def balanced_accuracy(self):
-        """Return the mean over classes of the share classified correctly."""
+        """Mean over classes of the share of correctly predicted rows."""
         size, right = self.classes.T
         return float((right[size > 0] / size[size > 0]).mean())
 
     @property
     def auc(self):
-        """Return the AUC of the classes; see `auc_of_classes`."""
+        """AUC of the classes; see `auc_of_classes`."""
         return auc_of_classes(self.family, *map(np.concatenate, zip(*self.ranked, strict=True)))
 
     def _null_deviance(self):
@@ -140,7 +141,7 @@ class Evaluation:
 
 
 def auc_of_classes(family, y, weight, score):
-    """Return the AUC of two classes, or the macro AUC of several; NaN for one.
+    """Return the AUC for two classes, or the macro AUC for several classes; NaN for one class.
 
     y : (n,) codes; weight : (n,); score : (n, n_scores)
     """
@@ -150,14 +151,14 @@ def auc_of_classes(family, y, weight, score):
 
 
 def share_explained(deviance, null_deviance, square, varies):
-    """Return the explained share of a mean null deviance; NaN if the response does not vary.
+    """Return the share of the mean null deviance that is explained; NaN for a constant response.
 
     square : mean square of a numeric response, None for classes
     varies : False if all numbers are equal and there is no offset
     """
     if not varies:
         return np.nan
-    # The deviance of a constant response is rounding.
+    # The null deviance of a constant response consists of rounding errors.
     rounding = 1e-9 if square is None else 1e-20 * square
     return 1.0 - deviance / null_deviance if null_deviance > rounding else np.nan
 
@@ -169,7 +170,7 @@ def _needs_rows(family, offset_given):
 
 
 def _by_class(y, weights, score):
-    """Return the weight of the rows per class, and of the correct ones, (K, 2)."""
+    """Return the weight of all rows, and of correctly predicted rows, per class, (K, 2)."""
     code = y.astype(int)
     K = max(2, score.shape[1])
     right = (score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0) == code
@@ -178,7 +179,7 @@ def _by_class(y, weights, score):
 
 
 def _null_of(family, y, weights, offset):
-    """Return the NullPart of rows of positive weight."""
+    """Return the NullPart of rows with positive weight."""
     total = weights.sum()
     null = family.null_score(y, weights / total, offset)
     size = weights @ y if family.name == "poisson" else total
@@ -187,10 +188,11 @@ def _null_of(family, y, weights, offset):
 
 
 def _null_deviance(family, parts):
-    """Return the summed deviance of the null model of several chunks.
+    """Return the total deviance of the null model of all chunks, given a NullPart per chunk.
 
-    For an intercept c the rows of chunk k have their own deviance and, with d = c_k - c: gaussian
-    w d^2, gamma 2 w (e^d - 1 - d), poisson 2 s (e^-d - 1 + d), s the weighted sum of the counts.
+    With a common intercept c, the deviance of chunk k exceeds that of its own null model. With d =
+    c_k - c, the excess is w d^2 for gaussian, 2 w (e^d - 1 - d) for gamma, and 2 s (e^-d - 1 + d)
+    for poisson, where s is the weighted sum of the counts.
     """
     weight, size, own, deviance = (
         np.array([getattr(part, name) for part in parts])

@@ -1,4 +1,4 @@
-"""Fit: result of a model function, with the methods that all models share."""
+"""Fit: the result of a model function, with the methods that all models share."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -35,27 +35,28 @@ OF_KIND = {
     "evaluate",
     "tidy",
     "glance",
-}  # methods that return frames of the data's kind
-OF_ROWS = {"predict", "augment"}  # those with one row per row of data
+}  # methods that return frames of the same kind as the data
+OF_ROWS = {"predict", "augment"}  # methods that return one row per row of data
 ARRAY = "<array>"  # replaces arrays in `arguments`, which a fit does not keep
-ROUNDING = 1e-12  # relative precision of the explained null deviance
+ROUNDING = 1e-12  # explained shares below this are rounding errors
 
 
 class Fit(Delegates):
-    """A fitted model.
+    """Result of a model function: a fitted model.
 
-    predict(), augment() and evaluate() return polars for polars, pyarrow for pyarrow, else pandas;
-    tidy() and glance() return the kind of the training data. Other methods return pandas.
+    predict(), augment() and evaluate() return frames of polars for polars data, of pyarrow for
+    pyarrow data, else of pandas. tidy() and glance() return frames of the same kind as the training
+    data. Other methods return pandas frames.
     """
 
     name: str
     _estimate_name: str  # axis label of tidy()'s estimates
     types: tuple[str, ...] = ("response", "link", "class", "prob")
-    _without_offset: tuple[str, ...] = ()  # types that an offset does not enter
+    _without_offset: tuple[str, ...] = ()  # types of predictions that do not use the offset
     _predicts_steps = False  # whether predictions are step functions
-    _estimates_are_smooth = False  # whether they are continuous in the weights of rows
+    _estimates_are_smooth = False  # whether estimates are continuous in the weights of rows
     _n_free: int | None = None  # parameters estimated from the rows, if the model can count them
-    _biased_by: str | None = None  # why estimates are biased, in words
+    _biased_by: str | None = None  # phrase: why estimates are biased
     family: Any  # Gaussian, Binomial, ...
     settings: Any  # frozen record of the model's arguments, all chosen
     estimates: Any  # frozen record of the model's estimates
@@ -95,77 +96,77 @@ class Fit(Delegates):
     @property
     @abstractmethod
     def df(self) -> int:
-        """Size of the model: the number of its coefficients, or of the features that it uses."""
+        """Size of the model: number of coefficients, or of features that it uses."""
 
     @abstractmethod
     def tidy(self) -> pd.DataFrame:
-        """Return a frame with one row per estimate, and at least columns term and estimate."""
+        """Return a data frame with one row per estimate, and at least columns term and estimate."""
 
     def _summary(self, full):
-        """Return the Report for summary(), by default with a table of tidy()."""
+        """Return the Report for summary(); by default it has a table of tidy()."""
         frame = self._of_tables().set_index("term").rename_axis(None)
         table = report.Table("Estimates", frame, dict.fromkeys(frame, report.significant))
         return report.Report(f"Results of {self.name}", phrases.header(self), [table], (), full)
 
     def _listing(self):
-        """Return the lines and Table of the short print."""
+        """Return the lines and the Table that printing the fit shows."""
         lines = [f"Family: {self.family.name}{phrases.levels(self)}", phrases.rows(self)]
         table = self._of_tables().set_index("term")[["estimate"]].rename_axis(None)
         return lines, report.Table("", table, {"estimate": report.significant})
 
     def _glance(self, sizes, ends):
-        """Return the frame of glance(), with a model's sizes before the deviances and its ends."""
+        """Return the frame of glance(): columns `sizes` come before deviances, `ends` come last."""
         row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
         row |= {"p": len(self.design.names)} | sizes | {"deviance": self._deviance}
         row |= {name: getattr(self, name) for name in ("null_deviance", "dev_ratio", "converged")}
         return pd.DataFrame([row | ends])
 
     def _complexity(self) -> dict[str, Any]:
-        """Return the number of `features`, and of `parts` with their name `part`, or a `price`."""
+        """Return a dict of measures of size: features, and possibly parts, part (noun), price."""
         return {"features": self.df}
 
     def _check_fields(self) -> None:
-        """Raise a ValueError unless the fields are consistent, as those of a file may not be."""
+        """Raise ValueError unless the fields of a fit from a file are consistent."""
         saved.check_call(self)
 
     @property
     def _reader_columns(self):
-        """Return the positions (q,) of the features of `_reader` among those of the design."""
+        """Positions (q,) of the features of `_reader` among the features of the design."""
         return np.arange(len(self.design.names))
 
     @property
     def _conformity(self):
-        """Return the conformity scores that the fit supports, its default first."""
+        """Names of the conformity scores that the fit supports, the default first."""
         if self.levels is not None:
             return ("lac", "aps")
         return ("normalized", "absolute") if self.family.link == "log" else ("absolute",)
 
     def _spread_of_rows(self, batch):
-        """Return a multiple of the standard deviation (n,) of the responses, for "normalized"."""
+        """Return responses' standard deviations (n,) up to a factor, for scores "normalized"."""
         return self.family.spread(self.family.mean(self._score(batch)))
 
     def _quantiles_of_rows(self, batch, shares):
-        """Return quantiles (n, L) of the responses at shares (L,), for "quantile"."""
+        """Return the quantiles (n, L) of responses at shares (L,), for the score "quantile"."""
         raise NotImplementedError
 
     def _selected_features(self):
-        """Return positions (s,) of the features that the model has selected."""
+        """Return the positions (s,) of the features that the model selected."""
         raise NotImplementedError
 
     def _selected_views(self):
-        """Return positions, as `_selected_features`, for each view that the model has selected."""
+        """Return a list of feature positions, one array per view that the model selected."""
         return []
 
     # Shared by all models ----------------------------------------------------------------------
 
     @property
     def _frame_kind(self):
-        """Package of the frames that tidy() and glance() return."""
+        """Package of the data frames that tidy() and glance() return."""
         return self.design.frame_kind
 
     @property
     def levels(self) -> tuple[Any, ...] | None:
-        """Classes of the response in order, None for a numeric one."""
+        """Classes of the response in order, or None for a numeric response."""
         return self.design.levels
 
     @as_given
@@ -180,23 +181,24 @@ class Fit(Delegates):
         threshold: float | None = None,
         output: FilePath | None = None,
     ) -> pd.Series | pd.DataFrame:
-        """Predict the rows of `data`, in their order and with their index.
+        """Predict the response for the rows of `data`, in their order and with their index.
 
         Parameters
         ----------
         data : frame
             New data, with the columns of the formula's right side and the offset, if any.
         type : str, default="response"
-            "response": mean of the response; with two classes the probability of the second level,
-            with more one column per class. "link": scores. "class": most probable class. "prob":
-            probability per class. The attribute `types` lists all types.
+            "response": mean of the response; for two classes the probability of the second class,
+            for several classes one column per class. "link": scores. "class": most probable class.
+            "prob": probability per class. The attribute `types` lists all types.
         offset : array (n,) or column name, optional
         new_levels : {"error", "missing"}, default="error"
             Treatment of new levels. Declared categories without training rows always count as
             missing.
         threshold : float, optional
-            With type="class" and two classes, probability from which the second is predicted. If a
-            missed case costs c times a false alarm, 1 / (1 + c) minimizes the expected cost.
+            With type="class" and two classes, smallest probability for which the second class is
+            predicted. If a missed case costs c times a false alarm, 1 / (1 + c) minimizes the
+            expected cost.
 
         Returns
         -------
@@ -219,7 +221,7 @@ class Fit(Delegates):
         return self._predict_rows(data, type, offset, new_levels, threshold)
 
     def _predict_rows(self, data, type, offset, new_levels, threshold):
-        """Return the result of predict() as a frame of pandas."""
+        """Return the result of predict() as a pandas frame or Series."""
         one_of("type", type, self.types)
         if type in ("class", "prob") and self.levels is None:
             raise ArgumentError(f"type={type!r} needs a response with classes; this one is numeric")
@@ -233,7 +235,7 @@ class Fit(Delegates):
         return self._in_all_rows(batch, classes, self.design.response.name)
 
     def _check_threshold(self, threshold, type):
-        """Raise unless the threshold of predict() is None or applies."""
+        """Raise ArgumentError if the threshold of predict() is given but does not apply."""
         if threshold is None:
             return
         if len(self.levels or ()) != 2:
@@ -244,7 +246,7 @@ class Fit(Delegates):
         share("threshold", threshold)
 
     def _classes(self, score, threshold=None):
-        """Return predicted classes (n,) from scores (n, K), None if missing."""
+        """Return predicted classes (n,) for scores (n, K); None for missing scores."""
         if threshold is not None:
             probability = self.family.mean(score)
             code = (probability if probability.ndim == 1 else probability[:, 1]) >= threshold
@@ -255,7 +257,7 @@ class Fit(Delegates):
         return classes
 
     def _predict(self, batch, type):
-        """Return values of the complete rows, (n,) or (n, q), and their name or names."""
+        """Return predictions of complete rows, (n,) or (n, q), and their name or names."""
         score, name = self._score(batch), self.design.response.name
         if type == "class":
             return self._classes(score), name
@@ -268,22 +270,22 @@ class Fit(Delegates):
         return mean, (name if mean.ndim == 1 else list(self.levels))
 
     def _in_all_rows(self, batch, values, names):
-        """Return values of the complete rows as a frame of all rows of the data."""
+        """Return values of the complete rows as a frame or Series of all rows, with NaN or None."""
         shape = (len(batch.index), *values.shape[1:])
         if values.dtype == object:
             full = np.full(shape, None, dtype=object)
         else:
             full = np.full(shape, np.nan)
         full[batch.rows] = values
-        # With missing rows classes stay objects, so that None does not become NaN; else they keep
-        # the kind of the labels (numbers, bool).
+        # If rows are missing, classes stay objects, so that None does not become NaN; else they get
+        # the dtype of their labels (numbers, bool).
         form = pd.Series if full.ndim == 1 else pd.DataFrame
         named = {"name": names} if full.ndim == 1 else {"columns": names}
         out = form(full, index=batch.index, dtype=full.dtype, **named)
         return out if out.isna().any(axis=None) else out.infer_objects()
 
     def coef(self) -> pd.Series:
-        """Return the estimates by term, from tidy().
+        """Return the estimates of tidy() as a Series indexed by term.
 
         See Also
         --------
@@ -310,12 +312,12 @@ class Fit(Delegates):
     def augment(
         self, data: Data, *, offset: Offset | None = None, output: FilePath | None = None
     ) -> pd.DataFrame:
-        """Return `data` with predictions and residuals as further columns.
+        """Return `data` with additional columns of predictions and residuals.
 
         Parameters
         ----------
         data : frame
-            With responses, which may be missing.
+            Rows with the columns of the formula, including the response, which may be missing.
         offset : array (n,) or column name, optional
 
         Returns
@@ -341,7 +343,7 @@ class Fit(Delegates):
         return self._augment_rows(data, offset)
 
     def _augment_rows(self, data, offset):
-        """Return the result of augment() as a frame of pandas."""
+        """Return the result of augment() as a pandas frame."""
         batch = self._reader.apply(data, offset=offset, response=True)
         known, score = self._answered(batch)
         new = {
@@ -361,7 +363,7 @@ class Fit(Delegates):
 
     @as_given
     def evaluate(self, data: Data, *, offset: Offset | None = None) -> pd.DataFrame:
-        """Measure the loss on data with known responses.
+        """Return mean losses and other measures of the predictions for data with known responses.
 
         Parameters
         ----------
@@ -375,8 +377,8 @@ class Fit(Delegates):
             One row with n (rows of positive weight), deviance (mean per row) and dev_ratio
             (explained share of the null deviance of `data`; R2 for a numeric response; NaN if the
             response is constant). For classes also accuracy (a tie of k classes counts 1/k),
-            log_loss and auc (for several classes the mean over each class against the others; NaN
-            if there is only one).
+            log_loss and auc (for several classes the mean over each class against all others; NaN
+            if only one class occurs).
 
         Raises
         ------
@@ -399,7 +401,7 @@ class Fit(Delegates):
         return self._evaluate_rows(data, offset)
 
     def _evaluate_rows(self, data, offset):
-        """Return the result of evaluate() as a frame of pandas."""
+        """Return the result of evaluate() as a pandas frame."""
         source = read_source(data)
         if source is not None:
             return self._evaluation_frame(evaluation(self, source, offset))
@@ -418,13 +420,13 @@ class Fit(Delegates):
         return pd.DataFrame([row | means | self._measures(batch, score)])
 
     def _measures(self, batch, score):
-        """Return further values for evaluate() that are no means over rows, as a dict."""
+        """Return a dict of measures for evaluate() that are not means over rows."""
         if self.levels is None:
             return {}
         return {"auc": auc_of_classes(self.family, batch.y, batch.weight, score)}
 
     def _losses(self, batch, score):
-        """Return the losses (n,) of each row whose weighted means evaluate() shows, by name."""
+        """Return a dict name -> loss of each row (n,), whose weighted means evaluate() shows."""
         deviance = self.family.deviance(batch.y, score)
         if self.levels is None:
             return {"deviance": deviance}
@@ -432,7 +434,7 @@ class Fit(Delegates):
         return {"deviance": deviance, "accuracy": hit, "log_loss": deviance / 2.0}
 
     def _evaluation_frame(self, found):
-        """Return the frame that evaluate() shows for an Evaluation."""
+        """Return the frame of evaluate() from an Evaluation."""
         means = {name: found.mean(name) for name in found.totals}
         row = {"n": found.n, "deviance": means.pop("deviance"), "dev_ratio": found.dev_ratio}
         return pd.DataFrame([row | means | ({} if self.levels is None else {"auc": found.auc})])
@@ -454,7 +456,7 @@ class Fit(Delegates):
 
     @property
     def dev_ratio(self) -> float:
-        """Share of the null deviance explained; NaN if that is zero."""
+        """Explained share of the null deviance; NaN if the null deviance is zero."""
         return float(self._explained(self._deviance))
 
     @property
@@ -468,26 +470,26 @@ class Fit(Delegates):
 
     @property
     def _engine(self):
-        # Moving new rows to a GPU takes longer than computing here, so only if requested.
+        # Moving new rows to a GPU takes longer than computing on the CPU, so only on request.
         return "cuda" if self.settings.engine == "cuda" else "cpu"
 
     @property
     def _null_deviance(self):
-        """Return the mean deviance of the null model."""
+        """Mean deviance of the null model."""
         return self.null_deviance
 
     def _explained(self, deviance):
-        """Return the explained share of the null deviance, for one model or several."""
+        """Return the explained share of the null deviance, for one deviance or an array of them."""
         with np.errstate(over="ignore"):
             share = 1.0 - np.divide(deviance, self._null_deviance or np.nan)
         return np.where(np.abs(share) < ROUNDING, 0.0, share)[()]
 
     def _held_out_deviance(self):
-        """Return the mean held-out deviance at settings near those of the fit, None if unknown."""
+        """Return the mean held-out deviance at settings close to the fit's, None if unknown."""
         return None if self.selection is None else nearest_loss(self.selection, self.settings)
 
     def _answered(self, batch):
-        """Return the rows of a batch with responses and predictions, and their link scores."""
+        """Return the rows of a batch with known response and prediction, and their link scores."""
         score = self._score(batch)
         known = ~(np.isnan(batch.y) | np.isnan(score).any(axis=1))
         if known.all():
@@ -496,12 +498,12 @@ class Fit(Delegates):
         return subset(batch, at), score[at]
 
     def summary(self, *, full: bool = False) -> report.Report:
-        """Return the printed report: text, HTML in notebooks, LaTeX by `as_latex()`.
+        """Return a report that prints as text, as HTML in notebooks, or as LaTeX by `as_latex()`.
 
         Parameters
         ----------
         full : bool, default=False
-            Show all rows of tables with more than 30 rows, instead of 15.
+            Show all rows of long tables; by default 15 rows of tables with more than 30 rows.
 
         Returns
         -------
@@ -543,8 +545,9 @@ class Fit(Delegates):
         ----------
         data : frame
         changes
-            Arguments of the model function. As in R, dots in `formula=". ~ . - x"` stand for the
-            sides of this fit's formula; without a dot on the left, for all columns.
+            Arguments of the model function. As in R, the dots in `formula=". ~ . - x"` stand for
+            the left and the right side of this fit's formula. Without a dot on the left side, the
+            dot stands for all columns.
 
         Returns
         -------
@@ -554,7 +557,7 @@ class Fit(Delegates):
         Raises
         ------
         ArgumentError
-            If an argument of the call was an array, which a fit does not keep.
+            If an argument of the original call was an array, which a fit does not keep.
 
         See Also
         --------
@@ -573,7 +576,7 @@ class Fit(Delegates):
         return self.model(data=data, **arguments)
 
     def _call_arguments(self, changes: dict[str, Any]) -> dict[str, Any]:
-        """Return the call's arguments with changes; raise an ArgumentError if one was not kept."""
+        """Return the call's arguments with changes; raise ArgumentError if one was not kept."""
         arguments = self.arguments | changes
         for name, value in arguments.items():
             if isinstance(value, str) and value == ARRAY:
@@ -584,21 +587,21 @@ class Fit(Delegates):
         return arguments
 
     def _of_tables(self):
-        """Return the part of tidy() for a table of several fits."""
+        """Return the rows of tidy() that a table of several fits shows."""
         return in_pandas(self.tidy)()
 
     def _comparable(self, reference):
-        """Return the part of tidy() to compare with a `reference` fit to the same rows."""
+        """Return the rows of tidy() to compare with a `reference` fit to the same rows."""
         return self._of_tables()
 
     def save(self, path: FilePath) -> None:
         """Write the fit to one file, which `lodim.load` reads. No code is stored.
 
         Every file holds names of columns, levels of categories, means, standard deviations, and
-        boundary values of splines. Single training rows: none for `costnet`, those needed by
-        neighbours for `gbmap` (none with control={"reference_rows": 0}), the prototypes for
-        `proset`, the coordinates for `melm`, all rows for `ripr`. Row labels are those of the
-        data's index; reset_index() removes them.
+        boundary values of splines. Files of some models also hold single training rows: `gbmap` the
+        reference rows for neighbours (none with control={"reference_rows": 0}), `proset` the
+        prototypes, `melm` the coordinates, and `ripr` all rows; `costnet` none. Row labels come
+        from the data's index; reset_index() removes them.
 
         Parameters
         ----------
@@ -641,7 +644,7 @@ forms.take_forms(Fit)
 
 
 def _name_as_method(function, cls, name):
-    """Give a module's function that serves as a method the name used in errors."""
+    """Give a module's function that is used as a method the name of the method, for errors."""
     while isfunction(function) and "." not in function.__qualname__:
         function.__module__, function.__name__ = cls.__module__, name
         function.__qualname__ = f"{cls.__qualname__}.{name}"

@@ -1,4 +1,4 @@
-"""fit_model(): the steps from the call of a model function to a fit, for all models."""
+"""fit_model(): the steps from a call of a model function to a fit, the same for all models."""
 
 import dataclasses
 import functools
@@ -34,7 +34,7 @@ SCRATCH = "scratch"  # entry of `control` that names a folder
 
 
 def fitted_by(model: Model) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate the signature and help of a public function; `fit_model` executes its calls."""
+    """Decorate a public model function that has only a signature and help; call `fit_model`."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
@@ -47,7 +47,7 @@ def fitted_by(model: Model) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def fit_model(model, formula, data, options):
-    """Return the fit of a call of a model function; `options` are its keyword arguments."""
+    """Return the fit of a call of a model function; `options` are the keyword arguments."""
     if model.several_responses and (n := len(parse(formula).responses)) > 1:
         problems = [prepare(model, formula, data, options, which=i) for i in range(n)]
         return model.fit_together(problems)
@@ -55,7 +55,7 @@ def fit_model(model, formula, data, options):
 
 
 def model_of(function):
-    """Return the Model of a public function; raise an ArgumentError for anything else."""
+    """Return the Model of a public model function; raise ArgumentError for any other object."""
     name = getattr(function, "__name__", None)
     module = model_module(name) if name in MODELS else None
     if getattr(module, str(name), None) is not function:
@@ -66,21 +66,21 @@ def model_of(function):
 
 
 def with_own(model, options, **others):
-    """Return the options with those of others, such as the seed, that are settings of the model."""
+    """Return the options, extended by those of `others` that are settings of the model."""
     own = {field.name for field in dataclasses.fields(model.settings)}
     return options | {name: value for name, value in others.items() if name in own}
 
 
 def prepare(model, formula, data, options, which=None, groups=None, in_place=False):
-    """Learn the design and check the settings; return a Problem.
+    """Return the Problem of a call: learn the design from data, and check the settings.
 
     which, in_place : as in `Design.learn`
-    groups : groups of cv's folds, if the model itself has no such argument
+    groups : groups for the folds of cv(), if the model has no argument `groups`
     """
     if groups is not None and "groups" in inspect.signature(model.function).parameters:
         options, groups = options | {"groups": groups}, None
     else:
-        formula = leave_out(formula, groups)  # a later call with this formula names no groups
+        formula = leave_out(formula, groups)  # a later call with this formula has no groups
     own = _completed(model, options)
     client = _client(model, own.pop("client"))
     of_design = {name: own.pop(name) for name in DESIGN if name in own}
@@ -127,19 +127,19 @@ def prepare(model, formula, data, options, which=None, groups=None, in_place=Fal
 
 
 def _completed(model, options):
-    """Return the options with defaults filled in, without `progress`."""
+    """Return the options with defaults filled in, except for `progress`."""
     parameters = inspect.signature(model.function).parameters
     known = {k: p.default for k, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
     for name in options:
         if name not in known:
             raise unknown_argument(model.name, name, known)
     known |= {k: v.item() if isinstance(v, np.generic) else v for k, v in options.items()}
-    del known["progress"]  # which `with_known_arguments` has seen
+    del known["progress"]  # already used by `with_known_arguments`
     return known
 
 
 def _warn_of_wild_values(design, batch):
-    """Warn of values far outside all others."""
+    """Warn about values of features or the response far outside all other values."""
     notes = phrases.wild(design)
     if design.response is not None and design.levels is None:
         at, name = batch.positive_weight, design.response.name
@@ -157,7 +157,7 @@ def _warn_of_wild_values(design, batch):
 
 
 def _client(model, client):
-    """Return the client for `Design.learn`, False if the model does not run on workers."""
+    """Return the client for `Design.learn`, or False if the model cannot run on workers."""
     if model.on_workers:
         return client
     if client is not None:
@@ -170,9 +170,10 @@ def _client(model, client):
 
 
 def in_memory(what, batch):
-    """Return a batch whose features may be copied, for the step `what` that needs them all at once.
+    """Return a batch whose features are in memory, for a step `what` that needs all of them.
 
-    Features in place or on workers are gathered if they fit into memory; else an error is raised.
+    Features in place or on workers are gathered if they fit into memory; else ArgumentError is
+    raised.
     """
     if not batch.out_of_core:
         return batch
@@ -191,7 +192,7 @@ def in_memory(what, batch):
 def _control(model, arguments, control):
     """Return the checked entries of `control` as a dict, and its "scratch" folder.
 
-    The folder is no part of the model, so a fit does not keep it.
+    The folder is not part of the model, so a fit does not keep it.
     """
     if control is not None and not isinstance(control, dict):
         raise ArgumentError(f"control must be a dict, not {control!r}")

@@ -1,4 +1,4 @@
-"""Interface of the package maketables: coefficients, and statistics by name."""
+"""Interface for the package maketables: coefficients, and statistics by name."""
 
 import itertools
 
@@ -8,16 +8,16 @@ import pandas as pd
 from lodim.design.factors import column_with_levels
 from lodim.design.frame import in_pandas
 
-# Columns of tidy() and of glance(), by the names of maketables
+# Names in maketables -> columns of tidy() and of glance()
 COLUMNS = {"b": "estimate", "se": "std_error", "t": "statistic", "p": "p_value"}
 COLUMNS |= {"ci95l": "conf_low", "ci95u": "conf_high"}
 FIGURES = {"N": "n", "ll": "log_likelihood"}
 FIGURES |= {name: name for name in ("aic", "bic", "df_resid", "deviance", "null_deviance")}
-INTERCEPT = "Intercept"  # as other packages call it
+INTERCEPT = "Intercept"  # name in other packages
 
 
 def coefficients(fit):
-    """Return the estimates of tidy() by term, with their inference or NaN."""
+    """Return the estimates of tidy() by term, with standard errors etc. (NaN if unknown)."""
     frame = fit._of_tables()
     keys = [c for c in ("level", "dimension") if c in frame]
     known = _references(fit.design) | {"(Intercept)": INTERCEPT}
@@ -30,7 +30,7 @@ def coefficients(fit):
 
 
 def figure(fit, key):
-    """Return a statistic of the fit by its name in maketables, or None."""
+    """Return a statistic of the fit by its name in maketables; None if there is none."""
     if key in ("r2", "pseudo_r2"):
         return fit.dev_ratio if key == main_figures(fit)[1] else None
     row = in_pandas(fit.glance)().iloc[0]
@@ -39,12 +39,12 @@ def figure(fit, key):
 
 
 def main_figures(fit):
-    """Return the names of the statistics that a table shows by default."""
+    """Return the names of the statistics that tables show by default."""
     return ["N", "r2" if fit.levels is None else "pseudo_r2"]
 
 
 def _references(design):
-    """Return names of levels as other packages write them: origin[T.USA]."""
+    """Return a dict of names of level columns -> names in other packages: origin[T.USA]."""
     names = {}
     for part in itertools.chain.from_iterable(design.terms):
         if column_with_levels(part) and part.matrix is None and len(part.labels) < len(part.levels):

@@ -1,4 +1,4 @@
-"""A fit as a model of the package marginaleffects, through its interface for other models."""
+"""A fit as a model of the package marginaleffects, by its interface for foreign models."""
 
 import contextlib
 
@@ -10,7 +10,7 @@ SCALES = ("response", "link")
 
 
 def wrap(fit, data, type):
-    """Return the ModelAbstract over a fit and data; see `Fit.to_marginaleffects`."""
+    """Return the ModelAbstract of a fit and data, for `Fit.to_marginaleffects`."""
     design = fit._reader
     frame = read_frame(data)
     needed = [*dict.fromkeys([*factors.columns_of(design.response.key), *design.features])]
@@ -18,7 +18,7 @@ def wrap(fit, data, type):
         raise ArgumentError("the offset was an array: fit with a column's name instead")
     needed += [design.offset] if design.offset_given else []
     read = {name: read_column(frame, name) for name in needed}
-    for name in frame.names:  # other columns are for grouping
+    for name in frame.names:  # other columns may be used for grouping
         with contextlib.suppress(DataError):
             read[name] = read_column(frame, name)
     as_levels = {factors.column_with_levels(part) for term in design.terms for part in term}
@@ -34,7 +34,7 @@ def wrap(fit, data, type):
 
 
 def _texts(read):
-    """Return the levels, by their text, of columns whose levels are neither text nor booleans."""
+    """Return a dict column -> (text -> level), for levels that are neither text nor booleans."""
     return {
         name: {str(level): level for level in column.levels}
         for name, column in read.items()

@@ -1,4 +1,4 @@
-"""LodimModel: adapter of a fit to marginaleffects; imported only if that package is used."""
+"""LodimModel: adapter of fits to marginaleffects; imported only if that package is used."""
 
 import numpy as np
 import pandas as pd
@@ -8,14 +8,14 @@ from marginaleffects.classes import ModelAbstract, ModelVault
 from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError, DataWarning, warn
 
-# Shift of what marginaleffects takes for the coefficient, in standard errors.
-# Its steps for derivatives are 1.5e-8 of that: 1e-4 to 1e-3 standard errors hold out against the
-# rounding of slopes, which are themselves differences of predictions 1e-4 apart.
+# Shift of the coefficients passed to marginaleffects, in standard errors.
+# Its steps for derivatives are 1.5e-8 of the coefficient. With the shift they are 1e-4 to 1e-3
+# standard errors, large compared with the rounding errors of slopes.
 SHIFT = 1e5
 
 
 class LodimModel(ModelAbstract):
-    """Predictions of data by a fit, at its coefficients or near them."""
+    """Predictions of a fit for data, at its coefficients or at coefficients near them."""
 
     _n_offsets = 0  # columns in addition to the design matrix
 
@@ -73,7 +73,7 @@ class LodimModel(ModelAbstract):
         return "models of lodim"
 
     def _long(self, values, levels):
-        """Return predictions (n,) or (n, K) as a frame with one row per row and class."""
+        """Return predictions (n,) or (n, K) as a polars frame with one row per row and class."""
         rows = pl.Series("rowid", range(len(values)), dtype=pl.Int32)
         if values.ndim == 1:
             return pl.DataFrame([rows, pl.Series("estimate", values)])
@@ -94,7 +94,7 @@ class LodimModel(ModelAbstract):
 
 
 def complete_rows(read, needed):
-    """Return a polars DataFrame without the rows in which a needed column is missing."""
+    """Return a polars frame of the columns `read`, without rows that miss a needed column."""
     frame = pl.DataFrame([_series(column) for column in read.values()])
     whole = frame.drop_nulls(needed)
     if len(whole) < len(frame):
@@ -107,7 +107,7 @@ def complete_rows(read, needed):
 
 
 def _series(column):
-    """Return a column as polars Series, with levels as text."""
+    """Return a Column as a polars Series, with levels as text."""
     if column.kind != "level":
         return pl.Series(column.name, column.values, nan_to_null=True)
     if column.levels == (False, True):

@@ -1,4 +1,4 @@
-"""Model: declarations and steps of a model; Problem: the data and settings of a call."""
+"""Model: declarations and steps of one model; Problem: data and settings of one call."""
 
 import dataclasses
 import inspect
@@ -18,17 +18,17 @@ from lodim.fitting.fit import ARRAY
 from lodim.fitting.registry import model_function
 from lodim.text import as_literal
 
-SPREAD = "spread"  # value of `for_path`: see `Model.assemble`
+SPREAD = "spread"  # value of the argument `for_path` of `Model.assemble`
 PLAIN = str | int | float | bool | dict | tuple | None  # arguments that a fit keeps
-LONG = 60  # characters of a dict in a printed call
+LONG = 60  # largest number of characters of a dict in a printed call
 
 
 @dataclass(frozen=True)
 class Penalty:
-    """A setting that shrinks a model.
+    """Declaration of a setting that shrinks a model.
 
-    largest : callable(batch, family, settings) -> float, at which the model is (nearly) null
-    ratio : smallest value to try, as a share of the largest
+    largest : callable(batch, family, settings) -> float, value at which the model is (nearly) null
+    ratio : smallest value to try, divided by the largest
     needed : whether a fit needs a value; if not, None is allowed
     """
 
@@ -39,9 +39,9 @@ class Penalty:
 
 @dataclass(frozen=True)
 class Option:
-    """An option of the command line, passed as keyword argument `name` of the function.
+    """Option of the command line, passed as keyword argument `name` to the model function.
 
-    file : whether its value names a CSV file with the argument
+    file : whether the option names a CSV file that holds the argument's value
     """
 
     flag: str
@@ -54,10 +54,10 @@ class Option:
 
 @dataclass(frozen=True)
 class Needs:
-    """Memory of a fit in bytes, without the features, and its passes over the features.
+    """Memory of a fit in bytes, without the features, and its number of passes over them.
 
-    row : bytes per row, without those of the Batch
-    fixed : bytes for any number of rows
+    row : bytes per row, without the bytes of the Batch
+    fixed : bytes independent of the number of rows
     passes : usual range of the number of passes; None if unknown
     """
 
@@ -68,10 +68,11 @@ class Needs:
 
 @dataclass(frozen=True)
 class Problem:
-    """The data as numbers, and the settings of the call.
+    """The data as numbers, and the settings, of a call of a model function.
 
-    `chosen` has, for each setting chosen by cross-validation, the choices by the single sets of
-    random folds; it is empty for one set.
+    chosen : dict of settings chosen by cross-validation -> values chosen with each set of random
+    folds;
+        empty for one set
     """
 
     model: "Model"
@@ -85,7 +86,7 @@ class Problem:
 
     @property
     def call(self):
-        """Return the call as a user would write it, without defaults; df stands for the data.
+        """Text of the call as a user would write it, without defaults; df stands for the data.
 
         So fits to equal rows from different sources have equal bytes.
         """
@@ -105,14 +106,14 @@ class Problem:
         return family.null_deviance(batch.y, batch.weight, batch.offsets(family.n_scores))
 
     def common(self, selection):
-        """Return the keyword arguments of every model's Fit."""
+        """Return the keyword arguments that the Fit classes of all models have in common."""
         names = ("design", "settings", "call", "arguments", "chosen")
         return {name: getattr(self, name) for name in names} | {"selection": selection}
 
     def settle(self, settings, *, given=(), chosen=None):
-        """Return the problem with settings fixed; those of `given` become arguments of the call.
+        """Return the problem with fixed settings; settings in `given` become arguments of its call.
 
-        So the call stored in a path's or cv()'s fit reproduces that fit.
+        So the call stored in a fit of path() or cv() reproduces that fit.
         """
         # A penalty that was "auto" becomes a number, since another call may choose another one.
         auto = [name for name in self.model.penalties if self.arguments[name] == "auto"]
@@ -127,7 +128,7 @@ class Problem:
 
 
 def _text(value):
-    """Return an argument as it would be typed; three dots for an array, or in a long dict."""
+    """Return an argument as a user would type it, with "..." for arrays and long dicts."""
     if isinstance(value, float):
         return f"{value:.6g}"
     text = repr(value) if isinstance(value, PLAIN) and value != ARRAY else "..."
@@ -139,9 +140,9 @@ def _same(value, default):
 
 
 def lambda_grid(problem, penalty, n, ratio=None):
-    """Return decreasing values of a penalty (n,), evenly spaced in log, from the largest down.
+    """Return n decreasing values of a penalty, evenly spaced in log, from the largest down.
 
-    ratio : smallest value over largest; by default that of the penalty
+    ratio : smallest value divided by the largest; default: `ratio` of the Penalty
     """
     n = whole("n_lambda", n, least=2)
     kind = problem.model.penalties[penalty]
@@ -150,17 +151,17 @@ def lambda_grid(problem, penalty, n, ratio=None):
 
 
 class Model:
-    """A model: its name, its abilities, and its steps from a problem to a fit.
+    """A kind of model: its name, its abilities, and its steps from a problem to a fit.
 
-    A model must have the attributes without a value and the methods that raise here; it overrides
-    others where it differs.
+    A subclass must define the attributes without a value and the methods that raise
+    NotImplementedError; it overrides others if it differs.
 
     Attributes
     ----------
     reference : str
-        Source of the model, an entry of BibTeX.
+        BibTeX entry of the model's source.
     settings : type
-        Frozen record of the model's own arguments; it checks them.
+        Frozen dataclass of the model's own arguments, which it checks.
     families : tuple of str
         Families that the model fits; "none" if a formula may have no response.
     missing : tuple of str
@@ -169,19 +170,19 @@ class Model:
     learning : dict
         Arguments of `Design.learn` that the model needs.
     penalties : dict of str to Penalty
-        Settings that shrink the model; path() and cv() vary the first by default.
+        Settings that shrink the model, by name; path() and cv() vary the first one by default.
     stage_setting : str or None
-        Name of the setting that counts stages: one run gives every smaller value as well. The
-        settings then have `max_stages` and `path_stages`.
+        Name of the setting that is the number of stages, if one run also gives the fits with fewer
+        stages. The settings then have `max_stages` and `path_stages`.
     shared_setting : str or None
-        Name of a setting whose values share one run: `fit_stages` takes an increasing tuple of
-        them and yields a stage for each.
+        Name of a setting whose values can share one run: `fit_stages` takes an increasing tuple of
+        values and yields one stage per value.
     patience : int
-        Number of stages without a lower held-out loss after which a run ends.
+        Number of stages without a lower held-out loss after which a run stops.
     warm_start : bool
-        Whether `fit_stages` takes the estimates of a neighbouring setting as `warm_start`.
+        Whether `fit_stages` accepts the estimates of a neighbouring setting as `warm_start`.
     compiled_stages : bool
-        Whether threads fit several problems faster also if rows are few.
+        Whether threads are faster for several problems even if there are few rows.
     streams : bool
         Whether X may be larger than memory, since a fit copies only some of its rows.
     in_place : bool
@@ -191,7 +192,7 @@ class Model:
     several_responses : bool
         Whether a formula may have several responses, which `fit_together` fits.
     many_rows : int or None
-        Number of rows from which a default call takes minutes.
+        Number of rows above which a default call takes minutes.
     options : tuple of Option
         Options of the command line.
     plots : tuple of str
@@ -220,11 +221,11 @@ class Model:
 
     @property
     def function(self) -> Callable:
-        """The public function, such as `lodim.gbmap`."""
+        """Public function of the model, such as `lodim.gbmap`."""
         return model_function(self.name)
 
     def validate(self, problem: Problem) -> Problem:
-        """Raise if the data do not suit the model; fill in settings that depend on the data."""
+        """Return the problem with data-dependent settings filled in; raise if data do not suit."""
         response: Any = problem.design.response
         if isinstance(problem.family, families.Proportion):
             raise DataError(
@@ -235,17 +236,17 @@ class Model:
         return problem
 
     def fit(self, problem: Problem) -> Any:
-        """Choose the settings that are open, and return the fit of a problem."""
+        """Return the fit of a problem, after choosing settings that are not given."""
         return self.run(problem)
 
     def fit_together(self, problems: list[Problem]) -> Any:
-        """Return the fits of the problems of several responses."""
+        """Return the fits of the problems of several responses, as one object."""
         raise NotImplementedError
 
     def run(self, problem, selection=None, *, warm_start=None, for_path=False, found=None):
-        """Return the fit of a problem whose settings are all chosen.
+        """Return the fit of a problem whose settings are all fixed.
 
-        found : (estimates, log), if they are known already
+        found : (estimates, log) if they are known already
         """
         if found is None:
             counted = self.counts_stages(problem.settings)
@@ -258,36 +259,37 @@ class Model:
         return self.assemble(problem, *found, selection, for_path)
 
     def counts_stages(self, settings: Any) -> bool:
-        """Whether the stages of a run are fits with fewer of them; else there is one stage."""
+        """Return whether the stages of a run are fits with fewer stages, else one stage."""
         return self.stage_setting is not None
 
     def fit_stages(self, batch, family, settings, eval_batch=None) -> Iterator[tuple]:
-        """Yield (part, log, scores of the rows of `eval_batch`) after each stage."""
+        """Yield (part of estimates, log, scores of the rows of `eval_batch`) after each stage."""
         raise NotImplementedError
 
     def combine(self, parts: list[tuple]) -> tuple:
-        """Return (estimates, log) from the (part, log) of all stages: by default of the last."""
+        """Return (estimates, log) from (part, log) of each stage; by default the last pair."""
         return parts[-1]
 
     def assemble(self, problem, estimates, log, selection, for_path, /) -> Any:
-        """Return the Fit.
+        """Return the Fit of a problem with given estimates.
 
-        for_path : whether to leave out what takes time and a path does not show; SPREAD if the
-            spread of responses is needed only up to a factor that all rows share
+        for_path : whether to leave out slow results that a path does not show; SPREAD if the spread
+        of responses is needed only up to a factor common to all rows
         """
         raise NotImplementedError
 
     def reweigh(self, problem: Problem, fit: Any) -> tuple | None:
-        """Return (estimates, log) for a fit's rows under other weights, starting from its own.
+        """Return (estimates, log) for a fit's rows with other weights, starting from the fit.
 
-        None: those of `fit_stages`.
+        None if `fit_stages` must be used instead.
         """
         return None
 
     def cv_grid(self, problem: Problem, n: int) -> tuple[dict, tuple | None]:
-        """Return the default grid of cv(), and what `run` takes as `found` or None.
+        """Return the default grid of cv(), a dict, and the argument `found` of `run` or None.
 
-        By default the grid has the first penalty as given, else n values of it.
+        By default the grid has the given value of the first penalty, or n values if it is not
+        given.
         """
         for penalty in self.penalties:
             value = problem.arguments[penalty]
@@ -296,11 +298,11 @@ class Model:
         return {}, None
 
     def held_out_deviance(self, family, y, weight, score):
-        """Return deviance (n,) by which settings are compared on held-out rows."""
+        """Return deviances (n,) of held-out rows, by which settings are compared."""
         return family.deviance(y, score)
 
     def needs(self, problem: Problem, n: int) -> Needs | None:
-        """Needs of a fit to n rows, some of which are in the problem; None if unknown."""
+        """Return the Needs of a fit to n rows like those of the problem; None if unknown."""
         return None
 
     def selects(self, settings: Any) -> bool:

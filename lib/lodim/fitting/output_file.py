@@ -1,4 +1,4 @@
-"""Write rows to a Parquet, Arrow or CSV file, chunk by chunk."""
+"""Writing of rows to a Parquet, Arrow or CSV file, chunk by chunk."""
 
 import contextlib
 import os
@@ -13,13 +13,13 @@ from lodim.errors import ArgumentError, DataError, MissingExtraError
 
 @contextlib.contextmanager
 def writing(path, other=None):
-    """Yield a function that appends frames to a file, which appears complete when the block ends.
+    """Yield a function that appends frames to a file; the file appears when the block ends.
 
     An existing file is replaced, or unchanged after an error. Frames are of pandas, polars or
-    pyarrow, with equal columns. Row labels of pandas are written unless they are a RangeIndex: in
-    CSV as the first columns, in Parquet and Arrow as pandas reads them.
+    pyarrow, with equal columns. Row labels of pandas are written unless they are a RangeIndex: as
+    first columns in CSV, in the format of pandas in Parquet and Arrow.
 
-    other : kind of files with any other suffix; None refuses them
+    other : writer for files with other suffixes; None means an error
 
     Raises
     ------
@@ -40,7 +40,7 @@ def writing(path, other=None):
 
 
 def check_apart(path, files):
-    """Raise an ArgumentError if a path is one of the input files."""
+    """Raise ArgumentError if the output path is one of the input files."""
     if any(_is_same(path, name) for name in files):
         raise ArgumentError(f"output must not be a file that is read: {os.fspath(path)}")
 
@@ -48,7 +48,7 @@ def check_apart(path, files):
 def _is_same(path, other):
     try:
         return os.path.samefile(path, other)
-    except (OSError, TypeError, ValueError):  # one of them is missing, or no path
+    except (OSError, TypeError, ValueError):  # a file is missing, or the argument is not a path
         return False
 
 
@@ -116,9 +116,9 @@ KINDS = {
 
 @contextlib.contextmanager
 def _tables(open_writer):
-    """Yield a function that appends frames as pyarrow tables with the schema of the first ones.
+    """Yield a function that appends frames as pyarrow tables with a common schema.
 
-    Tables wait while a column has no value yet, since its type is unknown.
+    The first tables are kept in memory as long as a column has no value, since its type is unknown.
     """
     import pyarrow as pa
 
@@ -151,7 +151,7 @@ def _tables(open_writer):
 
 
 def _plain_types(schema):
-    """Return the schema with plain values for categories, whose codes differ between chunks."""
+    """Return a schema without categories, since their codes would differ between chunks."""
     import pyarrow as pa
 
     for j, field in enumerate(schema):
@@ -170,5 +170,5 @@ def _table(frame):
 
 
 def _named(frame):
-    """Return the frame with a string as the name of each column."""
+    """Return the frame with a text as the name of each column."""
     return frame.set_axis([name_of(label) for label in frame.columns], axis=1)

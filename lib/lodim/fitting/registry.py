@@ -1,4 +1,4 @@
-"""The models of lodim by name. A new model needs a line here and a folder in `models`."""
+"""The names of all models. A new model needs a line here and a folder in `models`."""
 
 from importlib import import_module
 
@@ -10,14 +10,14 @@ MODELS = {
     "ripr": "informative projections: a few low-dimensional views, each for some of the rows",
     "glm": "generalized linear model: unpenalized, with standard errors and p-values",
 }
-HOMES = {name: f"lodim.models.{name}.model" for name in MODELS}  # modules of their functions
+HOMES = {name: f"lodim.models.{name}.model" for name in MODELS}  # modules of the model functions
 
 
 def model_module(name):
-    """Return the module of a model, with its function and `MODEL`."""
+    """Return the module of the named model, with its function and `MODEL`."""
     return import_module(HOMES[name])
 
 
 def model_function(name):
-    """Return the function that fits a model."""
+    """Return the function that fits the named model."""
     return getattr(model_module(name), name)

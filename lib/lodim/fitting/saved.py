@@ -1,4 +1,4 @@
-"""Saved fits: contents of the files of all models, and load()."""
+"""Files of saved fits: their contents, for all models, and load()."""
 
 from dataclasses import fields, replace
 from importlib import import_module
@@ -17,14 +17,14 @@ from lodim.fitting.registry import MODELS, model_function
 from lodim.fitting.selected import MEASURE
 from lodim.typing import FilePath
 
-STORED = {  # module and class of each kind of file
+STORED = {  # kind of file -> module and class of its content
     **{name: (f"lodim.models.{name}.fit", f"{name.title()}Fit") for name in MODELS},
     "ripr_fits": ("lodim.models.ripr.multi_fit", "RiprFits"),
     "acquire": ("lodim.acquisition.policy", "Policy"),
     "conformal": ("lodim.uncertainty.prediction_sets", "Conformal"),
 }
 
-SHARED: dict[str, forms.Form] = {  # arguments that are read for a fit of any model
+SHARED: dict[str, forms.Form] = {  # forms of arguments that all models share
     "family": forms.optional(forms.text()),
     "sample": forms.optional(forms.whole(least=1)),
     "standardize": forms.flags(),
@@ -79,31 +79,31 @@ def load(path: FilePath) -> Any:
 
 
 def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, int]) -> Any:
-    """Read the contents of a file of one of the kinds."""
+    """Return the object that the contents of a file of the given kind describe."""
     module, name = STORED[kind]
     return forms.part(getattr(import_module(module), name)).read(state, where, sizes)
 
 
 def _read_design(value, where, sizes):
-    """Read the Design of a fit, with p features, K scores and C classes (0 for numbers)."""
+    """Return the Design of a fit; `sizes` gets K scores and C classes (0 for numbers)."""
     design = forms.part(Design).read(value, where, sizes)
     sizes |= {"K": families.family_of(design).n_scores, "C": len(design.levels or ())}
     return design
 
 
 def _read_frame(value, where, sizes):
-    """Read a DataFrame from a dict of lists of plain values."""
+    """Return a DataFrame from a dict of lists of plain values."""
     forms.entries(forms.several(None, forms.modest())).read(value, where, sizes)
     return pd.DataFrame(value)
 
 
 def _read_arguments(value, where, sizes):
-    """Read the arguments of a call, with tuples for lists."""
+    """Return the arguments of a call, with tuples instead of lists."""
     return as_tuples(forms.modest().read(value, where, sizes))
 
 
 def as_tuples(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments with tuples for lists."""
+    """Return a dict of arguments with tuples instead of lists."""
     return {name: tuple(v) if isinstance(v, list) else v for name, v in arguments.items()}
 
 
@@ -114,7 +114,7 @@ FRAME: Any = forms.Form(_read_frame, lambda frame: frame.to_dict("list"))
 
 
 def _read_any_fit(value, where, sizes):
-    """Read a fit of any model, whose name is among its entries."""
+    """Return a fit of any model, whose name is the entry "model"."""
     kind = forms.choice(*MODELS).read(value.get("model"), f"{where}.model", sizes)
     return read_state(kind, {k: v for k, v in value.items() if k != "model"}, where, {})
 
@@ -123,19 +123,22 @@ ANY_FIT: Any = forms.Form(_read_any_fit, lambda fit: {"model": fit.name} | forms
 
 
 def settings(kind: type, **others: forms.Form) -> Any:
-    """Return the form of a record that checks its plain fields itself; `others` are forms."""
+    """Return the form of a settings class that checks its plain fields itself.
+
+    others : forms of its other fields
+    """
     of_fields = {field.name: forms.modest() for field in fields(kind)} | others
 
     def read(value, where, sizes):
         made = kind(**forms.read_all(of_fields, value, where, sizes))
-        # The reading machine may have no GPU.
+        # The machine that loads the fit may have no GPU.
         return replace(made, engine="cpu") if "engine" in of_fields else made
 
     return forms.Form(read, lambda value: forms.write_all(of_fields, vars(value)))
 
 
 def check_call(fit: Any) -> None:
-    """Raise a ValueError unless arguments belong to the model, and fit the table of settings."""
+    """Raise ValueError unless a fit's arguments belong to its model and its table of settings."""
     parameters = signature(model_function(fit.name)).parameters.values()
     named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"progress", "client"}
     if set(fit.arguments) != named:
@@ -151,7 +154,7 @@ def check_call(fit: Any) -> None:
 
 
 def _check_selection(selection, chosen, settings):
-    """Raise a ValueError unless a table of tried settings has the required columns."""
+    """Raise ValueError unless a table of tried settings has the required columns."""
     missing = {"mean", "se", *chosen} - {*selection}
     if missing or not len(selection):
         raise ValueError(f"selection has {len(selection)} rows, and lacks {missing}")

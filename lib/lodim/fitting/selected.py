@@ -1,18 +1,18 @@
-"""Held-out losses of a fit from the table of tried settings."""
+"""Held-out loss of a fit, from its table of tried settings."""
 
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-MEASURE = "measure"  # column of a table whose mean losses are no deviances: the loss
+MEASURE = "measure"  # column with the name of the loss, in tables whose losses are not deviances
 
 
 def nearest_loss(selection: pd.DataFrame, settings: Any) -> float | None:
-    """Return the mean held-out deviance of the tried settings nearest to `settings`.
+    """Return the mean held-out deviance of the tried settings that are nearest to `settings`.
 
-    Positive numbers are compared by ratio, other numbers by difference; other values must be equal.
-    None if the table has no deviances, or no such settings.
+    Positive numbers are compared by ratio, other numbers by difference; values of other types must
+    be equal. Returns None if the table has no deviances or no settings that match.
     """
     if MEASURE in selection:
         return None
@@ -24,7 +24,7 @@ def nearest_loss(selection: pd.DataFrame, settings: Any) -> float | None:
 
 
 def _distances(tried, own):
-    """Return the distances (n,) of tried values of a setting from the fit's value."""
+    """Return the distances (n,) between tried values of a setting and the fit's value."""
     numbers = pd.to_numeric(tried, errors="coerce").to_numpy(float)
     if own is None or isinstance(own, str) or np.isnan(numbers).all():
         same = tried.isna() if own is None else tried == own

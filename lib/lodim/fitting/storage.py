@@ -1,7 +1,7 @@
-"""Save and load without pickle: one zip of JSON and plain arrays. Loading runs no code.
+"""Saving and loading without pickle: a zip file of JSON and plain arrays. Loading runs no code.
 
-SHA256SUMS in the zip has the checksums of the other members, in the format of `sha256sum -c`.
-Damaged or edited files are refused. This is no signature: anyone who alters a file can also
+SHA256SUMS in the zip file has the checksums of the other members, in the format of `sha256sum -c`.
+Damaged or edited files raise an error. This is not a signature: anyone who alters a file can also
 recompute its checksums, so load only files from sources that you trust.
 """
 
@@ -26,13 +26,13 @@ from lodim.errors import StoreError
 
 FORMAT = 1
 SUMS = "SHA256SUMS"
-MAX_BYTES = 2**30  # all members unpacked: far above any fit, far below a zip bomb
+MAX_BYTES = 2**30  # limit for all unpacked members: far above any fit, far below a zip bomb
 MAX_MEMBERS = 100_000
 MAX_JSON_BYTES = 2**26
 
 _NUMERIC = "biufc"
 _WIDEST = {"f": 8, "c": 16}  # wider floats differ between machines
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed time stamp: equal states make equal files
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # fixed time stamp, so that equal states give equal files
 _TAG = "$"
 _MAGIC = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(
@@ -42,30 +42,30 @@ _HEADER = re.compile(
 
 
 def plain_label(label):
-    """Return a row's label in a form that a file can hold."""
+    """Return a row label as a bool, number or text, which a file can hold."""
     label = label.item() if isinstance(label, np.generic) else label
     return label if isinstance(label, bool | int | float | str) else str(label)
 
 
 def write(path: str | os.PathLike, kind: str, state: dict[str, Any]) -> None:
-    """Save a state in one file, all or nothing.
+    """Save a state in one file; after an error nothing is changed.
 
     Parameters
     ----------
     path : path
-        File to write. An existing one (for a symbolic link, its target) is replaced in one step and
-        keeps its mode. Files left by a killed save are removed.
+        File to write. An existing file (or the target of a symbolic link) is replaced in one step
+        and keeps its mode. Temporary files of interrupted saves are removed.
     kind : str
         Kind of content, such as "gbmap".
     state : dict
         Nested dicts (keys are text), lists, tuples (read back as lists), text, int, float, bool,
-        None and arrays of bool, integers, floats up to 8 bytes or complex numbers up to 16. Floats
-        keep every bit. NumPy scalars come back as Python's.
+        None and arrays of bool, integers, floats up to 8 bytes or complex numbers up to 16 bytes.
+        Floats keep every bit. NumPy scalars are read back as Python values.
 
     Raises
     ------
     StoreError
-        If the state holds anything else (the message says where), or the file cannot be written.
+        If the state holds another type (the message says where), or the file cannot be written.
     """
     if not isinstance(kind, str) or not isinstance(state, dict):
         raise StoreError("write() takes kind as text and state as a dict")
@@ -107,10 +107,10 @@ def _path(path):
 
 
 def read(path: str | os.PathLike, kind: str | None = None) -> tuple[str, dict[str, Any]]:
-    """Read a file that `write` saved; return its kind and state.
+    """Return the kind and the state of a file that `write` saved.
 
-    `kind` is the required kind, if given. Raises a StoreError if there is no such file, it is
-    damaged or not from lodim, has another kind, or a newer format.
+    kind : required kind of content, if given. Raises StoreError if the file does not exist, is
+    damaged, was not written by lodim, or has another kind or a newer format.
     """
     path = _path(path)
     try:
@@ -140,7 +140,7 @@ def _read(file, path, kind):
         raise StoreError(
             f"{path} is damaged, or was edited after it was saved: its checksums do not fit"
         )
-    # Each array is read once, however often a forged state names it.
+    # Each array is read only once, even if a forged state names it many times.
     load = functools.cache(functools.partial(_array, members, path))
     state = _decode(json.loads(_member_of(members, "state.json", path)), load)
     if not isinstance(state, dict):
@@ -149,7 +149,7 @@ def _read(file, path, kind):
 
 
 def _content(archive, info):
-    """Return a member as a bytearray, whose size is known before it is unpacked."""
+    """Return the content of a member; its size is known before it is unpacked."""
     content, at = bytearray(info.file_size), 0
     with archive.open(info) as stream:
         while step := stream.readinto(memoryview(content)[at:]):
@@ -160,7 +160,7 @@ def _content(archive, info):
 
 
 def _sums(members):
-    """Return the checksums of the other members, one per line, in the format of sha256sum."""
+    """Return the checksums of all other members, one per line, in the format of sha256sum."""
     lines = [
         f"{hashlib.sha256(content).hexdigest()}  {name}\n"
         for name, content in sorted(members.items())
@@ -170,10 +170,10 @@ def _sums(members):
 
 
 def _check_members(members, path):
-    """Refuse content that would not fit in memory, before unpacking it.
+    """Raise StoreError if the members would not fit into memory; they are not unpacked yet.
 
-    zipfile never inflates more than the declared size, so the declared sizes can be trusted; its
-    other compression methods have no such bound.
+    zipfile unpacks at most the declared size of deflated members, so declared sizes can be trusted.
+    Other compression methods have no such limit and are refused.
     """
     if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
         raise StoreError(f"{path} is damaged: it is compressed in a way that lodim does not use")
@@ -208,7 +208,7 @@ def _check_meta(meta, path, kind):
 
 
 def _encode(value, where, arrays):
-    """Return the value as JSON; arrays are moved to a list and replaced by their number."""
+    """Return the value as JSON data; arrays are appended to a list and replaced by their number."""
     if isinstance(value, np.ndarray):
         arrays.append(_checked(value, where))
         return {_TAG + "array": len(arrays) - 1}
@@ -255,7 +255,7 @@ def _decode(value, load):
 
 
 def _array(members, path, number):
-    """Return one array as a copy of its bytes, whose number must match its header."""
+    """Return one array as a copy; the number of bytes must match its header."""
     name = _member(number)
     content = _member_of(members, name, path)
     size = struct.unpack_from("<H", content, 8)[0] if content[:8] == _MAGIC else 0
@@ -280,7 +280,7 @@ def _member_of(members, name, path):
 def _json(value):
     try:
         return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
-    except ValueError as error:  # contains itself, or an integer of thousands of digits
+    except ValueError as error:  # the state contains itself, or an integer with thousands of digits
         raise StoreError(f"the state cannot be saved: {error}") from None
 
 

@@ -1,7 +1,7 @@
-"""Predictions of data that are not in memory, chunk by chunk, optionally into files.
+"""Predictions for data that are not in memory, chunk by chunk, optionally written to files.
 
-`streaming` lets predict() and augment() of every model take sources and `output`; evaluate() adds
-the sums of chunks.
+`streaming` makes predict() and augment() of every model accept sources and `output`; `evaluation`
+adds sums over chunks.
 """
 
 import functools
@@ -38,7 +38,7 @@ SHARED = {
     "offset",
     "new_levels",
     "threshold",
-}  # arguments of predict() that name no columns
+}  # arguments of predict() that do not name other columns to read
 OUTPUT = """output : path, optional
     File to write (.parquet, .csv, .arrow or .feather), whose path is returned instead. `data` may
     then be larger than memory: files and lazy frames are read in chunks. A Dask frame gives a lazy
@@ -47,9 +47,9 @@ OUTPUT = """output : path, optional
 
 
 def streaming(method: F) -> F:
-    """Decorate a method (fit, data, ...) -> frame to take sources as data, and `output`.
+    """Decorate a method (fit, data, ...) -> frame to accept sources as data, and `output`.
 
-    The method names `output` in its signature, but does not receive it.
+    The method has `output` in its signature, but does not receive it.
     """
 
     @functools.wraps(method)
@@ -74,7 +74,7 @@ def streaming(method: F) -> F:
 
 
 def _with_output(text):
-    """Return a docstring with `output` as the last of the parameters."""
+    """Return a docstring with a description of `output` as its last parameter."""
     if not text or "\nReturns\n" not in inspect.cleandoc(text):
         return text
     text = inspect.cleandoc(text)
@@ -84,7 +84,7 @@ def _with_output(text):
 
 @dataclass(frozen=True)
 class MethodCall:
-    """A call of a method of a fit, without its data."""
+    """A method of a fit and its arguments, without the data."""
 
     fit: Any
     method: Any
@@ -100,7 +100,7 @@ class MethodCall:
         return self.method(self.fit, frame, *self.arguments, **self.keywords | offset)
 
     def of_frame(self, data):
-        """Yield one pair for a frame in memory, as `of_source` does."""
+        """Yield one pair for a frame in memory, in the format of `of_source`."""
         answers = self(data)
         beside = self.beside and not isinstance(data, pd.DataFrame) and hasattr(data, "columns")
         yield (data if beside else None), answers
@@ -108,7 +108,7 @@ class MethodCall:
     def of_source(self, source):
         """Yield (columns to include or None, result) per chunk.
 
-        Raises a DataError of the method with the place and the row.
+        If the method raises DataError, the chunk and the row are added to its message.
         """
         names = source.names if self.beside else self._names(source)
         offsets = _Offsets(self.keywords.get("offset"))
@@ -134,7 +134,7 @@ class MethodCall:
             warn(messages[0] + more, category)
 
     def _names(self, source):
-        """Return the columns of a source that the method reads; all if one will be missing."""
+        """Return the columns of a source that the method reads."""
         fits = getattr(self.fit, "fits", {"": self.fit}).values()
         shared = set(self.keywords) <= SHARED
         wanted = {name for fit in fits for name in _features(fit, shared)}
@@ -144,13 +144,13 @@ class MethodCall:
 
 
 def _features(fit, as_fitted):
-    """Return the columns that predictions of a fit and its offset depend on."""
+    """Return the names of the columns that predictions of a fit depend on, with the offset."""
     design = fit._reader if as_fitted else fit.design
     return [*design.features, *([design.offset] if design.offset else [])]
 
 
 class _Offsets:
-    """The parts of an offset for each chunk; arrays follow the order of rows."""
+    """The part of an offset for each chunk; arrays are in the order of rows."""
 
     def __init__(self, offset):
         if isinstance(offset, (pd.Series, pd.DataFrame)):
@@ -161,7 +161,7 @@ class _Offsets:
         self.offset, self.first = offset, 0
 
     def next(self, n, place):
-        """Return keyword arguments with the offset of the next n rows, if it is an array."""
+        """Return keyword arguments with the offset of the next n rows; {} if it is no array."""
         if not self.is_array:
             return {}
         part = np.asarray(self.offset[self.first : self.first + n])
@@ -180,9 +180,9 @@ class _Offsets:
 
 
 def _frame(chunk, source, stop=None):
-    """Return the columns of a chunk, or of its first rows, labelled by position in the piece.
+    """Return a chunk, or its first rows, as a Frame labelled by row number in the piece.
 
-    A Dask partition keeps its labels.
+    A Dask partition keeps its row labels.
     """
     data = chunk.frame
     if stop is not None:
@@ -195,7 +195,7 @@ def _frame(chunk, source, stop=None):
 
 
 def _placed(answer, chunk, source, offset):
-    """Return the result of `answer` for a chunk; add the place and row to errors of the data."""
+    """Return answer(frame) for a chunk; add the chunk and row to the message of a DataError."""
     frame = _frame(chunk, source)
     try:
         return answer(frame, **offset)
@@ -206,11 +206,11 @@ def _placed(answer, chunk, source, offset):
 
 
 def _first_refused(answer, chunk, source, offset):
-    """Return the position of the first refused row of a chunk; None if no row is refused."""
+    """Return the position of the first row of a chunk that raises an error, or None."""
     low, high = (
         -1,
         len(_frame(chunk, source).index),
-    )  # number of first rows that are accepted, refused
+    )  # number of leading rows that are accepted, and that raise an error
     while high - low > 1:
         stop = max(0, (low + high) // 2)
         try:
@@ -225,7 +225,7 @@ def _first_refused(answer, chunk, source, offset):
 
 
 def _write(path, parts):
-    """Write the results with the included columns; return the path."""
+    """Write the results of all chunks, with columns of the data, to a file; return its path."""
     with output_file.writing(path) as append:
         for data, answers in parts:
             append(_beside(data, answers))
@@ -233,7 +233,7 @@ def _write(path, parts):
 
 
 def predictions(fit, data, *arguments, **keywords):
-    """Yield results of predict() as pandas frames: one in memory, else one per chunk."""
+    """Yield results of predict() as pandas frames: one for data in memory, else one per chunk."""
     source = read_source(data)
     call = MethodCall(fit, type(fit).predict, arguments, keywords)
     for _, answers in call.of_frame(data) if source is None else call.of_source(source):
@@ -249,7 +249,7 @@ def _beside(data, answers):
 
 
 def _together(call, source):
-    """Concatenate the results of all chunks, as a frame of the source's kind."""
+    """Return the results of all chunks as one frame of the source's kind."""
     data, answers = zip(*call.of_source(source), strict=True)
     answers = pd.concat(answers, ignore_index=True)
     if not call.beside:
@@ -258,7 +258,7 @@ def _together(call, source):
 
 
 def _lazily(call, data):
-    """Return the result for a Dask frame as an uncomputed one."""
+    """Return the result for a Dask frame as a lazy Dask object."""
     if _Offsets(call.keywords.get("offset")).is_array:
         raise ArgumentError(
             "offset= of a Dask frame must be a column name: its partitions have no known length"
@@ -270,7 +270,7 @@ def _lazily(call, data):
 
 
 def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywords):
-    """Return the result for a partition, with the dtypes of an empty one."""
+    """Return the result for one partition, with the dtypes of an empty result."""
     try:
         answers = getattr(fit, name)(data, *given, **keywords)
     except DataError as error:
@@ -284,9 +284,9 @@ def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywor
 
 
 def evaluation(fit, source, offset):
-    """Return the Evaluation of a fit on a source: sums over its chunks.
+    """Return the Evaluation of a fit on a source, as a sum over its chunks.
 
-    Raises a DataError if no row is complete and of positive weight.
+    Raises DataError if no row is complete and has positive weight.
     """
     offsets, total = _Offsets(offset), None
     design = fit.design
@@ -308,7 +308,7 @@ def evaluation(fit, source, offset):
 
 
 def _evaluation_of_rows(fit, frame, offset):
-    """Return sums over the rows of a chunk, all of which may have weight zero."""
+    """Return the Evaluation of the rows of a chunk, all of which may have weight zero."""
     reader = replace(fit._reader, weights=None)
     batch = reader.apply(frame, offset=offset, response=True)
     weights = RowInputs(weights=fit.design.weights).read(frame).weights
