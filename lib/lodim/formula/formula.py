@@ -1,7 +1,7 @@
-"""A formula as text: its sides, the columns they name, and the expansion of its dots.
+"""Formulas as text: their two sides, the columns named in them, and the expansion of dots.
 
-`parser` parses the text, `language` and `terms` define what is allowed. Only the names of
-the columns are used here.
+`parser` parses the text; `language` and `terms` define what is allowed. Only the names of the
+columns are used here, not the data.
 """
 
 import re
@@ -13,7 +13,7 @@ from lodim.formula.language import ALLOWED, DATES, RESERVED, canonical, function
 from lodim.formula.parser import Joined, Leaf, fail, side, tokens
 from lodim.text import first_few, near_matches
 
-# Columns added by augment(): predictions, not features.
+# Names of columns that augment() adds: predictions, not features.
 ANSWERS = re.compile(
     r"\.(fitted|resid|std\.resid|pred|prob|loss|class|view|cluster|drift|x[0-9]+$)", re.DOTALL
 )
@@ -21,10 +21,11 @@ ANSWERS = re.compile(
 
 @dataclass(frozen=True)
 class Formula:
-    """A parsed formula, before data are seen.
+    """A parsed formula, before data are read.
 
-    ``responses`` is empty for ``~ .``; otherwise each is a column or a call. ``right`` is the tree
-    of the right side, ``sides`` the text of both.
+    ``responses`` is empty for ``~ .``; otherwise each response is a column or a call. ``right`` is
+    the
+    syntax tree of the right side, ``sides`` is the text of both sides.
     """
 
     text: str
@@ -34,7 +35,7 @@ class Formula:
 
     @property
     def response(self):
-        """The only response, or None; raises a FormulaError if there are several."""
+        """The only response, or None; raises FormulaError if there are several."""
         if len(self.responses) > 1:
             message = "only one response can be used here; for a sum of columns write I(a + b)"
             fail(self.text, self.responses[1].place, message)
@@ -42,9 +43,9 @@ class Formula:
 
 
 def parse(text):
-    """Parse a formula such as ``"y ~ ."``, ``"np.log(y) ~ . - x"`` or ``"~ a:b + I(x**2)"``.
+    """Return the Formula of a text such as ``"y ~ ."`` or ``"np.log(y) ~ a:b + I(x**2)"``.
 
-    Returns a Formula; raises a FormulaError that shows the formula with a caret under the place.
+    Raises FormulaError that shows the formula with a caret under the error.
     """
     text, left, right, tilde = _cut(text)
     responses = side(text, left, 0)
@@ -57,7 +58,7 @@ def parse(text):
 
 
 def _cut(text):
-    """Return the formula in one line, the tokens of its sides, and the position of its '~'."""
+    """Return the formula in one line, the tokens of both sides, and the position of the '~'."""
     if not isinstance(text, str):
         raise FormulaError(f"a formula is text such as 'y ~ .', not {type(text).__name__}")
     every = tokens(text)
@@ -72,7 +73,7 @@ def _cut(text):
 
 
 def _check_numbers(text, tree):
-    """Raise for numbers as terms; the intercept cannot be removed."""
+    """Raise FormulaError if a number is a term; an intercept cannot be removed either."""
     for sign, part in _summands(tree):
         if not isinstance(part, Leaf) or part.kind != "number":
             continue
@@ -85,14 +86,14 @@ def _check_numbers(text, tree):
 
 
 def _summands(tree):
-    """Return (sign, part) of each summand of a side."""
+    """Return (sign, part) of each term that is added or subtracted on a side."""
     if isinstance(tree, Joined) and tree.operators[-1] in ("+", "-"):
         return list(zip(tree.operators, tree.parts, strict=True))
     return [("+", tree)]
 
 
 def _responses(text, tree):
-    """Return the checked responses, each a column or a call."""
+    """Return the responses, after checking that each is a column or an allowed call."""
     responses = {}
     if isinstance(tree, Joined) and "(" in text[: tree.place]:
         fail(text, tree.place, "on the left side, for a sum of columns write I(a + b)")
@@ -113,10 +114,10 @@ def _responses(text, tree):
 
 
 def expand(formula, names, hidden=()):
-    """Return the terms of the right side, given the columns of the data; see `terms`.
+    """Return the terms of the right side, given the names of the data's columns; see `terms`.
 
-    A dot stands for all columns except those on the left side, those in `hidden` (weights, offset),
-    and predictions of a model (see `answers`).
+    A dot stands for all columns except columns of the left side, columns in `hidden` (weights,
+    offset), and predictions of a model (see `answers`).
 
     Raises
     ------
@@ -142,14 +143,14 @@ def expand(formula, names, hidden=()):
 
 
 def answers(formula, names):
-    """Return the columns that a dot leaves out because augment() has added them."""
+    """Return the names of columns that a dot excludes because augment() has added them."""
     if all(leaf.kind != "dot" for leaf in _leaves(formula.right)):
         return ()
     return tuple(name for name in names if ANSWERS.match(name))
 
 
 def written(formula):
-    """Return the columns that are named as factors of a term, not by a dot."""
+    """Return the names of columns that the right side names as factors, rather than by a dot."""
     columns = (leaf for leaf in _leaves(formula.right) if leaf.kind == "column")
     return {named.name for leaf in columns for named in leaf.columns}
 
@@ -163,17 +164,17 @@ def _leaves(tree):
 
 
 def _check_dots(formula):
-    """Raise for products of a dot that stands for no column."""
+    """Raise FormulaError if a product contains a dot that stands for no column."""
     for _, part in _summands(formula.right):
         if isinstance(part, Joined) and any(leaf.kind == "dot" for leaf in _leaves(part)):
             fail(formula.text, part.place, "'.' stands for no column here: none is left")
 
 
 def update(old, new):
-    """Return a formula in which `.` stands for a side of another one, as in R's update().
+    """Return the formula `new` with each dot replaced by a side of `old`, as in R's update().
 
-    If the left side of ``new`` is not ``.``, as in ``". ~ . - x"``, it is returned unchanged, and
-    its dot means all columns.
+    This needs a dot as the left side of ``new``, as in ``". ~ . - x"``. With another left side,
+    ``new`` is returned unchanged, and its dot means all columns.
     """
     text, left, right, tilde = _cut(new)
     if [token.text for token in left] != ["."]:
@@ -190,10 +191,11 @@ def update(old, new):
 
 
 def leave_out(text, *given):
-    """Return a formula whose dot excludes the columns `given` as weights or groups.
+    """Return a formula whose dot excludes columns that are used as weights or groups.
 
-    Arrays and None in `given` are ignored. For ``"y ~ ."`` and ``"id"`` it returns ``"y ~ . -
-    id"``.
+    given : names of columns; arrays and None are ignored. For ``"y ~ ."`` and ``"id"`` the result
+    is
+    ``"y ~ . - id"``.
     """
     for name in given:
         if isinstance(name, str):
@@ -205,17 +207,17 @@ def leave_out(text, *given):
 
 
 class _Names:
-    """Names of the data's columns, and checks of names in a formula."""
+    """Names of the data's columns, to check the names in a formula."""
 
     def __init__(self, text, names):
         self.text, self.names, self.known = text, names, set(names)
-        self.alike = {}  # names that Python would normalize to another one
+        self.alike = {}  # normalized name -> names that Python would read as this name
         for name in names:
             if not name.isascii():
                 self.alike.setdefault(canonical(name), []).append(name)
 
     def check(self, leaf):
-        """Raise unless each column of a leaf exists and is unambiguous."""
+        """Raise FormulaError unless each column of a leaf exists and is unambiguous."""
         for named in leaf.columns:
             twins = self.twins(named.name) if named.bare or named.name not in self.known else []
             if named.name not in self.known:
@@ -226,7 +228,7 @@ class _Names:
                 fail(self.text, named.place, f"{message} for the other")
 
     def twins(self, name):
-        """Return the other columns that Python reads as the same bare name."""
+        """Return the other columns whose names Python reads as the same bare name."""
         plain = canonical(name)
         alike = [*self.alike.get(plain, ()), *([plain] if plain in self.known else ())]
         return [other for other in dict.fromkeys(alike) if other != name]
@@ -244,5 +246,5 @@ class _Names:
 
 
 def _spelt(name):
-    """Return a name with the code points of its characters, for names that look alike."""
+    """Return a name with the code points of its characters, to distinguish similar names."""
     return repr(name) if name.isascii() else f"{name!r} ({name!a})"

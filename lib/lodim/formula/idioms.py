@@ -1,4 +1,4 @@
-"""Formula syntax of other languages, with its translation."""
+"""Formula syntax of other languages that is not allowed here, with its translation."""
 
 SIGNS = {
     "^": "the power of a sum is written (a + b)**2 here, of a column I(x**2)",

@@ -1,8 +1,8 @@
-"""The formula language: a closed list of functions and operators.
+"""The formula language: a fixed list of functions and operators.
 
-A formula consists of columns, the operators ``+ - * / : **``, and calls of listed functions. Any
-other Python (attributes, subscripts, variables, other calls) is refused on the syntax tree, before
-data are read. So a formula from a saved fit or a web form is safe to evaluate.
+A formula consists of columns, the operators ``+ - * / : **``, and calls of listed functions. Other
+Python code (attributes, subscripts, variables, other calls) raises an error when the syntax tree is
+checked, before data are read. So a formula from a saved fit or a web form is safe to evaluate.
 """
 
 import ast
@@ -19,12 +19,12 @@ UNARY = (
     *("sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"),
     *("abs", "sign", "floor", "ceil", "trunc"),
 )
-# The one argument that each contrast takes.
+# Contrast -> name of its only argument.
 CONTRASTS = {"Treatment": "reference", "Sum": "omit", "Helmert": "", "Diff": "", "Poly": "scores"}
 SPLINES = ("bs", "cr", "cc")
 DATES = ("days", "year", "month", "weekday")
 
-# For each function: fewest and most positional arguments, and the keywords it takes. Positions
+# Function -> smallest and largest number of positional arguments, keywords. Positions
 # are counted because numpy's next one is `out`, which would write into the user's data.
 BOUNDS = ("lower_bound", "upper_bound")
 _KNOTS = ("df", "knots", *BOUNDS)
@@ -47,7 +47,7 @@ FUNCTIONS = {
     **{name: (1, 1, ()) for name in DATES},
     "days": (1, 2, ("origin",)),
 }
-# Without the functions of dates, which are common column names.
+# Date functions are not reserved, since their names are common column names.
 RESERVED = (
     frozenset(name for name in FUNCTIONS if "." not in name) - {*DATES} | CONTRASTS.keys() | {"np"}
 )
@@ -56,11 +56,11 @@ ALLOWED = (
     "scale, standardize, days, year, month, weekday, and of numpy's elementary functions such as "
     "np.log or np.sqrt"
 )
-MAX_BASIS = 1_000  # most columns of a spline
-MAX_TENSOR = 1_600  # most columns of te()
+MAX_BASIS = 1_000  # largest number of columns of a spline
+MAX_TENSOR = 1_600  # largest number of columns of te()
 MAX_DEGREE = 10  # largest degree of a spline; FITPACK's work arrays end at 19
-MAX_NODES = 2_000  # names, numbers and signs in one call
-MAX_CODE = 20_000  # characters of one call
+MAX_NODES = 2_000  # largest number of names, numbers and signs in one call
+MAX_CODE = 20_000  # largest number of characters of one call
 MAX_DEPTH = 150  # nesting depth in one call; Python's stack holds about 1,000 frames
 
 _OPERATORS = (
@@ -72,7 +72,7 @@ _OPERATORS = (
 
 
 class Refused(Exception):
-    """Error that carries the offending node until its place in the formula is known."""
+    """Error with the syntax node that caused it, whose position in the formula is added later."""
 
     def __init__(self, node, message):
         super().__init__(message)
@@ -80,13 +80,13 @@ class Refused(Exception):
 
 
 def read(code):
-    """Return the syntax tree of an expression, keeping the spelling of column names.
+    """Return the syntax tree of an expression, with column names as they were written.
 
-    Python converts bare names to NFKC, which may be another column's name; names of another form
-    become Q('name'). Raises a SyntaxError if Python cannot parse it.
+    Python converts bare names to the Unicode form NFKC, which may be the name of another column;
+    names in other forms become Q('name'). Raises SyntaxError if Python cannot parse the code.
     """
     try:
-        with warnings.catch_warnings():  # of backslashes in quotes
+        with warnings.catch_warnings():  # about backslashes in quotes
             warnings.simplefilter("ignore")
             tree = ast.parse(code, mode="eval").body
     except (ValueError, RecursionError, MemoryError) as error:
@@ -96,7 +96,7 @@ def read(code):
 
 
 class _AsWritten(ast.NodeTransformer):
-    """Restores names that Python has converted to NFKC, and uses Q('') only where needed."""
+    """Transformer that restores names changed to NFKC by Python, and uses Q('') only if needed."""
 
     def __init__(self, code):
         self.code = code.encode()
@@ -115,14 +115,14 @@ class _AsWritten(ast.NodeTransformer):
         return node if written == node.id else self.column(written, node, True)
 
     def column(self, name, node, bare):
-        """Return a column in place of a node; `bare` tells how it was written."""
+        """Return a column as a node in place of `node`; bare : whether it was written without Q."""
         column = ast.parse(quote(name), mode="eval").body
         column.bare = bare
         return ast.copy_location(column, node)
 
 
 def _check_size(tree):
-    """Raise if an expression is too long or too deep to evaluate."""
+    """Raise Refused if an expression is too long or too deeply nested to evaluate."""
     level, count, depth = [tree], 0, 0
     while level:
         count, depth = count + len(level), depth + 1
@@ -135,22 +135,22 @@ def _check_size(tree):
 
 
 def spell(tree):
-    """Return an expression in the normal spelling that names features."""
+    """Return the text of an expression in normal spelling, as used in names of features."""
     return ast.unparse(tree)
 
 
 def place(code, node):
-    """Return the column of a node in characters; Python counts bytes of utf-8."""
+    """Return the position of a node in characters; Python counts bytes of utf-8."""
     return len(code.encode()[: node.col_offset].decode())
 
 
 def canonical(name):
-    """Return the name that Python reads if this one is written bare."""
+    """Return the name that Python reads if this name is written without Q."""
     return unicodedata.normalize("NFKC", name)
 
 
 def column_name(node):
-    """Return the column that a node names, bare or as Q('name'); else None."""
+    """Return the name of the column that a node is, bare or as Q('name'); None for other nodes."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Call) and function_name(node.func) == "Q":
@@ -164,7 +164,7 @@ def functions(tree):
 
 
 def is_condition(node):
-    """Return whether an expression is true or false in each row, by its syntax."""
+    """Return whether, by its syntax, an expression is true or false in each row."""
     if isinstance(node, ast.Call):
         return function_name(node.func) == "I" and is_condition(node.args[0])
     if isinstance(node, ast.UnaryOp | ast.BinOp):
@@ -178,13 +178,13 @@ def is_bare(node):
 
 
 def quote(name):
-    """Return a column's name as written in a formula: bare if possible, else Q('name')."""
+    """Return a column's name as it must be written in a formula: bare or as Q('name')."""
     whole = name.isidentifier() and not keyword.iskeyword(name) and name not in RESERVED
     return name if whole and canonical(name) == name else f"Q({name!r})"
 
 
 def column_nodes(node):
-    """Return the column nodes below this one, in the order written."""
+    """Return the nodes of columns within a node, in the order of the text."""
     if column_name(node) is not None:
         return (node,)
     children = ast.iter_child_nodes(node)
@@ -195,7 +195,7 @@ def column_nodes(node):
 
 
 def width(node):
-    """Return the number of columns of an expression if its arguments tell, else 1."""
+    """Return the number of columns that an expression makes, or 1 if only data can tell."""
     if not isinstance(node, ast.Call):
         return 1
     name = function_name(node.func)
@@ -213,7 +213,7 @@ def width(node):
 
 
 def _unwelcome(node):
-    """Return why a node is not allowed; usually a name contains a dot."""
+    """Return a message why a node is not allowed; usually a name contains a dot."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         name = f"{node.value.id}.{node.attr}"
         return f"a column whose name has a dot is written Q('{name}'); {ALLOWED}"
@@ -221,7 +221,7 @@ def _unwelcome(node):
 
 
 def function_name(node):
-    """Return the allowed function that a node names, such as 'np.log' or 'bs', else None."""
+    """Return the name of an allowed function, such as 'np.log' or 'bs', or None for other nodes."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         name = f"{node.value.id}.{node.attr}"
     else:
@@ -230,7 +230,7 @@ def function_name(node):
 
 
 def check_call(node, outermost=False):
-    """Raise unless a call and everything in it is allowed."""
+    """Raise Refused unless a call and everything in it is allowed."""
     name = function_name(node.func)
     if name is None:
         raise Refused(node, _unknown(node.func))
@@ -267,7 +267,7 @@ def check_call(node, outermost=False):
 
 
 def _check_dates(node, name, values):
-    """Check that a date function has a column, and days() an origin."""
+    """Raise Refused unless a date function has a column as argument, and days() a valid origin."""
     if column_name(values[0]) is None:
         raise Refused(values[0], f"{name}() takes a column of dates, such as {name}(date)")
     if len(values) > 2:
@@ -281,7 +281,7 @@ def _check_dates(node, name, values):
 
 
 def _check_basis(node, name):
-    """Check the arguments of a spline."""
+    """Raise Refused unless the arguments of a spline are allowed."""
     degree = next((word.value for word in node.keywords if word.arg == "degree"), None)
     if degree is not None and not (
         isinstance(degree, ast.Constant)
@@ -296,7 +296,7 @@ def _check_basis(node, name):
 
 
 def _unknown(function):
-    """Return the advice for a function that is not allowed."""
+    """Return a message about a function that is not allowed, with a suggestion."""
     name = ast.unparse(function)
     if f"np.{name}" in FUNCTIONS:
         return f"write np.{name}() for this function"
@@ -306,7 +306,7 @@ def _unknown(function):
 
 
 def count_data(node):
-    """Return how many arguments of a call are data; the rest are constants."""
+    """Return how many arguments of a call are data; all later arguments are constants."""
     name = function_name(node.func)
     return 1 if name == "np.round" or not (name == "te" or "." in name) else len(node.args)
 
@@ -316,7 +316,7 @@ def _name_of(node):
 
 
 def _check_setting(node):
-    """Check that a constant is small enough, so that no spline is too large."""
+    """Raise Refused unless a constant is allowed and small enough, so that splines stay small."""
     for item in node.elts if isinstance(node, (ast.List, ast.Tuple)) else (node,):
         _check_literal(item)
         value = getattr(item, "value", None)
@@ -325,7 +325,7 @@ def _check_setting(node):
 
 
 def _check_value(node):
-    """Check an expression inside a call."""
+    """Raise Refused unless an expression inside a call is allowed."""
     if isinstance(node, ast.Call):
         check_call(node)
     elif isinstance(node, ast.Constant):
@@ -354,7 +354,7 @@ def _check_constant(node):
 
 
 def _check_literal(node):
-    """Check a constant, signed or not."""
+    """Raise Refused unless a node is a constant, with or without a sign."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.UAdd, ast.USub)):
         node = node.operand
     if not isinstance(node, ast.Constant):
@@ -363,7 +363,7 @@ def _check_literal(node):
 
 
 def _check_categorical(node, outermost):
-    """Check C(x), C(x, Sum), C(x, Treatment('a')), C(x, levels=['a', 'b'])."""
+    """Raise Refused unless C(...) is allowed, as in C(x, Sum) or C(x, levels=['a', 'b'])."""
     if not outermost:
         raise Refused(node, "C() makes a category and cannot stand inside of a function")
     _check_value(node.args[0])

@@ -1,7 +1,7 @@
 """Parser of formulas into trees of columns, dots, numbers and calls.
 
-As in R, ``**`` binds most tightly, then ``:``, then ``*`` and ``/``, then ``+`` and ``-``. Calls
-contain Python, parsed by `language`.
+As in R, ``**`` has the highest precedence, then ``:``, then ``*`` and ``/``, then ``+`` and ``-``.
+The arguments of calls are Python expressions, parsed by `language`.
 """
 
 import ast
@@ -14,10 +14,10 @@ from lodim.errors import FormulaError
 from lodim.formula import idioms, language
 from lodim.formula.language import is_bare
 
-MAX_LENGTH = 1_000_000  # characters of a formula
-MAX_TOKENS = 50_000  # names, numbers and signs of a formula
-MAX_CALLS = 5_000  # functions of columns
-MAX_BRACKETS = 50  # nested brackets
+MAX_LENGTH = 1_000_000  # largest number of characters of a formula
+MAX_TOKENS = 50_000  # largest number of names, numbers and signs of a formula
+MAX_CALLS = 5_000  # largest number of calls in a formula
+MAX_BRACKETS = 50  # largest depth of nested brackets
 
 LEVELS = (("+", "-"), ("*", "/"), (":",), ("**",))
 _JOINING = tuple(sign for level in LEVELS for sign in level)
@@ -37,9 +37,10 @@ _TOKEN = re.compile(
 
 
 class Token(NamedTuple):
-    """A piece of a formula; ``depth`` counts the brackets around it.
+    """A piece of a formula: a text in quotes, a number, a name or a sign.
 
-    ``kind`` is 'text', 'number', 'name' or 'sign'.
+    ``kind`` is 'text', 'number', 'name' or 'sign'; ``place`` is the position in the formula,
+    ``depth`` the number of brackets around the token.
     """
 
     kind: str
@@ -49,12 +50,12 @@ class Token(NamedTuple):
 
     @property
     def end(self):
-        """Position after the token."""
+        """Position after the last character of the token."""
         return self.place + len(self.text)
 
 
 class Named(NamedTuple):
-    """A column named in a formula; ``bare`` means without Q('')."""
+    """A column named in a formula; ``bare`` means written without Q('')."""
 
     name: str
     place: int
@@ -63,10 +64,12 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True)
 class Leaf:
-    """A dot, column, call or number.
+    """A part of a formula without operators: a dot, column, call or number.
 
-    ``kind`` is 'dot', 'column', 'call' or 'number'; ``text`` is the column's name or the source. A
-    call's text is in normal spelling, with blanks and quotes unified; ``tree`` is its syntax tree.
+    ``kind`` is 'dot', 'column', 'call' or 'number'; ``text`` is the column's name or the source.
+    The
+    text of a call is in normal spelling, with standard blanks and quotes; ``tree`` is its syntax
+    tree.
     """
 
     kind: str
@@ -78,9 +81,11 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Joined:
-    """Parts and the operator before each; the first one's is '+', or '-' if the sum starts with it.
+    """Parts of a formula, and the operator before each part.
 
-    All operators have the same precedence and are applied from the left.
+    The first operator is '+', or '-' if the sum starts with it. All operators have the same
+    precedence
+    and are applied from left to right.
     """
 
     parts: tuple
@@ -89,14 +94,14 @@ class Joined:
 
 
 def fail(text, place, message):
-    """Raise with the formula (a window if it is long) and a caret under the position."""
+    """Raise FormulaError with the formula (or a part of it) and a caret under the position."""
     first = max(0, place - 60)
     shown = re.sub(r"\s", " ", text[first : place + 40])
     raise FormulaError(f"{message}\n    {shown}\n    {' ' * (place - first)}^")
 
 
 def tokens(text):
-    """Return the tokens of a formula, checking its brackets."""
+    """Return the tokens of a formula; raise FormulaError if its brackets do not match."""
     if len(text) > MAX_LENGTH:
         fail(text, 0, f"a formula is at most {MAX_LENGTH:,} characters long, this {len(text):,}")
     out, stack = [], []
@@ -131,16 +136,19 @@ def _check_sign(text, string, place):
 
 
 def side(text, tokens, after):
-    """Return the tree of one side, None if it is empty; `after` is the position before it."""
+    """Return the syntax tree of one side, or None if it is empty.
+
+    after : position of the first character of the side
+    """
     return _Reader(text, tokens, after).side() if tokens else None
 
 
 class _Reader:
-    """Recursive-descent parser of one side."""
+    """Recursive-descent parser of one side of a formula."""
 
     def __init__(self, text, tokens, after):
         self.text, self.tokens, self.at = text, tokens, 0
-        self.start = after  # of the current summand
+        self.start = after  # position of the current term of the sum
         self.calls = 0
 
     def side(self):
@@ -151,14 +159,14 @@ class _Reader:
 
     @property
     def sign(self):
-        """Return the next token's text; None at the end."""
+        """Text of the next token; None at the end."""
         return self.tokens[self.at].text if self.at < len(self.tokens) else None
 
     def fail(self, place, message):
         fail(self.text, place, message)
 
     def joined(self, level=0):
-        """Parse the operators of a level, and their parts with operators that bind more tightly."""
+        """Parse a chain of operators of one precedence level, with parts of higher levels."""
         if level == len(LEVELS):
             return self.atom()
         place, operators = self.tokens[self.at].place if self.sign else self.start, ["+"]
@@ -181,7 +189,7 @@ class _Reader:
         return Joined(tuple(parts), tuple(operators), place)
 
     def check(self, parts, operators):
-        """Check that numbers are only powers of sums."""
+        """Raise FormulaError unless numbers occur only as powers of sums."""
         power = operators[1] == "**"
         for part in parts[:1] if power else parts:
             self.check_term(part)
@@ -218,7 +226,7 @@ class _Reader:
         return self.stray()
 
     def missing(self):
-        """Raise for an operator without operand."""
+        """Raise FormulaError for an operator without an operand."""
         if self.sign is not None:
             place = self.tokens[self.at].place
             self.fail(place, f"something is missing before this {self.sign!r}")
@@ -227,7 +235,7 @@ class _Reader:
         self.fail(last.end, what)
 
     def stray(self):
-        """Raise for a token that is not allowed at its position."""
+        """Raise FormulaError for a token that is not allowed at its position."""
         token = self.tokens[self.at]
         if token.text == "|":
             self.fail(token.place, idioms.BAR)
@@ -240,7 +248,7 @@ class _Reader:
         self.fail(token.place, f"an operator is missing before {token.text[:40]!r}{self.blanks()}")
 
     def blanks(self):
-        """Return advice if the words around a token are one name with blanks."""
+        """Return advice if the words around a token look like one name with blanks, else ""."""
         words = [token.kind in ("name", "number") for token in self.tokens]
         if not (words[self.at] and self.at and words[self.at - 1]):
             return ""
@@ -280,7 +288,7 @@ class _Reader:
         return Leaf("column", name, token.place, (Named(name, token.place, True),))
 
     def unreadable(self, token):
-        """Raise for a name, showing the invalid character."""
+        """Raise FormulaError for a name with an invalid character."""
         name = token.text
         k = next(k for k in range(len(name)) if not name[: k + 1].isidentifier())
         if name[k] == ".":
@@ -292,7 +300,7 @@ class _Reader:
         self.fail(token.place + k, f"{name[k]!a} cannot be read here; {cure}")
 
     def call(self, token):
-        """Parse a function and its arguments."""
+        """Parse a function call with its arguments."""
         first = self.at
         while self.tokens[self.at].depth > token.depth or self.sign != ")":
             if self.sign == ".":
@@ -311,10 +319,10 @@ class _Reader:
         return self.read(self.text[token.place : end], token.place)
 
     def read(self, code, place):
-        """Return the leaf of a call, checked by `language`."""
+        """Return the leaf of a call, after checking it with `language`."""
         try:
             tree = language.read(code)
-            if not isinstance(tree, ast.Name):  # a Q('name')
+            if not isinstance(tree, ast.Name):  # not a Q('name')
                 language.check_call(tree, outermost=True)
         except SyntaxError as error:
             at = max(0, min(error.offset - 1, len(code))) if error.offset else 0

@@ -1,6 +1,7 @@
-"""Splines that store their knots, and contrasts, by patsy. The only importer of patsy.
+"""Splines that store their knots, and contrasts, computed by patsy.
 
-Arguments and results are text, numbers and arrays; no patsy object leaves this file.
+Only this module imports patsy. Arguments and results are text, numbers and arrays; no object of
+patsy leaves this module.
 """
 
 import ast
@@ -17,19 +18,19 @@ TRANSFORMS = {
     name: getattr(patsy.builtins, name).__patsy_stateful_transform__
     for name in ("bs", "cr", "cc", "te", "center", "scale", "standardize")
 }
-MOMENTS = ("center", "scale", "standardize")  # as many columns as they are given
+MOMENTS = ("center", "scale", "standardize")  # transforms with as many columns as their argument
 
-SCALE = {"ddof": 1}  # arguments of scale() that differ from patsy's: as R's it divides by n - 1
-ROWS = 1024  # that are transformed at a time
+SCALE = {"ddof": 1}  # defaults of scale() that differ from patsy's: as in R, it divides by n - 1
+ROWS = 1024  # number of rows that are transformed at a time
 
 _COUNT, _KNOTS = forms.whole(least=1), forms.real("knots")
-_COLUMNS = forms.squares("columns")  # sums, and means that rounding puts out of range
+_COLUMNS = forms.squares("columns")  # sums and means
 _CONSTRAINED = {"_constraints": forms.optional(forms.real("bound", "bases"))}
 _CUBIC = _CONSTRAINED | {"_cyclic": forms.flags()}
 _CUBIC |= {"_all_knots": forms.ascending(_KNOTS, strictly=True)}
 _SCALED = {"current_n": _COUNT, "current_mean": _COLUMNS}
 _SCALED |= {"current_M2": forms.real("columns", least=0, most=1e15 * forms.SQUARE)}  # of many rows
-LEARNT = {  # states of transforms
+LEARNT = {  # transform -> form of its learned state
     "bs": {"_degree": forms.whole(most=10), "_all_knots": forms.ascending(_KNOTS)},
     "cr": _CUBIC | {"_name": forms.choice("cr")},
     "cc": _CUBIC | {"_name": forms.choice("cc")},
@@ -41,7 +42,7 @@ LEARNT = {  # states of transforms
 
 
 def check(name, state):
-    """Raise a ValueError unless a state is a result of `learn`; FITPACK does not check it."""
+    """Raise ValueError unless a state can be a result of `learn`; FITPACK does not check this."""
     forms.choice(*LEARNT).read(name, "a transform", {})
     sizes = {}
     forms.part(LEARNT[name]).read(state, name, sizes)
@@ -52,7 +53,7 @@ def check(name, state):
 
 
 def contrast(code, node, levels):
-    """Return patsy's coding of levels, given an intercept: (n_levels, n_columns), labels."""
+    """Return patsy's coding of levels in a model with intercept: (n_levels, n_columns), labels."""
     if len(levels) > MAX_BASIS:
         what = f"a contrast takes at most {MAX_BASIS:,} levels"
         raise FormulaError(f"{code:.200}: {what}, and there are {len(levels):,}")
@@ -72,7 +73,7 @@ def contrast(code, node, levels):
 
 
 def learn(name, data, settings, words, positive_weight):
-    """Return the state of a transform as plain numbers and float64 arrays."""
+    """Return what a transform learns from data, as a dict of plain numbers and float64 arrays."""
     if positive_weight is not None:
         data = [x[positive_weight] for x in data]
     if name in ("scale", "standardize"):
@@ -90,7 +91,7 @@ def learn(name, data, settings, words, positive_weight):
 
 
 def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bounds):
-    """Return the arguments of bs() with the knots at quantiles, sorting the data only once."""
+    """Return the arguments of bs() with knots at quantiles of x, which is sorted only once."""
     n_knots = (df or 0) - degree - 1 + (not include_intercept)
     if knots is None and n_knots > 0:
         knots = np.percentile(x, 100 * np.linspace(0, 1, n_knots + 2)[1:-1])
@@ -99,7 +100,7 @@ def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bou
 
 
 def within(state, x, positive_weight):
-    """Return x (n,) with rows of weight zero clipped to the training range of bs()."""
+    """Return x (n,) in which values of rows with weight zero are clipped to the range of bs()."""
     idle, least, greatest = ~positive_weight, state["_all_knots"][0], state["_all_knots"][-1]
     x = x.copy()
     x[idle] = np.clip(x[idle], least, greatest)
@@ -114,14 +115,14 @@ def _plain(value):
 
 
 def apply(name, state, data, settings, words):
-    """Return the columns of a transform at new data, by its state.
+    """Return the columns of a transform for new data, given its learned state.
 
     name : one of `TRANSFORMS`; state : result of `learn`
     data : list of arrays, (n,) or (n, k)
-    settings, words : further arguments of the formula, positional and by keyword
+    settings, words : other arguments in the formula, positional and by keyword
     """
     out, n = None, len(data[0])
-    for i in range(0, max(n, 1), ROWS):  # splines need several times the memory of their result
+    for i in range(0, max(n, 1), ROWS):  # splines need several times the memory
         values = _transform(name, state, [x[i : i + ROWS] for x in data], settings, words)
         if n <= ROWS:
             return values
@@ -142,10 +143,10 @@ def _transform(name, state, data, settings, words):
 
 
 def _b_splines(x, state, include_intercept=False, lower_bound=None, upper_bound=None, **_):
-    """Return B-splines (n, k), extrapolated by the end polynomials, as in R.
+    """Return B-splines (n, k), extrapolated by the outermost polynomials, as in R.
 
-    patsy calls FITPACK for each column, which is slow, and refuses values outside the training
-    range; here only bounds given in the formula are strict.
+    patsy calls FITPACK for each column, which is slow, and it raises an error for values outside
+    the training range. Here an error is raised only outside bounds given in the formula.
     """
     from scipy.interpolate import BSpline
 
@@ -155,7 +156,7 @@ def _b_splines(x, state, include_intercept=False, lower_bound=None, upper_bound=
         raise NotImplementedError("outside of the bounds")
     basis = np.zeros((len(x), len(knots) - order))
     if knots[0] < knots[-1]:
-        # Inner knots that ties put at an end give columns of zeros, and no end polynomial.
+        # Inner knots at an end (because of ties) give columns of zeros, and no end polynomial.
         first = np.searchsorted(knots, knots[0], "right") - order
         last = np.searchsorted(knots, knots[-1], "left") + order
         own = BSpline.design_matrix(x, knots[first:last], order - 1, extrapolate=True)

@@ -1,31 +1,31 @@
-"""The algebra of terms: what operators make of columns, dots and calls.
+"""The algebra of terms: the terms that result from operators on columns, dots and calls.
 
 A term is a tuple of factor keys, whose columns are multiplied: (column, None) or (None, code of a
-call). Terms with the same factors are equal, and named as first written.
+call). Terms with the same factors are equal and keep the name under which they occur first.
 """
 
 from lodim.formula.parser import Leaf, fail
 
-MAX_TERMS = 100_000  # most terms of products and powers
-MAX_WORK = 1_000_000  # products of two terms, in all
+MAX_TERMS = 100_000  # largest number of terms of products and powers
+MAX_WORK = 1_000_000  # largest total number of products of two terms
 
 
 def expand(text, tree, dot):
-    """Return the terms of a side of a formula as a tuple, in the order written.
+    """Return the terms of a side of a formula as a tuple, in the order of the text.
 
-    text : the formula, for messages; tree : Leaf or Joined; dot : columns that a dot stands for
+    text : the formula, for messages; tree : Leaf or Joined; dot : columns for which a dot stands
 
-    Raises a FormulaError if there are too many.
+    Raises FormulaError if there are too many terms.
     """
     return tuple(_Algebra(text, dot).terms(tree).values())
 
 
 class _Algebra:
-    """Sets of terms: dicts from the factors of a term to the term."""
+    """Operations on sets of terms, which are dicts from a frozenset of factors to the term."""
 
     def __init__(self, text, dot):
         self.text, self.dot = text, dot
-        self.work = MAX_WORK + 10 * len(dot)  # that is left
+        self.work = MAX_WORK + 10 * len(dot)  # remaining work
 
     def terms(self, node):
         if isinstance(node, Leaf):
@@ -47,7 +47,7 @@ class _Algebra:
         return {frozenset((key,)): (key,) for key in keys}
 
     def join(self, operator, left, right, node):
-        """Apply an operator to two sets; the left one may become the result."""
+        """Return the result of an operator on two sets of terms; `left` may be changed."""
         self.spend(len(right), node)
         if operator == "-":
             for factors in right:
@@ -62,7 +62,7 @@ class _Algebra:
         return found if operator == ":" else _add(_add(left, right), found)
 
     def products(self, left, right, node, known=()):
-        """Return the products of terms of two sets, except those `known`."""
+        """Return the products of terms of two sets, except for terms in `known`."""
         found = {}
         for some, first in left.items():
             self.spend(len(right), node)

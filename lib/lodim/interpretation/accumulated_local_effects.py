@@ -1,12 +1,12 @@
-"""Accumulated local effects (Apley and Zhu 2020), for arrays."""
+"""Accumulated local effects (Apley and Zhu 2020), computed from arrays."""
 
 import numpy as np
 
-BINS, PAIR_BINS = 40, 12  # intervals of one feature, and of each of two
+BINS, PAIR_BINS = 40, 12  # number of intervals of a single feature, and of each feature of a pair
 
 
 def edges_of(x, weight, bins):
-    """Return edges (E,) of at most `bins` intervals with equally many x (n,); one if constant."""
+    """Return edges (E,) of at most `bins` intervals of equal weight of x (n,); one if constant."""
     part = np.arange(1, bins + 1) / bins * (1.0 - 1e-12)
     if np.ptp(weight) == 0.0:
         ordered, at = np.sort(x), np.ceil(part * len(x)).astype(int) - 1
@@ -18,14 +18,14 @@ def edges_of(x, weight, bins):
 
 
 def bins_of(x, edges):
-    """Return the interval (n,), from 0, of each value; an edge belongs to the one below it."""
+    """Return the interval (n,), from 0 on, of each value; an edge belongs to the interval below."""
     return np.clip(np.searchsorted(edges, x, side="left") - 1, 0, max(len(edges) - 2, 0))
 
 
 def accumulate(difference, bin_of, weight, n_bins):
     """Return the centred effect at the n_bins + 1 edges, (n_bins + 1, K): Eqs. 15 and 16.
 
-    difference : (n, K), change of a row's prediction across its interval, NaN without
+    difference : (n, K), change of each row's prediction over its interval; NaN if unknown
     """
     total, mean = _means(difference, bin_of, weight, n_bins)
     effect = np.concatenate([np.zeros((1, difference.shape[1])), np.cumsum(mean, axis=0)])
@@ -34,10 +34,10 @@ def accumulate(difference, bin_of, weight, n_bins):
 
 
 def by_levels(up, down, code, weight, n_levels):
-    """Return the centred effect of ordered levels, (n_levels, K).
+    """Return the centred effect of each of the ordered levels, (n_levels, K).
 
-    up, down : (n, K), change of a row's prediction to the next level, and from the one before to
-        its own; NaN without
+    up, down : (n, K), change of a row's prediction from its level to the next, and from the
+    previous level to its own; NaN if there is none
     """
     total = np.bincount(code, weight, n_levels)
     step = np.zeros((n_levels, up.shape[1]))
@@ -50,10 +50,11 @@ def by_levels(up, down, code, weight, n_levels):
 
 
 def second_order(difference, cell, weight, shape):
-    """Return the centred effect of two features beyond those of each, (E1, E2, K): Eqs. 17 to 20.
+    """Return the centred interaction effect of two features, (E1, E2, K): Eqs. 17 to 20.
 
-    difference : (n, K), the second difference of a row's prediction across its cell
-    cell : (n, 2) intervals; shape : their numbers. A cell without rows uses the nearest one.
+    difference : (n, K), second difference of each row's prediction over its cell
+    cell : (n, 2) intervals of each row; shape : numbers of intervals. A cell without rows takes the
+    mean of the nearest cell.
     """
     bins, K = shape[0] * shape[1], difference.shape[1]
     flat = cell[:, 0] * shape[1] + cell[:, 1]
@@ -65,7 +66,7 @@ def second_order(difference, cell, weight, shape):
     n = total.reshape(shape)
     effect = np.zeros((shape[0] + 1, shape[1] + 1, K))
     effect[1:, 1:] = mean.reshape(*shape, K).cumsum(axis=0).cumsum(axis=1)
-    for axis in (0, 1):  # what is each feature's own
+    for axis in (0, 1):  # subtract the effects of single features
         own = np.diff(effect, axis=axis)
         across = np.moveaxis(0.5 * (_low(own, 1 - axis) + _high(own, 1 - axis)), axis, 0)
         of = np.moveaxis(n, axis, 0)
@@ -78,11 +79,12 @@ def second_order(difference, cell, weight, shape):
 
 
 def order_of_levels(code, n_levels, others):
-    """Return an order of levels (n_levels,) in which neighbours have similar rows (Sect. 5).
+    """Return an order of levels (n_levels,) in which adjacent levels have similar rows (Sect. 5).
 
-    The distance of two levels is the sum over the other features of the largest difference of
-    distribution functions, or half the sum of differences of shares. The order is that of the first
-    coordinate of classical scaling. others : list of (values (n,), number of levels, 0 for numbers)
+    The distance of two levels is a sum over the other features: for numbers the largest difference
+    of distribution functions, for levels half the sum of absolute differences of shares. Levels are
+    sorted by the first coordinate of classical scaling. others : list of (values (n,), number of
+    levels, 0 for numbers)
     """
     distance = np.zeros((n_levels, n_levels))
     for values, size in others:
@@ -103,7 +105,10 @@ def order_of_levels(code, n_levels, others):
 
 
 def _means(values, group, weight, n):
-    """Return weight (n,) and weighted mean (n, K) of the rows of each group, ignoring NaN."""
+    """Return total weight (n,) and weighted mean (n, K) of the rows of each of n groups.
+
+    Rows with NaN are ignored. group : (n_rows,) codes
+    """
     known = np.isfinite(values).all(axis=1)
     weight = np.where(known, weight, 0.0)
     total = np.bincount(group, weight, n)

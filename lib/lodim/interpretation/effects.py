@@ -31,10 +31,10 @@ KINDS = {
     "importance": "permutation importance",
 }
 CURVES = ("ale", "pd")
-LEVEL = 0.95  # of limits, by default
+LEVEL = 0.95  # default confidence level
 TYPES = ("response", "link")
 MOST_GROUPS = 50
-RUG = 200  # values of a number that a plot shows
+RUG = 200  # number of values of a numeric feature that a plot shows
 NAMED = 20
 
 
@@ -53,27 +53,29 @@ def effects(
     seed: int = 0,
     progress: bool | None = None,
 ) -> "Effects":
-    """Estimate the effect of each feature on the predictions of a fit, for any model.
+    """Estimate the effect of each feature on the predictions of a fit of any model.
 
     Parameters
     ----------
     fit : Fit
         Fit with a response.
     data : frame
-        Rows to average over, usually the training rows, with the fit's weights if these are a
-        column.
+        Rows over which effects are averaged, usually the training rows; weighted if the fit's
+        weights are a column.
     terms : str, pair of str, or list of these; optional
         Columns of the data. A pair of numbers, ("a", "b") or "a:b", is their interaction, for kind
         "ale". By default all columns that the fit uses.
     kind : {"ale", "pd", "slope", "importance"}, default="ale"
         "ale": accumulated local effects (Apley and Zhu 2020), changes of the prediction along a
-        feature among existing rows, with mean zero. Levels are in declared order, else similar ones
-        are neighbours. "pd": partial dependence, the mean prediction if all rows had a value; with
-        correlated features this includes impossible rows. "slope": mean derivative by a number; for
-        levels mean change from the most frequent one. "importance": increase of the mean deviance
-        if the values of a column are permuted; needs the response in `data`.
+        feature for existing rows, with mean zero. Levels are in declared order, or else ordered by
+        similarity. "pd": partial dependence, the mean prediction if all rows had the same value;
+        with correlated features this includes impossible rows. "slope": mean derivative with
+        respect to a number; for levels mean change from the most frequent level. "importance":
+        increase of the mean deviance if the values of a column are permuted; needs the response in
+        `data`.
     type : {"response", "link"}, optional
-        Scale of the predictions: mean (default; probability per class) or score.
+        Scale of the predictions: mean of the response (default; probabilities for classes) or link
+        score.
     by : column name, optional
         Separate effects for the rows of each value of a column.
     interval : Bootstrap, optional
@@ -81,9 +83,9 @@ def effects(
     level : float, default=0.95
         Confidence level; needs `interval`.
     offset : array (N,), number or column name, optional
-        Offset of the rows, if that of the fit was an array.
+        Offset of the rows, if the fit had an array as offset.
     seed : int, default=0
-        Seed of the rows drawn for "pd", and of permutations.
+        Seed of the rows sampled for "pd", and of permutations.
     progress : bool, optional
         Show progress: True at once, False never, default after three seconds.
 
@@ -94,10 +96,10 @@ def effects(
     Raises
     ------
     ArgumentError
-        If the fit has no response, `interval` is of another fit, without fits or too small for
-        `level`, or for slopes of `ripr`, whose predictions are steps.
+        If the fit has no response; if `interval` belongs to another fit, stores no fits or has too
+        few replicates for `level`; or for slopes of `ripr`, whose predictions are step functions.
     DataError
-        If a term is no column of the fit, or a column is missing.
+        If a term is not a column of the fit, or a column is missing.
 
     See Also
     --------
@@ -105,16 +107,16 @@ def effects(
 
     Notes
     -----
-    "ale" uses 40 intervals between quantiles (12 for each of a pair), and compares predictions of
-    each row at both ends of its interval. From 10,000 rows on gradients replace these differences
-    if the fit has them (`gbmap`). In a pair, a cell without rows uses its nearest neighbour; points
-    without any are NaN. "pd" uses 20 quantiles and at most 500 rows, "slope" differences of 0.001
-    standard deviations, "importance" five permutations, with a standard error over rows and
-    permutations. On training rows importance shows what the fit relies on, not what new rows would
-    lose.
+    "ale" uses 40 intervals between quantiles (12 per feature of a pair), and compares the
+    predictions of each row at both ends of its interval. From 10,000 rows on, gradients replace
+    these differences if the model has gradients (`gbmap`). For a pair, a cell without rows uses the
+    nearest cell with rows; points without rows in an adjacent cell are NaN. "pd" uses 20 quantiles
+    and at most 500 rows, "slope" differences of 0.001 standard deviations, "importance" five
+    permutations, with a standard error over rows and permutations. On training rows importance
+    shows which columns the fit uses, not how much accuracy is lost for new rows.
 
     Rows in which the feature is missing are ignored. Effects describe the fit; they are causal only
-    if the model is.
+    if the model is a causal model.
 
     References
     ----------
@@ -173,7 +175,7 @@ def effects(
 
 
 def _check_call(fit, kind, type, interval):
-    """Raise if the kind of effect does not apply to the fit."""
+    """Raise ArgumentError if the kind of effect does not apply to the fit."""
     one_of("kind", kind, KINDS)
     if not isinstance(fit, Fit):
         raise ArgumentError(
@@ -196,7 +198,7 @@ def _check_call(fit, kind, type, interval):
 
 
 def _groups(by, data):
-    """Return positions of the rows of each value of a column."""
+    """Return a dict value of a column -> positions of the rows with this value."""
     if not isinstance(by, str):
         raise ArgumentError(f"by must be the name of a column, not {by!r:.80}")
     column = columns.as_levels(read_column(read_frame(data), by))
@@ -210,7 +212,7 @@ def _groups(by, data):
 
 
 def _tidy(fit, found, level):
-    """Return one row per point (and class) of a term."""
+    """Return a frame with one row per point (and class) of a term's effect."""
     q, K = found.estimate.shape
     pair = isinstance(found.values[0], tuple) if found.values else False
     frame = pd.DataFrame({"term": [found.term] * q})
@@ -232,7 +234,7 @@ def _tidy(fit, found, level):
 
 
 def _ranges(points):
-    """Return the range of each curve; see `Effects.ranges`."""
+    """Return a frame with one row per curve: its lowest and highest point, as `Effects.ranges`."""
     keys = [name for name in ("group", "term", "class") if name in points]
     rows = []
     for names, part in points.groupby(keys, sort=False):
@@ -244,14 +246,14 @@ def _ranges(points):
 
 
 def _place(row):
-    """Return the position of a point of a curve as text."""
+    """Return the feature value, or pair of values, of a point of a curve as text."""
     if "value_2" not in row or pd.isna(row["value_2"]):
         return significant(row["value"])
     return f"{significant(row['value'])}, {significant(row['value_2'])}"
 
 
 def _rug(feature):
-    """Return values of a feature for a plot: some quantiles of a number, shares of levels."""
+    """Return values for a plot's rug: quantiles of a number, or shares of levels."""
     known = feature.values[np.isfinite(feature.values)]
     if feature.levels is not None:
         count = np.bincount(known.astype(int), minlength=len(feature.levels))
@@ -261,7 +263,7 @@ def _rug(feature):
 
 
 def _spread(feature, weight):
-    """Return the standard deviation of a number."""
+    """Return the weighted standard deviation of a numeric feature; 1 for levels."""
     known = np.isfinite(feature.values) & (weight > 0.0)
     if feature.levels is not None or not known.any():
         return 1.0
@@ -278,20 +280,18 @@ class Effects:
     fit : Fit
     frame : DataFrame
         Result of `tidy`.
-    kind, type : str
-        As given.
+    kind, type : str Arguments of `effects`.
     by : str or None
-        Column of the groups.
+        Column whose values define groups, if given.
     level : float
         Confidence level.
     replicated : bool
-        Whether limits are from a bootstrap.
+        Whether the limits come from a bootstrap.
     n : int
-        Rows of the data.
-    rugs : dict
-        Some quantiles of each number, shares of the levels of each other feature.
+        Number of rows of the data. rugs : dict Quantiles of each numeric feature, and shares of the
+        levels of all other features, by name.
     spreads : dict
-        Standard deviation of each number, 1 for levels.
+        Standard deviation of each numeric feature, 1 for levels.
 
     See Also
     --------
@@ -324,16 +324,16 @@ class Effects:
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """Return one row per point of each effect.
+        """Return the effects as a data frame, one row per point of each effect.
 
         Returns
         -------
         DataFrame
-            (group, the value of `by`,) term, value (of the feature; for slopes what is compared),
-            (value_2 of a pair,) (class, if there are more than two,) estimate, std_error,
-            conf_low and conf_high: of the replicates of `interval`, for "importance" without one by
-            the normal distribution, else NaN. In frames other than pandas' values are text where
-            there are numbers and levels.
+            Columns: group (value of `by`, if given), term, value (of the feature; for slopes the
+            comparison), value_2 (for pairs), class (if there are more than two), estimate,
+            std_error, conf_low, conf_high. Errors and limits come from the replicates of
+            `interval`; without it, for "importance" from the normal distribution, else they are
+            NaN. Outside pandas, values are text if there are both numbers and levels.
 
         See Also
         --------
@@ -354,18 +354,18 @@ class Effects:
         return frame
 
     def ranges(self) -> pd.DataFrame:
-        """Return the range of the curve of each term (group, class), the widest first.
+        """Return the range of each curve, the widest first.
 
         Returns
         -------
         DataFrame
-            (group,) term, (class,) low and high, the least and the largest estimate, their feature
-            values (at_low, at_high), and range, their difference.
+            One row per curve: group (if any), term, class (if any), low and high (smallest and
+            largest estimate), at_low and at_high (their feature values), and range (high - low).
 
         Raises
         ------
         ArgumentError
-            If the kind has no curves.
+            If the effects are of a kind without curves.
 
         See Also
         --------
@@ -385,12 +385,12 @@ class Effects:
         return _ranges(self.frame)
 
     def summary(self, *, full: bool = False) -> Report:
-        """Return the printed report.
+        """Return a report of the effects that prints as a table.
 
         Parameters
         ----------
         full : bool
-            Show all rows of a table of more than 30.
+            Show all rows of tables with more than 30 rows.
 
         Returns
         -------
@@ -419,16 +419,17 @@ class Effects:
         )
 
     def plot(self, term: str | None = None, ax: Any = None, *, top: int = 9) -> Any:
-        """Draw curves with a rug of the data; slopes and importance as points.
+        """Draw the curves with a rug of the data; slopes and importance as points.
 
         Parameters
         ----------
         term : str, optional
-            A single term; by default one panel per term.
+            Term to draw; default: all terms, one panel per term.
         ax : Axes, optional
-            For a single panel.
+            Axes to draw on, for a single panel.
         top : int
-            Number of terms drawn, widest curves first; for slopes and importance, of estimates.
+            Largest number of terms drawn (those with the widest curves); for slopes and importance,
+            of estimates.
 
         Returns
         -------
@@ -471,7 +472,7 @@ class Effects:
 
     @property
     def _scale(self):
-        """Return the scale of the estimates as text."""
+        """Text that names the scale of the estimates."""
         if self.kind == "importance":
             return "the mean deviance"
         if self.type == "link":

@@ -1,4 +1,4 @@
-"""Plans for effects: rows to predict, and the reduction of their predictions."""
+"""Plans for effects: rows to predict, and functions that compute effects from predictions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from lodim.errors import ArgumentError
 from lodim.interpretation import accumulated_local_effects as ale
 from lodim.interpretation.rows import Rows
 
-GRID = 20  # values of a number at which partial dependence is computed, plus the smallest
-SAMPLE = 500  # rows that it is averaged over
-STEP = 1e-3  # standard deviations between the two predictions of a slope
+GRID = 20  # number of values for partial dependence, in addition to the smallest
+SAMPLE = 500  # number of rows over which partial dependence is averaged
+STEP = 1e-3  # difference of the two values for a slope, in standard deviations
 
 
 @dataclass(frozen=True)
 class Plan:
-    """An effect as a function of predictions.
+    """An effect as a function of predictions for changed rows.
 
-    values : names of its q points: numbers, levels, pairs of numbers, or contrasts
+    values : the q points of the effect: numbers, levels, pairs of numbers, or contrasts
     changed : list of Rows to predict
-    reduce : function of their predictions, list of (n, K) -> (q, K)
+    reduce : function of a list of predictions, (n, K) each -> effect (q, K)
     """
 
     values: list
@@ -30,7 +30,10 @@ class Plan:
 
 
 def local_effects(rows, feature, others):
-    """Plan accumulated local effects of one feature; `others` help to order its levels."""
+    """Return the Plan for accumulated local effects of one feature.
+
+    others : other features, by which levels are ordered
+    """
     at = known_at(rows, feature)
     rows, x = rows.take(at), feature.values[at]
     if feature.levels is not None:
@@ -68,7 +71,7 @@ def _of_levels(rows, feature, x, others):
 
 
 def interaction(rows, features):
-    """Plan the second-order accumulated local effect of two numbers."""
+    """Return the Plan for the second-order accumulated local effect of two numeric features."""
     for feature in features:
         if feature.levels is not None:
             raise ArgumentError(
@@ -90,7 +93,7 @@ def interaction(rows, features):
         for j in (0, 1)
     ]
     shape = len(edges[0]) - 1, len(edges[1]) - 1
-    beside = np.zeros((shape[0] + 1, shape[1] + 1), bool)  # points with rows in an adjacent cell
+    beside = np.zeros((shape[0] + 1, shape[1] + 1), bool)  # points next to a cell with rows
     for i, j in np.ndindex(2, 2):
         beside[cell[:, 0] + i, cell[:, 1] + j] = True
 
@@ -105,7 +108,7 @@ def interaction(rows, features):
 
 
 def dependence(rows, feature, drawn):
-    """Plan partial dependence: mean prediction of drawn rows, all with each value of a feature."""
+    """Return the Plan for partial dependence: the mean prediction if all drawn rows had a value."""
     known, x = known_rows(rows, feature)
     values = np.arange(len(feature.levels or ()), dtype=float)
     if feature.levels is None:
@@ -124,7 +127,10 @@ def dependence(rows, feature, drawn):
 
 
 def slopes(rows, feature):
-    """Plan average slopes of a number; differences of each level to the most frequent one."""
+    """Return the Plan for average slopes of a number, or for differences of levels.
+
+    Levels are compared with the most frequent level.
+    """
     rows, x = known_rows(rows, feature)
     if feature.levels is not None:
         count = np.bincount(x.astype(int), rows.weight, len(feature.levels))
@@ -148,13 +154,13 @@ def slopes(rows, feature):
 
 
 def known_rows(rows, feature):
-    """Return rows of positive weight in which a feature is known, and its values there."""
+    """Return rows of positive weight in which a feature is known, and the feature's values."""
     at = known_at(rows, feature)
     return rows.take(at), feature.values[at]
 
 
 def known_at(rows, feature):
-    """Return positions of rows of positive weight in which a feature is known."""
+    """Return the positions of rows of positive weight in which a feature is known."""
     at = np.flatnonzero(np.isfinite(feature.values) & (rows.weight > 0.0))
     if not at.size:
         raise ArgumentError(f"no row of the data has a value of {feature.name!r}")
@@ -162,7 +168,7 @@ def known_at(rows, feature):
 
 
 def drawn_rows(fit, rows, seed):
-    """Draw at most SAMPLE rows that represent all; return their positions."""
+    """Return the positions of at most SAMPLE random rows that represent all rows."""
     batch = rows.batch(fit._reader)
     at = batch.rows[rows.weight[batch.rows] > 0.0]
     if len(at) <= SAMPLE:
@@ -172,6 +178,6 @@ def drawn_rows(fit, rows, seed):
 
 
 def _mean(values, weight):
-    """Return the weighted mean (K,) of the known rows of (n, K)."""
+    """Return the weighted mean (K,) of values (n, K) over rows without NaN."""
     known = np.isfinite(values).all(axis=1)
     return weight[known] @ values[known] / weight[known].sum()

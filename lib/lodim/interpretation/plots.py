@@ -8,15 +8,15 @@ from lodim.plot.bars import forest
 from lodim.plot.lettering import literal
 from lodim.text import shorten
 
-COLUMNS = 3  # panels in a row
-LETTERS = 14  # of the name of a level
-SHADES = 22  # of a surface
-TURNED = 24  # letters of all levels, beyond which their names are turned
+COLUMNS = 3  # panels side by side
+LETTERS = 14  # largest number of characters of a level's name
+SHADES = 22  # number of colours of a surface
+TURNED = 24  # total number of characters above which names of levels are rotated
 
 
 @literal
 def panels(effects, ax=None, *, top):
-    """Draw a panel for each of the terms with the widest curves, on one scale."""
+    """Draw one panel for each of the `top` terms with the widest curves, with equal y axes."""
     every = list(dict.fromkeys(effects.ranges()["term"]))
     terms = every[:top]
     across = min(COLUMNS, len(terms))
@@ -47,7 +47,7 @@ def curve(effects, ax=None, *, term):
 
 @literal
 def points(effects, ax=None, *, term, top):
-    """Draw slopes, or importance, with their intervals."""
+    """Draw slopes or importance as points, with intervals if known."""
     frame = effects.frame
     frame = frame if term is None else frame[frame["term"] == term]
     of_number = frame["value"] == "per unit"
@@ -84,7 +84,7 @@ def _part(effects, term):
 
 
 def _draw(effects, ax, term, *, explain, label):
-    """Draw a term, with a legend of classes and groups and a label of the scale."""
+    """Draw one term on Axes; explain : with a legend; label : with a label of the y axis."""
     part = _part(effects, term)
     if _is_pair(effects, term):
         _surface(effects, ax, part, term)
@@ -109,7 +109,7 @@ def _draw(effects, ax, term, *, explain, label):
 
 
 def _lines(ax, parts, rug, labels):
-    """Draw a line per part, with a band if there are limits, over a rug of the data."""
+    """Draw one line per group and class, with a band if there are limits, and a rug of the data."""
     for k, (part, label) in enumerate(zip(parts, labels, strict=True)):
         x = part["value"].to_numpy(float)
         ax.plot(x, part["estimate"], color=colour(k), lw=1.5, label=label)
@@ -121,7 +121,7 @@ def _lines(ax, parts, rug, labels):
 
 
 def _levels(ax, parts, shares, labels):
-    """Draw a point per level and part, with size by the share of rows."""
+    """Draw one point per level, group and class; its size shows the share of rows."""
     names = list(dict.fromkeys(value for part in parts for value in part["value"]))
     for k, (part, label) in enumerate(zip(parts, labels, strict=True)):
         place = np.array([names.index(value) for value in part["value"]])
@@ -155,5 +155,5 @@ def _surface(effects, ax, part, term):
 
 
 def _names(effects, term):
-    """Return the two names of a pair."""
+    """Return the names of the two features of a pair."""
     return next((a, b) for a in effects.rugs for b in effects.rugs if f"{a}:{b}" == term)

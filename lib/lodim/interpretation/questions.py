@@ -1,4 +1,4 @@
-"""Effects of terms for a fit and the replicates of a bootstrap."""
+"""Computation of the effects of terms for a fit and for the replicates of a bootstrap."""
 
 from dataclasses import dataclass
 
@@ -10,14 +10,14 @@ from lodim.interpretation import accumulated_local_effects as ale
 from lodim.interpretation import plans
 from lodim.progress import steps
 
-MANY_ROWS = 10_000  # from here up gradients of rows stand for differences across their intervals
+MANY_ROWS = 10_000  # from this number of rows on, gradients replace differences over intervals
 
 
 @dataclass(frozen=True)
 class TermEffect:
-    """Effects of one term: estimates (q, K), and of each replicate (R, q, K).
+    """Effect of one term: estimates (q, K), and replicates of a bootstrap, (R, q, K).
 
-    error : (q, K) standard errors known without replicates, or None
+    values : the q points; error : (q, K) standard errors that need no replicates, or None
     """
 
     term: str
@@ -29,11 +29,12 @@ class TermEffect:
 
 @dataclass(frozen=True)
 class Along:
-    """Intervals along a number, for gradients.
+    """Intervals of a numeric feature, to accumulate gradients of rows.
 
-    at : positions (n,) of the rows in which it is known; bin_of : (n,) their intervals
-    outer : (n,) bool, rows of the two outermost intervals, which are wide and uneven, so that
-        differences between their ends, `ends`, replace mean gradients
+    at : positions (n,) of the rows in which the feature is known; bin_of : (n,) their intervals
+    outer : (n,) bool, rows of the first and the last interval. These are wide, so differences
+    between
+        the interval's two `ends` replace gradients
     """
 
     at: np.ndarray
@@ -45,7 +46,7 @@ class Along:
 
     @classmethod
     def from_rows(cls, rows, feature):
-        """Return the intervals of all rows of positive weight."""
+        """Return the intervals for all rows of positive weight."""
         at = np.flatnonzero(np.isfinite(feature.values) & (rows.weight > 0.0))
         x, weight = feature.values[at], rows.weight[at]
         edges = ale.edges_of(x, weight, ale.BINS) if at.size else np.empty(0)
@@ -58,7 +59,7 @@ class Along:
         return cls(at, weight, edges, bin_of, outer, ends)
 
     def curve(self, gradient, fit, type):
-        """Return the accumulated local effect (E, K) by the gradients (N, K) of all rows."""
+        """Return the accumulated local effect (E, K), given gradients (N, K) of all rows."""
         change = gradient[self.at] * np.diff(self.edges)[self.bin_of][:, None]
         low, high = (rows.answers(fit, type) for rows in self.ends)
         change[self.outer] = high - low
@@ -67,7 +68,10 @@ class Along:
 
 @dataclass(frozen=True)
 class Question:
-    """The requested effects, for a fit and its replicates, `fits`, the fit first."""
+    """Requested kind of effect, for a fit and its bootstrap replicates.
+
+    fits : the fit first, then the replicates
+    """
 
     fits: list
     kind: str
@@ -75,7 +79,7 @@ class Question:
     seed: int
 
     def of(self, rows, features, terms):
-        """Return the TermEffect of each term."""
+        """Return a list with the TermEffect of each term."""
         if self.kind == "importance":
             return self._importance(rows, features, terms)
         drawn = plans.drawn_rows(self.fits[0], rows, self.seed) if self.kind == "pd" else None
@@ -86,7 +90,7 @@ class Question:
         ]
 
     def _planned(self, rows, features, term, drawn):
-        """Return the effect of one term, by predictions of changed rows."""
+        """Return the TermEffect of one term, by predictions of changed rows."""
         if isinstance(term, tuple):
             plan = plans.interaction(rows, [features[name] for name in term])
         elif self.kind == "ale":
@@ -103,7 +107,7 @@ class Question:
         return TermEffect(label, plan.values, each[0], each[1:])
 
     def _by_gradients(self, rows, features, terms):
-        """Return effects of the terms for which gradients suffice, in one pass per fit."""
+        """Return a dict term -> TermEffect, for the terms that gradients suffice for."""
         design, fit = self.fits[0].design, self.fits[0]
         if self.kind != "ale" or "local" not in fit.types or rows.n < MANY_ROWS:
             return {}
@@ -112,7 +116,7 @@ class Question:
         for term in terms:
             if isinstance(term, str) and term in alone and features[term].levels is None:
                 along = Along.from_rows(rows, features[term])
-                if len(along.edges) == ale.BINS + 1:  # a number of few values shows few slopes
+                if len(along.edges) == ale.BINS + 1:  # only for numbers with many distinct values
                     served[term] = along
         curves = {term: [] for term in served}
         for one in self.fits if served else ():
@@ -125,7 +129,7 @@ class Question:
         }
 
     def _gradient(self, fit, rows):
-        """Return derivatives (n, K, p) of predictions by the design's features; NaN without."""
+        """Return derivatives (n, K, p) of predictions with respect to features; NaN if unknown."""
         batch = rows.batch(fit.design)
         gradient = fit._predict(batch, "local")[0].reshape(batch.n, fit.family.n_scores, -1)
         if self.type == "response" and fit.levels is not None:
@@ -155,9 +159,9 @@ class Question:
 
 
 def _alone(design):
-    """Return positions in the design of the numbers that occur in no other term.
+    """Return a dict name -> feature position of numbers that occur in no other term.
 
-    Indicators of missing values do not matter: they are zero for known values.
+    Indicators of missing values do not count, since they are zero for known values.
     """
     parts = [part for term in design.terms for part in term if not isinstance(part, Missing)]
     used = [name for part in parts for name in needs(part)]
@@ -168,11 +172,11 @@ def _alone(design):
     return place
 
 
-REPEATS = 5  # permutations of each feature
+REPEATS = 5  # number of permutations per feature
 
 
 def losses(fit, rows):
-    """Return the deviance (n,) of each row, NaN without response or prediction."""
+    """Return the deviance (n,) of each row; NaN without response or prediction."""
     batch = rows.batch(fit._reader, response=True)
     known, score = fit._answered(batch)
     full = np.full(rows.n, np.nan)
@@ -181,7 +185,7 @@ def losses(fit, rows):
 
 
 def increases(fit, rows, feature, orders, base):
-    """Return the increase of each row's loss (repeats, n) if a feature's values are permuted.
+    """Return the increase of each row's loss, (repeats, n), if a feature's values are permuted.
 
     orders : (repeats, n) permutations of the rows; base : (n,) losses of the original rows
     """
@@ -191,7 +195,10 @@ def increases(fit, rows, feature, orders, base):
 
 
 def mean_and_error(increase, weight):
-    """Return the mean of increases (repeats, n), and its error over rows and permutations."""
+    """Return the weighted mean of increases (repeats, n), and its standard error.
+
+    The standard error covers the variation over rows and over permutations.
+    """
     known = np.isfinite(increase).all(axis=0) & (weight > 0.0)
     increase, share = increase[:, known], weight[known] / weight[known].sum()
     each = increase @ share
@@ -201,7 +208,7 @@ def mean_and_error(increase, weight):
 
 
 def permutations(fit, rows, seed):
-    """Return permutations (repeats, n) of rows, which depend on their content, not their order."""
+    """Return permutations (repeats, n) of rows that depend on their content, not their order."""
     batch = rows.batch(fit._reader, response=True)
     key = np.full(rows.n, np.inf)
     key[batch.rows] = row_keys.of_batch(batch, 0)[0]

@@ -1,4 +1,4 @@
-"""Rows of data as columns that can be changed, and their predictions."""
+"""Rows of data whose columns can be changed, and the predictions for them."""
 
 import itertools
 from dataclasses import dataclass, field, replace
@@ -14,12 +14,12 @@ from lodim.errors import ArgumentError, DataError
 
 @dataclass(frozen=True)
 class Feature:
-    """A column of the data as a fit uses it.
+    """A column of the data, in the form in which a fit uses it.
 
-    values : (n,) float64, NaN if missing; codes in `levels` if it has some
-    levels : None for numbers
+    values : (n,) float64, NaN if missing; codes in `levels` if there are levels
+    levels : tuple, or None for numbers
     ordered : whether the order of the levels was declared
-    dates : whether the values are dates as days since 1970-01-01
+    dates : whether the values are dates, in days since 1970-01-01
     """
 
     name: str
@@ -29,13 +29,13 @@ class Feature:
     dates: bool = False
 
     def take(self, at):
-        """Return the feature at the rows `at`."""
+        """Return the feature for the rows at positions `at`."""
         return replace(self, values=self.values[at])
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Columns by name, row inputs, and the batch last read by a design."""
+    """Rows as a dict of columns, with weight and offset, and the Batch read last."""
 
     columns: dict
     weight: np.ndarray
@@ -48,19 +48,19 @@ class Rows:
         return len(self.weight)
 
     def take(self, at):
-        """Return the rows `at`, which may repeat."""
+        """Return the rows at positions `at`, which may repeat."""
         held = {name: values[at] for name, values in self.columns.items()}
         offset = None if self.offset is None else self.offset[at]
         return Rows(held, self.weight[at], offset)
 
     def with_values(self, feature, values):
-        """Return the rows with other values of a feature, (n,) or one for all."""
+        """Return the rows with other values of a feature, (n,) or one value for all rows."""
         values = np.broadcast_to(values, self.n)
         columns = self.columns | {feature.name: _column(feature, values)}
         return replace(self, columns=columns, _read={})
 
     def batch(self, design, response=False):
-        """Return the rows as a design reads them."""
+        """Return the rows as the Batch of a design."""
         key = id(design), response
         if key not in self._read:
             self._read.clear()
@@ -69,7 +69,7 @@ class Rows:
         return self._read[key]
 
     def answers(self, fit, type):
-        """Return predictions of a fit, (n, K); NaN without one."""
+        """Return the predictions of a fit, (n, K); NaN for rows without a prediction."""
         batch = self.batch(fit._reader)
         values = fit._predict(batch, type)[0].reshape(batch.n, -1)
         full = np.full((self.n, values.shape[1]), np.nan)
@@ -78,9 +78,9 @@ class Rows:
 
 
 def read_rows(fit, data, offset, response=False, replicates=()):
-    """Return the Rows of data, and the Feature of each column of the right side.
+    """Return the Rows of data, and a dict name -> Feature of the columns of the right side.
 
-    replicates : further fits, which may use columns that `fit` has not selected
+    replicates : other fits, which may use columns that `fit` did not select
     """
     design, frame = fit._reader, read_frame(data)
     needed = list(design.features)
@@ -115,7 +115,7 @@ def _offset(offset, frame, n):
 
 
 def _feature(column, design, n):
-    """Return a column as numbers, or as levels if all its uses are levels."""
+    """Return a column as a Feature: levels if all its uses in the design are levels."""
     if column.kind == "empty":
         return Feature(column.name, np.full(n, np.nan))
     if column.kind == "date":
@@ -131,7 +131,7 @@ def _feature(column, design, n):
 
 
 def _column(feature, values):
-    """Return values of a feature as a column for designs."""
+    """Return values of a feature as a column that designs can read."""
     if feature.dates:
         return columns.to_moments(values)
     if feature.levels is None:
@@ -141,7 +141,7 @@ def _column(feature, values):
 
 
 def _plain(column, n):
-    """Return a column that is never changed."""
+    """Return a Column that is never changed as a column that designs can read."""
     if column.kind == "level":
         return _coded(column.codes, column.levels, column.ordered)
     if column.kind == "date":
@@ -150,7 +150,7 @@ def _plain(column, n):
 
 
 def _coded(codes, levels, ordered):
-    """Return levels by their codes, -1 if missing."""
+    """Return levels from their codes, -1 if missing, as a column that designs can read."""
     if levels and all(isinstance(level, bool) for level in levels):
         return pd.array([*levels, None], dtype="boolean")[codes]
     if levels and all(isinstance(level, int | float) for level in levels) and not ordered:
@@ -159,7 +159,7 @@ def _coded(codes, levels, ordered):
 
 
 def features_of(terms, features):
-    """Return requested names and pairs of names as a list."""
+    """Return the requested terms as a list of names and pairs of names."""
     if terms is None:
         return list(features)
     is_one = isinstance(terms, str) or (isinstance(terms, tuple) and len(terms) == 2)
@@ -170,7 +170,7 @@ def features_of(terms, features):
 
 
 def _known(term, features):
-    """Return the name of a feature, or a pair of them."""
+    """Return a requested term as the name of a feature or a pair of names; raise if unknown."""
     if isinstance(term, str) and term in features:
         return term
     pair = tuple(term.split(":")) if isinstance(term, str) else ()

@@ -1,7 +1,7 @@
-"""Pictures as charts of Vega-Lite, which a browser draws; the only importer of altair.
+"""Pictures as Vega-Lite charts, which a browser draws. Only this module imports altair.
 
-Columns are named c0, c1, ... in a chart, and their own names are titles: no name of the user's is
-read as a path, an expression or a piece of the page.
+Columns are named c0, c1, ... in a chart, and the user's names are only titles. So no name is
+interpreted as a path, an expression or HTML.
 """
 
 import functools
@@ -17,23 +17,23 @@ BLUE, GREY = "#1f77b4", "#8a8a8a"
 COLOURS = ["#1f77b4", "#d95f02", "#1b9e77", "#7570b3", "#e7298a", "#66a61e", "#e6ab02", "#a6761d"]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [1, 4], [12, 4]]
-DIGITS = 7  # significant ones of a number by which a picture is drawn
-SHOWN = ".4~g"  # of a number in a hint: at most 4 significant digits
-HEIGHT, ROW = 260, 18  # pixels of a picture, and of a name in a list
-LEGEND_WIDTH, SYMBOL, LETTER = 260, 26, 6.5  # pixels of a legend, of its symbols and letters
-LETTERS = 32  # of names side by side below a picture
-MOST_CLASSES = len(COLOURS) * len(SHAPES)  # that colours and shapes distinguish
-# Vega-Lite writes titles into expressions, and leaves backslashes and ends of lines as they are.
+DIGITS = 7  # significant digits of the numbers in a chart
+SHOWN = ".4~g"  # format of numbers in tooltips: at most 4 significant digits
+HEIGHT, ROW = 260, 18  # pixels: height of a picture, and of a row in a list of names
+LEGEND_WIDTH, SYMBOL, LETTER = 260, 26, 6.5  # pixels: widths of a legend, a symbol and a letter
+LETTERS = 32  # largest number of characters of names side by side below a picture
+MOST_CLASSES = len(COLOURS) * len(SHAPES)  # pixels of a legend, a symbol, a letter
+# Vega-Lite writes titles into expressions without escaping backslashes and line ends.
 ENDS = dict.fromkeys((*map(chr, range(32)), "\u2028", "\u2029"), " ")
 IN_TITLES = str.maketrans(ENDS | {"\\": "\N{FULLWIDTH REVERSE SOLIDUS}", '"': "\N{DOUBLE PRIME}"})
-# Vega looks titles and levels up in objects, which have these names already.
+# Vega uses titles and levels as keys of JavaScript objects, which already have these names.
 OF_OBJECTS = {"constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable"}
 OF_OBJECTS |= {"toLocaleString", "toString", "valueOf", "__proto__", "__defineGetter__"}
 OF_OBJECTS |= {"__defineSetter__", "__lookupGetter__", "__lookupSetter__"}
 
 
 def libraries():
-    """altair and jinja2; a MissingExtraError where a package of pages is not installed."""
+    """Return the modules altair and jinja2; raise MissingExtraError if one is not installed."""
     try:
         import altair
         import jinja2
@@ -47,9 +47,10 @@ def libraries():
 
 @functools.cache
 def program():
-    """Return the JavaScript that draws charts, made in another process.
+    """Return the JavaScript library that draws charts; it is created in another process.
 
-    Under a limit of its address space the engine in vl_convert ends the process that it is in.
+    The reason is that the JavaScript engine in vl_convert ends its process if the address space is
+    limited.
     """
     code = "import sys, vl_convert as v; sys.stdout.buffer.write(v.javascript_bundle().encode())"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
@@ -63,7 +64,7 @@ def program():
 
 
 def chart(picture):
-    """Return the specification of a picture, a dict."""
+    """Return the Vega-Lite specification of a picture, a dict."""
     alt = libraries()[0]
     names = {name: f"c{k}" for k, name in enumerate(picture.frame.columns)}
     data = alt.Data(values=_values(picture.frame.rename(columns=names)))
@@ -89,7 +90,7 @@ def chart(picture):
 
 
 def _legend_columns(picture):
-    """Return how many classes the legend has room for side by side; 1 for a scale of numbers."""
+    """Return the number of legend entries side by side; 1 for a scale of numbers."""
     if not picture.color or _is_number(picture.frame, picture.color):
         return 1
     longest = max((len(str(v)) for v in picture.frame[picture.color].unique()), default=1)
@@ -97,7 +98,7 @@ def _legend_columns(picture):
 
 
 def _values(frame):
-    """Return rows of a frame as plain values: numbers rounded, missing ones None."""
+    """Return the rows of a frame as dicts of plain values: rounded numbers, None if missing."""
     columns = {name: [_plain(v) for v in frame[name].tolist()] for name in frame.columns}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -111,12 +112,12 @@ def _plain(value):
 
 
 def _own_name(text):
-    """Return a text that looks the same and is not the name of something that every object has."""
+    """Return a text, with an invisible character added if JavaScript objects have that name."""
     return f"{text}\N{WORD JOINER}" if text in OF_OBJECTS else text
 
 
 def _title(name):
-    """Return a name as a title."""
+    """Return a column name as a safe title."""
     return _own_name(name.translate(IN_TITLES))
 
 
@@ -125,7 +126,7 @@ def _is_number(frame, name):
 
 
 def _field(encoding, picture, names, name, **options):
-    """Return a column on an axis, in colour or in a hint."""
+    """Return the encoding of a column on an axis, in colour or in a tooltip."""
     kind = "quantitative" if _is_number(picture.frame, name) else "nominal"
     return encoding(field=names[name], type=kind, **{"title": _title(name)} | options)
 
@@ -140,7 +141,7 @@ def _tooltip(alt, picture, names):
 
 
 def _shown_digits(frame, name):
-    """Return the format of a column of decimal numbers in a hint."""
+    """Return the number format of a column in a tooltip; {} unless it holds floats."""
     return {"format": SHOWN} if pd.api.types.is_float_dtype(frame[name]) else {}
 
 
@@ -156,7 +157,7 @@ def _color(alt, picture, names):
 
 
 def _many_classes(picture):
-    """Return the classes that get a shape, too, because there are more of them than colours."""
+    """Return the classes, sorted, if there are more of them than colours; else []."""
     if not picture.color or _is_number(picture.frame, picture.color):
         return []
     values = map(_plain, picture.frame[picture.color].tolist())
@@ -165,13 +166,13 @@ def _many_classes(picture):
 
 
 def _in_turn(alt, classes, marks, times=1):
-    """Return a scale that gives each class the next mark, the same one `times` in a row."""
+    """Return a scale that gives classes the marks in turn, each mark `times` in a row."""
     marks = [marks[k // times % len(marks)] for k in range(len(classes))]
     return alt.Scale(domain=classes, range=marks)
 
 
 def _beside_colour(alt, encoding, picture, names, marks):
-    """Marks that tell classes of one colour apart, as a keyword of `encode`, where needed."""
+    """Return a keyword for `encode` with a mark per class, if classes share colours; else {}."""
     many = _many_classes(picture)
     if not many:
         return {}
@@ -181,7 +182,7 @@ def _beside_colour(alt, encoding, picture, names, marks):
 
 
 def _position(alt, picture, names):
-    """Both axes: numbers as far as they go, names in the order of the rows."""
+    """Return the encodings of both axes; names are in the order of the rows."""
     across = _names_across(alt, picture)
     if _is_number(picture.frame, picture.x):
         kind = "log" if picture.logarithmic else "linear"
@@ -194,14 +195,14 @@ def _position(alt, picture, names):
 
 
 def _names_across(alt, picture):
-    """Return names below a picture in the order of the rows, aslant where they would not fit."""
+    """Return options for names below a picture, in the order of the rows; rotated if too long."""
     lengths = [len(str(value)) for value in picture.frame[picture.x].unique()]
     fit = len(lengths) * max(lengths, default=0) <= LETTERS
     return {"sort": None, "axis": alt.Axis(labelAngle=0 if fit else -40)}
 
 
 def _listed(alt, picture, names):
-    """Return names down the left side, in the order of the rows."""
+    """Return encodings for names on the left side, in the order of the rows."""
     y = _field(alt.Y, picture, names, picture.y, sort=None, axis=alt.Axis(title=None))
     return {"x": _field(alt.X, picture, names, picture.x), "y": y}
 
@@ -235,7 +236,7 @@ def _points(alt, base, picture, names):
 
 
 def _reference(alt, picture):
-    """Return a dashed line at a value of y, or where y is x."""
+    """Return a dashed line at a value of y, or the line where y equals x."""
     if picture.reference != "x":
         line = alt.Chart(alt.Data(values=[{"y": picture.reference}]))
         return line.mark_rule(color=GREY, strokeDash=[4, 3]).encode(
@@ -260,7 +261,7 @@ def _lines(alt, base, picture, names):
 
 
 def _rug(alt, picture):
-    """Return ticks at the bottom of a picture."""
+    """Return tick marks at the bottom of a picture."""
     ticks = alt.Chart(alt.Data(values=[{"x": _plain(value)} for value in picture.rug]))
     return ticks.mark_tick(color=GREY, size=10, thickness=1, yOffset=-5).encode(
         x=alt.X(field="x", type="quantitative"), y=alt.value(HEIGHT)
@@ -272,7 +273,7 @@ def _cells(alt, base, picture, names):
         "x": _field(alt.X, picture, names, picture.x, **_names_across(alt, picture)),
         "y": _field(alt.Y, picture, names, picture.y, sort=None),
     }
-    most = 2 * int(picture.frame[picture.color].max())  # numbers stay legible on half of the blues
+    most = 2 * int(picture.frame[picture.color].max())  # light blues: numbers stay legible
     blues = alt.Scale(scheme="blues", domain=[0, most])
     count = _field(alt.Color, picture, names, picture.color, scale=blues, legend=None)
     cells = base.mark_rect().encode(**where, color=count, tooltip=_tooltip(alt, picture, names))

@@ -1,4 +1,4 @@
-"""The columns that a fit reads, as a reader may set them: their ranges, levels, typical values."""
+"""The columns that a fit reads, as inputs that a reader can set: ranges, levels, typical values."""
 
 import itertools
 from dataclasses import dataclass
@@ -10,18 +10,19 @@ from lodim.design import columns, factors
 from lodim.design.columns import as_float, as_levels
 from lodim.design.frame import read_column, read_frame
 
-QUANTILES = np.arange(0.05, 1.0, 0.05)  # that are shown of a number
-SPREAD = 2.0  # standard deviations around the mean, where no data say how far a column goes
+QUANTILES = np.arange(0.05, 1.0, 0.05)  # shares of the quantiles that are shown for a number
+SPREAD = 2.0  # half-width of a range in standard deviations, if no data are given
 
 
 @dataclass(frozen=True)
 class Input:
-    """A column of the data.
+    """A column of the data that a reader of the page can set.
 
-    levels : those of a category, else None; low, high : ends of the range of a number; typical :
-    median of a number, most frequent level; whole : whether a number is whole by its type, or
-    always 0 or 1; dates : whether numbers are days since 1970-01-01 of dates; quantiles : of a
-    number of more than two values, QUANTILES
+    levels : levels of a category, or None; low, high : ends of the range of a number
+    typical : median of a number, or most frequent level
+    whole : whether a number has an integer type, or is always 0 or 1
+    dates : whether numbers are dates, in days since 1970-01-01
+    quantiles : QUANTILES of a number with more than two distinct values
     """
 
     name: str
@@ -35,18 +36,18 @@ class Input:
 
 
 def columns_of(design):
-    """Names of the columns that predictions need: those of the right side, and the offset."""
+    """Return the names of columns that predictions need: of the right side, and the offset."""
     return list(dict.fromkeys([*design.features, *([design.offset] if design.offset else [])]))
 
 
 def from_data(design, data):
-    """An Input for each column that predictions need, as it is in some data, (n, ...), n > 0."""
+    """Return a list with one Input per column that predictions need, computed from data."""
     frame, known = read_frame(data), _levels(design)
     return [_from_column(read_column(frame, name), known.get(name)) for name in columns_of(design)]
 
 
 def _levels(design):
-    """Levels of the columns that are read as such; () where they stand in a function in C()."""
+    """Return a dict column -> levels in the design; () if levels are computed from the column."""
     found = {}
     for part in itertools.chain.from_iterable(design.terms):
         if isinstance(part, factors.Levels) and not factors.is_computed_condition(part):
@@ -79,10 +80,11 @@ def _from_column(column, known):
 
 
 def from_design(design):
-    """Return an Input for each column of the right side, as far as the design knows it, else None.
+    """Return a list with one Input per column of the right side, without data; None if unknown.
 
-    A number goes from its mean SPREAD standard deviations to either side; the first level of a
-    category is its typical one. The design does not know the offset.
+    The range of a number is its mean plus or minus SPREAD standard deviations; the typical level of
+    a category is its first level. The result is None if the design does not determine all inputs,
+    for example with an offset.
     """
     found = {}
     for k, t in enumerate(design.term_of):
@@ -101,7 +103,7 @@ def from_design(design):
 
 
 def grid(column, n=41):
-    """Return values of an Input to look at: its levels, or n from one end to the other."""
+    """Return values of an Input at which effects are computed: its levels, or n numbers."""
     if column.levels is not None:
         return list(column.levels)
     if column.whole and column.high - column.low < n:
@@ -110,7 +112,7 @@ def grid(column, n=41):
 
 
 def rows_at(base, column, values):
-    """The rows of a frame repeated for each value, with that in a column; len(values) blocks."""
+    """Return the rows of `base` repeated for each value of a column: len(values) blocks of rows."""
     repeated = pd.concat([base] * len(values), ignore_index=True)
     if column.dates:
         moments = columns.to_moments(np.repeat(np.array(values, float), len(base)))

@@ -1,4 +1,4 @@
-"""A fit as one HTML file that needs nothing else: text, pictures, and predictions by hand."""
+"""A fit as a self-contained HTML file: text, pictures, and predictions for values that one sets."""
 
 import json
 import platform
@@ -23,7 +23,7 @@ TEMPLATE = Path(__file__).with_name("page.html")
 
 
 def write(fit: Any, path: str | PathLike, data: Any = None) -> None:
-    """Write the page of a fit; see `Fit.report`."""
+    """Write the HTML page of a fit to a file, for `Fit.report`."""
     design = fit.design
     if data is not None and design.offset_given and design.offset is None:
         raise ArgumentError(
@@ -40,7 +40,7 @@ def write(fit: Any, path: str | PathLike, data: Any = None) -> None:
 
 
 def _as_pandas(data):
-    """Return the data as a pandas frame with texts for names, or None."""
+    """Return the data as a pandas frame with texts as column names, or None."""
     if data is None:
         return None
     frame = inputs.read_frame(data)
@@ -53,7 +53,7 @@ def _as_pandas(data):
 
 
 def html(fit: Any, data: pd.DataFrame | None = None) -> str:
-    """Return the text of the page."""
+    """Return the text of the HTML page of a fit."""
     _, jinja2 = charts.libraries()
     columns = inputs.from_design(fit.design) if data is None else inputs.from_data(fit.design, data)
     groups, notes = _pictures(fit, columns, data)
@@ -83,7 +83,7 @@ def html(fit: Any, data: pd.DataFrame | None = None) -> str:
 
 
 def _pictures(fit, columns, data):
-    """Return pictures and notes by the heading of their section."""
+    """Return two dicts, heading of a section -> its pictures, and -> its note."""
     groups, notes = {}, {}
     if columns and fit.design.response is not None:
         groups[EFFECTS], hidden = sections.effects(fit, columns, data)
@@ -106,7 +106,7 @@ def _pictures(fit, columns, data):
 
 
 def _numbered(groups):
-    """Return the pictures with the positions that their charts have in the page."""
+    """Return the pictures of each section with the positions of their charts in the page."""
     count, found = 0, {}
     for heading, group in groups.items():
         found[heading] = list(enumerate(group, start=count))
@@ -115,7 +115,7 @@ def _numbered(groups):
 
 
 def _program(fit):
-    """Return the function that predicts in the page, or why there is none."""
+    """Return the JavaScript function that predicts, or None, and the reason why there is none."""
     try:
         return javascript.write(fit._equation("error")), ""
     except ArgumentError as error:
@@ -123,7 +123,7 @@ def _program(fit):
 
 
 def _plain_input(column):
-    """Return an Input as the page needs it; without a typical value it starts as missing."""
+    """Return an Input as a dict for the page; None as typical value means missing."""
     typical = column.typical
     if isinstance(typical, float):
         typical = None if np.isnan(typical) else float(f"{typical:.6g}")
@@ -131,7 +131,7 @@ def _plain_input(column):
 
 
 def _script(record):
-    """JSON that can stand in a page: no text in it ends the element or begins another."""
+    """Return JSON for an HTML script element; no text in it can end the element."""
     return json.dumps(record, allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
 
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-MOST_NAMES = 30  # of the bars and intervals of a picture
+MOST_NAMES = 30  # largest number of bars or intervals in a picture
 
 
 def not_drawn(frame, most):
-    """Return a sentence that says how many rows of a table, in order of size, a picture shows."""
+    """Return a sentence on how many rows of a table a picture shows; "" if it shows all."""
     return f" The {most} largest of {len(frame)}." if len(frame) > most else ""
 
 
@@ -16,19 +16,20 @@ def not_drawn(frame, most):
 class Picture:
     """One picture of a page.
 
-    title, note : texts above it
-    mark : 'bars' (a number for each name), 'points', 'lines' (in order of x, one for each colour),
-        'intervals' (an estimate for each name, between `low` and `high`), 'cells' (a number, the
-        `color`, for each pair of names)
-    frame : a row for each thing that is drawn
-    x, y : names of its columns
-    color : name of a column, numbers or names; "" for none
+    title, note : texts above the picture
+    mark : 'bars' (one number per name), 'points', 'lines' (in order of x, one line per colour),
+        'intervals' (an estimate per name, between `low` and `high`), 'cells' (a number, the
+        `color`,
+        per pair of names)
+    frame : one row per drawn mark
+    x, y : names of the columns on the axes
+    color : name of a column of numbers or names; "" for none
     low, high : names of the columns with the ends of intervals
-    hover : names of further columns that are shown at the pointer
-    reference : a value of y at which a line is drawn; "x" is the line where y is x
-    logarithmic : whether x is drawn so
-    scale : ends of the axis of y, where pictures share it
-    rug : values of x that stand as ticks at the bottom
+    hover : names of additional columns in the tooltip
+    reference : value of y at which a line is drawn; "x" means the line where y equals x
+    logarithmic : whether the x axis is logarithmic
+    scale : ends of the y axis, if pictures share them
+    rug : values of x that are drawn as tick marks at the bottom
     """
 
     title: str

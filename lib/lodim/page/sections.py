@@ -1,4 +1,4 @@
-"""Sections of a page for any fit; all numbers come from predict, augment and tidy."""
+"""Sections of a page for a fit of any model; all numbers come from predict, augment and tidy."""
 
 import numpy as np
 import pandas as pd
@@ -12,12 +12,12 @@ from lodim.report import phrases
 from lodim.report.numbers import significant
 from lodim.text import counted, join_words
 
-BASE = 50  # rows over which an effect is averaged
-MOST_EFFECTS = 24  # pictures of effects, the widest
-FLAT = 0.01  # of the widest effect: a picture of less is a level line
-MOST_COLUMNS = 200  # of which effects are computed at all
-MOST_POINTS = 1000  # rows of the data in a picture
-MOST_HOVER = 12  # columns that are shown of a row
+BASE = 50  # number of rows over which an effect is averaged
+MOST_EFFECTS = 24  # largest number of pictures of effects
+FLAT = 0.01  # effects below this share of the widest effect are not shown
+MOST_COLUMNS = 200  # largest number of columns whose effects are computed
+MOST_POINTS = 1000  # largest number of rows of the data in a picture
+MOST_HOVER = 12  # largest number of columns in a tooltip
 BINS = 10
 
 
@@ -28,9 +28,9 @@ def thinned(frame, most):
 
 
 def with_columns(rows, new):
-    """Return rows with labels and new columns added, and the names of the new columns.
+    """Return rows with new columns and their labels, and the names of these columns.
 
-    new : dict of values (n,); the name is "row ", say, where the rows have a column "row" already
+    new : dict of values (n,); a blank is added to a name that the rows have already
     """
     new = {"row": [str(label) for label in rows.index]} | new
     names = []
@@ -43,15 +43,16 @@ def with_columns(rows, new):
 
 
 def effects(fit, inputs, data):
-    """Pictures of the mean prediction against each column, the widest first, on one scale.
+    """Return pictures of the mean prediction as a function of each column, the widest first.
 
-    Partial dependence (Friedman 2001, section 8.2): all other columns stay as they are in BASE rows
-    of the data, or without data at their typical values.
+    This is partial dependence (Friedman 2001, Sect. 8.2): all other columns keep their values in
+    BASE rows of the data, or without data have their typical values. All pictures have the same y
+    axis.
 
     Returns
     -------
     pictures, names
-        And the names of the columns that are not shown.
+        The pictures, and the names of the columns that are not shown.
     """
     typical = {column.name: [column.typical] for column in inputs}
     base = pd.DataFrame(typical) if data is None else thinned(data[list(typical)], BASE)
@@ -72,7 +73,7 @@ def effects(fit, inputs, data):
 
 
 def _effect(fit, base, column):
-    """Return values of a column, and the mean predictions there, (n_values, K)."""
+    """Return values of a column, and the mean prediction at each value, (n_values, K)."""
     values = grid(column)
     with no_row_warnings():
         answers = in_pandas(fit.predict)(rows_at(base, column, values)).to_numpy()
@@ -83,11 +84,11 @@ def _effect(fit, base, column):
 
 
 def _effect_picture(fit, name, x, values, means, scale, rug):
-    if len(values) == 2 and not isinstance(values[0], str):  # nothing lies between them
+    if len(values) == 2 and not isinstance(values[0], str):  # there are no values between the two
         values = [f"{value:g}" for value in values]
     several = means.shape[1] > 1
     y = "probability" if several else phrases.modelled(fit)
-    x = f"{x} " if x in (y, "class") else x  # a frame has each name once
+    x = f"{x} " if x in (y, "class") else x  # names of columns in a frame must differ
     frame = pd.DataFrame({x: np.repeat(np.array(values), means.shape[1]), y: means.ravel()})
     if several:
         frame["class"] = np.tile([str(level) for level in fit.levels], len(values))
@@ -97,7 +98,7 @@ def _effect_picture(fit, name, x, values, means, scale, rug):
 
 
 def accuracy(fit, data):
-    """Return pictures of predictions and responses of the data."""
+    """Return a list with a picture of predictions and responses of the data; [] if not possible."""
     answers = fit.augment(data)
     response = fit.design.response.name
     several = fit.levels is not None and len(fit.levels) > 2
@@ -110,7 +111,7 @@ def accuracy(fit, data):
 
 
 def figures(fit, data):
-    """Return how well the fit predicts the data, and the held-out loss that chose settings."""
+    """Return a text on how well the fit predicts the data, and on its held-out loss."""
     found = fit.evaluate(data).iloc[0]
     names = {"dev_ratio": "share of the deviance explained"}
     if fit.levels is None:
@@ -131,7 +132,7 @@ def figures(fit, data):
 
 
 def _held_out(fit):
-    """Return the held-out result of cross-validation with its interval; "" without one."""
+    """Return a text with the held-out result of cross-validation; "" if there is none."""
     deviance = fit._held_out_deviance()
     if deviance is None:
         return ""
@@ -148,7 +149,7 @@ def _held_out(fit):
 
 
 def findings(fit, data):
-    """Return the findings of `Fit.check`, and the list of what it looked at, as texts."""
+    """Return the findings of `Fit.check`, and the lists of checks made and skipped, as texts."""
     found = fit.check(data)
     return [*([] if len(found) else ["No findings."]), *found.summary().notes]
 
@@ -169,7 +170,7 @@ def limits(fit):
 
 
 def _residuals(known, columns):
-    """Residuals against predictions."""
+    """Return the picture of residuals against predictions."""
     shown = [*columns][:MOST_HOVER]
     new = {"prediction": known[".fitted"], "residual": known[".resid"]}
     rows, (row, fitted, resid) = with_columns(known[shown], new)
@@ -179,7 +180,10 @@ def _residuals(known, columns):
 
 
 def _calibration(fit, data, response):
-    """Return observed and predicted shares of the second class, in groups cut at quantiles."""
+    """Return the picture of observed against predicted shares of the second class.
+
+    Rows are grouped by quantiles of their predictions.
+    """
     probability, code, weight = fit._probabilities(data, None)
     groups = pd.DataFrame(reliability(probability[:, 1], code == 1, weight, BINS))
     note = f"Share of {response} = {fit.levels[1]} in {len(groups)} groups of rows."
@@ -202,7 +206,7 @@ def _confusion(fit, known, response):
 
 
 def choice(fit):
-    """The cross-validation that chose a setting, where it tried numbers of one; else nothing."""
+    """Return a list with a picture of the cross-validation that chose a numeric setting, or []."""
     if fit.selection is None:
         return []
     names = [name for name in fit.chosen if name in fit.selection]
@@ -217,7 +221,7 @@ def choice(fit):
 
 
 def facts(fit):
-    """Return labels and texts: the data, what was left out, and how the fit was made."""
+    """Return a dict of labels and texts: numbers of rows and columns, classes, and the seed."""
     design, settings = fit.design, fit.settings
     found = {
         "rows": f"{in_pandas(fit.glance)()['n'].item():,}",
