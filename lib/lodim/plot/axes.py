@@ -1,4 +1,4 @@
-"""Axes, colours and marks of all plots, and how a kind of plot is called by its name."""
+"""Axes, colours and marks of all plots, and the call of a plot by the name of its kind."""
 
 from inspect import signature
 
@@ -10,18 +10,18 @@ from lodim.plot.lettering import literal
 from lodim.text import shorten
 
 BLUE, RED, GREY = "#1f6fb4", "#c8442c", "#8a8a8a"
-# Okabe and Ito's colours, distinct for colour-blind readers, each with its own mark.
+# Colours of Okabe and Ito, distinct for colour-blind readers; each has its own mark.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "p")
 SCALE = "viridis"
 SIZE = (7.4, 5.0)
-COUNTS = {"top", "most", "named", "batch", "k"}  # arguments of plots that count
-LONGEST = 32  # characters of a name at the end of a line, and in a legend
+COUNTS = {"top", "most", "named", "batch", "k"}  # arguments of plots that are counts
+LONGEST = 32  # largest number of characters of a name at the end of a line and in a legend
 BESIDE = {"frameon": False, "fontsize": 8, "loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
 
 
 def ensure_axes(ax, size=(7.0, 4.5)):
-    """Return the Axes themselves, or fresh ones on a figure of a size in inches."""
+    """Return the given Axes, or new Axes on a figure of this size in inches if ax is None."""
     if ax is not None:
         return ax
     from matplotlib.pyplot import subplots
@@ -30,9 +30,11 @@ def ensure_axes(ax, size=(7.0, 4.5)):
 
 
 def draw(kinds, kind, fit, ax, arguments):
-    """Draw a kind of plot of a fit and return the Axes.
+    """Draw a plot of a fit, and return the Axes.
 
-    By default it is the first of `kinds` that takes the arguments.
+    kinds : dict name -> function (fit, ax, ...); kind : a name, or None for the first plot that
+    accepts
+    the arguments
     """
     if kind is None:
         takers = (name for name in kinds if _takes(kinds[name], fit, ax, arguments))
@@ -54,7 +56,7 @@ def draw(kinds, kind, fit, ax, arguments):
 
 
 def _takes(plot, fit, ax, arguments):
-    """Return whether a kind of plot can be called with these arguments."""
+    """Return whether a plot function accepts the arguments."""
     try:
         signature(plot).bind(fit, ax, **arguments)
     except TypeError:
@@ -63,47 +65,47 @@ def _takes(plot, fit, ax, arguments):
 
 
 def tidy(ax):
-    """Hide the frame above and on the right, and return the Axes."""
+    """Hide the upper and the right line of the frame, and return the Axes."""
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
 def round_levels(most, n):
-    """Some n round values from -most to most or just beyond, with 0 among them, for contours."""
+    """Return about n round values from -most to most or slightly beyond, with 0, for contours."""
     from matplotlib.ticker import MaxNLocator
 
     return MaxNLocator(n, symmetric=True).tick_values(-most, most)
 
 
 def colour(k):
-    """Return colour of class or series k; the first again after the last."""
+    """Return the colour of class or line k; colours repeat after the last one."""
     return COLOURS[k % len(COLOURS)]
 
 
 def mark(k):
-    """Mark of class or series k: with each round of the colours another one goes with a colour."""
+    """Return the mark of class or line k; repeated colours are combined with other marks."""
     return MARKS[(k + k // len(COLOURS)) % len(MARKS)]
 
 
 def rgb(colour):
-    """Red, green and blue of a colour in hex, each from 0 to 1."""
+    """Return red, green and blue, from 0 to 1, of a colour in hex notation."""
     return [int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5)]
 
 
 def class_labels(name, labels, room):
-    """Texts such as "species = setosa", a name and each label in at most `room` characters."""
+    """Return texts such as "species = setosa", from names of at most `room` characters each."""
     name = shorten([name], room)[0]
     return [f"{name} = {label}" for label in shorten(labels, room)]
 
 
 def of_all(n, n_all):
-    """A second line of an axis label that says how many of all features are drawn, if not all."""
+    """Return a line for an axis label on how many of all features are drawn; "" if all are."""
     return f"\n(the {n} largest of {n_all})" if n < n_all else ""
 
 
 def spread_labels(heights, gap):
-    """Move increasing heights apart to at least `gap`, keeping the centres of groups."""
-    groups = []  # centre and size of runs of labels that touch
+    """Return increasing heights with gaps of at least `gap`; groups that are moved stay centred."""
+    groups = []  # [centre, size] of groups of labels that touch
     for height in heights:
         groups.append([height, 1])
         while len(groups) > 1:

@@ -1,4 +1,4 @@
-"""Bars and marks by name: effects, shares, weights, loadings, estimates with intervals."""
+"""Bars and marks by name: effects, shares, weights, loadings, and estimates with intervals."""
 
 import numpy as np
 
@@ -7,11 +7,11 @@ from lodim.plot.legend import INK, mark
 from lodim.plot.points import class_style
 from lodim.text import shorten
 
-LONGEST_NAME = 36  # characters of a name next to a mark
+LONGEST_NAME = 36  # largest number of characters of a name next to a mark
 
 
 def bars(names, values, xlabel, ax=None, spread=None, title=None):
-    """Horizontal bars, the first name on top; `spread` draws a faint wider bar behind each."""
+    """Draw horizontal bars, the first name on top; `spread` adds a faint wider bar behind each."""
     ax = ensure_axes(ax, (7.0, max(2.5, 0.32 * len(names) + 1.2)))
     y, rising = np.arange(len(names))[::-1], np.asarray(values) >= 0
     if spread is not None:
@@ -30,7 +30,7 @@ def bars(names, values, xlabel, ax=None, spread=None, title=None):
 
 
 def shares(names, share, texts, ax=None):
-    """Draw a bar of its share for each name, the first on top, with a text at the end."""
+    """Draw one bar per name, as long as its share, with a text at the end; first name on top."""
     ax = ensure_axes(ax, (7.0, max(2.0, 0.4 * len(names) + 1.0)))
     y = np.arange(len(names))[::-1]
     ax.barh(y, share, color=BLUE, height=0.55)
@@ -44,7 +44,7 @@ def shares(names, share, texts, ax=None):
 
 
 def weights(names, v, xlabel, ax=None):
-    """Draw weights v (B, n) of features by batch: a line from zero and a mark for each batch."""
+    """Draw weights v (B, n) of n features: per feature a line from zero and a mark per batch."""
     ax = ensure_axes(ax, (7.0, max(2.5, 0.32 * len(names) + 1.2)))
     y = np.arange(len(names))[::-1]
     ax.hlines(y, 0.0, v.max(axis=0, initial=0.0), color=GREY, lw=0.8, zorder=1)
@@ -64,7 +64,7 @@ def weights(names, v, xlabel, ax=None):
 
 
 def lollipops(names, values, labels, xlabel, ax=None):
-    """Draw values (m, k) of m features, a mark for each dimension, the first name on top."""
+    """Draw values (m, k) of m features, with one mark per dimension; first feature on top."""
     k = values.shape[1]
     ax = ensure_axes(ax, (7.0, max(2.5, (0.2 + 0.13 * k) * len(names) + 1.2)))
     y = np.arange(len(names))[::-1]
@@ -84,7 +84,7 @@ def lollipops(names, values, labels, xlabel, ax=None):
 
 
 def forest(names, values, low, high, xlabel, ax=None):
-    """Draw a point and a line from low to high for each name, the first on top."""
+    """Draw a point and a line from low to high per name; first name on top."""
     ax = ensure_axes(ax, (7.0, 1.0 + 0.28 * max(len(names), 8)))
     place = np.arange(len(names))[::-1]
     ax.hlines(place, low, high, color=BLUE, lw=1.5)

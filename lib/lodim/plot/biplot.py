@@ -9,28 +9,28 @@ from lodim.plot.axes import GREY, SIZE, colour, ensure_axes, rgb, tidy
 from lodim.plot.legend import FEW, INK, NARROW, ROOM, key, mark, write
 from lodim.text import counted, shorten
 
-TAIL, FENCE = 0.01, 0.35  # share of rows at each end that may be outlying, and how far
-MANY, SHORT = 14, 9  # classes, and from there on characters of a name within the view
-CROWDED = 0.12  # share of the Axes that the names of all classes may cover
-REACH = 0.62  # of the longest arrow, of the way to the frame
+TAIL, FENCE = 0.01, 0.35  # shares of rows, and distance, that define outliers
+MANY, SHORT = 14, 9  # number of classes above which names in the view have SHORT characters
+CROWDED = 0.12  # largest share of the Axes that names of classes may cover
+REACH = 0.62  # length of the longest arrow, as a share of the distance to the frame
 ARROW = {"arrowstyle": "-|>", "color": INK, "lw": 1.0, "shrinkA": 0, "shrinkB": 0}
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Coordinates xy (n, k) of rows with class codes (n,), NaN if unknown."""
+    """Coordinates xy (n, k) of rows, and their class codes (n,), NaN if unknown."""
 
     xy: np.ndarray
     code: np.ndarray
 
     def of_class(self, k):
-        """Return coordinates of the rows of class k."""
+        """Return the coordinates of the rows of class k."""
         return self.xy[self.code == k]
 
 
 @dataclass(frozen=True)
 class Arrows:
-    """Loadings (m, k) of the features to be drawn, with their names; `what` they are."""
+    """Loadings (m, k) of features to draw as arrows, their names, and what they represent."""
 
     names: list
     to: np.ndarray
@@ -38,9 +38,10 @@ class Arrows:
 
 
 def frame(xy, ratio=None):
-    """Ends (2, k) that hold all but outlying rows; in the plane with a ratio of the sides.
+    """Return ends (2, k) of axes that contain all rows except outliers.
 
-    Rows farther out than FENCE times the range of most are not worth the smallness of all others.
+    Rows are outside if their distance to the range of most rows exceeds FENCE times this range.
+    ratio : width over height of a plane, to which the ends are adapted
     """
     inner = np.quantile(xy, [TAIL, 1.0 - TAIL], axis=0)
     fence = FENCE * (inner[1] - inner[0])
@@ -54,7 +55,7 @@ def frame(xy, ratio=None):
 
 
 def sides(ax):
-    """Return width over height of Axes, before a legend takes its part."""
+    """Return the ratio of width and height of Axes, leaving room for a legend."""
     box = ax.get_window_extent()
     return 0.82 * box.width / box.height
 
@@ -63,9 +64,9 @@ def sides(ax):
 class Ground:
     """Background of a plane at positions x (m,), y (l,).
 
-    density : (l, m, C) of each class; levels (C, 2) of its contours
-    score : (l, m, C), the largest is that of the class that is chosen; None: nothing is
-    least : density of the rows together below which there are none to speak of
+    density : (l, m, C) density of each class; levels (C, 2) of its contours
+    score : (l, m, C) score of each class, of which the largest is predicted, or None
+    least : total density below which a region counts as empty
     """
 
     x: np.ndarray
@@ -77,7 +78,7 @@ class Ground:
 
 
 def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title=None):
-    """Draw a view of two dimensions, `ends` (2, 2) of its frame; returns the Axes."""
+    """Draw a two-dimensional view with the frame `ends` (2, 2), and return the Axes."""
     ax = ensure_axes(ax, SIZE)
     decided = ground is not None and ground.score is not None
     if decided:
@@ -100,13 +101,13 @@ def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title
 
 
 def _size(n):
-    """Area and opacity of the marks of n rows."""
+    """Return area and opacity of the marks of n rows."""
     area, alpha = np.clip(4500.0 / max(n, 1), 3.0, 22.0), np.clip(900.0 / max(n, 1), 0.3, 0.8)
     return float(area), float(alpha)
 
 
 def _points(ax, rows, legend):
-    """The rows, in an order that hides no class behind another; those of no class are grey."""
+    """Draw the rows in random order, so that no class hides another; grey without a class."""
     area, alpha = _size(len(rows.xy))
     known = np.isfinite(rows.code)
     style = {"s": area, "alpha": alpha, "linewidths": 0, "zorder": 3}
@@ -123,9 +124,9 @@ def _points(ax, rows, legend):
 
 
 def _chosen(ax, ground):
-    """A pale ground in the colour of the class that is chosen, and the boundaries.
+    """Draw the background in pale colours of the predicted classes, and the boundaries.
 
-    Where there are no rows to speak of the ground is white and boundaries are faint.
+    In empty regions the background is white and boundaries are faint.
     """
     x, y, score = ground.x, ground.y, ground.score
     known = ground.density.sum(axis=2) > ground.least
@@ -143,9 +144,10 @@ def _chosen(ax, ground):
 
 
 def _contours(ax, ground, legend):
-    """Return lines of equal density of each class, around shares HELD of its rows.
+    """Draw contours of each class's density around shares HELD of its rows.
 
-    Many classes have the inner line only; returns (name, position, colour) of each maximum.
+    With many classes only the inner contour is drawn. Returns (name, position, colour) of each
+    maximum, if there are many classes.
     """
     peaks, C = [], ground.density.shape[2]
     named = shorten(legend.labels, NARROW if C <= MANY else SHORT) if C > FEW else ()
@@ -164,15 +166,15 @@ def _contours(ax, ground, legend):
 
 
 def _write_legibly(ax, text, place, **style):
-    """Write a text around a place, legible on whatever is drawn under it."""
+    """Write a text centred at a place, on a light box so that it is legible."""
     halo = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.8}
     ax.annotate(text, place, ha="center", va="center", bbox=halo, **style)
 
 
 def _arrows(ax, arrows, ends):
-    """Loadings from the origin, so long that the longest goes well towards the frame.
+    """Draw loadings as arrows from the origin, scaled to the frame.
 
-    Returns their tips (m, 2) and the origin (2,).
+    Returns the tips (m, 2) of the arrows, and the origin (2,).
     """
     origin = np.zeros(2)
     if not ((ends[0] < origin) & (origin < ends[1])).all():
@@ -186,7 +188,10 @@ def _arrows(ax, arrows, ends):
 
 
 def stretch(to, origin, ends):
-    """Factor of arrows `to` (m, 2) from an origin by which the longest reaches REACH of its way."""
+    """Return the factor of arrows `to` (m, 2) such that the longest uses REACH of its way.
+
+    The way is the distance from the origin to the frame `ends` (2, 2).
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(to > 0.0, (ends[1] - origin) / to, (ends[0] - origin) / to)
     room = np.where(to == 0.0, np.inf, room).min(axis=1)
@@ -194,16 +199,15 @@ def stretch(to, origin, ends):
 
 
 def _write_names(ax, names, tips, origin, peaks):
-    """Names beyond the tips of arrows and at the peaks of classes, moved apart on the page.
+    """Write names beyond the tips of arrows and at the maxima of classes, without overlap.
 
-    Classes are named at their peaks only if all names take at most CROWDED of the Axes.
-
-    peaks : (name, place, colour) of each class
+    Classes are named only if their names cover at most the share CROWDED of the Axes. peaks :
+    (name, position, colour) of each class
     """
     n_arrows = len(names)
     if not n_arrows + len(peaks):
         return
-    ax.figure.draw_without_rendering()  # only now it is known where Axes lie
+    ax.figure.draw_without_rendering()  # determines the positions of Axes
     scale = 72.0 / ax.figure.dpi
     places = np.vstack([tips, np.reshape([place for _, place, _ in peaks], (-1, 2))])
     at = ax.transData.transform(places) * scale
@@ -221,7 +225,7 @@ def _write_names(ax, names, tips, origin, peaks):
     )
     low, high = (np.array(ax.bbox.extents[i : i + 2]) * scale for i in (0, 2))
     if 4.0 * half[n_arrows:].prod(axis=1).sum() > CROWDED * np.prod(high - low):
-        # Names of classes would hide what they name: the legend has them.
+        # Names of classes would hide the points; the legend shows them.
         names, places, at = names[:n_arrows], places[:n_arrows], at[:n_arrows]
         away, half, styles = away[:n_arrows], half[:n_arrows], styles[:n_arrows]
     inside = (np.minimum(low + half, high - half), np.maximum(low + half, high - half))
@@ -253,7 +257,7 @@ def apart(place, half, rounds=200):
 
 
 def _beyond(ax, xy, ends):
-    """Say in a corner how many rows lie outside of the frame."""
+    """Write in a corner how many rows are outside the frame."""
     out = int(((xy < ends[0]) | (xy > ends[1])).any(axis=1).sum())
     if out:
         at = {"xy": (1.0, 0.0), "xycoords": "axes fraction", "xytext": (-4, 4)}
@@ -262,7 +266,7 @@ def _beyond(ax, xy, ends):
 
 
 def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=None):
-    """Draw a view of one dimension: densities (len(x), C), a rug of the rows, and thresholds."""
+    """Draw a one-dimensional view: densities (len(x), C), a rug of the rows, and thresholds."""
     top, entries = float(np.nanmax(density)), []
     for k, label in enumerate(legend.entries):
         ax.fill_between(x, density[:, k], color=colour(k), alpha=0.18, lw=0)
@@ -303,7 +307,7 @@ def _thresholds(ax, x, best):
 
 
 def _bars_below(ax, arrows, floor, top, x):
-    """Loadings as arrows one below the other, from the mean row; the lowest height taken."""
+    """Draw loadings as arrows below each other; return the height of the lowest arrow."""
     to = arrows.to[:, 0]
     middle = 0.0 if x[0] < 0.0 < x[-1] else 0.5 * (x[0] + x[-1])
     room = REACH * min(middle - x[0], x[-1] - middle) / max(np.abs(to).max(), 1e-300)

@@ -1,4 +1,4 @@
-"""Calibration: observed shares of classes against predicted probabilities, of any fit."""
+"""Calibration: observed shares of classes against predicted probabilities, for any fit."""
 
 import numpy as np
 
@@ -9,14 +9,14 @@ from lodim.plot.axes import BESIDE, GREY, LONGEST, class_labels, colour, ensure_
 from lodim.plot.lettering import legend
 from lodim.text import shorten
 
-BARS = 40  # of the histogram
-BASE, HEIGHT = -0.22, 0.17  # of the histogram, which stands below the curve
+BARS = 40  # number of bars of the histogram
+BASE, HEIGHT = -0.22, 0.17  # position and height of the histogram
 
 
 def calibration(fit, ax, *, data, level=None, bins=10, offset=None):
-    """Observed shares against probabilities in groups of rows, and a histogram of probabilities.
+    """Draw observed shares against predicted probabilities, and a histogram of probabilities.
 
-    level : the class; by default the second of two, all of several
+    level : the class to draw; default: the second of two classes, or all of several
     """
     whole("bins", bins, least=2)
     if fit.levels is None:

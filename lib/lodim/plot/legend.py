@@ -1,4 +1,4 @@
-"""The legend of a view: classes, what is drawn of them, and how much of it there is room for."""
+"""The legend of a view: entries of classes and of other marks, within the available space."""
 
 from dataclasses import dataclass
 
@@ -8,28 +8,28 @@ from lodim.plot.points import legend_mark
 from lodim.text import shorten
 
 INK = "#202020"
-FEW = 5  # most classes with distinct contours
-HELD = (0.9, 0.5)  # shares of a class's rows within its contours, the outer one first
-ROOM, NARROW = 24, 16  # characters of a name in a plot, and in a legend of two columns
+FEW = 5  # largest number of classes with two contours
+HELD = (0.9, 0.5)  # shares of a class's rows within the outer and the inner contour
+ROOM, NARROW = 24, 16  # characters of a name in a plot, and in a legend with two columns
 ARROW = ((-1, -0.1), (0.4, -0.1), (0.4, -0.4), (1, 0), (0.4, 0.4), (0.4, 0.1), (-1, 0.1))
-LINES, TIGHT = 22.0, 11.5  # points of a line of the legend, and of one of many classes
+LINES, TIGHT = 22.0, 11.5  # height of a line of the legend in points, normal and with many classes
 
 
 @dataclass(frozen=True)
 class Legend:
-    """Names of the classes; labels is None without classes."""
+    """Names of the response and of its classes; labels is None without classes."""
 
     name: str
     labels: tuple | None
 
     @property
     def entries(self):
-        """Text of each class; one for all rows without classes."""
+        """Texts of the classes; one text for all rows without classes."""
         return ["rows"] if self.labels is None else class_labels(self.name, self.labels, ROOM)
 
 
 def key(ax, legend, boundary, densities, arrows, inside=False):
-    """The legend: outside on the right, where it hides nothing, or in a corner of a cube."""
+    """Draw the legend: outside on the right, or in a corner of three-dimensional Axes."""
     entries = []
     for k, label in enumerate(legend.entries):
         entries.append(legend_mark(ax, label, s=28, color=colour(k), marker=mark(k)))
@@ -46,16 +46,17 @@ def key(ax, legend, boundary, densities, arrows, inside=False):
 
 
 def write(ax, entries, legend, inside=False):
-    """Entries, those of the classes first, in as many lines as the Axes have room for.
+    """Draw legend entries, classes first, in as many lines as the Axes have room for.
 
-    Many classes stand closer together, then in two columns, and of still more the first alone.
+    With many classes lines are closer together, then in two columns; of even more classes only the
+    first ones are shown.
     """
     height = ax.get_window_extent().height * 72.0 / ax.figure.dpi
     n, C = len(entries), len(legend.entries)
     style = {"fontsize": 8, "labelspacing": 0.9}
     if n * LINES > height:
         style = {"fontsize": 7, "labelspacing": 0.3, "handletextpad": 0.3, "columnspacing": 0.8}
-        lines = max(3, int(height / TIGHT) - 4)  # the last entries have several lines
+        lines = max(3, int(height / TIGHT) - 4)  # the last entries take several lines
         if n > lines:
             style["ncols"] = 2
             named = shorten(legend.labels, NARROW)
@@ -69,6 +70,6 @@ def write(ax, entries, legend, inside=False):
 
 
 def _those_with_room(entries, n_classes, room):
-    """Return the entries without those of the last classes, and how many were left out."""
+    """Return the entries without the last classes if there is no room, and the number left out."""
     left = min(max(0, len(entries) - room), n_classes - 1)
     return entries[: n_classes - left] + entries[n_classes:], left

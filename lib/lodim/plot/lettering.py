@@ -1,4 +1,4 @@
-"""Lettering: texts of plots show names as they are: no maths, no letter that the font lacks."""
+"""Texts of plots show names literally: without mathematics, and only with available letters."""
 
 import warnings
 from functools import lru_cache, wraps
@@ -8,18 +8,18 @@ import numpy as np
 from lodim.errors import ArgumentError, MissingExtraError
 from lodim.text import shorten
 
-LINE, LINES = 80, 6  # characters of a line, and lines, that a text has room for
-TICK = 40  # characters of a name on an axis
-BOX = "\u25a1"  # stands for a letter that the font lacks
-NAMING = ("FuncFormatter", "FixedFormatter", "StrCategoryFormatter")  # show names, not numbers
+LINE, LINES = 80, 6  # largest numbers of characters per line, and of lines, of a text
+TICK = 40  # largest number of characters of a name on an axis
+BOX = "\u25a1"  # replaces letters that the font lacks
+NAMING = ("FuncFormatter", "FixedFormatter", "StrCategoryFormatter")  # formatters of names
 AXES = "ax must be matplotlib Axes, as many as the plot has"
 
 
 def literal(function):
-    """A function (thing, ax=None, ...) -> Axes that draws, all of whose new texts are literal.
+    """Decorate a function (object, ax=None, ...) -> Axes so that all texts it draws are literal.
 
-    `$` is no maths. Letters that no font at hand has are boxes, of which matplotlib would warn;
-    control characters are blanks, and what there is no room for is left out.
+    A `$` does not start mathematics. Letters that no font has become boxes (without matplotlib's
+    warning), control characters become blanks, and long texts are shortened.
     """
 
     @wraps(function)
@@ -29,12 +29,12 @@ def literal(function):
         except ImportError as error:
             raise MissingExtraError("plots need matplotlib: pip install 'lodim[plot]'") from error
         before = {text: text.get_text() for text in _texts(_figure(ax))}
-        # This setting alone is put back: the first figure makes Jupyter's backend change others,
-        # without which it would show no further figure.
+        # Only this setting is restored: the first figure makes Jupyter's backend change others,
+        # which it needs to show later figures.
         maths, rcParams["text.parse_math"] = rcParams["text.parse_math"], False
         try:
             with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "Glyph")  # of a layout before texts are settled
+                warnings.filterwarnings("ignore", "Glyph")  # about layouts before texts are final
                 out = function(thing, ax, *args, **kwargs)
         finally:
             rcParams["text.parse_math"] = maths
@@ -50,9 +50,9 @@ def literal(function):
 
 
 def legend(place, entries, **style):
-    """Return the legend of some artists on Axes or a figure, all of them.
+    """Return a legend of the given artists on Axes or a figure.
 
-    matplotlib itself leaves out the labels that begin with an underscore.
+    Unlike matplotlib's own legend, it includes labels that begin with an underscore.
     """
     labels = _cut([entry.get_label() for entry in entries], LINE)
     out = place.legend(entries, [f"entry {k}" for k in range(len(entries))], **style)
@@ -62,7 +62,7 @@ def legend(place, entries, **style):
 
 
 def _figure(axes):
-    """Return the figure of Axes, or of several; None of none."""
+    """Return the figure of Axes or an array of Axes; None if there are none."""
     if axes is None:
         return None
     every = list(np.ravel(np.asarray(axes, dtype=object)))
@@ -76,7 +76,7 @@ def _texts(figure):
 
 
 def _cut(texts, room):
-    """Shorten texts to the room, keeping them different; unchanged if all are short."""
+    """Return the texts, shortened to `room` characters but still different if one is longer."""
     return shorten(texts, room) if max(map(len, texts), default=0) > room else texts
 
 
@@ -88,7 +88,7 @@ def _settle(text):
 
 
 def _settle_ticks(axis):
-    """Names at the ticks of an axis are literal; numbers are left to matplotlib."""
+    """Make names at the ticks of an axis literal; numbers are left to matplotlib."""
     if type(axis.get_major_formatter()).__name__ not in NAMING:
         for label in axis.get_ticklabels(which="both"):
             label.set_parse_math(True)
@@ -103,7 +103,7 @@ def _settle_ticks(axis):
 
 
 def _legible(text, font):
-    """Return a text without control characters, and with boxes for letters that a font lacks."""
+    """Return a text without control characters, with boxes instead of letters the font lacks."""
     known = _letters(_files(font))
     return "".join(
         c if c in "\n " else " " if not c.isprintable() else c if ord(c) in known else BOX
@@ -112,7 +112,7 @@ def _legible(text, font):
 
 
 def _files(font):
-    """Return the files of a font and of those that matplotlib falls back on."""
+    """Return the files of a font and of the fonts that matplotlib uses as fallback."""
     from matplotlib.font_manager import findfont
 
     files = []

@@ -1,4 +1,4 @@
-"""Lines: estimates along a penalty, values by round, and names at the ends."""
+"""Line plots: estimates against a penalty, values by round, and names at the ends of lines."""
 
 import numpy as np
 
@@ -8,10 +8,10 @@ from lodim.text import shorten
 
 
 def against_log(wide, name, ylabel, above, ax=None, top=10):
-    """Lines against the log of a penalty, the `top` largest named at the end of the smallest.
+    """Draw lines against the log of a penalty; the `top` largest are named at the smallest.
 
-    wide : frame with a row a penalty, increasing, and a column a line
-    above : label of the top axis, penalties, and a text for each
+    wide : frame with one row per penalty, increasing, and one column per line
+    above : tuple of the label of the top axis, penalties, and one text per penalty
     """
     ax = ensure_axes(ax)
     if not (wide.index > 0).all():
@@ -36,7 +36,10 @@ def against_log(wide, name, ylabel, above, ax=None, top=10):
 
 
 def name_ends(ax, x, ends):
-    """Write names at the ends of lines at x, moved apart; ends : name -> (height, colour)."""
+    """Write names at the ends of lines, without overlap.
+
+    x : position of the ends; ends : dict name -> (height, colour)
+    """
     low, high = ax.get_ylim()
     order = sorted(ends, key=lambda name: ends[name][0])
     heights = spread_labels(np.array([ends[name][0] for name in order]), 0.045 * (high - low))
@@ -50,9 +53,9 @@ def name_ends(ax, x, ends):
 
 
 def _axis_above(ax, label, x, texts):
-    """An axis on top with the texts of the places x that are nearest to the ticks below.
+    """Add a top axis with the texts that belong to the positions x nearest to the ticks.
 
-    Texts at the ticks that are all the same say nothing about the penalty: then there is no axis.
+    If all texts at the ticks are equal, no axis is added.
     """
     ticks = [t for t in ax.get_xticks() if x.min() <= t <= x.max()]
     shown = [texts[int(np.argmin(np.abs(x - t)))] for t in ticks]
@@ -63,7 +66,7 @@ def _axis_above(ax, label, x, texts):
 
 
 def rounds(values, name, ax=None):
-    """Draw a value after each round."""
+    """Draw a value against the number of the round."""
     ax = ensure_axes(ax)
     ax.plot(np.arange(1, len(values) + 1), values, "o-", ms=3, color=BLUE)
     ax.set_xlabel("round")

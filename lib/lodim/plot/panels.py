@@ -1,4 +1,4 @@
-"""Views of one to three features side by side: rows that a view serves solid, the others faint."""
+"""Views of one to three features side by side: rows predicted by a view are solid, others faint."""
 
 import textwrap
 from dataclasses import dataclass, replace
@@ -11,28 +11,28 @@ from lodim.plot.lettering import legend
 from lodim.plot.points import STAR, class_marks, legend_mark, scatter_values
 from lodim.text import shorten
 
-SIDE = 3.7  # inches of a panel
-LONG = 24  # characters of a name that an axis has room for
-SHORT = 12  # letters of the name of a level
-TICKS = 5  # of an axis of three dimensions: more run into each other
-BAR = 1.0  # inches of a colour scale right of the panels
-LETTERS = 48  # of the names of all blocks of a panel
-TICKS_BELOW = 24  # names of levels below all blocks of a panel
-FEW = 12  # values of a feature that are spread a little, for one to see how many rows there are
+SIDE = 3.7  # width and height of a panel in inches
+LONG = 24  # largest number of characters of a name on an axis
+SHORT = 12  # largest number of characters of a level's name
+TICKS = 5  # largest number of ticks of an axis in three dimensions
+BAR = 1.0  # width of a colour scale to the right of the panels, in inches
+LETTERS = 48  # largest number of characters of all block names of a panel
+TICKS_BELOW = 24  # largest number of level names below all blocks of a panel
+FEW = 12  # features with at most this many distinct values get random jitter
 
 
 @dataclass(frozen=True)
 class View:
     """One panel.
 
-    x : (n, d) features of the rows, in original units, NaN where missing; d from 1 to 3
-    names : d names
-    served : (n,) bool, the rows that the view serves
-    title : its title, a first line and others
-    star : (d,) place of a query, or None; chosen : whether the view serves it
-    near : positions of its neighbours among the rows
-    levels : of each feature the names of what its whole numbers from 0 stand for, () of numbers
-    blocks : the levels of a third feature, each with a part of the horizontal axis
+    x : (n, d) features of the rows, in original units, NaN if missing; d from 1 to 3
+    names : names of the d features
+    served : (n,) bool, rows that the view predicts
+    title : title, one or several lines
+    star : (d,) position of a query, or None; chosen : whether the view predicts the query
+    near : positions of the query's neighbours among the rows
+    levels : for each feature the names of its codes 0, 1, ...; () for numbers
+    blocks : levels of a third feature, each with a section of the horizontal axis
     """
 
     x: np.ndarray
@@ -47,10 +47,10 @@ class View:
 
 
 def side_by_side(views, value, key, axes=None, *, star=None):
-    """Draw views side by side; return an array of their Axes.
+    """Draw views side by side, and return an array of their Axes.
 
     value : (n,) class codes or numbers of the rows, NaN if unknown; key : points.Key;
-    axes : one for each view, fresh ones by default; star : what the query is called
+    axes : one per view, new ones by default; star : name of the query in the legend
     """
     views = [_flatten(view) for view in views]
     axes, fresh = _places(views, axes, BAR if key.labels is None else 0.0)
@@ -66,10 +66,11 @@ def side_by_side(views, value, key, axes=None, *, star=None):
 
 
 def _flatten(view):
-    """Return a plane for a view of three features of which two or all are categories.
+    """Return a two-dimensional view instead of a view of three features with several categories.
 
     In three dimensions the cells would hide each other. Here each level of the category with the
-    fewest has a block of the horizontal axis, and the block has a place for each level of another.
+    fewest levels has a block of the horizontal axis, and each block has a position per level of
+    another category.
     """
     discrete = {j: names for j in range(view.x.shape[1]) if (names := _level_names(view, j))}
     if view.x.shape[1] < 3 or len(discrete) < 2:
@@ -91,7 +92,7 @@ def _flatten(view):
 
 
 def _level_names(view, j):
-    """Names of the levels of feature j, those of a number with few values; () of other numbers."""
+    """Return the names of the levels (or few distinct values) of feature j; () for numbers."""
     if view.levels and view.levels[j]:
         return view.levels[j]
     values = _few_values(view.x[:, j])
@@ -99,13 +100,13 @@ def _level_names(view, j):
 
 
 def _few_values(x):
-    """Return the values of a feature that has only a few, increasing; none of another feature."""
+    """Return the increasing distinct values of a feature if there are only a few; else none."""
     values = np.unique(x[np.isfinite(x)])
     return values if 1 < len(values) <= FEW else values[:0]
 
 
 def _codes(rows, x, view, j):
-    """Whole numbers from 0 for the values of feature j; the nearest one for another value."""
+    """Return the codes 0, 1, ... of values of feature j; for unknown values the nearest code."""
     if view.levels and view.levels[j]:
         return rows
     values = _few_values(x)
@@ -113,7 +114,10 @@ def _codes(rows, x, view, j):
 
 
 def _places(views, axes, bar):
-    """Return the Axes, and whether they are new; `bar`: inches of a colour scale to the right."""
+    """Return one Axes per view, and whether they are new.
+
+    bar : width of a colour scale to the right, in inches
+    """
     if axes is not None:
         axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
         if len(axes) != len(views):
@@ -137,7 +141,7 @@ def _places(views, axes, bar):
 
 
 def _cloud(ax, view, value, key):
-    """Return rows of a view of two or three features; returns what a scale can be made of."""
+    """Draw the rows of a view of two or three features; return the artist for a colour scale."""
     x, shades = _spread(view), None
     known = np.isfinite(x).all(axis=1)
     solid = {"depthshade": False} if x.shape[1] == 3 else {}
@@ -145,7 +149,7 @@ def _cloud(ax, view, value, key):
     faint = {"s": 0.4 * size, "alpha": 0.22, "linewidths": 0.0, "zorder": 1}
     clear = {"s": size, "alpha": 0.9, "linewidths": 0.35, "edgecolors": "white", "zorder": 2}
     for rows, style in ((known & ~view.served, faint), (known & view.served, clear)):
-        if rows.any():  # an empty cloud would change the limits of three dimensions
+        if rows.any():  # drawing nothing would change the limits of 3d Axes
             style = style | solid
             shades = scatter_values(ax, x[rows], value[rows], key, **style) or shades
     if view.star is not None and np.isfinite(view.star).all():
@@ -154,7 +158,7 @@ def _cloud(ax, view, value, key):
 
 
 def _query(ax, view, x, solid):
-    """Draw the query, larger in its serving view, with rings around its neighbours."""
+    """Draw the query, larger in the view that predicts it, with rings around its neighbours."""
     if view.near is not None:
         ring = {"s": 60, "linewidths": 0.9, "zorder": 3} | solid
         ax.scatter(*x[view.near].T, facecolors="none", edgecolors="black", **ring)
@@ -163,9 +167,9 @@ def _query(ax, view, x, solid):
 
 
 def _spread(view):
-    """Places of the rows, each feature with few values spread a little by its own random numbers.
+    """Return positions of the rows; features with few values get random jitter.
 
-    The spread is the same in each drawing.
+    The jitter is the same in each drawing.
     """
     x, rng = np.array(view.x, float), np.random.default_rng(0)
     for j, column in enumerate(x.T):
@@ -178,7 +182,7 @@ def _spread(view):
 
 
 def _strip(ax, view, value, key):
-    """A view of one feature: against the response, or a strip with a density for each class."""
+    """Draw a view of one feature: against the response, or a strip with a density per class."""
     x = view.x[:, 0]
     if key.labels is None:
         both = View(np.column_stack([x, value]), (*view.names, key.name), view.served, "")
@@ -206,7 +210,7 @@ def _strip(ax, view, value, key):
 
 
 def _line(ax, view):
-    """The query in a view of one feature: a line, and its star at the top."""
+    """Draw the query in a view of one feature: a vertical line with a star at the top."""
     if view.star is None or not np.isfinite(view.star).all():
         return
     ax.axvline(view.star[0], color="black", lw=1.4 if view.chosen else 0.7, zorder=3)
@@ -215,7 +219,10 @@ def _line(ax, view):
 
 
 def _density(x, grid):
-    """Kernel density (normal, Silverman's width) over its largest value; None of a single place."""
+    """Return the kernel density (normal, Silverman's width) divided by its maximum.
+
+    None if x has fewer than two distinct values.
+    """
     if len(x) < 2 or x.std() == 0:
         return None
     quartiles = np.subtract(*np.quantile(x, [0.75, 0.25])) / 1.34
@@ -246,11 +253,11 @@ def _name(ax, view, key):
     if d == 3:
         ax.set_zlabel(names[2])
         ax.tick_params(labelsize=7)
-        ax.patch.set_visible(False)  # it would cover the name of the axis in the panel before
+        ax.patch.set_visible(False)  # it would hide the axis name of the previous panel
         for which, levels in zip("xyz", view.levels or ((), (), ()), strict=True):
             if not levels:
                 ax.locator_params(which, nbins=TICKS)
-        ax.set_box_aspect(None, zoom=0.85)  # else the labels reach into the next panel
+        ax.set_box_aspect(None, zoom=0.85)  # otherwise labels would overlap the next panel
     else:
         tidy(ax)
     head, *rest = view.title.split("\n")
@@ -259,7 +266,7 @@ def _name(ax, view, key):
 
 
 def _name_levels(ax, which, levels):
-    """Names of the levels at their codes, of many only those that there is room for."""
+    """Write the names of levels at their codes on one axis; only some if there are many."""
     at = np.arange(0, len(levels), -(-len(levels) // FEW))
     names = [levels[k] if len(levels[k]) <= SHORT else levels[k][: SHORT - 1] + "…" for k in at]
     turned = {"rotation": 30, "ha": "right"} if which == "x" else {}
@@ -267,7 +274,7 @@ def _name_levels(ax, which, levels):
 
 
 def _name_blocks(ax, view):
-    """Names of the levels below each block, those of the blocks above, and lines between them."""
+    """Write names of levels below each block, names of blocks above, and lines between blocks."""
     levels, blocks = shorten(view.levels[0], SHORT), len(view.blocks)
     width = len(levels) + 1
     step = -(-len(levels) * blocks // TICKS_BELOW)
@@ -285,7 +292,10 @@ def _name_blocks(ax, view):
 
 
 def _explain(axes, key, shades, star, views, fresh):
-    """Draw a legend below and a scale right of all panels; in the last panel of given Axes."""
+    """Draw a legend below all panels and a colour scale on the right.
+
+    If the Axes were given, the legend is in the last panel.
+    """
     first = axes[-1]
     flat = next((ax for ax in axes if not hasattr(ax, "get_zlim")), None)
     entries = class_marks(first, key, s=40)
@@ -301,7 +311,7 @@ def _explain(axes, key, shades, star, views, fresh):
     if shades is None and key.labels is None and flat is not None:
         shades = next((c for ax in axes for c in ax.collections if c.get_array() is not None), None)
     if shades is not None:
-        pad = 0.08 if any(hasattr(ax, "get_zlim") for ax in axes) else 0.02  # a name is in between
+        pad = 0.08 if any(hasattr(ax, "get_zlim") for ax in axes) else 0.02  # room for an axis name
         figure.colorbar(shades, ax=list(axes), label=key.name, pad=pad, shrink=0.85)
     style = {"frameon": False, "fontsize": 8}
     if fresh:

@@ -1,4 +1,4 @@
-"""Points and surfaces in the plane, for plots of models that are made of rows."""
+"""Points and surfaces in the plane, for plots of models that are based on rows."""
 
 import textwrap
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from lodim.plot.axes import (
 from lodim.plot.lettering import legend
 from lodim.report.tables import significant
 
-LARGEST = 260.0  # area of the largest circle, in points^2
+LARGEST = 260.0  # area of the largest circle in square points
 VEIL = "#505050"
 STAR = {"marker": "*", "color": "white", "edgecolor": "black", "zorder": 4}
 HATCHED = {"facecolor": "white", "edgecolor": VEIL, "hatch": "///", "lw": 0.5}
@@ -29,9 +29,9 @@ HATCHED = {"facecolor": "white", "edgecolor": VEIL, "hatch": "///", "lw": 0.5}
 
 @dataclass(frozen=True)
 class Points:
-    """Points xy (n, 2) with a class code or number each (n,), NaN if unknown.
+    """Points xy (n, 2), each with a class code or number (n,), NaN if unknown.
 
-    size : (n,) areas, the largest of which is drawn at LARGEST; None: small and faint
+    size : (n,) areas, scaled such that the largest is LARGEST; None: small and faint points
     """
 
     xy: np.ndarray
@@ -40,7 +40,7 @@ class Points:
 
     @property
     def area(self):
-        """Areas (n,) in points^2; none without sizes."""
+        """Areas (n,) in square points; empty without sizes."""
         if self.size is None:
             return np.zeros(0)
         return LARGEST * self.size / max(self.size.max(initial=0.0), 1e-300)
@@ -48,9 +48,9 @@ class Points:
 
 @dataclass(frozen=True)
 class Key:
-    """Colours of values: by class with `labels`, else on a scale from low to high.
+    """Colours of values: by class if `labels` are given, else on a scale from low to high.
 
-    name : of the response; size : what the areas of points say
+    name : name of the response; size : name of the quantity that areas show
     """
 
     name: str
@@ -61,27 +61,27 @@ class Key:
 
     @property
     def entries(self):
-        """A text for each class."""
+        """Texts of the classes."""
         return class_labels(self.name, self.labels or (), LONGEST)
 
     @classmethod
     def from_response(cls, name, labels, values, size=""):
-        """Return the key that shows all values."""
+        """Return the Key whose scale covers all values."""
         known = values[np.isfinite(values)]
         ends = (known.min(), known.max()) if len(known) else (0.0, 1.0)
         return cls(name, labels, float(ends[0]), float(ends[1]), size)
 
 
 def class_style(k):
-    """Return colour and mark of class k."""
+    """Return a dict with the colour and the mark of class k."""
     return {"color": colour(k), "marker": mark(k)}
 
 
 def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
-    """Draw points (n, d) by class or on the scale, grey if unknown; return the scale's artist.
+    """Draw points (n, d) by class or on the colour scale; return the artist of the scale.
 
-    style : of all points, arrays (n,) with an entry for each; unknown : further style of points
-    that are not known; hollow : whether points on the scale are rings
+    style : style of all points; an array (n,) has one entry per point. unknown : additional style
+    of points with unknown value, which are grey. hollow : whether points on the scale are rings
     """
     known = np.isfinite(value)
 
@@ -104,30 +104,30 @@ def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
 
 
 def legend_mark(ax, label, **style):
-    """Return an entry of a legend: a mark that is drawn nowhere else."""
+    """Return a legend entry: a mark that is not drawn in the plot itself."""
     nowhere = [[], [], []] if hasattr(ax, "get_zlim") else [[], []]
     return ax.scatter(*nowhere, label=label, **style)
 
 
 def class_marks(ax, key, **style):
-    """Return the entries of the classes of a key."""
+    """Return the legend entries of the classes of a key."""
     return [legend_mark(ax, text, **class_style(k), **style) for k, text in enumerate(key.entries)]
 
 
 def plane(
     points, key, names, ax=None, *, faint=None, star=None, title=None, tags=None, square=False
 ):
-    """Draw points over faint ones, with a star at one place; returns the Axes.
+    """Draw points over faint points, possibly with a star, and return the Axes.
 
-    names : of the two axes; star : (label, (2,) place); tags : texts by position of their points;
-    square : whether a unit is as long on both axes
+    names : of the two axes; star : (label, (2,) position); tags : dict number of a point -> text;
+    square : whether both axes have the same scale
     """
     ax = ensure_axes(ax, SIZE)
     shades = None
     if faint is not None:
         shades = _scatter(ax, faint, key, 1, s=13, alpha=0.35, linewidths=0.0, edgecolor="none")
     area = points.area
-    # Small circles lie on large ones, none is hidden.
+    # Small circles are drawn on top of large ones, so that none is hidden.
     order = np.argsort(-area, kind="stable")
     sorted_points = Points(points.xy[order], points.value[order])
     widths = np.where(area[order] > 12, 0.7, 0.0)
@@ -145,10 +145,10 @@ def plane(
 
 
 def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
-    """Draw Z (len(y), len(x)) as shades with contour lines, and prototypes on it.
+    """Draw Z (len(y), len(x)) as coloured surface with contour lines, and prototypes on it.
 
     key.low and key.high are the ends of the scale; level : a value whose contour is drawn thick;
-    over : points, edge, star and title, as `classes` takes them
+    over : arguments points, edge, star and title, as in `classes`
     """
     ax = ensure_axes(ax, SIZE)
     share = (key.low, key.high) == (0.0, 1.0)
@@ -162,10 +162,10 @@ def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
 
 
 def classes(x, y, P, key, names, ax=None, **over):
-    """Draw the most probable class at each place, the paler the less probable; P (y, x, K).
+    """Draw the most probable class at each position, paler if less probable; P (y, x, K).
 
-    over : points; edge, numbers (len(y), len(x)) below zero where the surface is hatched, and what
-    that means; star, its label and place; title
+    over : points; edge, tuple of numbers (len(y), len(x)), negative where the surface is hatched,
+    and a text that explains this; star, tuple of label and position; title
     """
     ax = ensure_axes(ax, SIZE)
     K = P.shape[2]
@@ -177,13 +177,13 @@ def classes(x, y, P, key, names, ax=None, **over):
 
 
 def _scatter(ax, points, key, zorder, **style):
-    """`scatter_values` of Points, those that are not known below the others."""
+    """Draw Points by `scatter_values`, with unknown points below the others."""
     style |= {"zorder": zorder, "unknown": {"zorder": zorder - 0.5}}
     return scatter_values(ax, points.xy, points.value, key, **style)
 
 
 def _tag(ax, xy, radius, tags):
-    """Write texts next to points, away from the centre of all, without overlap."""
+    """Write texts next to points, away from the centre of all points, without overlap."""
     points = ax.figure.dpi / 72.0
     at = ax.transData.transform(xy)[list(tags)] / points
     size, texts = radius[list(tags)], list(tags.values())
@@ -202,7 +202,7 @@ def _tag(ax, xy, radius, tags):
 
 
 def _draw_over(ax, x, y, names, key, *, points=None, edge=None, star=None, title=None):
-    """Draw what lies on a surface, and finish the Axes."""
+    """Draw the marks on top of a surface, and finish the Axes."""
     if edge is not None:
         veil = ax.contourf(x, y, edge[0], [-np.inf, 0.0], colors="none", hatches=["///"])
         veil.set_edgecolor(VEIL)
@@ -219,7 +219,7 @@ def _draw_over(ax, x, y, names, key, *, points=None, edge=None, star=None, title
 
 
 def _legend(ax, points, key, faint, star, edge=None):
-    """Draw the legend, outside on the right, where it hides nothing."""
+    """Draw the legend, outside on the right."""
     entries = class_marks(ax, key, s=55, lw=0.8, edgecolor="black")
     if faint is not None:
         entries.append(legend_mark(ax, "rows of data", s=13, color=GREY, lw=0, alpha=0.6))
@@ -234,7 +234,7 @@ def _legend(ax, points, key, faint, star, edge=None):
             ring = {"s": small * share * LARGEST, "color": "none", "edgecolor": "black"}
             entries.append(legend_mark(ax, text, **ring))
     place = {"bbox_to_anchor": (1.01, 1.0), "labelspacing": 1.1}
-    if key.labels is None:  # the scale is on the right
+    if key.labels is None:  # the colour scale is on the right
         place = {"bbox_to_anchor": (-0.02, -0.13), "ncols": 4}
     if entries:
         legend(ax, entries, loc="upper left", frameon=False, fontsize=8, **place)

@@ -1,4 +1,4 @@
-"""From the terms of a formula, prices and dependencies to the network of what can be bought."""
+"""Construction of the network of purchases from a formula's terms, prices and dependencies."""
 
 import math
 from dataclasses import dataclass, field
@@ -12,19 +12,19 @@ from lodim.prices.network import unfold
 from lodim.prices.parse import LARGEST, is_price
 from lodim.text import first_few, near_matches
 
-MOST_NODES = 20_000  # copies of what needs alternatives included
-CHECKED = 50  # names of a chain along which a cost function is looked at
-CHAINS = 5  # random chains, in addition to that of the formula
-SHOWN = 8  # names listed in an error
+MOST_NODES = 20_000  # largest number of nodes, with copies because of alternatives
+CHECKED = 50  # largest number of names of a chain along which a cost function is checked
+CHAINS = 5  # number of random chains, in addition to the order of the formula
+SHOWN = 8  # largest number of names listed in an error
 
 
 @dataclass
 class Graph:
-    """Names, each with the columns of X that it owns and what it needs: names, or series.
+    """Named nodes, each with its columns of X and its needs (other nodes, or series).
 
-    columns, needs : dicts by name, in the order of the formula, then of the user
+    columns, needs : dicts by name, in the order of the formula, then of the user's settings
     bought : names that need a price: columns of the data, and other purchases
-    sources : the sources of each series
+    sources : dict series of alternatives -> its sources
     """
 
     columns: dict = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Graph:
     sources: dict = field(default_factory=dict)
 
     def add(self, name, *, columns=(), needs=(), bought=False):
-        """Add a name, or to what is known of it."""
+        """Add a node, or add columns and needs to an existing node."""
         self.columns[name] = (*self.columns.get(name, ()), *columns)
         self.needs[name] = tuple(dict.fromkeys((*self.needs.get(name, ()), *needs)))
         if bought:
@@ -41,7 +41,7 @@ class Graph:
 
 
 def make_network(design, settings):
-    """The Network of a design's terms, the things they need, and their prices."""
+    """Return the Network of a design's terms, the purchases they need, and the prices."""
     graph = Graph()
     _add_terms(graph, design, _squeezed(_all_names(settings)))
     formula = tuple(graph.columns)
@@ -63,13 +63,13 @@ def make_network(design, settings):
 
 
 def unused_prices(network, settings):
-    """Names in the costs that no node of a network has: priced, and not used by the formula."""
+    """Return the names in the costs that the network does not contain."""
     used = _squeezed(network.names)
     return [name for name in _priced(settings) if _squeeze(name) not in used]
 
 
 def derived_names(design):
-    """Names of what is computed from columns: terms, and the factors of terms, of a formula."""
+    """Return the names of terms, and of factors of terms, that are computed from columns."""
     parts = {part.name for term in design.terms for part in term if not _plain((part,))}
     return parts | {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}
 
@@ -78,7 +78,10 @@ def derived_names(design):
 
 
 def _add_terms(graph, design, named):
-    """Add the columns of the data, then the terms made of them; `named` are names of the user."""
+    """Add nodes for the columns of the data, then for the terms computed from them.
+
+    named : names that the user mentions, without blanks; factors with such a name get a node
+    """
     for name in design.features:
         graph.add(name, bought=True)
     derived = {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}
@@ -97,7 +100,7 @@ def _add_terms(graph, design, named):
 
 
 def _plain(term):
-    """Whether a term is one column of the data as it is."""
+    """Return whether a term is a single column of the data without transformation."""
     part = term[0]
     derived = isinstance(part, factors.Expression) or getattr(part, "called", False)
     return len(term) == 1 and not derived
@@ -107,7 +110,7 @@ def _plain(term):
 
 
 class _NameFinder:
-    """Finds the node that a user means by a name."""
+    """Finder of the node that a name in the user's settings refers to."""
 
     def __init__(self, graph, settings):
         self.graph, self.series = graph, [series for series, _ in settings.alternatives]
@@ -126,7 +129,10 @@ class _NameFinder:
                 )
 
     def find(self, name, where, child=None):
-        """The node of a name; a new one for a priced thing. `where` and `child` are for errors."""
+        """Return the node of a name; add a new node if the name has a price.
+
+        where, child : argument and dependent name, for errors
+        """
         if name in self.graph.columns or name in self.series:
             return name
         if _squeeze(name) in self.squeezed:
@@ -149,13 +155,13 @@ class _NameFinder:
 
 
 def _add_sources(graph, names, alternatives):
-    """Add the series of alternatives and their sources."""
+    """Add the series of alternatives and their sources to the graph."""
     for series, sources in alternatives:
         graph.sources[series] = tuple(names.find(s, "alternatives") for s in sources)
 
 
 def _all_names(settings):
-    """All names in the costs, dependencies and alternatives."""
+    """Return the set of all names in the costs, dependencies and alternatives."""
     pairs = (*settings.depends_on, *settings.alternatives)
     return {
         *_priced(settings),
@@ -165,17 +171,17 @@ def _all_names(settings):
 
 
 def _priced(settings):
-    """Return the names in the costs; none for a function."""
+    """Return the names in the costs; empty if the costs are a function."""
     return {} if callable(settings.costs) else dict(settings.costs or ())
 
 
 def _squeeze(name):
-    """A name without blanks: I(x**2) and I(x ** 2) are one term."""
+    """Return a name without blanks, so that I(x**2) and I(x ** 2) are the same term."""
     return "".join(name.split()) if "(" in name or ":" in name else name
 
 
 def _squeezed(names):
-    """Names without blanks, as a set."""
+    """Return a set of names without blanks."""
     return {_squeeze(name) for name in names}
 
 
@@ -183,12 +189,12 @@ def _squeezed(names):
 
 
 def _needed(graph, name):
-    """Return the direct needs of a name; for a series, its sources."""
+    """Return the direct needs of a node, or the sources of a series."""
     return graph.sources[name] if name in graph.sources else graph.needs[name]
 
 
 def _in_order(graph):
-    """Names and series, each after all that it needs; raises where that cannot be."""
+    """Return nodes and series, each after its needs; raise ArgumentError if needs are circular."""
     done, order = set(), []
     for root in (*graph.needs, *graph.sources):
         way, stack = [], [iter((root,))]
@@ -209,7 +215,7 @@ def _in_order(graph):
 
 
 def _check_series(graph):
-    """Raise if nothing depends on a series."""
+    """Raise ArgumentError if no node needs a series."""
     needed = {name for needs in graph.needs.values() for name in needs}
     for series in graph.sources:
         if series not in needed:
@@ -220,9 +226,9 @@ def _check_series(graph):
 
 
 def _used_part(graph, formula):
-    """The part of a graph that the names of the formula need; the rest may wait for another one.
+    """Return the part of a graph that the names of the formula need.
 
-    Series keep their places: one that is not needed has no source.
+    All series are kept, but a series that is not needed has no sources.
     """
     used, rest = set(), list(formula)
     while rest:
@@ -239,7 +245,7 @@ def _used_part(graph, formula):
 
 
 def _check_copies(graph, order):
-    """Raise where the sources of what a name needs have too many combinations."""
+    """Raise ArgumentError if alternatives would make too many copies of nodes."""
     series, copies = {}, 0
     for name in order:
         direct = {n for n in _needed(graph, name) if n in graph.sources}
@@ -257,7 +263,7 @@ def _check_copies(graph, order):
 
 
 def _prices(graph, names, costs):
-    """The price of each name, and the function of a set of them or None."""
+    """Return a list with the price of each node, and the cost function of a set or None."""
     if callable(costs):
         set_cost = _checked(costs, frozenset(graph.bought))
         single = {name: set_cost(frozenset([name])) for name in graph.bought}
@@ -278,7 +284,7 @@ def _prices(graph, names, costs):
 
 
 def _checked(costs, bought):
-    """The user's function of a set of names, its values checked; derived terms are not shown."""
+    """Return the user's cost function with checks of its values; it is called without terms."""
 
     @lru_cache(maxsize=200_000)
     def price(names):
@@ -302,7 +308,7 @@ def _checked(costs, bought):
 
 
 def _check_monotone(set_cost, names):
-    """Raise where more things cost less, along a few chains of sets."""
+    """Raise ArgumentError if a larger set costs less, along a few chains of sets."""
     rng = np.random.default_rng(0)
     chains = [names, *([names[k] for k in rng.permutation(len(names))] for _ in range(CHAINS))]
     for chain in chains:
@@ -318,7 +324,7 @@ def _check_monotone(set_cost, names):
 
 
 def _set(names):
-    """A set of names as text, a few of them."""
+    """Return a set of names as text, shortened."""
     shown = ", ".join(map(repr, sorted(names)[:SHOWN]))
     return "{" + shown + (", ..." if len(names) > SHOWN else "") + "}"
 
@@ -327,7 +333,7 @@ def _set(names):
 
 
 def _to_network(graph, cost, set_cost):
-    """The Network of a Graph of names with their prices."""
+    """Return the Network of a Graph with its prices."""
     at = {name: v for v, name in enumerate(graph.columns)}
     series = list(graph.sources)
     parents = [tuple(at[n] for n in needs if n in at) for needs in graph.needs.values()]

@@ -1,4 +1,4 @@
-"""The network of what can be bought: nodes with a cost, each with what it needs."""
+"""The network of purchases: nodes with a cost, each with the nodes that it needs."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -12,16 +12,16 @@ from lodim.errors import ArgumentError
 
 @forms.record
 class Network:
-    """V nodes that have a cost; a node needs its parents, and what those need.
+    """V nodes with costs; a node needs its parents, and everything that they need.
 
-    names : of the nodes, parents before children; copies of a node share its name
-    cost : not below zero
-    parents : tuples of positions
-    columns : tuples of the columns of X that a node owns; empty for a pure purchase
-    series : the number of the series of alternatives that a node is a source of, or -1
-    base : a node that needs a series is there once for each of its sources: position of the first
-        of these copies; its own position if it has no copies
-    set_cost : callable(frozenset of names) -> float, a submodular cost in place of the sum; or None
+    names : names of the nodes, parents before children; copies of a node have the same name
+    cost : (V,) costs, at least zero
+    parents : per node a tuple of the parents' positions
+    columns : per node a tuple of its columns of X; empty for a pure purchase
+    series : number of the series of alternatives of which the node is a source, or -1
+    base : position of a node's first copy, or its own position without copies. A node that needs a
+    series has one copy per source of the series
+    set_cost : callable(frozenset of names) -> float, a submodular cost instead of the sum; or None
     """
 
     names: tuple[str, ...] = forms.several("V")
@@ -35,7 +35,7 @@ class Network:
     set_cost: Callable | None = None
 
     def _check_fields(self):
-        """Raise a ValueError unless parents come before their children."""
+        """Raise ValueError unless parents come before their children."""
         for v, parents in enumerate(self.parents):
             if any(u >= v for u in parents):
                 raise ValueError(f"node {v} of the network has parents {parents}")
@@ -45,7 +45,7 @@ class Network:
 
     @cached_property
     def needs(self):
-        """(V, V) bool: whether node v (row) needs node u (column); all need themselves."""
+        """(V, V) bool: whether node v (row) needs node u (column); each node needs itself."""
         out = np.eye(len(self), dtype=bool)
         for v, parents in enumerate(self.parents):
             for u in parents:
@@ -54,7 +54,7 @@ class Network:
 
     @cached_property
     def children(self):
-        """(V,) tuples of positions."""
+        """Per node a tuple of the positions of its children."""
         out: list[list[int]] = [[] for _ in self.names]
         for v, parents in enumerate(self.parents):
             for u in parents:
@@ -62,7 +62,7 @@ class Network:
         return tuple(tuple(sorted(set(nodes))) for nodes in out)
 
     def closed(self, on):
-        """Ancestral closure of the nodes `on` (V,) bool: with all that they need, (V,) bool."""
+        """Return which nodes are in `on` (V,) bool or needed by these nodes, (V,) bool."""
         on = np.array(on, dtype=bool)
         for v in range(len(self) - 1, -1, -1):
             if on[v] and self.parents[v]:
@@ -70,7 +70,7 @@ class Network:
         return on
 
     def price(self, on):
-        """Return the cost of the nodes `on` (V,) bool and their needs, each paid once."""
+        """Return the cost of the nodes `on` (V,) bool and the nodes they need, each paid once."""
         paid = np.unique(self.base[self.closed(on)])
         if self.set_cost is not None:
             return float(self.set_cost(frozenset(self.names[v] for v in paid)))
@@ -78,18 +78,18 @@ class Network:
 
 
 def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
-    """A Network of nodes in any order, those that need a series copied once for each source.
+    """Return the Network of nodes in any order, with copies of nodes that need a series.
 
-    The latent form of Jacob, Obozinski and Vert (2009): every copy has coefficients of its own, so
-    that the copies of one source share its cost.
+    A node gets one copy per source of the series, with its own coefficients, as in the latent form
+    of Jacob, Obozinski and Vert (2009). Copies of a source share its cost.
 
     Parameters
     ----------
     names, cost, parents, columns : as in Network, before copying and in any order
     sources : tuple of tuples
-        Positions of the nodes that serve each series.
+        Positions of the nodes that are sources of each series.
     uses : (V,) tuples or None
-        Numbers of the series that each node needs besides its parents.
+        Numbers of the series that each node needs in addition to its parents.
     set_cost : callable or None
 
     Returns
@@ -99,7 +99,7 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
     Raises
     ------
     ArgumentError
-        A node needs two sources of one series.
+        If a node needs two sources of the same series.
     """
     uses = uses or ((),) * len(names)
     source_of = {v: k for k, nodes in enumerate(sources) for v in nodes}
@@ -116,13 +116,13 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
 
 
 def _copies(names, parents, sources, uses, source_of):
-    """The node and the parents of each copy, in order; and the first copy of each node."""
+    """Return a list of (node, parents) of each copy, in order, and each node's first copy."""
     used = [[u for k in series for u in sources[k]] for series in uses]
     needed = [(*some, *more) for some, more in zip(parents, used, strict=True)]
     copies: dict[int, list] = {}
     out: list[tuple[int, tuple[int, ...]]] = []
     first: dict[int, int] = {}
-    serving: list[dict[int, int]] = []  # of each copy, the source of each series that it rests on
+    serving: list[dict[int, int]] = []  # per copy a dict series -> source that it needs
     for v in _topological_order(needed):
         first[v], copies[v] = len(out), []
         for choice, at in _choices(v, parents, uses, sources, copies):
@@ -140,7 +140,10 @@ def _copies(names, parents, sources, uses, source_of):
 
 
 def _combined_sources(v, parents, source_of, serving):
-    """The source of each series that a copy with these parents rests on; None if two of one."""
+    """Return a dict series -> source that a copy with these parents needs.
+
+    None if it would need two sources of one series.
+    """
     combined = {source_of[v]: v} if v in source_of else {}
     for u in parents:
         for series, source in serving[u].items():
@@ -150,7 +153,7 @@ def _combined_sources(v, parents, source_of, serving):
 
 
 def _choices(v, parents, uses, sources, copies):
-    """Each consistent choice of a source per series that node v needs, and its copy's parents."""
+    """Yield (dict series -> source, parents of the copy) for each consistent choice of node v."""
     options = [copies[u] for u in parents[v]]
     for k in uses[v]:
         options.append([({k: s} | c, at) for s in sources[k] for c, at in copies[s]])
@@ -158,13 +161,13 @@ def _choices(v, parents, uses, sources, copies):
         choice: dict[int, int] = {}
         for part, _ in parts:
             choice |= part
-        # Two parents of one copy must rest on the same source.
+        # Two parents of one copy must need the same source.
         if all(choice[k] == s for part, _ in parts for k, s in part.items()):
             yield choice, tuple(dict.fromkeys(at for _, at in parts))
 
 
 def _topological_order(parents):
-    """Positions with parents before children, otherwise in their order; depth first."""
+    """Yield positions with parents before children, otherwise in the given order."""
     seen: set[int] = set()
     for root in range(len(parents)):
         stack = [(root, iter(parents[root]))] if root not in seen else []

@@ -1,4 +1,4 @@
-"""Prices, dependencies and alternatives as a user gives them, turned into plain tuples."""
+"""Conversion of the user's prices, dependencies and alternatives to plain tuples."""
 
 import numbers
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ DEPENDS = (
     "child (or from and to), or a directed graph of networkx"
 )
 ALTERNATIVES = "alternatives must be a dict of a series to its sources"
-LARGEST = 1e70  # price of one thing: sums of them are prices
+LARGEST = 1e70  # largest price of one purchase, so that sums are finite
 ENDS = (("parent", "child"), ("from", "to"))
 
 
 def costs(value):
-    """The prices: ((name, price), ...), a function of a set of names, or None."""
+    """Return the prices as ((name, price), ...), a cost function of a set of names, or None."""
     if value is None or callable(value):
         return value
     out = {}
@@ -49,7 +49,7 @@ def depends_on(value):
 
 
 def alternatives(value):
-    """The series and their sources: ((series, (source, ...)), ...)."""
+    """Return the alternatives as ((series, (source, ...)), ...)."""
     if value is None:
         return ()
     pairs = value.items() if isinstance(value, Mapping) else value
@@ -74,7 +74,7 @@ def alternatives(value):
 
 
 def _priced(value):
-    """Pairs of name and price."""
+    """Return pairs (name, price) of the costs in any accepted form."""
     if hasattr(value, "columns"):
         return _table_of_prices(value)
     if hasattr(value, "items"):
@@ -85,7 +85,7 @@ def _priced(value):
 
 
 def _table_of_prices(table):
-    """The rows of a table with a column of names and one of prices."""
+    """Return pairs (name, price) of a table with one column of names and one of prices."""
     columns = [_column(table, name) for name in table.columns]
     if len(columns) != 2:
         raise ArgumentError(
@@ -97,7 +97,7 @@ def _table_of_prices(table):
 
 
 def _price(name, price):
-    """A price as float; an ArgumentError for what is none."""
+    """Return a price as float; raise ArgumentError unless it is a valid price."""
     if not is_price(price):
         raise ArgumentError(
             f"the cost of {name!r} must be a number, 0 to {LARGEST:g}, not {price!r}"
@@ -106,12 +106,12 @@ def _price(name, price):
 
 
 def is_price(value):
-    """Whether a value is a number, 0 or more, of which sums are prices too."""
+    """Return whether a value is a number from 0 to LARGEST."""
     return _is_number(value) and 0.0 <= float(value) <= LARGEST
 
 
 def _edges(value):
-    """Pairs of child and parents."""
+    """Return pairs (child, parents) of the dependencies in any accepted form."""
     if value is None:
         return ()
     if hasattr(value, "columns"):
@@ -128,7 +128,7 @@ def _edges(value):
 
 
 def _table_of_edges(table):
-    """Pairs of child and parent from a table of two columns."""
+    """Return pairs (child, parent) of a table with two columns."""
     names = {str(name).lower(): name for name in table.columns}
     for parent, child in ENDS:
         if {parent, child} <= set(names):
@@ -139,12 +139,12 @@ def _table_of_edges(table):
 
 
 def _column(table, name):
-    """A column of a pandas or polars frame as a list."""
+    """Return a column of a pandas or polars frame as a list."""
     return table[name].to_list()
 
 
 def _names(value, where):
-    """One name or several, as a tuple of text without repetition; none of a missing value."""
+    """Return one or several names as a tuple of distinct texts; () for a missing value."""
     if is_missing(value):
         return ()
     if isinstance(value, str | numbers.Number):
@@ -159,11 +159,11 @@ def _names(value, where):
 
 
 def _is_pairs(value):
-    """Whether a value is a collection of pairs."""
+    """Return whether a value is a collection of pairs."""
     pairs = listed(value)
     return pairs is not None and all(isinstance(p, tuple | list) and len(p) == 2 for p in pairs)
 
 
 def _is_number(value):
-    """Whether a value is a real number, no bool."""
+    """Return whether a value is a real number and not a bool."""
     return isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool | np.bool_)
