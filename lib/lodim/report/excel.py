@@ -1,4 +1,4 @@
-"""Excel workbooks of frames: the only importer of openpyxl. Values stay numbers; formats show."""
+"""Excel workbooks of frames. Only this module imports openpyxl. Numbers are stored unrounded."""
 
 import math
 import os
@@ -13,32 +13,32 @@ import pandas as pd
 from lodim.errors import DataError, MissingExtraError, StoreError
 from lodim.report.numbers import is_missing
 
-HEAD, SCALE = "1F4E79", ("FFFFFF", "F4A582")  # fills, as RGB in hex
-WIDEST, NARROWEST = 42, 9  # characters of a column
-MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384  # of a sheet, the head included
-LIVE = ("=", "+", "-", "@", "\t", "\r")  # what a formula may begin with
+HEAD, SCALE = "1F4E79", ("FFFFFF", "F4A582")  # colours as RGB in hex
+WIDEST, NARROWEST = 42, 9  # largest and smallest width of a column in characters
+MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384  # limits of a sheet, including the header row
+LIVE = ("=", "+", "-", "@", "\t", "\r")  # first characters that Excel may read as a formula
 NOT_IN_CELLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 NOT_IN_TITLES = re.compile(r"[\\*?:/\[\]\x00-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """A frame as a sheet; its index is left out.
+    """A frame to write as one sheet; its index is not written.
 
     Parameters
     ----------
     title : str
     frame : DataFrame
     formats : mapping of column to str
-        Excel's number formats, such as "0.00".
+        Excel number formats by column, such as "0.00".
     scales : sequence of columns
-        Shaded from white, at the least value, to orange.
+        Columns whose cells are shaded from white (smallest value) to orange (largest value).
     heads : mapping of column to str
-        Fills of column heads, as RGB in hex; dark blue by default.
+        Colours of column headers, as RGB in hex; default: dark blue.
     rows : mapping of position to str
-        Fills of rows.
+        Colours of rows, as RGB in hex.
     fixed : int
-        Columns that stay in sight as the sheet is scrolled; the head always does.
+        Number of columns that stay visible when the sheet is scrolled; the header row always does.
     """
 
     title: str
@@ -56,11 +56,11 @@ def write(path: str | PathLike, sheets: Sequence[Sheet]) -> None:
     Raises
     ------
     MissingExtraError
-        openpyxl is not installed.
+        If openpyxl is not installed.
     DataError
-        A frame is larger than a sheet.
+        If a frame is larger than a sheet can be.
     StoreError
-        The file cannot be written.
+        If the file cannot be written.
     """
     try:
         from openpyxl import Workbook
@@ -96,7 +96,7 @@ def _fill(page, sheet):
 
 
 def _plain(value):
-    """Return a value as a cell holds it."""
+    """Return a value in the form in which a cell stores it."""
     if is_missing(value):
         return None
     value = value.item() if hasattr(value, "item") else value
@@ -106,7 +106,7 @@ def _plain(value):
 
 
 def _keep_text(cell):
-    """A text of the data is never a formula or an error, also not when it is edited."""
+    """Mark a text cell so that Excel never reads it as a formula or an error, even if edited."""
     if isinstance(cell.value, str):
         cell.data_type = "s"
         cell.quotePrefix = cell.value.startswith(LIVE)
@@ -129,7 +129,7 @@ def _style_columns(page, sheet):
     for k, name in enumerate(sheet.frame.columns, start=1):
         letter = page.cell(1, k).column_letter
         shown = [len(_shown(c.value, sheet.formats.get(name))) for c in page[letter][1:]]
-        # Heads may break into two lines, but not within a word.
+        # Headers may be split into two lines, but not within a word.
         head = max([len(str(name)) // 2, *map(len, str(name).split())]) + 2
         width = max([NARROWEST, head, *(n + 2 for n in shown)])
         page.column_dimensions[letter].width = min(WIDEST, width)
@@ -154,7 +154,7 @@ def _style_rows(page, sheet):
 
 
 def _shown(value: Any, spec: str | None) -> str:
-    """About what a cell shows."""
+    """Return approximately the text that a cell shows."""
     if isinstance(value, float):
         digits = len(spec.partition(".")[2]) if spec else 6
         return f"{value:.{digits}f}"

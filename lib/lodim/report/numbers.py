@@ -1,4 +1,4 @@
-"""Numbers as text: significant digits for one, decimals in common for a column."""
+"""Numbers as text: significant digits for one number, common decimals for a column."""
 
 import math
 from collections.abc import Iterable
@@ -7,22 +7,22 @@ from typing import Any
 
 import pandas as pd
 
-_NOISE = 1e-13  # relative to the largest of a column: the rounding error of a long sum
+_NOISE = 1e-13  # rounding error of a long sum, relative to the largest number of a column
 
 
 def significant(x: Any, digits: int = 4, noise: float = 1e-15) -> str:
-    """A value as text: a float rounded to `digits` significant digits, without trailing zeros.
+    """Return a value as text; floats with `digits` significant digits, without trailing zeros.
 
     Parameters
     ----------
     x : object
-        Whole numbers are shown in full, missing values as NaN, other objects as their text.
-        Floats from 0.0001 up to 10 million are shown without an exponent, and the digits before
-        the point are never cut.
+        Integers are shown in full, missing values as NaN, other objects as their text. Floats from
+        0.0001 to 10 million are shown without an exponent and with all digits before the decimal
+        point.
     digits : int
-        Significant digits.
+        Number of significant digits.
     noise : float
-        Floats nearer to zero are shown as 0.
+        Floats with a smaller absolute value are shown as 0.
 
     Returns
     -------
@@ -44,15 +44,15 @@ def significant(x: Any, digits: int = 4, noise: float = 1e-15) -> str:
 
 
 def blank_if_missing(x: Any) -> str:
-    """Return a value as `significant` shows it; nothing for a missing one."""
+    """Return a value as text, as `significant` does, or "" if it is missing."""
     return "" if is_missing(x) else significant(x)
 
 
 def aligned(values: Iterable[Any], digits: int = 4) -> list[str]:
-    """Return a column as text: floats with decimals in common, so that their points line up.
+    """Return a column as texts; floats have the same number of decimals.
 
-    Exact zeros, and rounding errors relative to the largest value, are shown as 0; a value
-    that the common decimals would round to zero keeps two significant digits of its own.
+    Zeros, and rounding errors relative to the largest value, are shown as 0. A value that would be
+    rounded to zero is shown with two significant digits instead.
     """
     values = list(values)
     sizes = [abs(float(v)) for v in values if _is_float(v) and math.isfinite(v) and v]
@@ -84,7 +84,7 @@ def is_missing(x: Any) -> bool:
 
 
 def is_number(x: Any) -> bool:
-    """Return whether x is a real number that is not missing; True and False are not."""
+    """Return whether x is a real number that is neither missing nor a bool."""
     return isinstance(x, Real) and not isinstance(x, bool) and not is_missing(x)
 
 

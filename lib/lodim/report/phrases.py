@@ -1,14 +1,17 @@
-"""Words that the reports of all models share."""
+"""Phrases and notes that the reports of all models share."""
 
 from lodim.formula.formula import ANSWERS
 from lodim.report.numbers import significant
 from lodim.text import counted, join_words
 
-FILLS = 8  # columns with missing values that a note names
+FILLS = 8  # largest number of columns that a note names
 
 
 def levels(fit, numeric=""):
-    """The probability or classes that are modelled, as text; `numeric` of a numeric response."""
+    """Return a phrase that names the modelled probability or the classes.
+
+    numeric : phrase for a numeric response
+    """
     if fit.levels is None:
         return numeric
     if len(fit.levels) == 2:
@@ -17,7 +20,7 @@ def levels(fit, numeric=""):
 
 
 def modelled(fit):
-    """Return name of the response; with two classes P(response = second class)."""
+    """Return the name of the modelled quantity: the response, or P(response = second class)."""
     response = fit.design.response
     if fit.levels is None or len(fit.levels) > 2:
         return response.name
@@ -25,7 +28,7 @@ def modelled(fit):
 
 
 def header(fit, *rows):
-    """Return labels and texts of a summary's header: what all models have, around a model's own."""
+    """Return (label, text) pairs for a summary's header, including a model's own `rows`."""
     return (
         ("Response", modelled(fit)),
         ("No. observations", str(fit.n)),
@@ -42,19 +45,19 @@ HELD_OUT = "Dev. ratio (held out)"
 
 
 def _held_out_ratio(fit):
-    """Return share of the null deviance explained in held-out rows as text, None if unknown."""
+    """Return the explained share of the null deviance in held-out rows as text; None if unknown."""
     deviance = fit._held_out_deviance()
     return None if deviance is None else f"{fit._explained(deviance):z.4f}"
 
 
 def held_out(fit):
-    """Return a line with the share of the deviance explained in held-out rows, as a list."""
+    """Return a list with a line on the deviance explained in held-out rows; [] if unknown."""
     ratio = _held_out_ratio(fit)
     return [] if ratio is None else [f"{HELD_OUT}: {ratio}"]
 
 
 def with_held_out(fit, header):
-    """The header with that share below the one of the training rows, and a note, as a list."""
+    """Return the header with the share explained in held-out rows, and a list with a note on it."""
     ratio = _held_out_ratio(fit)
     if ratio is None:
         return header, []
@@ -67,24 +70,24 @@ def with_held_out(fit, header):
 
 
 def term_labels(frame):
-    """Return names of the rows of tidy(): the term, and the level in brackets for classes."""
+    """Return names of the rows of tidy(): the term and, for classes, the class in brackets."""
     if "level" not in frame:
         return list(frame["term"])
     return [f"{t} ({k})" for t, k in zip(frame["term"], frame["level"], strict=True)]
 
 
 def how(fit, name):
-    """Return a remark where cross-validation has chosen a setting, else no text."""
+    """Return " (by CV)" if cross-validation chose the named setting, else ""."""
     return " (by CV)" if name in fit.chosen else ""
 
 
 def _groups(fit):
-    """Return a note that folds hold out whole groups, where they do, else no text."""
+    """Return a phrase that folds hold out whole groups, if they do, else ""."""
     return "" if fit.arguments.get("groups") is None else ", folds of whole groups"
 
 
 def rows(fit, detail=""):
-    """Return a line with the numbers of rows and features; `detail` of the rows."""
+    """Return a line with the numbers of rows and features; `detail` follows the number of rows."""
     d = fit.design
     filled_in = d.n_incomplete if d.missing == "indicator" else 0
     counts = {"dropped": d.n_dropped, "filled in": filled_in}
@@ -97,7 +100,7 @@ def rows(fit, detail=""):
 
 
 def dropped(fit):
-    """How not to drop rows, as a list of one line where more than a tenth miss features alone."""
+    """Return a list with a hint if over a tenth of the rows miss features only, else []."""
     d = fit.design
     if d.missing != "drop" or 10 * d.n_incomplete <= fit.n + d.n_dropped:
         return []
@@ -105,7 +108,7 @@ def dropped(fit):
 
 
 def filled(design):
-    """Return a note on imputed values; empty if none was missing."""
+    """Return a list with a note on imputed values; [] if nothing was missing."""
     gaps = sorted((f for f in design.fills if f.n_missing), key=lambda f: -f.n_missing)
     if not gaps:
         return []
@@ -116,7 +119,7 @@ def filled(design):
 
 
 def parameters(fit):
-    """That a fit has as many parameters as rows, as a list of one note, empty if it has fewer."""
+    """Return a list with a note if a fit has at least as many parameters as rows, else []."""
     count = fit._n_free
     if count is None or count < fit.n:
         return []
@@ -127,7 +130,7 @@ def parameters(fit):
 
 
 def wild(design):
-    """Return features with wild values, as a list of one note, empty without any."""
+    """Return a list with a note on features with extreme outliers; [] without any."""
     found = sorted(design.wild, key=lambda one: -one.n)
     if not found:
         return []
@@ -138,13 +141,13 @@ def wild(design):
 
 
 def others(limits):
-    """Return the farthest wild value of some design.Limits, and where the others are."""
+    """Return a phrase with the farthest outlier of a feature and the range of its other values."""
     least, greatest = significant(limits.least), significant(limits.greatest)
     return f"{significant(limits.farthest)}; the others are from {least} to {greatest}"
 
 
 def sampled(fit):
-    """Return which rows were drawn, for the fit or for its splines, as a list of notes."""
+    """Return a list of notes on random samples used for the fit or for its splines."""
     notes, size, learnt = [], fit.arguments.get("sample"), fit.design.n_sampled
     if size is not None:
         notes.append(
@@ -169,7 +172,7 @@ def _stand_in(fill, design):
 
 
 def choice(fit, detail=""):
-    """How cross-validation chose, as a list of one note, empty where it chose nothing."""
+    """Return a list with a note on how cross-validation chose settings; [] if it did not."""
     if fit.selection is None or not fit.chosen:
         return []
     points = fit.selection
@@ -182,11 +185,10 @@ def choice(fit, detail=""):
 
 
 def at_smallest(fit):
-    """Penalties whose least loss is at the smallest value that was tried: (name, value) of each.
+    """Return (name, value) of penalties whose lowest held-out loss is at their smallest value.
 
-    Of penalties alone, which are listed in decreasing order: at the largest a model is nearly the
-    null one, and of other settings (such as the boosts of gbmap) the ends are those of what there
-    is.
+    Only penalties tried in decreasing order are considered: with the largest penalty a model is
+    nearly the null model, and other settings cannot be extended beyond their ends.
     """
     if fit.selection is None:
         return []
@@ -201,7 +203,7 @@ def at_smallest(fit):
 
 
 def _at_end(fit):
-    """That the least loss is where the values end that were tried, as text, empty if it is not."""
+    """Return a text that the lowest loss is at the smallest tried penalty, or ""."""
     return "".join(
         f" It is at the smallest {name} tried, {significant(value)}: "
         f"try smaller ones by ld.cv with a grid of {name}."
@@ -210,7 +212,7 @@ def _at_end(fit):
 
 
 def _by_draw(fit):
-    """Describe the range of choices over sets of random folds: it shows how seeds differ."""
+    """Return a text on the range of choices over sets of random folds, or ""."""
     draws = len(next(iter(fit.chosen.values())))
     if draws < 2:
         return ""
@@ -219,13 +221,13 @@ def _by_draw(fit):
 
 
 def _range(values):
-    """Return the least and the greatest of some values, or the one that all are."""
+    """Return a phrase with the smallest and the largest value, or the value if all are equal."""
     least, greatest = significant(min(values)), significant(max(values))
     return least if least == greatest else f"from {least} to {greatest}"
 
 
 def without_effect(design):
-    """Return the constant features and the columns that a dot left out, as a list of notes."""
+    """Return a list of notes on constant features and columns that a dot excludes."""
     notes = []
     if design.constant:
         notes.append(f"Constant features, without effect: {', '.join(design.constant)}.")
@@ -233,7 +235,7 @@ def without_effect(design):
 
 
 def left_out(design):
-    """Return the columns that a dot left out, as a list of notes."""
+    """Return a list of notes on columns that a dot excludes."""
     added = [name for name in design.left_out if ANSWERS.match(name)]
     why = {
         "because augment() has added them": added,

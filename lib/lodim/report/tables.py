@@ -1,8 +1,8 @@
-"""Reports: the only file that makes text, HTML and LaTeX tables.
+"""Reports: the only module that makes text, HTML and LaTeX tables.
 
-A frame of values becomes a grid of strings once; text, HTML and LaTeX are three ways to lay the
-same grid out. (statsmodels' tables are not used: they do not escape names in HTML, and escape
-them wrongly in LaTeX.)
+A frame of values is converted to a grid of strings once, which is then laid out as text, HTML or
+LaTeX. (Tables of statsmodels are not used, since they do not escape names in HTML, and escape them
+wrongly in LaTeX.)
 """
 
 import html
@@ -20,8 +20,8 @@ from lodim.text import shorten
 
 WIDTH = 78
 _MAX_LABEL, _MAX_CELL, _MAX_GAP = 32, 40, 8
-_LONG, _HEAD, _TAIL = 30, 10, 5  # rows of a table that is not cut; and those kept of one that is
-_FULL = "summary(full=True)"  # what shows all rows of a fit's tables
+_LONG, _HEAD, _TAIL = 30, 10, 5  # largest number of rows shown in full; rows shown of longer tables
+_FULL = "summary(full=True)"  # code that shows all rows of a fit's tables
 _LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -36,25 +36,25 @@ Format = str | Callable[[Any], str]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A frame and how to show it.
+    """A data frame with instructions how to print it.
 
     Parameters
     ----------
     title : str
-        Shown above the table; may be empty.
+        Text above the table; may be empty.
     frame : DataFrame
-        Its index gives the row labels.
+        Values of the table; the index holds the row labels.
     formats : mapping of column to str or callable
-        A format specification such as ".3f", which applies to numbers (a missing one is shown as
-        NaN), or a function of the value that returns text. Other columns of floats get as many
-        decimals in common as show about 4 significant digits.
+        Format by column: a specification such as ".3f" for numbers (NaN if missing), or a function
+        of the value that returns text. Columns of floats without a format have common decimals,
+        with about 4 significant digits.
     notes : sequence of str
-        Shown below the table.
+        Texts below the table.
     index : bool
         Whether to show the index.
     keep : sequence of bool, optional
-        Which rows stay where long tables are cut: by default all of up to 30, of more the first 10
-        and the last 5.
+        Which rows are shown if long tables are shortened. Default: all rows of tables with up to 30
+        rows, else the first 10 and the last 5.
 
     Raises
     ------
@@ -84,13 +84,14 @@ class Report:
     title : str
         First line.
     header : sequence of (str, str)
-        Labels and values, laid out in two columns, the left one filled first.
+        Labels and values, printed in two columns, the left column first.
     tables : sequence of Table
-        Shown one after the other.
+        Tables, printed one after the other.
     notes : sequence of str
-        Numbered, at the end.
+        Numbered notes at the end.
     full : bool
-        Whether long tables are whole; else they are cut, and say that summary(full=True) has all.
+        Whether long tables are shown in full; else they are shortened, and refer to
+        summary(full=True).
 
     See Also
     --------
@@ -125,7 +126,7 @@ class Report:
         Parameters
         ----------
         width : int
-            Most characters of a line, 60 or more.
+            Largest number of characters per line, at least 60.
 
         Returns
         -------
@@ -134,7 +135,7 @@ class Report:
         Raises
         ------
         ArgumentError
-            `width` is too small.
+            If `width` is too small.
 
         See Also
         --------
@@ -219,18 +220,18 @@ class Report:
 
 
 def listing(call: str, lines: Sequence[str], table: Table, whole: str = _FULL) -> str:
-    """Return the text of `print(fit)`, like R's glmnet: the call, a few lines, a table.
+    """Return the text of `print(fit)`, like R's glmnet: the call, a few lines, and a table.
 
     Parameters
     ----------
     call : str
         The call that made the fit.
     lines : sequence of str
-        What to say before the table.
+        Lines before the table.
     table : Table
-        Shown with its title above, if any, and its notes below; a long one is cut.
+        Table with its title above and its notes below; a long table is shortened.
     whole : str
-        What has all rows of a table that was cut.
+        Code that shows all rows of a shortened table.
 
     Returns
     -------
@@ -251,7 +252,7 @@ def listing(call: str, lines: Sequence[str], table: Table, whole: str = _FULL) -
 
 
 def paragraphs(call: str, parts: Sequence[Sequence[str]]) -> str:
-    """Return a print without a table: the call, and below it parts of some lines each, set apart.
+    """Return a printed text without a table: the call, then paragraphs of several lines each.
 
     Parameters
     ----------
@@ -270,19 +271,22 @@ def paragraphs(call: str, parts: Sequence[Sequence[str]]) -> str:
     return "\n".join(text)
 
 
-# The grid: strings, once for all three ways to show them
+# The grid of strings, from which text, HTML and LaTeX are made
 
 
 @dataclass(frozen=True)
 class _Grid:
     heads: list[str]
     rows: list[list[str]]
-    right: list[bool]  # per column: numbers stand on the right
-    labels: int  # how many of the first columns label the row
+    right: list[bool]  # per column: whether it is right-aligned, as numbers are
+    labels: int  # number of leading columns with row labels
 
 
 def _shown(table: Table, whole: str) -> tuple[str, _Grid, list[str]]:
-    """Return title, grid and notes of a table; a long one is cut if `whole` names the full one."""
+    """Return title, grid and notes of a table; long tables are shortened.
+
+    whole : code that shows the full table, named in a note; if empty, nothing is shortened
+    """
     grid, notes = _grid(table), list(table.notes)
     if not whole or (table.keep is None and len(grid.rows) <= _LONG):
         return table.title, grid, notes
@@ -320,7 +324,7 @@ def _column(values, spec):
 
 def _formatted(v, spec):
     text = format(v, spec)
-    return text if text.strip("-0. ") else text.replace("-", "")  # -0.00 is rounding
+    return text if text.strip("-0. ") else text.replace("-", "")  # -0.00 is a rounding error
 
 
 def _name(name):
@@ -330,7 +334,7 @@ def _name(name):
 
 
 def _elide(grid, keep):
-    """Return the grid with three dots in the place of rows that are not kept."""
+    """Return the grid with "..." instead of rows that are not kept."""
     dots, rows = ["...", *[""] * (len(grid.heads) - 1)], []
     for row, on in zip(grid.rows, keep, strict=True):
         if on or not rows or rows[-1] is not dots:
@@ -339,7 +343,7 @@ def _elide(grid, keep):
 
 
 def _two_columns(header):
-    """Return the pairs as rows of (label, value, label, value), the left half filled first."""
+    """Return pairs as rows (label, value, label, value), with the first half on the left."""
     pairs = [(_label(label), str(value)) for label, value in header]
     half = (len(pairs) + 1) // 2
     right = [*pairs[half:], ("", "")]
@@ -371,7 +375,7 @@ def _table_text(title, grid, notes, width):
 
 
 def _blocks(grid: _Grid, width: int) -> Iterator[_Grid]:
-    """The grid in pieces that fit side by side in the width, each with the row labels."""
+    """Yield pieces of a grid that fit the width, each with the row labels."""
     grid = _shortened(grid)
     widths, labels = _widths(grid), list(range(grid.labels))
     taken, used = list(labels), sum(widths[k] + 2 for k in labels)
@@ -385,7 +389,7 @@ def _blocks(grid: _Grid, width: int) -> Iterator[_Grid]:
 
 
 def _shortened(grid):
-    # Several columns of labels share the room of one.
+    # Several columns of row labels share the width of one.
     room = max(_MAX_LABEL // max(grid.labels, 1), 6)
     limits = [room] * grid.labels + [_MAX_CELL] * (len(grid.heads) - grid.labels)
     heads = [_cut(x, m) for x, m in zip(grid.heads, limits, strict=True)]
@@ -394,7 +398,7 @@ def _shortened(grid):
         names = list(dict.fromkeys(column))
         if k >= grid.labels or max(map(len, names)) <= room:
             columns[k] = [_cut(x, limits[k]) for x in column]
-        else:  # rows that differ keep different names
+        else:  # different labels stay different when shortened
             short = dict(zip(names, shorten(names, room), strict=True))
             columns[k] = [short[x] for x in column]
     return _Grid(heads, [list(row) for row in zip(*columns, strict=True)], grid.right, grid.labels)
@@ -435,7 +439,7 @@ def _wrap(text, width, hang=0):
 
 
 def _clean(text):
-    """Without line breaks, terminal codes and the like, which a column's name may hold."""
+    """Return a text without line breaks, terminal codes and other unprintable characters."""
     return "".join(c if c.isprintable() else " " for c in str(text))
 
 
@@ -489,7 +493,7 @@ def _latex_tabular(columns, heads, rows, title=""):
 
 
 def _latex_row(row):
-    # An opening bracket after \\ would be read as its argument.
+    # LaTeX would read an opening bracket after \\ as an argument.
     return " & ".join(f"{{{x}}}" if x[:1] in "[*" and x else x for x in map(_latex, row)) + r" \\"
 
 

@@ -1,4 +1,4 @@
-"""Choice of settings from held-out losses, averaged over similar ones."""
+"""Choice of settings from held-out losses, as an average over settings with similar losses."""
 
 from dataclasses import replace
 from numbers import Real
@@ -13,20 +13,20 @@ ROUND = 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0  # numbers of stages fr
 
 
 def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
-    """Weight of every point's stages, of sum one in all: exp(-(loss - least) / s).
+    """Return weights of each point's stages, with total sum one: exp(-(loss - lowest loss) / s).
 
     Parameters
     ----------
     losses : list of lists
-        For each point a list with a row a stage, as of `racing.grid_losses`.
+        For each point a list with one row per stage, as `racing.grid_losses` returns it.
     draws : int
-        How often the folds were drawn.
+        Number of sets of random folds.
     stages_open : bool
-        Whether the number of stages is to be chosen; else the last one alone counts.
+        Whether the number of stages is to be chosen; else only the last stage has a weight.
     spread : float
-        s in standard errors of the least loss.
+        s in units of the standard error of the lowest loss.
     tie : float
-        The least s: losses that differ by less are as good as equal.
+        Smallest value of s: losses that differ by less count as equal.
     """
     means = [fold_means(rows) for rows in losses]
     if not stages_open:
@@ -42,10 +42,10 @@ def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
 
 
 def central_count(weight):
-    """Return number of stages in the centre of those that weigh, to the nearest of ROUND (in log).
+    """Return the weighted mean number of stages, rounded to the nearest of ROUND (in log).
 
-    One stage more or less says nothing, and would else be decided by rounding: of forty stages
-    eight times as often.
+    Numbers are rounded because one stage more or less is irrelevant and could otherwise depend on
+    rounding errors.
 
     Parameters
     ----------
@@ -59,15 +59,18 @@ def central_count(weight):
 
 
 def centre(grid, weight, penalties, parts=2):
-    """Position of the point nearest to the weighted mean of a grid, and penalties in between.
+    """Return the position of the point nearest to the weighted mean of a grid.
+
+    Also returns a dict of those penalties whose mean lies between two values of the grid.
 
     Parameters
     ----------
     grid : dict of lists
-        Values of each setting, in order; points are all combinations, the last setting fastest.
+        Ordered values of each setting; points are all combinations, where the last setting varies
+        fastest.
     weight : array (n_points,)
-    penalties : names of settings whose values may lie between two of the list
-    parts : of the step between these, in log, to which they are rounded
+    penalties : names of settings whose values may lie between two listed values
+    parts : number of parts of a step between two values, in log, to which means are rounded
     """
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}
@@ -83,14 +86,14 @@ def centre(grid, weight, penalties, parts=2):
 
 # The ends of a grid -------------------------------------------------------------------------------
 
-NULL = 0.5  # of the largest penalty: from there up a model is (nearly) the null one
+NULL = 0.5  # share of the largest penalty above which a model is (nearly) the null model
 
 
 def grid_ends(problem, frame, names, at):
-    """Name the settings to widen: those whose value in row `at` is the last of the grid.
+    """Return texts on settings whose value in row `at` is at an end of the grid.
 
-    A setting with nothing beyond is not named: a penalty as large as that of the null model,
-    or the last value that the model accepts.
+    Settings that cannot be extended are not named: a penalty that gives the null model, or the last
+    value that the model accepts.
 
     Returns
     -------
@@ -112,13 +115,14 @@ def grid_ends(problem, frame, names, at):
 
 
 def _goes_on(problem, name, value, neighbour):
-    """Whether the model takes a value of a setting as far beyond an end as its neighbour is within.
+    """Return whether the model accepts a value of a setting beyond an end of the grid.
 
-    value, neighbour : the end, and the value next to it
+    value, neighbour : the value at the end, and the next value inside; their difference (or ratio)
+    determines the value that is tested
     """
     model = problem.model
     if name == model.shared_setting and name not in model.penalties:
-        return False  # prices: the ends are nothing, and all that can be bought
+        return False  # prices: the ends mean no columns, and all columns
     if name in model.penalties and value > neighbour:
         largest = model.penalties[name].largest
         if value >= NULL * largest(problem.batch, problem.family, problem.settings):

@@ -24,7 +24,7 @@ from lodim.selection.racing import LOSSES, fold_means
 from lodim.selection.tuning import side_by_side
 from lodim.typing import Data, FitT, FitT_co, Model, P, RowValues, Values
 
-N_LAMBDA = 25  # penalties of a default grid
+N_LAMBDA = 25  # number of penalties of a default grid
 
 
 @with_known_arguments
@@ -44,49 +44,46 @@ def cv(
     *args: P.args,
     **arguments: P.kwargs,
 ) -> "CV[FitT]":
-    """Cross-validate a model over a grid of its settings, and refit the best.
+    """Cross-validate a model over a grid of its settings, and refit it with the best settings.
 
     Parameters
     ----------
     model : model function
-        Such as `lodim.gbmap`.
+        Model function, such as `lodim.gbmap`.
     formula, data, **arguments
-        As the model takes them.
-    grid : mapping or DataFrame, optional
-        Values to try, by argument: `{"m": [2, 5, 10], "beta": [1, 10]}`; all combinations are
-        tried. The 1-SE rule prefers large penalties, few stages, small budgets, and of others those
-        that are listed first. A DataFrame has a row for each point to try, simplest first. A
-        penalty that a fit needs, and that is neither given nor in the grid, joins it with the
-        values that it has by default.
-        Default: the model's (first) penalty, `lambda_` of gbmap and `lambda_v` of proset: as given
-        among the arguments, else on a decreasing grid of `n_lambda` values from its lambda_max;
-        the prices of the models of costnet, as budgets (a budget among the arguments is refused);
-        of ripr further None (NaN in the frame), which leaves the choice of views to the model.
-        A setting that counts stages (`m` of gbmap) and is not given is chosen for each point.
+        Arguments of the model. grid : mapping or DataFrame, optional Values to try, by argument:
+        `{"m": [2, 5, 10], "beta": [1, 10]}`; all combinations are tried. The 1-SE rule prefers
+        large penalties, few stages, small budgets, and values of other settings that are listed
+        first. A DataFrame has one row per point to try, simplest first. If a penalty that a fit
+        needs is neither given nor in the grid, its default values are added to the grid. Default:
+        values of the model's first penalty (`lambda_` for gbmap, `lambda_v` for proset): the given
+        value, or else `n_lambda` decreasing values from lambda_max down. For costnet the prices of
+        its models are tried as budgets (an argument `budget` is an error). For ripr also None (NaN
+        in the frame) is tried, with which the model chooses its views. If a number of stages (`m`
+        of gbmap) is not given, it is chosen for each point.
     folds : int or array (n,)
-        Number of folds, drawn at random within classes, or the fold of each row of `data`; one
-        without rows that count (by weight and response) is not held out.
+        Number of folds, drawn at random within classes, or the fold of each row of `data`. A fold
+        without any row of positive weight with a response is not held out.
     groups : column name or array (n,), optional
-        Rows of equal values, such as those of a patient, are held out together, by these folds and
-        by those that the model itself draws. A row without a group is refused. Of glm, where they
-        are not given, `clusters` are such groups.
+        Rows with equal values, such as all rows of one patient, are held out together, in these
+        folds and in inner folds of the model. A row without a group is an error. For glm,
+        `clusters` are used as groups if `groups` is omitted.
     loss : {"deviance", "class", "mae"}
-        Held-out loss: deviance, share misclassified, mean absolute residual. Of deviance one row
-        adds at most that of a probability of 1e-5, as in glmnet, or of an error as large as the
-        range of a numeric response. (An argument `loss` of the model, as of proset, is set in
-        the grid: grid={"loss": ["density"]}.)
+        Held-out loss: deviance, share of misclassified rows, or mean absolute residual. The
+        deviance of one row is limited to the deviance at probability 1e-5, as in glmnet, or of an
+        error as large as the range of a numeric response. (If the model has an argument `loss`,
+        such as proset, give it in the grid: grid={"loss": ["density"]}.)
     rule : {"min", "1se"}
-        Which settings `best` is refitted with: least mean loss, or the simplest within one
-        standard error of it.
+        Settings with which `best` is refitted: lowest mean loss, or simplest within one standard
+        error of the lowest mean loss.
     n_lambda : int, optional
-        Number of penalties of the default grid, 25 if not given; of costnet that of its path.
-        Refused where no penalties are made.
+        Number of penalties of the default grid, default=25; for costnet the number of penalties of
+        its path. An error if there is no default grid of penalties.
     seed : int
-        Seed of the folds, and of the model if it has one.
+        Seed of the random folds, and of the model if it takes a seed.
     n_jobs : int, optional
-        Threads; by default all, and one up to 2,000 rows of models in which they would wait for
-        each other: of all but gbmap.
-        Folds hold their own copy of the features.
+        Number of threads. Default: all; for up to 2,000 rows only one, except for gbmap, since
+        threads would wait for each other. Each fold holds a copy of the features.
     progress : bool, optional
         Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
         by default a line after three seconds.
@@ -98,9 +95,10 @@ def cv(
     Raises
     ------
     ArgumentError
-        An argument is out of range, or the grid names what is no setting of the model.
+        If an argument is out of range, or the grid names something that is not a setting of the
+        model.
     FormulaError, DataError
-        As of the model.
+        If the model raises them.
 
     See Also
     --------
@@ -108,19 +106,20 @@ def cv(
 
     Notes
     -----
-    Features are centred and scaled within each fold. The knots of splines, the levels of
-    categories, the means of `center()` and `scale()` and those that replace missing values are
-    learned once, from the features of all rows; `compare` learns these within the folds too.
+    Features are centred and scaled within each fold. Knots of splines, levels of categories, means
+    of `center()` and `scale()`, and means that replace missing values are learned once, from the
+    features of all rows; `compare` learns them within the folds.
 
-    The mean weighs folds by their rows' weights; its standard error is the folds' weighted standard
-    deviation over sqrt(K - 1), as in glmnet.
-    Points race: where the number of stages is open, one that after every 10 stages (2 of proset) is
-    more than two standard errors behind the best goes no further, nor one that after any stage is
-    more than four behind and rises, nor one whose last 15 stages (2 of proset) have lowered its
-    loss by no more than a twentieth of a standard error; its row shows the stages it had.
-    Of streamed data of more than 65,536 rows whole blocks of 4,096 rows go to the folds, at random.
-    Nothing is copied: held-out rows have a weight of zero, features keep the centre and scale of
-    all rows, and points and folds follow one another, without a race.
+    The mean loss is weighted by the weights of the rows in each fold. Its standard error is the
+    weighted standard deviation over folds divided by sqrt(K - 1), as in glmnet. If the number of
+    stages is not given, points race against each other. A point stops if, after every 10 stages
+    (proset: 2), its loss is over two standard errors above the lowest; if, after any stage, its
+    loss is over four standard errors above the lowest and rising; or if its last 15 stages (proset:
+    2) lowered its loss by at most 0.05 standard errors. Its row shows the number of stages with the
+    lowest loss so far. For streamed data of more than 65,536 rows, whole blocks of 4,096 rows are
+    assigned to folds at random. Features are not copied: held-out rows have weight zero, and
+    features keep the centre and scale of all rows. Points and folds are fitted one after the other,
+    without a race.
 
     Examples
     --------
@@ -173,7 +172,7 @@ def cv(
 
 
 def _splits(problem, folds, seed):
-    """Training and held-out batches of the folds of a call, a sequence of pairs."""
+    """Return a sequence of pairs of training and held-out batches, one per fold."""
     if problem.batch.out_of_core:
         return SplitsInPlace(problem.batch, assign_in_place(problem.batch, folds, seed))
     batch = of_positive_weight(problem.batch)
@@ -182,7 +181,7 @@ def _splits(problem, folds, seed):
 
 
 def _held_out(batch, folds, groups, arguments):
-    """Describe the units that folds hold out as a whole, or return None."""
+    """Return a text on the units that folds hold out as a whole; "" for single rows."""
     if batch.out_of_core:
         what = "as given" if np.ndim(folds) else f"blocks of {BLOCK_ROWS:,} rows"
         return f"{what}; features keep the centre and scale of all rows"
@@ -205,14 +204,14 @@ def _check_call(grid, loss, rule, n_jobs, arguments):
 
 
 def _best_rows(frame):
-    """Return rows of least mean loss, and of the simplest within one standard error of it."""
+    """Return the row with the lowest mean loss, and of the simplest point within one SE of it."""
     where_min = int(frame["mean"].idxmin())
     limit = frame["mean"][where_min] + frame["se"][where_min]
     return where_min, int(np.flatnonzero(frame["mean"] <= limit)[0])
 
 
 def _with_settings(problem, grid, frame, settings):
-    """Return the problem with the settings of a point, and which of them were chosen."""
+    """Return the problem with the settings of a point, and a record of which were chosen."""
     names = tuple(n for n in frame if hasattr(problem.settings, n))
     chosen = tuple(n for n in names if n in grid or getattr(problem.settings, n) is None)
     return problem.settle(settings, given=names, chosen=dict.fromkeys(chosen, ()))
@@ -220,29 +219,30 @@ def _with_settings(problem, grid, frame, settings):
 
 @dataclass(frozen=True, repr=False)
 class CV(Generic[FitT_co]):
-    """Held-out losses over a grid of settings, and the fit of the best.
+    """Held-out losses over a grid of settings, and the fit with the best settings.
 
     Attributes
     ----------
     call : str
         The call of the model.
     frame : DataFrame
-        A row for each point: its settings, its number of stages (`m` of gbmap), `mean` and `se` of
+        One row per point: its settings, its number of stages (`m` of gbmap), and `mean` and `se` of
         the held-out loss.
     grid : tuple of str
         Names of the settings that vary.
     index_min, index_1se : int
-        Rows of `frame`: least mean, and simplest within one standard error of it.
-    rule, loss : str
-        As they were given.
+        Rows of `frame` with the lowest mean loss, and of the simplest point within one standard
+        error of the lowest mean loss.
+    rule, loss : str Arguments of `cv`.
     best : Fit
-        Refitted on all rows by `rule`.
-    penalties, stages, budget : names of the model's penalties, of the setting that counts its
-        stages, and of the one that limits its price
+        Fit to all rows with the settings chosen by `rule`.
+    penalties, stages, budget : names of the model's penalties, of its number of stages, and of the
+    limit of its price
     held_out : str
-        What folds hold out as a whole, empty of single rows drawn at random.
+        Units that folds hold out as a whole; empty for single random rows.
     grid_ends : tuple of str
-        Where the least loss is at an end of the grid, and the model goes on beyond.
+        Settings whose best value is at an end of the grid, although the model accepts values
+        beyond.
 
     See Also
     --------
@@ -274,26 +274,26 @@ class CV(Generic[FitT_co]):
 
     @property
     def lambda_min(self) -> float:
-        """Penalty of least mean held-out loss."""
+        """Penalty with the lowest mean held-out loss."""
         return self._value(self.penalties, self.index_min)
 
     @property
     def lambda_1se(self) -> float:
-        """Largest penalty within one standard error of the least mean held-out loss."""
+        """Largest penalty within one standard error of the lowest mean held-out loss."""
         return self._value(self.penalties, self.index_1se)
 
     @property
     def budget_min(self) -> float:
-        """Budget of least mean held-out loss, of a model with prices."""
+        """Budget with the lowest mean held-out loss, for a model with prices."""
         return self._value((self.budget,), self.index_min)
 
     @property
     def budget_1se(self) -> float:
-        """Smallest budget within one standard error of the least mean held-out loss."""
+        """Smallest budget within one standard error of the lowest mean held-out loss."""
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """The first of the settings that the grid has, at a point; else what all points share."""
+        """Return the value at a point of the first named setting in the grid, or in `best`."""
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])
@@ -309,7 +309,7 @@ class CV(Generic[FitT_co]):
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """Return the points of the grid.
+        """Return the points of the grid with their held-out losses.
 
         Returns
         -------
@@ -370,14 +370,14 @@ class CV(Generic[FitT_co]):
 
 
 def _shown(value):
-    """Return a setting or a loss; None is the model's own choice."""
+    """Return a setting or a loss as text; None means that the model chose it."""
     if not np.ndim(value) and pd.isna(value):
         return "None"
     return significant(value) if isinstance(value, float) else str(value)
 
 
 def _check_grid(grid, problem):
-    """Raise unless the grid names settings of the model."""
+    """Raise ArgumentError unless the grid names settings of the model."""
     names = [f.name for f in fields(problem.settings)]
     for name in grid:
         if name not in names:
@@ -385,7 +385,7 @@ def _check_grid(grid, problem):
 
 
 def _check_not_given(grid, arguments):
-    """Raise if a number that was given is not what the default grid of a model tries."""
+    """Raise ArgumentError if a given number conflicts with the values of the default grid."""
     for name, values in grid.items():
         value = arguments.get(name)
         if isinstance(value, int | float) and [value] != list(values):
@@ -396,14 +396,14 @@ def _check_not_given(grid, arguments):
 
 
 def _check_penalties(given, points, problem):
-    """Raise where a number of penalties is asked for, but neither cv() nor the model makes any."""
+    """Raise ArgumentError if `n_lambda` is given but no grid of penalties is made."""
     made = [name for name in problem.model.penalties if name in points[0] and name not in given]
     if not (hasattr(problem.settings, "n_lambda") or (made and len(points) > 1)):
         raise ArgumentError("n_lambda says nothing here: no grid of penalties is made")
 
 
 def _with_penalties(points, problem, n):
-    """The points with n values, largest first, of each penalty that is needed and has none."""
+    """Return the points, combined with n default values of each penalty that is needed but open."""
     for name, penalty in problem.model.penalties.items():
         if penalty.needed and name not in points[0] and getattr(problem.settings, name) is None:
             values = lambda_grid(problem, name, n).tolist()

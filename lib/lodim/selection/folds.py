@@ -1,4 +1,4 @@
-"""Folds: which rows are held out together."""
+"""Folds: assignment of rows to sets that are held out together."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ BLOCK_ROWS = TILES_PER_BLOCK * TILE
 
 
 def as_folds(folds):
-    """The argument `folds`: a number from 2 as an int, or an array of the fold of each row."""
+    """Return the argument `folds`: a number from 2 as an int, or an array with each row's fold."""
     check_rectangular("folds", folds)
     if np.ndim(folds) == 1:
         return folds
@@ -23,35 +23,34 @@ def as_folds(folds):
 
 
 def assign(batch, folds, classes, seed):
-    """Return fold of each row of a batch, (n,) of 0..K-1, or -1: no response, or a weight of zero.
+    """Return the fold of each row of a batch, (n,), 0 to K - 1; -1 without response or weight.
 
-    A draw depends on the rows that count, as a set: their order, that of the columns, the names of
-    classes and rows of weight zero make no difference to it.
+    Random folds depend on the set of rows with positive weight, but not on the order of rows or
+    columns, on the names of classes, or on rows of weight zero.
 
     Parameters
     ----------
     batch : Batch
     folds : int or array (N,)
-        Number of random folds, balanced within classes, of whole groups (or clusters) if given;
-        or the fold of every row of the data: rows with the same value are held out together.
+        Number of random folds, balanced within classes, of whole groups (or clusters) if given. Or
+        an array with a value per row of the data: rows with the same value are held out together.
     classes : sequence or None
-        Classes of the response.
-    seed : int
+        Classes of the response; None for a numeric response. seed : int
     """
     return _in_all_rows(batch, _assign(of_positive_weight(batch), folds, classes, seed))
 
 
 def assign_by_position(batch, folds, seed):
-    """Return fold of each row of a batch, (n,), whatever the rows hold; -1 as of `assign`.
+    """Return the random fold of each row of a batch, (n,), independent of the rows' content.
 
-    Conformal guarantees need rows that are exchangeable: a draw that depended on features or
-    response would hold out rows that differ from new ones. So rows (or groups) are drawn by their
-    position alone, and another order of the rows gives other folds.
+    Conformal guarantees need exchangeable rows: if folds depended on features or response, held-out
+    rows could differ from new rows. So rows (or groups) are drawn by position only, and another
+    order of the rows gives other folds. The fold is -1 as for `assign`.
 
     Parameters
     ----------
     batch, folds, seed
-        As `assign` takes them; folds are not balanced within classes.
+        As for `assign`; but folds are not balanced within classes.
     """
     if np.ndim(folds) == 1:
         return assign(batch, folds, None, seed)
@@ -59,23 +58,23 @@ def assign_by_position(batch, folds, seed):
     _check_folds(some, folds)
     units = np.arange(some.n) if some.units is None else some.units
     _, first, unit = np.unique(units, return_index=True, return_inverse=True)
-    in_order = np.argsort(np.argsort(first))  # units by their first row, not by their names
+    in_order = np.argsort(np.argsort(first))  # groups ordered by their first row, not by name
     of_unit = np.random.default_rng(seed).permutation(len(first)) % folds
     return _in_all_rows(batch, of_unit[in_order[unit]])
 
 
 def _in_all_rows(batch, fold):
-    """Folds of the rows of weight above zero in all rows, -1 where these have no response."""
+    """Return folds (n,) of all rows from folds of rows with positive weight; else -1."""
     out = np.full(batch.n, -1)
     out[batch.positive_weight] = fold
     return out if batch.y is None else np.where(np.isnan(batch.y), -1, out)
 
 
 def assign_in_place(batch, folds, seed):
-    """Return the fold of each row of a batch whose X is not copied, (n,): folds of whole blocks.
+    """Return the fold of each row of a batch whose X is not copied, (n,): whole blocks of rows.
 
-    Blocks of 4,096 rows go to folds at random; an array of folds is taken row by row, as `assign`
-    takes it, and groups are refused.
+    Blocks of 4,096 rows are assigned to folds at random. An array of folds is used row by row, as
+    in `assign`. Groups are an error.
     """
     if batch.units is not None:
         what = "clusters" if batch.groups is None else "groups"
@@ -97,7 +96,7 @@ def assign_in_place(batch, folds, seed):
 
 
 def assign_draws(batch, folds, classes, seed, n):
-    """Return folds of n independent draws, n arrays (n_rows,); see `assign`."""
+    """Return the folds of n independent random assignments, n arrays (n_rows,); see `assign`."""
     seeds = [seed, *np.random.SeedSequence(seed).generate_state(n - 1, np.uint64)]
     return [assign(batch, folds, classes, int(one)) for one in seeds]
 
@@ -116,7 +115,9 @@ def _assign(batch, folds, classes, seed):
         return _whole_units(batch, folds, key, of_class, seed)
     order = row_keys.shuffled(key, seed)
     if classes:
-        rank = np.append(np.argsort(np.argsort(of_class)), len(of_class))  # missing ones come last
+        rank = np.append(
+            np.argsort(np.argsort(of_class)), len(of_class)
+        )  # missing classes come last
         code = np.nan_to_num(batch.y[order], nan=len(of_class)).astype(int)
         order = order[np.argsort(rank[code], kind="stable")]
     fold = np.empty(batch.n, np.int64)
@@ -125,7 +126,7 @@ def _assign(batch, folds, classes, seed):
 
 
 def _check_folds(batch, folds):
-    """Raise where a number of folds is more than the rows or groups (all of them count)."""
+    """Raise ArgumentError if there are more folds than rows or groups."""
     n_units = count_units(batch)
     if folds <= n_units:
         return
@@ -141,24 +142,24 @@ def _check_folds(batch, folds):
 
 
 def check_units(batch, names):
-    """Raise where a single row or group counts; the call must then give what is named, a text."""
+    """Raise DataError if there is only one row or group; `names` : settings to give instead."""
     if count_units(batch) < 2:
         what = "row" if batch.units is None else "group"
         raise DataError(f"a single {what} counts: nothing can be held out; give {names}")
 
 
 def count_units(batch):
-    """Number of what can be held out by itself: groups, clusters or rows, of weight above zero."""
+    """Return the number of units (groups, clusters or rows) of positive weight."""
     if batch.units is None:
         return batch.n_positive
     return len(np.unique(batch.units[batch.positive_weight]))
 
 
 def _whole_units(batch, folds, key, of_class, seed):
-    """Return fold of each row, (n,), of whole groups or clusters.
+    """Return the fold of each row, (n,), such that whole groups or clusters are in one fold.
 
-    Each goes where the fewest rows are so far of the class that it has most rows of, and of these
-    folds to the smallest.
+    Each group goes to the fold with the fewest rows of the group's most frequent class so far;
+    among equal folds to the smallest.
     """
     names, code = np.unique(batch.units, return_inverse=True)
     main, size = _main_class(batch, code, of_class), np.bincount(code)
@@ -171,9 +172,9 @@ def _whole_units(batch, folds, key, of_class, seed):
 
 
 def _main_class(batch, code, of_class):
-    """The class of most rows of each unit, (n_units,): its rank by `of_class`, so not by its name.
+    """Return the most frequent class of each group, (n_units,), as its rank by `of_class`.
 
-    Zero of a response without classes.
+    The rank makes it independent of names. It is zero for a response without classes.
     """
     C = len(of_class)
     if not C or batch.y is None:
@@ -185,7 +186,7 @@ def _main_class(batch, code, of_class):
 
 
 def _user_folds(batch, folds):
-    # NumPy would turn a missing name in a list into text.
+    # NumPy would convert a missing name in a list to text.
     folds = np.asarray(folds, object if isinstance(folds, list | tuple) else None)
     if len(folds) != len(batch.index):
         raise ArgumentError(

@@ -1,4 +1,4 @@
-"""A grid of settings: its points, the settings at them, and their held-out losses."""
+"""Grids of settings: their points, the settings at the points, and held-out losses."""
 
 import itertools
 from dataclasses import replace
@@ -18,7 +18,7 @@ from lodim.selection.racing import (
 
 
 def points_of(grid, model):
-    """All combinations, the simplest models first: large penalties, few stages; rows as given."""
+    """Return the points of a grid as dicts, simplest first; rows of a DataFrame in their order."""
     if isinstance(grid, pd.DataFrame):
         if grid.empty:
             raise ArgumentError("the grid has no row")
@@ -38,16 +38,16 @@ def points_of(grid, model):
 
 
 def _plain(values):
-    """Return values with numbers of NumPy as Python's."""
+    """Return the values with NumPy scalars converted to Python numbers."""
     return [v.item() if isinstance(v, np.generic) else v for v in values]
 
 
 def values_of(name, values, model):
-    """Values of a setting, in order and once where that means something; one alone is a value."""
+    """Return the list of values of a setting, sorted and distinct if that makes sense."""
     if isinstance(values, np.ndarray):
         values = np.atleast_1d(values)
     elif not isinstance(values, list | tuple | range | pd.Series | pd.Index):
-        values = [values]  # a pipeline of scikit-learn is one value, though it has a length
+        values = [values]  # a scikit-learn pipeline is one value, although it has a length
     if not len(values):
         raise ArgumentError(f"the grid has no value for {name!r}")
     _check_values(name, values, model)
@@ -57,12 +57,12 @@ def values_of(name, values, model):
 
 
 def _sorted_names(model):
-    """Return settings whose values are put in order."""
+    """Return the names of the settings whose values are sorted."""
     return (*model.penalties, model.stage_setting, model.shared_setting)
 
 
 def _check_values(name, values, model):
-    """Raise where a setting that is put in order has a value that is no number."""
+    """Raise ArgumentError if a setting whose values are sorted has a value that is no number."""
     if name not in _sorted_names(model):
         return
     for value in values:
@@ -74,18 +74,18 @@ def _check_values(name, values, model):
 
 
 def settings_at(problem, point):
-    """Return the settings of a point; None, if it is the default, means not given."""
+    """Return the settings at a point; a value None means not given if that is the default."""
     ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
     return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
 
 
 def checked(problem):
-    """The problem as a call with its settings has it: refused where they do not suit the data."""
+    """Return the problem with validated settings; raise if they do not suit the data."""
     return problem.model.validate(problem)
 
 
 def checked_settings(problem, points):
-    """Return the settings of each point, checked; those that share a run are alike in all else."""
+    """Return the validated settings of each point; points that share a run share all others."""
     run, known = problem.model.stage_setting or problem.model.shared_setting, {}
     out = []
     for point in points:
@@ -99,19 +99,19 @@ def checked_settings(problem, points):
 
 
 def losses_at(problem, splits, settings, name, jobs, **options):
-    """Held-out losses of the settings of points, by the loss of a name."""
+    """Return the held-out losses of settings, by the name of a loss; see `grid_losses`."""
     return grid_losses(problem, splits, settings, loss_of(problem, name), jobs, **options)
 
 
 def loss_of(problem, name):
-    """Return the loss of a row by its name; the model may have its own deviance."""
+    """Return the loss function with this name; the deviance may be the model's own."""
     return problem.model.held_out_deviance if name == "deviance" else LOSSES[name]
 
 
 def summarize(problem, points, settings, losses, stage, draws=1):
-    """A row for each point with mean and standard error, and its settings with `stage` of each.
+    """Return a frame with mean and standard error per point, and the settings of each point.
 
-    Where the number of stages is not open it is as given.
+    stage : per point the number of stages to report if it is not given
     """
     stages = problem.model.stage_setting
     rows, chosen = [], []

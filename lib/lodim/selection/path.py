@@ -1,4 +1,4 @@
-"""Regularization paths: one fit for each penalty, from the null model down."""
+"""Regularization paths: one fit per penalty, starting with the null model."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Generic
@@ -18,7 +18,7 @@ from lodim.typing import Data, FitT, FitT_co, Model, P, Values
 
 
 def penalty_of(model, name):
-    """Return the penalty to walk along: the one of that name, or the model's first."""
+    """Return the name of the penalty of a path: the given name, or the model's first penalty."""
     names = tuple(model.penalties)
     if not names:
         raise ArgumentError(f"{model.name} has no penalty, and so no path")
@@ -42,25 +42,25 @@ def path(
 ) -> "Path[FitT]":
     """Fit a model for a decreasing sequence of penalties.
 
-    Each fit starts from the one before, where the model has a use for that.
+    Each fit starts from the estimates of the previous fit, if the model supports this.
 
     Parameters
     ----------
     model : model function
-        Such as `lodim.gbmap`.
+        Model function, such as `lodim.gbmap`.
     formula, data, **arguments
-        As the model takes them. A number of stages that is not given (`m` of gbmap) is the
-        model's `path_stages` for every penalty.
+        Arguments of the model. If a number of stages (`m` of gbmap) is not given, it is the model's
+        `path_stages` for every penalty.
     n_lambda : int
-        Number of penalties, 100 by default.
+        Number of penalties, default=100.
     lambda_min_ratio : float
-        Smallest penalty as a share of lambda_max, the penalty of (nearly) the null model; by
-        default 1e-6 (1e-9 for lambda_w of proset).
+        Smallest penalty divided by lambda_max, which gives (nearly) the null model; default=1e-6
+        (1e-9 for lambda_w of proset).
     lambdas : array, optional
-        Penalties to use instead, each once.
+        Penalties to use instead.
     penalty : str, optional
-        Which penalty to walk along, where the model has several: by default the first, such as
-        `lambda_v` of proset.
+        Name of the penalty to vary if the model has several; default: the first, such as `lambda_v`
+        for proset.
     progress : bool, optional
         Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
         by default a line after three seconds.
@@ -72,10 +72,10 @@ def path(
     Raises
     ------
     ArgumentError
-        The penalty itself is given, another one that a fit needs is not, or the values are no
-        penalties.
+        If a value of the varied penalty is given, another penalty that a fit needs is not given, or
+        `lambdas` are not valid penalties.
     FormulaError, DataError
-        As of the model.
+        If the model raises them.
 
     See Also
     --------
@@ -83,7 +83,7 @@ def path(
 
     Notes
     -----
-    No row is held out: knots of splines, levels, centres, scales and the means that replace missing
+    No row is held out: knots of splines, levels, centres, scales and means that replace missing
     values are learned once, from all rows, for all penalties.
 
     Examples
@@ -122,23 +122,23 @@ def path(
 
 
 def _check_others(problem, varied):
-    """Raise where a penalty other than the varied one has no value."""
+    """Raise ArgumentError if a penalty other than the varied one has no value but needs one."""
     for name, penalty in problem.model.penalties.items():
         if penalty.needed and name != varied and getattr(problem.settings, name) is None:
             raise ArgumentError(f"{name} is open, and the path is over {varied}: give {name}=")
 
 
 def _settings_along(problem, penalty, lambdas):
-    """The settings with each penalty, largest first; refused, before a fit, where one is none.
+    """Return the settings with each penalty, largest first; raise if a penalty is not valid.
 
-    A value that is given twice is one.
+    Values that are given twice are used once.
     """
     decreasing = np.unique(sizes("lambdas", lambdas))[::-1].tolist()
     try:
         along = [replace(problem.settings, **{penalty: value}) for value in decreasing]
     except ArgumentError as error:
         raise ArgumentError(f"lambdas are values of {penalty}: {error}") from None
-    try:  # together with the other arguments, on which each value has the same effect
+    try:  # in combination with the other arguments; one penalty is enough to test
         problem.model.validate(replace(problem, settings=along[0]))
     except ArgumentError as error:
         raise ArgumentError(f"a path sets {penalty}: {error}") from None
@@ -147,17 +147,17 @@ def _settings_along(problem, penalty, lambdas):
 
 @dataclass(frozen=True, repr=False)
 class Path(Generic[FitT_co]):
-    """Fits along decreasing penalties.
+    """Fits for decreasing penalties.
 
     Attributes
     ----------
     call : str
         The call of the model.
     fits : tuple of Fit
-        Without what costs much to find, such as the training rows that neighbours need; fit the
-        model itself with a penalty for those.
+        Fits without results that take much time, such as training rows for neighbours; call the
+        model itself with a penalty for a complete fit.
     penalty : str
-        Name of the penalty: `lambda_` of gbmap.
+        Name of the penalty, such as `lambda_` for gbmap.
 
     See Also
     --------
@@ -197,12 +197,12 @@ class Path(Generic[FitT_co]):
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """Return estimates in long form.
+        """Return the estimates of all fits in long form.
 
         Returns
         -------
         DataFrame
-            The rows of each fit's tidy(), one fit after the other, and a column with the penalty.
+            Rows of each fit's tidy(), one fit after the other, with a column of the penalty.
 
         See Also
         --------
@@ -222,12 +222,12 @@ class Path(Generic[FitT_co]):
 
     @as_given
     def glance(self) -> pd.DataFrame:
-        """Degrees of freedom and deviance explained of each fit.
+        """Return degrees of freedom and explained deviance of each fit.
 
         Returns
         -------
         DataFrame
-            A row for each penalty: df, dev_ratio, and the penalty by its name.
+            One row per penalty: df, dev_ratio, and the penalty.
 
         See Also
         --------
@@ -245,22 +245,18 @@ class Path(Generic[FitT_co]):
         return pd.concat(rows, ignore_index=True)
 
     def coef(self, lambda_: float | None = None) -> pd.DataFrame | pd.Series:
-        """Return estimates of all fits, or of one.
+        """Return the estimates of all fits, or of one fit.
 
         Parameters
         ----------
         lambda_ : float, optional
-            The fit of the penalty nearest to it, in log; all by default.
+            Penalty of the fit (the nearest in log); default: all fits.
 
         Returns
         -------
         DataFrame or Series
-            A row for each penalty and a column for each estimate; the estimates of one fit.
-
-        Raises
-        ------
-        ArgumentError
-            `lambda_` is not a positive number.
+            One row per penalty and one column per estimate; or the estimates of one fit as a
+            Series. Raises ------ ArgumentError If `lambda_` is not a positive number.
 
         See Also
         --------
@@ -280,11 +276,11 @@ class Path(Generic[FitT_co]):
         index = pd.Index(self.lambdas, name=self.penalty)
         if estimates[0].index.is_unique:
             return pd.DataFrame(estimates, index=index)
-        # A column may have the name of what has none: all fits then have it.
+        # Names may repeat; all fits then have the same columns.
         return pd.DataFrame(np.array(estimates), index=index, columns=estimates[0].index)
 
     def at(self, lambda_: float) -> FitT_co:
-        """Return the fit of the penalty nearest to `lambda_`, in log.
+        """Return the fit whose penalty is nearest to `lambda_` in log.
 
         Parameters
         ----------
@@ -320,7 +316,7 @@ class Path(Generic[FitT_co]):
 
     @as_given
     def predict(self, data: Data, lambda_: float, **arguments: Any) -> pd.Series | pd.DataFrame:
-        """Return predictions of the fit of the penalty nearest to `lambda_`, in log.
+        """Return predictions of the fit whose penalty is nearest to `lambda_` in log.
 
         Parameters
         ----------
@@ -328,12 +324,12 @@ class Path(Generic[FitT_co]):
             New rows.
         lambda_ : float
         **arguments
-            As the fit's predict() takes them.
+            Further arguments of the fit's predict().
 
         Returns
         -------
         Series or DataFrame
-            As the fit's predict() returns it.
+            Result of the fit's predict().
 
         Raises
         ------
@@ -361,7 +357,7 @@ class Path(Generic[FitT_co]):
         ----------
         ax : Axes, optional
         top : int
-            How many of the largest estimates are named.
+            Number of the largest estimates whose names are shown.
 
         Returns
         -------
@@ -370,7 +366,7 @@ class Path(Generic[FitT_co]):
         Raises
         ------
         ArgumentError
-            A penalty is 0, or there are no features to draw.
+            If a penalty is 0, or there are no features to draw.
 
         See Also
         --------

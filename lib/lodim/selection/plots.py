@@ -11,14 +11,14 @@ from lodim.plot.lettering import literal
 from lodim.plot.lines import against_log
 from lodim.report.tables import significant
 
-FEW_PLACES = 12  # values of a setting that are each a tick
+FEW_PLACES = 12  # up to this many values of a setting, each value has a tick
 
 
 @literal
 def path(path, ax=None, top=10):
-    """Return estimates against log lambda, df above, names at the right end.
+    """Draw estimates against log lambda, with df above and names at the right end.
 
-    Per standard deviation of the feature, where that means something.
+    Estimates are per standard deviation of the feature, if that makes sense.
     """
     frame, top = in_pandas(path.tidy)(), whole("top", top)
     terms = list(path.fits[0].coef().index.names)
@@ -35,7 +35,7 @@ def path(path, ax=None, top=10):
 
 @literal
 def cv_curve(cv, ax=None):
-    """Held-out loss with one standard error against the grid's first setting."""
+    """Draw held-out losses with one standard error against the first setting of the grid."""
     if not cv.grid:
         raise ArgumentError("this cv has one point: there is no curve to draw")
     ax = ensure_axes(ax)
@@ -69,11 +69,11 @@ def cv_curve(cv, ax=None):
 
 
 def _several_series(ax, cv, frame, place, others, numeric):
-    """Held-out loss at the places of a setting, a series for each value of the others."""
+    """Draw held-out losses against a setting, with one line per combination of the others."""
     series = list(frame.groupby(others, sort=False))
     for k, (values, part) in enumerate(series):
         x, mean = place[part.index], part["mean"]
-        if numeric:  # side by side: the bars of one would hide those of another
+        if numeric:  # shifted, so that error bars do not hide each other
             x = x + 0.2 * _least_gap(x) * (k - 0.5 * (len(series) - 1)) / len(series)
         label = ", ".join(f"{n}={significant(v)}" for n, v in zip(others, values, strict=True))
         bars = ax.errorbar(x, mean, part["se"], fmt="o", ms=4, lw=0.8, capsize=2, label=label)
@@ -85,13 +85,13 @@ def _several_series(ax, cv, frame, place, others, numeric):
 
 
 def _least_gap(x):
-    """Return distance of the two nearest places; zero of a single one."""
+    """Return the smallest distance between two positions; zero for a single position."""
     places = np.unique(x)
     return np.diff(places).min() if len(places) > 1 else 0.0
 
 
 def _model_choice(ax, cv, name):
-    """Held-out loss where a setting is left to the model, which has no place on the axis."""
+    """Draw the held-out losses of points where the model chose the setting, as horizontal lines."""
     styles = {cv.index_1se: ":", cv.index_min: "--"}
     frame = cv.frame[cv.frame[name].isna()]
     for row, mean, se in zip(frame.index, frame["mean"], frame["se"], strict=True):
@@ -103,7 +103,7 @@ def _model_choice(ax, cv, name):
 
 
 def _stage_axis(ax, x, stages, name):
-    """An axis on top with the number of stages at some of the places x."""
+    """Add a top axis with the number of stages at some of the positions x."""
     top = ax.secondary_xaxis("top")
     step = max(1, len(x) // 10)
     top.set_xticks(x[::step], [str(m) for m in stages[::step]])

@@ -1,4 +1,4 @@
-"""Racing: held-out losses of settings stage by stage, and which settings go on."""
+"""Racing: held-out losses of settings stage by stage, and which settings continue."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -9,35 +9,36 @@ from lodim import progress
 from lodim.design.batch import SplitsInPlace
 from lodim.engine.blocks import single_blas, sum_rows
 
-NO_GAIN = 0.05  # standard errors: stages that lower the loss by no more have gained nothing
-HEAT = 10  # stages between two comparisons of the runs, at most
-BEHIND = 2.0  # standard errors behind the lowest loss: a run leaves after a heat
-FAR_BEHIND = 4.0  # where its loss rises it leaves at once
+NO_GAIN = 0.05  # standard errors: smaller decreases of the loss count as no gain
+HEAT = 10  # largest number of stages between two comparisons of the runs
+BEHIND = 2.0  # standard errors above the lowest loss at which a run stops after a heat
+FAR_BEHIND = 4.0  # ... and at which a run whose loss rises stops at once
 
 
 def misclassified(family, y, weight, score):
-    """Return one where the most probable class is not the observed one."""
+    """Return 1 for rows whose most probable class is not the observed one, else 0, (n,)."""
     predicted = score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0
     return (predicted != y).astype(float)
 
 
 def absolute(family, y, weight, score):
-    """Absolute residual of each row."""
+    """Return the absolute residual of each row, (n,)."""
     return np.abs(family.residual(y, score))
 
 
-# Any other loss is a deviance. That of a model may depend on the weights of all rows.
+# Any other loss is a deviance, which may depend on the weights of all rows.
 LOSSES = {"class": misclassified, "mae": absolute}
 
 
 def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
-    """Held-out losses of each point, a list with a row a stage: see StageLosses.rows.
+    """Return the held-out losses of each point: a list with one row per stage.
 
-    splits : [(Batch, Batch)], training and held-out rows, the folds of one draw after the other;
-    points : settings. Points that differ in their number of
-    stages, or in their budget, alone share one run.
-    runs : dict of StageLosses by settings, of the same splits, to which those of the points are
-    added: what was fitted before is not fitted again
+    A row has one entry per fold, see StageLosses.rows. splits : list of (Batch, Batch), training
+    and
+    held-out rows, the folds of one draw after another. points : list of settings; points that
+    differ
+    only in their number of stages, or in their budget, share one run. runs : dict settings ->
+    StageLosses of the same splits, which is extended and whose fits are reused
     """
     model = problem.model
     served = {}
@@ -62,10 +63,11 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
 
 
 def paired_losses(problem, splits, points, loss, n_jobs):
-    """Held-out losses of each point less those of the first, row by row: a row a fold, see `rows`.
+    """Return the held-out losses of each point minus the losses of the first point, per fold.
 
-    As for `grid_losses`, of the last stage. Standard errors are those of the differences, which are
-    less than those of the losses where the same rows are hard for all points.
+    Losses are after the last stage, in the format of `fold_row`. Standard errors belong to the
+    differences; they are smaller than those of the losses if the same rows are difficult for all
+    points.
     """
     model, runs = problem.model, []
     for point in points:
@@ -78,11 +80,11 @@ def paired_losses(problem, splits, points, loss, n_jobs):
 
 
 def _race(runs, n_jobs):
-    """Fit a stage of all runs at a time until none is left.
+    """Fit the stages of all runs in parallel, one stage at a time, until all have finished.
 
-    A run that chooses its own number of stages leaves early where it will not win, and may have a
-    hundred stages to go: where after a heat its loss is more than two standard errors above the
-    lowest of all by then; or after any stage more than four, if it is rising.
+    A run that chooses its own number of stages stops early if it has no chance: if after a heat its
+    loss is over two standard errors above the lowest loss at that stage, or after any stage over
+    four standard errors above it while rising.
     """
     heat = min(HEAT, runs[0].patience)
     running = [run for run in runs if not run.finished]
@@ -94,7 +96,7 @@ def _race(runs, n_jobs):
     ):
         for_each = pool.map if n_jobs > 1 else map
         while running:
-            # The last penalties are the smallest, whose fits take longest.
+            # The smallest penalties come last, and their fits take longest.
             tasks = [(run, part, bar) for run in reversed(running) for part in run.parts(n_jobs)]
             list(for_each(lambda task: StageLosses.advance(*task), tasks))
             for run in running:
@@ -111,7 +113,7 @@ def _race(runs, n_jobs):
 
 
 def _in_turn(runs):
-    """Follow one run after the other to its end: each needs the memory of a fit."""
+    """Complete one run after the other, since each needs the memory of a fit."""
     folds = sum(len(run.splits) for run in runs)
     with single_blas(), progress.bar(folds, "cross-validation") as bar:
         for run in runs:
@@ -119,37 +121,42 @@ def _in_turn(runs):
 
 
 def _shared_by(model, settings):
-    """Return the setting whose values share a run with these settings, or None."""
+    """Return the name of the setting whose values share a run with these settings, or None."""
     return model.stage_setting if model.counts_stages(settings) else model.shared_setting
 
 
 def _without(settings, name):
-    """Return settings without the one that runs share, and its value."""
+    """Return settings without the setting that runs share, and its value."""
     if name is None:
         return settings, 1
     return replace(settings, **{name: None}), getattr(settings, name)
 
 
 def ordered(values, down=False):
-    """Return values in order; None, which leaves a choice to the model, comes last."""
+    """Return the values sorted (decreasing if `down`), with None last."""
     known = sorted((v for v in values if v is not None), reverse=down)
     return known + [v for v in values if v is None]
 
 
 def _run_settings(model, key, values):
-    """Return settings of the run that serves all values, and its number of stages, None if open."""
+    """Return the settings of the run for all these values, and its number of stages.
+
+    The number is None if it is to be chosen.
+    """
     if model.shared_setting:
         return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)
 
 
 class StageLosses:
-    """Held-out loss after each stage, all folds side by side.
+    """Held-out losses after each stage of a run, for all folds in parallel.
 
-    Goes on until `n_stages`, or, if that is None, until the model's `patience` of stages have
-    gained nothing or the settings' `max_stages`. `rows` has for each stage and fold the mean loss,
-    the weight, and the standard error of that mean; `of_rows` of each fold the losses of its rows
-    after the last stage.
+    A run ends after `n_stages` stages. If that is None, it ends after `max_stages` of the settings,
+    or
+    when the model's `patience` number of stages have gained nothing. `rows` has, for each stage and
+    fold, the mean loss, the weight, and the standard error of the mean. `of_rows` has, for each
+    fold,
+    the losses of its rows after the last stage.
     """
 
     def __init__(self, problem, splits, settings, n_stages, loss, draws):
@@ -168,14 +175,13 @@ class StageLosses:
             self.most_loss = self.family.most_deviance(y[~np.isnan(y)])
 
     def parts(self, n):
-        """Up to n parts of the folds, which may be advanced side by side."""
+        """Return up to n parts of the folds, which can be fitted in parallel."""
         return [range(i, len(self.splits), n) for i in range(min(n, len(self.splits)))]
 
     def advance(self, folds, bar):
-        """Fit a further stage of some folds.
+        """Fit the next stage of some folds.
 
-        Where a model has no stages, the first one is all of its work, and each fold of it a step
-        of the bar.
+        For a model without stages, the progress bar advances with each fold.
         """
         for k in folds:
             self.row[k] = self._advance_fold(k)
@@ -183,14 +189,14 @@ class StageLosses:
                 bar.update(1)
 
     def close_stage(self):
-        """Note the losses of a stage of which all folds have been advanced."""
+        """Store the losses of a stage after all folds have been fitted."""
         self.rows.append(list(self.row))
         mean = fold_means(self.rows[-1:])[0]
         self.means.append(mean)
         self.errors.append(standard_error(np.array(self.row), mean, self.draws))
 
     def _advance_fold(self, k):
-        """Return a further stage of a fold, and its row of `rows`."""
+        """Fit the next stage of a fold, and return its entry of `rows`."""
         train, test = self.splits[k]
         if self.fits[k] is None:
             self.fits[k] = self.begin(train, self.family, self.settings, eval_batch=test)
@@ -200,7 +206,7 @@ class StageLosses:
         return fold_row(test, self.of_rows[k])
 
     def complete(self, bar):
-        """Fit all stages: fold after fold, or side by side where their number is open."""
+        """Fit all stages of the run: fold by fold, or stage by stage if their number is open."""
         while self.patient and not self.finished:
             self.advance(range(len(self.splits)), bar)
             self.close_stage()
@@ -214,7 +220,7 @@ class StageLosses:
 
     @property
     def finished(self):
-        """Whether there is nothing more to fit."""
+        """Whether the run has ended."""
         if self.behind or len(self.rows) >= self.most:
             return True
         if not (self.patient and self.rows):
@@ -225,19 +231,19 @@ class StageLosses:
 
     @property
     def rises(self):
-        """Whether the mean after the last stage so far is not the lowest."""
+        """Whether the mean loss after the last stage is not the lowest."""
         return self.means[-1] > min(self.means)
 
     def lowest(self, stages=None):
-        """Lowest mean so far, or of the first stages, and its standard error."""
+        """Return the lowest mean loss so far (or of the first `stages`), and its standard error."""
         at = int(np.argmin(self.means[:stages]))
         return self.means[at], self.errors[at]
 
 
 def fold_row(test, each):
-    """Mean of the losses (n,) of a held-out batch, its weight, and the mean's standard error.
+    """Return the mean of losses (n,) of a held-out batch, its weight, and its standard error.
 
-    The error is that of a mean of whole groups (or clusters) if given.
+    Groups (or clusters), if given, are the units of the standard error.
     """
     weight = test.weight
     mean = sum_rows(lambda i: weight[i] @ each[i], test.n)
@@ -254,24 +260,26 @@ def _square(v):
 
 
 def fold_means(rows):
-    """Return weighted mean over the folds after each stage, (n_stages,)."""
+    """Return the weighted mean over the folds after each stage, (n_stages,)."""
     rows = np.asarray(rows)
     return (rows[:, :, 0] * rows[:, :, 1]).sum(axis=1) / rows[:, :, 1].sum(axis=1)
 
 
 def rows_error(row, draws=1):
-    """Return standard error of the mean over folds, from those of rows in each: (draws * K, 3).
+    """Return the standard error of the mean over folds, from the errors in each fold.
 
-    See `fold_row`. It counts rows where `standard_error` counts folds, of which there are few.
+    row : (draws * K, 3), see `fold_row`. Rows are the units here, whereas `standard_error` uses the
+    few folds as units.
     """
     share = row[:, 1] / row[:, 1].sum()
     return float(np.sqrt(draws * (share**2 * row[:, 2] ** 2).sum()))
 
 
 def standard_error(row, mean, draws=1):
-    """Weighted standard deviation of fold means over sqrt(K - 1); of one fold, that of its mean.
+    """Return the standard error of a mean loss: standard deviation over folds / sqrt(K - 1).
 
-    Of several draws of K folds it is that of one: they hold out the same rows.
+    With several draws of K folds it is the error of one draw, since all draws hold out the same
+    rows. With a single fold it is the error of that fold's mean.
     """
     K = len(row) // draws
     if K == 1:

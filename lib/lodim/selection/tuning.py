@@ -1,4 +1,4 @@
-"""The choice that a model makes of its own settings, by cross-validation."""
+"""Choice of a model's own settings by cross-validation within a call."""
 
 from dataclasses import replace
 
@@ -12,15 +12,15 @@ from lodim.selection.folds import assign_draws, check_units, count_units
 from lodim.selection.grid import loss_of, losses_at, points_of, settings_at, summarize, values_of
 from lodim.selection.racing import fold_means, paired_losses, rows_error, standard_error
 
-FEW_ROWS = 2000  # up to here threads of Python lose more to each other than they gain
-QUICK_ROWS = 4000  # up to here choose() averages its folds; beyond, it holds out one of them
-MOST_ROWS = 20_000  # rows that choose() looks at
-FOLDS = 5  # of a draw of choose()
-MOST_DRAWS = 2  # sets of random folds that choose() averages, if rows are few enough
+FEW_ROWS = 2000  # up to this number of rows, Python threads slow each other down
+QUICK_ROWS = 4000  # up to this number of rows, choose() averages all folds; beyond, it uses one
+MOST_ROWS = 20_000  # largest number of rows that choose() uses
+FOLDS = 5  # number of folds of a draw of choose()
+MOST_DRAWS = 2  # number of sets of random folds that choose() averages, if rows are few
 
 
 def quick_splits(problem, draws=1, folds=FOLDS):
-    """Training and held-out batches of folds, [(Batch, Batch)]; see `fold_splits`."""
+    """Return training and held-out batches of random folds of a problem; see `fold_splits`."""
     model = problem.model
     needed = [k for k, penalty in model.penalties.items() if penalty.needed]
     names = filter(None, [*needed, model.stage_setting, model.shared_setting])
@@ -30,10 +30,10 @@ def quick_splits(problem, draws=1, folds=FOLDS):
 
 
 def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
-    """Training and held-out batches of folds, [(Batch, Batch)].
+    """Return training and held-out batches of random folds, a list of (Batch, Batch).
 
-    So many folds at most, as often as `draws`; beyond QUICK_ROWS rows one of them is held out, of
-    at most MOST_ROWS rows. Rows of weight zero are in none.
+    There are at most `folds` folds per draw. With over QUICK_ROWS rows, only one fold per draw is
+    held out, and at most MOST_ROWS rows are used. Rows of weight zero are not used.
     """
     batch = _few_rows(batch, levels, seed)
     n_folds = min(folds, count_units(batch))
@@ -45,9 +45,9 @@ def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
 
 
 def _few_rows(batch, levels, seed):
-    """Return the rows of weight above zero, MOST_ROWS of them at most.
+    """Return the rows with positive weight, or a sample of MOST_ROWS of them.
 
-    With more than SPAN_ROWS rows X is not copied, and they are drawn by their lengths.
+    With over SPAN_ROWS rows, X is not copied, and the sample is spread over the rows' lengths.
     """
     if batch.n > SPAN_ROWS:
         some = min(MOST_ROWS, batch.n_positive)
@@ -60,25 +60,25 @@ def _few_rows(batch, levels, seed):
 
 
 def side_by_side(problem):
-    """Return number of settings or folds to fit at a time, each on a thread of its own."""
+    """Return the number of settings or folds to fit in parallel, each on its own thread."""
     if problem.batch.n <= FEW_ROWS and not problem.model.compiled_stages:
         return 1
     return getattr(problem.settings, "threads", None) or available_threads()
 
 
 def count_draws(batch, most=None):
-    """How often folds are drawn: `most` times (MOST_DRAWS), or fewer where rows are many."""
-    if count_units(batch) <= FOLDS:  # each by itself, in every draw
+    """Return the number of sets of random folds: `most` (MOST_DRAWS), fewer with many rows."""
+    if count_units(batch) <= FOLDS:  # each unit is a fold of its own in every draw
         return 1
     return min(most or MOST_DRAWS, max(1, QUICK_ROWS // max(batch.n_positive, 1)))
 
 
 def preference(problem, name, values, *, most_draws=None):
-    """Standard errors by which the second of two values of a setting is better held out, from zero.
+    """Return how much better the second of two values of a setting is, in standard errors.
 
-    Those of the difference of the deviances, between folds or between rows, whichever is larger.
-    Zero if the second value is no better in the first set of folds: the others are then not
-    computed.
+    The standard error is that of the difference of held-out deviances, computed over folds or over
+    rows, whichever is larger. The result is zero if the second value is not better in the first set
+    of folds; other sets are then not computed.
     """
     draws, jobs = count_draws(problem.batch, most_draws), side_by_side(problem)
     splits = quick_splits(problem, draws)
@@ -97,21 +97,20 @@ def preference(problem, name, values, *, most_draws=None):
 
 
 def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs=None):
-    """Return the problem with settings chosen by held-out deviance, and the table of points tried.
+    """Return the problem with settings chosen by held-out deviance, and the table of points.
 
-    The centre of the points with similar held-out deviance is chosen: a point weighs
-    exp(-(loss - least loss) / s), s `spread` standard errors of the least loss. The weighted mean
-    of the positions in each list is taken, rounded (of a penalty to `parts`), and then that of the
-    number of stages, to the nearest of a list (`choice.central_count`). The point of least loss
-    itself would jump, between settings that differ by much, if losses differ by rounding or by
-    the random folds.
+    The result is an average over points with similar held-out deviance, with weights exp(-(loss -
+    lowest loss) / s), where s is `spread` standard errors of the lowest loss. The weighted mean of
+    positions in each list of values is rounded (for penalties to `parts`); then the mean number of
+    stages is rounded by `choice.central_count`. The point with the lowest loss itself would vary
+    between very different settings because of rounding errors or random folds.
 
-    grid : dict of values by setting
-    most_draws : sets of random folds that are averaged, MOST_DRAWS by default
-    spread : standard errors by which losses may differ and weigh much the same
-    parts : of a step between two penalties, in log: halves by default
-    tie : the least s: losses that differ by less are as good as equal
-    runs : a dict, which keeps fits of folds for a choice from another grid of the same problem
+    grid : dict setting -> values
+    most_draws : number of sets of random folds that are averaged, default: MOST_DRAWS
+    spread : s in standard errors of the lowest loss
+    parts : number of parts of a step between two penalties, in log, to which means are rounded
+    tie : smallest value of s: losses that differ by less count as equal
+    runs : dict that keeps fits of folds, for choices from other grids of the same problem
     """
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
     points = points_of(grid, problem.model)
@@ -130,7 +129,7 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 
 
 def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
-    """Return settings in the centre of a grid, by its losses, and the table of its points."""
+    """Return the settings at the weighted centre of a grid, and the table of its points."""
     stages = problem.model.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
     weight = weights(losses, draws, open_stages, spread, tie)
@@ -143,5 +142,5 @@ def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
 
 
 def _folds_of_draw(rows, d, draws):
-    """Return the folds of one draw, of rows with the folds of all."""
+    """Return the entries of the folds of draw d, from rows with the folds of all draws."""
     return [row[d * len(row) // draws : (d + 1) * len(row) // draws] for row in rows]
