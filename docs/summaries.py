@@ -40,7 +40,7 @@ print(fit.summary())
 # | `No. observations` | rows used by the fit |
 # | `Model` | name of the function |
 # | `Rows dropped (NA)` | rows without a response or weight, or with `missing="drop"` without a feature |
-# | `Family`, `Link` | distribution and scale: gaussian (squared error, identity), binomial (log-loss, logit), multinomial (log-loss, softmax); `glm` and `gbmap` also poisson and gamma (log) |
+# | `Family`, `Link` | distribution and scale: gaussian (squared error, identity), binomial (log-loss, logit), multinomial (log-loss, softmax); `glm`, `gbmap` and `costnet` also poisson and gamma (log) |
 # | `Features` | columns after coding: a category has one per level |
 # | `Mean null deviance` | deviance per row of the model without features (the mean, or the class shares) |
 # | `Mean deviance` | deviance per row of the fit, on the training rows |

@@ -33,7 +33,7 @@
 # | number | yes | yes | yes | yes | | yes |
 # | two classes | yes | yes | yes | yes | yes | yes |
 # | more classes | yes | yes | yes | yes | yes | yes |
-# | count, positive amount | yes | yes | | | | |
+# | count, positive amount | yes | yes | | yes | | |
 # | keeps rows with missing features | with `missing="indicator"` | yes | yes | yes | yes | yes |
 # | more features than rows | | yes | yes | yes | yes | yes |
 # | standard errors and p-values | yes | | | | | |

@@ -417,9 +417,17 @@ class ProsetClassifier(
     """Prototype sets for classes; see `lodim.proset`."""
 
 
-class CostnetRegressor(_Regressor, _Selector, _Estimator, model="costnet", chooses="the budget"):
+class CostnetRegressor(
+    _Regressor,
+    _Selector,
+    _Estimator,
+    model="costnet",
+    chooses="the budget",
+    own={"family": "gaussian"},
+):
     """The best linear model at every price; see `lodim.costnet`.
 
+    `family` is "gaussian", "poisson" (counts) or "gamma" (positive amounts).
     transform() keeps the columns that the model needs. `costs` and similar arguments use the column
     names of X, or x0, x1, ... for arrays.
     """

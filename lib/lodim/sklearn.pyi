@@ -168,7 +168,39 @@ class ProsetClassifier(_Classifier, BaseEstimator):
         control: dict[str, Any] | None = None,
     ) -> None: ...
 
-class _Costnet(SelectorMixin, BaseEstimator):
+class CostnetRegressor(_Regressor, SelectorMixin, BaseEstimator):
+    fit_: CostnetFit
+    cv_: CV[CostnetFit]
+    def __init__(
+        self,
+        *,
+        formula: str | None = None,
+        new_levels: NewLevels = "error",
+        cv: Any = None,
+        costs: Mapping[str, float] | pd.Series | HasColumns | Callable[..., Any] | None = None,
+        depends_on: Any = None,
+        alternatives: Mapping[str, Sequence[str]] | None = None,
+        budget: float | None = None,
+        lambda_: float | None = None,
+        lambdas: float | Values | None = None,
+        n_lambda: int = 100,
+        lambda_min_ratio: float | None = None,
+        l1_ratio: float = 1.0,
+        relax: float | None = None,
+        rules: Rule | Sequence[Rule] = ("group", "lasso", "greedy"),
+        dependents: Literal["all", "direct"] = "all",
+        solver: Literal["auto", "cvxpy"] = "auto",
+        family: Literal["gaussian", "poisson", "gamma"] = "gaussian",
+        missing: Missing = "indicator",
+        standardize: bool = True,
+        dtype: DType = "float64",
+        seed: int = 0,
+        threads: int | None = None,
+        control: dict[str, Any] | None = None,
+    ) -> None: ...
+    def _get_support_mask(self) -> np.ndarray: ...
+
+class CostnetClassifier(_Classifier, SelectorMixin, BaseEstimator):
     fit_: CostnetFit
     cv_: CV[CostnetFit]
     def __init__(
@@ -198,9 +230,6 @@ class _Costnet(SelectorMixin, BaseEstimator):
         control: dict[str, Any] | None = None,
     ) -> None: ...
     def _get_support_mask(self) -> np.ndarray: ...
-
-class CostnetRegressor(_Regressor, _Costnet): ...
-class CostnetClassifier(_Classifier, _Costnet): ...
 
 class MelmClassifier(_Classifier, _Transformer, BaseEstimator):
     fit_: MelmFit

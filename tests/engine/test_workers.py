@@ -140,7 +140,7 @@ FEW = {"rules": "lasso", "n_lambda": 3, "relax": 1.0}  # of costnet: a short sea
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("family", ["gaussian", "binomial", "multinomial"])
+@pytest.mark.parametrize("family", ["gaussian", "binomial", "multinomial", "poisson"])
 def test_a_price_list_on_workers_has_the_bytes_of_one_in_memory(client, files, tmp_path, family):
     formula, given = {
         "gaussian": (
@@ -149,6 +149,7 @@ def test_a_price_list_on_workers_has_the_bytes_of_one_in_memory(client, files, t
         ),
         "binomial": ("y ~ a + b", {"offset": "known", "dtype": "float32", **FEW}),
         "multinomial": ("level ~ a", {"weights": "weight", **FEW}),
+        "poisson": ("weight ~ a + b", {"family": "poisson", "offset": "known", **FEW}),
     }[family]
     at_once = saved(ld.costnet(formula, pd.read_parquet(files), **given), tmp_path / "a.lodim")
     fit = ld.costnet(formula, str(files / "*.parquet"), client=client, **given)

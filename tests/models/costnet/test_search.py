@@ -524,7 +524,7 @@ def test_many_rows_of_classes_are_searched_by_a_sample(monkeypatch):
 
 def test_of_too_many_columns_the_promising_are_looked_at(monkeypatch):
     batch, network = chains(6, p=30)
-    monkeypatch.setitem(rows.MOST_COLUMNS, "gaussian", 12)
+    monkeypatch.setattr(rows, "MOST_COLUMNS", 6)
     coef = np.zeros((3, 30))
     coef[1:, 5] = 1.0  # which alone says little, but came in along the path
     search = make_search(batch, Gaussian(), network, np.inf, "bic", trace_of(coef))

@@ -7,6 +7,7 @@ import numpy as np
 
 from lodim.engine.blocks import single_blas
 from lodim.errors import ArgumentError
+from lodim.family import has_classes
 from lodim.models.costnet.frontier_models import Estimates
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.path import penalty_path
@@ -154,7 +155,7 @@ def _judge(batch, family, settings, results, draws):
         recipes_of(results, settings.relax) if by_cv else [RefitRecipe(c) for c in results.listed]
     )
     # Classes are counted; which they are makes no difference to the folds.
-    levels = () if family.name == "gaussian" else range(max(2, family.n_scores))
+    levels = range(max(2, family.n_scores)) if has_classes(family) else ()
     # The folds keep the units of all rows: a penalty means the same in each.
     splits = fold_splits(batch, levels, settings.seed, standardize=False, draws=draws)
     known = {rule: path.lambdas[::STEP] for rule, path in results.paths.items()}

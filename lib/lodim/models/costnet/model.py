@@ -38,6 +38,7 @@ class Costnet(Model):
 
     name = "costnet"
     reference = FITERAU
+    families = ("gaussian", "binomial", "multinomial", "poisson", "gamma")
     settings = Settings
     penalties: ClassVar = {"lambda_": Penalty(_largest_lambda, ratio=1e-4, needed=False)}
     shared_setting = "budget"
@@ -176,7 +177,7 @@ def costnet(
     depends_on: Any = None,
     alternatives: Mapping[str, Sequence[str]] | None = None,
     budget: float | None = None,
-    family: Family | None = None,
+    family: Family | Literal["poisson", "gamma"] | None = None,
     lambda_: float | None = None,
     lambdas: float | Values | None = None,
     n_lambda: int = 100,
@@ -242,9 +243,10 @@ def costnet(
         Largest cost of a model; inf is no limit. By default all models are searched, and
         cross-validation chooses the budget for `predict`: with `costs` that of the cheapest model
         within one standard error of the lowest held-out loss, otherwise of the lowest loss.
-    family : {"gaussian", "binomial", "multinomial"}, optional
+    family : {"gaussian", "binomial", "multinomial", "poisson", "gamma"}, optional
         Squared error; -2 log-likelihood of two or of K classes (whose coefficients of a feature
-        form one group). By default inferred from the response.
+        form one group); counts and positive amounts, with a log link (for counts per exposure the
+        offset is the log of the exposure). By default one of the first three, by the response.
     lambda_ : float, optional
         Fit only the group-penalized model of this lambda, without refit and frontier. Arguments of
         the path and of rules are then not allowed.

@@ -133,7 +133,7 @@ def _percent(share):
 
 def _explained(fit, table):
     """Return the explanation of the frontier's columns."""
-    what = "deviance" if fit.levels is not None else "variance"
+    what = "variance" if fit.family.name == "gaussian" else "deviance"
     by = CRITERIA_IN_WORDS.get(fit.settings.criterion, fit.settings.criterion.upper())
     yield (
         f"Df: columns with a coefficient; %Dev: share of the {what} of the training rows "
@@ -239,8 +239,9 @@ def _coefficients(fit, full):
     shown = pd.concat([frame[intercept], frame.loc[largest]])
     table = pd.DataFrame({"Estimate": shown["estimate"], "Per SD": shown["std_estimate"]})
     table = table.set_axis(_labels(shown), axis=0).rename_axis(None)
-    link = f"units of the {fit.family.link}" if fit.levels is not None else "units of the response"
-    notes = [f"In {link}: per unit of the feature, and per standard deviation, largest first."]
+    link = "response" if fit.family.link == "identity" else fit.family.link
+    per = "per unit of the feature, and per standard deviation, largest first."
+    notes = [f"In units of the {link}: {per}"]
     zeros = int((size == 0).sum())
     if zeros:
         notes.append(f"{_count_of(zeros, 'coefficient is', 'coefficients are')} zero.")
@@ -399,7 +400,7 @@ LABELS = {
 
 def words(fit):
     """The model in a few sentences."""
-    kind = "linear" if fit.levels is None else "logistic"
+    kind = {"identity": "linear", "log": "log-linear"}.get(fit.family.link, "logistic")
     model = (
         f"A {kind} model of {fit.design.response.name} with {counted(fit.df, 'feature')}, whose "
         f"measurement costs {significant(fit.cost)} in all. It explains "

@@ -11,10 +11,14 @@ from lodim.engine.blocks import count_blocks, for_blocks, on_host, over_rows, su
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK, of_rows
+from lodim.family.binomial import LOGISTIC
+from lodim.family.gaussian import SQUARED
+from lodim.family.losses import tile_curvature, tile_loss_slope
 from lodim.models.costnet.penalty.prox import FAST, INNER
 
-GAUSSIAN, BINOMIAL, MULTINOMIAL = 0, 1, 2
-LEAST = 1e-300  # of a probability
+SOFTMAX = -1, 0.0, 0.0, 0.0, 0.0  # several classes; other losses are as in `lodim.family.losses`
+_SQUARED, _LOGISTIC, _SOFTMAX = SQUARED[0], LOGISTIC[0], SOFTMAX[0]
+LEAST = 1e-300  # of a probability, or of a curvature
 PANEL = 48  # columns of a Gram matrix that are multiplied at once
 MOMENTS = 2**25  # numbers in the partial sums of a Gram matrix, over all blocks
 
@@ -39,14 +43,14 @@ def slopes(X, r, threads):
     return sum_blocks(_slopes, X, shape, r, threads=threads)
 
 
-def losses(f, y, weight, kind, r, h, threads):
+def losses(f, y, weight, loss, r, h, threads):
     """Weighted means (2,) of half the deviance at scores f, and of how fast its dual bends.
 
     Slopes -dl/df go to r, curvatures to h (n_tiles, K * K, 64), which has all of a row's second
-    derivatives; with one number a row, a bound of them. The dual bends by (1 - p) / p of a row, p
-    being the probability of its own class; by twice a squared loss.
+    derivatives; with one number a row, a bound of them. The dual bends by the squared slope of a
+    row over its curvature; by (1 - p) / p of classes, p being the probability of the row's own.
     """
-    return sum_blocks(_losses, f, (2,), y, weight, kind, r, h, threads=threads)
+    return sum_blocks(_losses, f, (2,), y, weight, loss, r, h, threads=threads)
 
 
 def moments(X, columns, h, threads):
@@ -81,7 +85,7 @@ def quadratic(X, y, weight, offset, *, spread, columns, threads):
     """
     f = padded(offset, len(X), spread)
     y, weight = padded(y, len(X), spread), padded(weight, len(X))
-    known = {"loss": GAUSSIAN, "threads": threads}
+    known = {"loss": SQUARED, "threads": threads}
     first = at_scores(X, y, weight, f, **known)
     return np.append(first, curved_moments(X, y, weight, f, columns=columns, n_curves=1, **known))
 
@@ -152,16 +156,19 @@ def _slopes(lo, hi, partials, X, r):
 
 
 @njit(**FAST)
-def _losses(lo, hi, partials, f, y, weight, kind, r, h):
+def _losses(lo, hi, partials, f, y, weight, loss, r, h):
+    kind, values = loss[0], np.empty(TILE)
     for block in range(lo, hi):
         total, bend = 0.0, 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, f.shape[0])):
-            if kind == MULTINOMIAL:
+            if kind == _SOFTMAX:
                 value, curve = _softmax(f[t], y[t], weight[t], r[t], h[t])
-            elif kind == GAUSSIAN:
+            elif kind == _SQUARED:
                 value, curve = _squared(f[t, 0], y[t], weight[t], r[t, 0], h[t, 0])
-            else:
+            elif kind == _LOGISTIC:
                 value, curve = _logistic(f[t, 0], y[t], weight[t], r[t, 0], h[t, 0])
+            else:
+                value, curve = _shared(loss, f[t, 0], y[t], weight[t], values, r[t, 0], h[t, 0])
             total += value
             bend += curve
         partials[block, 0], partials[block, 1] = total, bend
@@ -188,6 +195,18 @@ def _logistic(f, y, weight, r, h):
         h[i] = weight[i] * far * (1.0 - far)
         total += weight[i] * (max(f[i], 0.0) + log1p_unit(e) - y[i] * f[i])
         bend += weight[i] * (e if (f[i] > 0.0) == (y[i] > 0.5) else 1.0 / max(e, LEAST))
+    return total, bend
+
+
+@njit(**INNER, forceinline=True)
+def _shared(loss, f, y, weight, values, r, h):
+    total, bend = 0.0, 0.0
+    tile_loss_slope(loss, y, f, weight, values, r)
+    tile_curvature(loss, y, f, weight, h)
+    for i in range(TILE):
+        r[i] = -r[i]
+        total += values[i]
+        bend += r[i] * r[i] / max(h[i], LEAST)
     return total, bend
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from lodim.engine.blocks import single_blas
-from lodim.models.costnet.penalty.passes import GAUSSIAN
+from lodim.family.gaussian import SQUARED
 from lodim.models.costnet.penalty.problem import PathProblem, PenaltyPath
 from lodim.models.costnet.penalty.solvers import MomentSolver, NewtonSolver
 
@@ -31,7 +31,7 @@ def penalty_path(
     Parameters
     ----------
     batch : Batch
-    family : Gaussian, Binomial or Multinomial
+    family : Family
     groups : Groups
     lambdas : array (L,) or None
         None: `n_lambda` from lambda_max down to lambda_min_ratio of it, evenly on the log scale,
@@ -89,7 +89,7 @@ def _own_solver(problem):
 
     So they are where free columns nearly determine each other: moments have half of the digits.
     """
-    if problem.loss == GAUSSIAN and len(problem.columns) <= MOST_MOMENTS:
+    if problem.loss == SQUARED and len(problem.columns) <= MOST_MOMENTS:
         solver = MomentSolver(problem)
         if solver.least > SHARP:
             return solver

@@ -12,7 +12,6 @@ from lodim.models.costnet.penalty.groups import Groups, Layout
 from lodim.models.costnet.penalty.prox import penalty
 from lodim.models.costnet.worker_rows import rows_beside
 
-LOSSES = {name: getattr(passes, name.upper()) for name in ("gaussian", "binomial", "multinomial")}
 RANK = 1e-13  # share of a column's mean square below which what others leave of it is rounding
 
 
@@ -22,7 +21,7 @@ class PathProblem:
 
     X : tiles
     given : response (n,), weight (n,) of sum one, and offset (n, K), in units of the data
-    loss : code of the loss in `passes`
+    loss : the loss, as `passes` takes it
     groups, layout : the penalty, and the order of its coefficients
     spread : sd of the response that y is divided by
     null : (K,) intercepts of the null model, in units of the data
@@ -32,7 +31,7 @@ class PathProblem:
 
     X: np.ndarray
     given: tuple
-    loss: int
+    loss: tuple
     groups: Groups
     layout: Layout
     spread: float
@@ -47,7 +46,7 @@ class PathProblem:
         return cls(
             X=batch.X,
             given=given,
-            loss=LOSSES[family.name],
+            loss=family.kernel_loss(*given[:2]) if family.n_scores == 1 else passes.SOFTMAX,
             groups=groups,
             layout=Layout.from_groups(groups),
             spread=_spread(*given) if family.name == "gaussian" else 1.0,

@@ -7,12 +7,15 @@ import numpy as np
 from lodim.engine import tiles
 from lodim.engine.blocks import on_host
 from lodim.errors import ArgumentError
+from lodim.family.binomial import LOGISTIC
+from lodim.family.gaussian import SQUARED
+from lodim.family.power import POWER
 from lodim.models.costnet.penalty.block_descent import saturated
-from lodim.models.costnet.penalty.passes import BINOMIAL, GAUSSIAN
 from lodim.models.costnet.penalty.problem import PathSolution
 from lodim.models.costnet.penalty.solvers import NewtonSolver
 
 TOL = 1e-9  # Clarabel's own tolerances
+TOL_LOG_LINK = 1e-11  # of families with a log link, whose gaps are else above the path's tolerance
 ZERO = 1e-6  # of the largest coefficient, or of one
 
 
@@ -25,9 +28,9 @@ class ConicSolver:
     """
 
     def __init__(self, problem, n):
-        if not on_host(problem.X) and problem.loss != GAUSSIAN:
+        if not on_host(problem.X) and problem.loss != SQUARED:
             raise ArgumentError(
-                "solver='cvxpy' has all rows of a classification in one program, and these are on "
+                "solver='cvxpy' has all rows in one program, and these are on "
                 "the workers of a Dask cluster: use solver='auto', or draw rows with sample="
             )
         import cvxpy as cp  # a second and a half to import
@@ -63,7 +66,8 @@ class ConicSolver:
         import cvxpy as cp
 
         self._lam.value, self._ridge.value = lam, ridge
-        tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), TOL)
+        tol = TOL_LOG_LINK if self.problem.loss[0] == POWER else TOL
+        tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tol)
         with warnings.catch_warnings():  # an end that is not accurate shows in the gap
             warnings.simplefilter("ignore", UserWarning)
             self._program.solve(solver=cp.CLARABEL, enforce_dpp=True, max_iter=max_iter, **tight)
@@ -79,7 +83,7 @@ def _loss(problem, n, w, b):
     """Half the weighted mean deviance of coefficients w (A, K) and b (F, K)."""
     import cvxpy as cp
 
-    if problem.loss == GAUSSIAN:
+    if problem.loss == SQUARED:
         R, target, rest = _compressed(problem)
         both = cp.vstack([b, w])
         return 0.5 * (cp.sum_squares(R @ both - target) + rest)
@@ -88,10 +92,21 @@ def _loss(problem, n, w, b):
     y, weight = problem.y.ravel()[:n], problem.weight.ravel()[:n]
     offset = np.column_stack([problem.offset[:, k].ravel()[:n] for k in range(problem.n_scores)])
     score = offset + free @ b + X[:, problem.columns] @ w
-    if problem.loss == BINOMIAL:
+    if problem.loss == LOGISTIC:
         return weight @ (cp.logistic(score[:, 0]) - cp.multiply(y, score[:, 0]))
+    if problem.loss[0] == POWER:
+        return weight @ _power_loss(*problem.loss[2:4], y, score[:, 0])
     observed = np.eye(problem.n_scores)[y.astype(int)]
     return weight @ (cp.log_sum_exp(score, axis=1) - cp.sum(cp.multiply(observed, score), axis=1))
+
+
+def _power_loss(power, constant, y, score):
+    """The loss of rows at log means `score`, as `lodim.family.power` has it."""
+    import cvxpy as cp
+
+    mean = cp.exp((2.0 - power) * score) / (2.0 - power) if power < 2.0 else score
+    rest = cp.exp((1.0 - power) * score) / (power - 1.0) if power > 1.0 else -score
+    return mean + cp.multiply(y, rest) - constant
 
 
 def _compressed(problem):

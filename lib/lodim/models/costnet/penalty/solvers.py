@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.engine.blocks import each_tile
+from lodim.family.gaussian import SQUARED
 from lodim.models.costnet.penalty import block_descent, curvature
 from lodim.models.costnet.penalty.groups import Layout
-from lodim.models.costnet.penalty.passes import GAUSSIAN
 from lodim.models.costnet.penalty.problem import PathSolution, ReducedQuadratic, hold_absent
 from lodim.models.costnet.penalty.prox import dual_norm, duality_gap
 from lodim.models.costnet.penalty.support_newton import SupportNewton
@@ -201,7 +201,7 @@ class NewtonSolver:
             w = s.w + t * dw
             there = p.at_scores(f)
             if self._objective(w, there[0], lam, ridge) <= before + 1e-14 * abs(before):
-                if self._model is not None and self._exact and p.loss != GAUSSIAN:
+                if self._model is not None and self._exact and p.loss != SQUARED:
                     self._learn(t * dw, there)
                 s.w, s.b = w, s.b + t * db
                 self._set_scores(f, there)
@@ -277,7 +277,7 @@ class NewtonSolver:
                     step = self._model_step(lam, ridge, target)
             last, last_gain = gap, step.gain
             if not self._line_search(step.dw, step.db, lam, ridge):
-                if self._fresh or self.problem.loss == GAUSSIAN:
+                if self._fresh or self.problem.loss == SQUARED:
                     return gap, iteration
                 last = last_gain = 0.0  # the curvature is old: renew it
             if not self._exact:
@@ -305,7 +305,7 @@ class NewtonSolver:
 
         gap, gain : what is left of `last` and `last_gain` after the last step
         """
-        if self._fresh or self.problem.loss == GAUSSIAN:
+        if self._fresh or self.problem.loss == SQUARED:
             return False
         if not self._exact:
             return gap > STALE * last
@@ -322,7 +322,7 @@ class NewtonSolver:
     def _make_model(self, keep):
         """The QuadraticModel at the state, of the coefficients with `keep` (A,)."""
         p, s = self.problem, self.state
-        coupled = p.loss != GAUSSIAN and p.n_scores * keep.sum() <= COUPLED
+        coupled = p.loss != SQUARED and p.n_scores * keep.sum() <= COUPLED
         columns = np.r_[p.free_columns, p.columns[keep]]
         G = p.moments_at(s.f, columns, p.n_scores if coupled else 1)
         reduced = ReducedQuadratic.from_moments(G, len(p.free_columns))

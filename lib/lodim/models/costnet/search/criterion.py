@@ -24,6 +24,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lodim.family import has_classes
+
 CRITERIA = ("cv", "deviance", "aic", "hq", "bic", "ebic")
 DEFAULT = "cv"
 SEARCH = "hq"  # by which rules search for the models that cross-validation compares
@@ -62,11 +64,11 @@ class Criterion:
         charge = {"deviance": 0.0, "aic": 2.0, "hq": hq, "bic": bic, "ebic": ebic}[
             SEARCH if name == "cv" else name
         ]
-        gaussian = data.family.name == "gaussian"
         max_df = min(data.n_positive // 2, data.n_positive - 2)
         if name == "cv" and data.df_per_column > 1:
             max_df = min(max_df, MOST_OF_CLASSES)
-        return cls(n, max_df, float(charge), gaussian, max(PERFECT * null_deviance, 1e-300))
+        numeric = not has_classes(data.family)
+        return cls(n, max_df, float(charge), numeric, max(PERFECT * null_deviance, 1e-300))
 
     def __call__(self, deviance, df):
         """Value of mean deviances and ranks (times K - 1 for K classes); lower is better."""

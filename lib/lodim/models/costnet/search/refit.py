@@ -60,9 +60,7 @@ class Quadratic:
 
 def _moments(data, intercept, on, coef):
     """`SearchData.moments` of all columns at a model, and sums of curvatures and residuals."""
-    score = data.scores(intercept, on, coef)
-    mean = data.family.mean(score)
-    scale, residual = data.curvature(mean), data.residual(mean)
+    residual, scale = data.derivatives(data.scores(intercept, on, coef))
     found = data.moments(np.arange(len(data.columns)), scale, residual)
     return *found, scale.sum(), residual.sum(axis=0)
 
@@ -244,13 +242,16 @@ def _derivatives(data, on, theta):
     bend, crossed = np.zeros((q, K, q, K)), np.zeros((q * K, q * K))
     for rows, X in data.blocks(on, ones=1):
         score = data.offset[rows] + (theta.T @ X).T
-        mean, weight = data.family.mean(score), data.weight[rows]
+        weight = data.weight[rows]
         value += 0.5 * float(weight @ data.family.deviance(data.y[rows], score))
-        slope += X @ data.residual(mean, rows)
         if K == 1:
-            rooted = X * np.sqrt(data.curvature(mean, rows))
+            residual, curvature = data.derivatives(score, rows)
+            slope += X @ residual
+            rooted = X * np.sqrt(curvature)
             bend[:, 0, :, 0] += rooted @ rooted.T
             continue
+        mean = data.family.mean(score)
+        slope += X @ data.residual(mean, rows)
         for k, root in enumerate(np.sqrt(weight[:, None] * mean).T):
             rooted = X * root
             bend[:, k, :, k] += rooted @ rooted.T

@@ -9,11 +9,12 @@ import numpy as np
 from lodim.engine import tiles
 from lodim.engine.blocks import SPAN_ROWS, on_host, over_spans, rows_of_spans
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
+from lodim.family import has_classes, losses
 from lodim.models.costnet.worker_rows import rows_beside
 
 ALL = slice(None)
 MOST_ROWS = 100_000  # rows that are searched where each refit must pass over them
-MOST_COLUMNS = {"gaussian": 1000, "binomial": 500, "multinomial": 500}  # that a search looks at
+MOST_COLUMNS = 500  # that a search looks at; of least squares twice as many
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +24,7 @@ class SearchData:
     X : tiles, never copied as a whole
     y, weight : (n,); weights sum to one
     offset : (n, K)
+    loss : the family's, as `lodim.family.losses` takes it
     columns : (q,) columns of X, by which searches number them 0 to q - 1
     n_positive : number of rows of weight above zero
     total_weight : how many rows they stand for: the sum of the weights as given, at least
@@ -35,6 +37,7 @@ class SearchData:
     weight: np.ndarray
     offset: np.ndarray
     family: Any
+    loss: tuple
     columns: np.ndarray
     n_positive: int
     total_weight: float
@@ -47,7 +50,8 @@ class SearchData:
         n = len(batch.positive_weight)
         total = n if batch.weights is None else max(n, float(batch.weights.sum()))
         rows = rows_beside(batch, family.n_scores)
-        return cls(batch.X, *rows, family, columns, n, total, threads)
+        loss = family.kernel_loss(*rows[:2])
+        return cls(batch.X, *rows, family, loss, columns, n, total, threads)
 
     def sample(self):
         """Rows enough to search by: all where one Gram matrix serves all refits, else MOST_ROWS.
@@ -81,7 +85,7 @@ class SearchData:
 
     def _pass(self, spans, work, args, **known):
         """work(data, *args) of the spans of rows, as the function `spans` of a pass puts it."""
-        of_span = partial(_of_span, work=work, args=args, family=self.family, columns=self.columns)
+        of_span = partial(_of_span, work, args, self.family, self.loss, self.columns)
         rows = self.y, self.weight, self.offset
         return spans(of_span, self.X, len(self.y), *rows, **known)
 
@@ -137,30 +141,33 @@ class SearchData:
             Xt += X @ target[rows]
         return XX, Xs, Xt
 
-    def residual(self, mean, rows=ALL):
-        """Weighted negative gradient of half the deviance in the scores of some rows, (r, K).
+    def derivatives(self, score, rows=ALL):
+        """Return minus the slopes (r, K) of half the weighted deviance, and its curvature (r,).
 
-        mean : of the response, (r,) or (r, K)
+        At scores (r, K) of some rows. On the scores that sum to zero the curvature of K classes is
+        a matrix of trace sum_k p_k (1 - p_k); its mean eigenvalue stands for it where columns are
+        compared.
         """
+        weight, y = self.weight[rows], self.y[rows]
+        if self.family.name == "gaussian":
+            return (weight * (y - score[:, 0]))[:, None], weight
+        if not has_classes(self.family):
+            _, slope, curvature = losses.rows(self.loss, y, score[:, 0], weight)
+            return -slope[:, None], curvature
+        mean = self.family.mean(score)
+        spread = mean * (1.0 - mean)
+        if mean.ndim == 2:
+            spread = spread.sum(axis=1) / (mean.shape[1] - 1)
+        return self.residual(mean, rows), weight * spread
+
+    def residual(self, mean, rows=ALL):
+        """Weighted differences (r, K) of the classes of some rows from probabilities `mean`."""
         weight, y = self.weight[rows, None], self.y[rows]
-        if self.family.name != "multinomial":
+        if mean.ndim == 1:
             return weight * (y - mean)[:, None]
         out = -mean
         out[np.arange(len(y)), y.astype(np.int64)] += 1.0
         return weight * out
-
-    def curvature(self, mean, rows=ALL):
-        """Weighted second derivative of half the deviance in the score, (r,); of K classes a mean.
-
-        On the scores that sum to zero the curvature of K classes is a matrix of trace
-        sum_k p_k (1 - p_k); its mean eigenvalue stands for it where columns are compared.
-        """
-        if self.family.name == "gaussian":
-            return self.weight[rows]
-        spread = mean * (1.0 - mean)
-        if mean.ndim == 2:
-            spread = spread.sum(axis=1) / (mean.shape[1] - 1)
-        return self.weight[rows] * spread
 
     def deviance(self, intercept, on, coef):
         """Weighted mean deviance of an intercept (K,) and coefficients (|on|, K)."""
@@ -175,10 +182,11 @@ def _flat(X, columns, ones):
     return out
 
 
-def _of_span(X, y, weight, offset, *, work, args, family, columns):
+def _of_span(work, args, family, loss, columns, X, y, weight, offset):
     """Return the result of `work` for the rows of a span."""
     n = int(np.count_nonzero(weight))
-    return work(SearchData(X, y, weight, offset, family, columns, n, float(n)), *args)
+    data = SearchData(X, y, weight, offset, family, loss, columns, n, float(n))
+    return work(data, *args)
 
 
 def _added(one, other):
@@ -195,7 +203,7 @@ def screened_nodes(batch, family, network, path):
     These are the nodes of the penalized path's models, then those with the largest score statistic
     at the null model, each with all that it needs, up to MOST_COLUMNS.
     """
-    p, most = batch.X.shape[1], MOST_COLUMNS[family.name]
+    p, most = batch.X.shape[1], MOST_COLUMNS * (2 if family.name == "gaussian" else 1)
     if p <= most:
         return None
     strength = _score_statistic(batch, family)
@@ -224,7 +232,7 @@ def _score_statistic(batch, family):
 
 def _gains(data, intercept):
     """Slopes (p, K) and sums of squares (p,) of all columns at the null model."""
-    residual = data.residual(data.family.mean(data.offset + intercept))
+    residual, _ = data.derivatives(data.offset + intercept)
     p = data.X.shape[1]
     gain, square = np.zeros((p, residual.shape[1])), np.zeros(p)
     for rows, X in data.blocks(np.arange(p)):
