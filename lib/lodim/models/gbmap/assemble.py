@@ -1,4 +1,4 @@
-"""From learned boosts to a GbmapFit."""
+"""Build a GbmapFit from learned boosts."""
 
 from dataclasses import replace
 
@@ -13,7 +13,10 @@ from lodim.models.gbmap.learners import Effects
 
 
 def assemble(problem, learners, log, selection, for_path):
-    """Return the fit of weak learners; one of a path keeps no training rows."""
+    """Return the GbmapFit of the weak learners and log of a finished fit.
+
+    If `for_path` is True, the fit is one of a path and keeps no training rows.
+    """
     settings = replace(problem.settings, refit=problem.settings.refit or "none")
     problem = replace(problem, settings=settings)
     batch, family = problem.batch, problem.family
@@ -49,9 +52,10 @@ def assemble(problem, learners, log, selection, for_path):
 
 
 def _response_range(batch, settings):
-    """Return least and largest response of rows of weight above zero, less the offset, (2,).
+    """Return the smallest and largest training response, less its offset: array (2,).
 
-    None where no row is to be kept: they are of two rows.
+    Only rows with positive weight count. Return None if the fit must keep no rows, since the two
+    numbers are responses of two rows.
     """
     if settings.reference_rows == 0:
         return None

@@ -1,4 +1,4 @@
-"""Boosting: one weak learner after another, each fitted to what the earlier ones left."""
+"""Boosting: fit weak learners one by one, each to what the earlier ones left unexplained."""
 
 import math
 from dataclasses import replace
@@ -45,28 +45,29 @@ from lodim.solve.lbfgs import lbfgs
 from lodim.solve.newton import polish
 from lodim.solve.objective import DAMPING, Preconditioned, Rescaled
 
-MAX_PRECONDITIONED = 512  # parameters up to which the sample's curvature is worth its cost
-CURVATURE_ROWS = 8  # rows a parameter that tell the curvature of many features
-DAMPED = 0.1  # of the largest curvature, added to what so few rows tell
-ROUND = 40  # evaluations after which the curvature is taken anew
-MEMORY = 30  # steps that a fit of many features remembers
-RESOLVED = 0.25  # standard errors of the loss: what ten further steps of many rows should gain
-LEAST_RESOLVED = 1e-6  # and of a loss of one no less than that
+MAX_PRECONDITIONED = 512  # most parameters for which a Hessian of the row sample pays
+CURVATURE_ROWS = 8  # rows per parameter for the Hessian of many features
+DAMPED = 0.1  # share of the largest curvature, added to a Hessian of few rows
+ROUND = 40  # evaluations after which the Hessian is recomputed
+MEMORY = 30  # steps that L-BFGS stores for many features
+RESOLVED = 0.25  # standard errors of the loss that ten further steps should gain
+LEAST_RESOLVED = 1e-6  # smallest such gain for a loss of one
 KINDS = {"n_iter": int, "n_eval": int, "converged": bool, "objective": float, "grad_norm": float}
 
 
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
-    """Fit boosts one by one: yields (learners, log, score of the rows of `eval_batch`) after each.
+    """Fit boosts one by one; after each, yield (learners, log, scores of the rows of `eval_batch`).
 
-    Stage j minimizes Eq. 3 of Patron et al. (2024) for b = -1 and b = +1 side by side and keeps
-    the lower objective. With K > 2 classes a boost has one learner a class, fitted in turn: given
-    the other scores, the softmax likelihood of one score is a logistic one with an offset.
-    `warm_start` are WeakLearners that are tried as starts of the same stage. The log has the
-    deviance of the training rows where there is no `eval_batch` to judge by.
+    Boost j minimizes Eq. 3 of Patron et al. (2024) for b = -1 and for b = +1 and keeps the
+    learner with the lower objective. With K > 2 classes a boost has one learner per class, fitted
+    in turn: given the scores of the other classes, the softmax likelihood in one score is a
+    logistic likelihood with an offset. The WeakLearners `warm_start` are additional starting
+    points: each is tried in its own boost. The log contains the deviance of the training rows only
+    if `eval_batch` is None.
     """
     state, threads = BoostState.from_batch(batch, family, settings), settings.n_threads
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
-    rng = np.random.default_rng(0)  # not of `seed`: starts belong to the data
+    rng = np.random.default_rng(0)  # not `seed`: starts depend only on the data
     small_data = _SmallData(state) if state.small_data else None
     other_signs = [None] * family.n_scores
     for stage in count(1):
@@ -74,7 +75,7 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
             learners, log = _fit_small_data(state, small_data, stage, rng, warm_start)
         else:
             learners, log = _fit_in_turn(state, stage, rng, warm_start, other_signs, batch.X)
-        if stage == 1:  # the training score has the null model already
+        if stage == 1:  # the training score contains the null model
             learners.theta[:, 0] += state.intercept
         if eval_batch is None:
             log["deviance"] = np.full(family.n_scores, state.deviance())
@@ -84,7 +85,10 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 
 
 def with_scores(score, learners, batch, threads):
-    """Scores (n, K) plus those of learners, at least of blocks with a row that counts."""
+    """Return scores (n, K) plus the scores that some learners add.
+
+    If the batch counts only some blocks of rows, the learners are added only in these blocks.
+    """
     if not on_host(batch.X):
         return score + rows_of_spans(partial(_scores, learners), batch.X, batch.n)
     score = score.copy()
@@ -96,14 +100,14 @@ def with_scores(score, learners, batch, threads):
 
 
 def _scores(learners, X):
-    """Scores of all rows of tiles, what fills the last one among them."""
+    """Return the scores that learners give all rows of the tiles X, including padding rows."""
     return learners.score(X, len(X) * tiles.TILE, available_threads())
 
 
 def combine(parts):
-    """One record of the learners of several stages, and one log with an entry a learner.
+    """Return the learners of several stages as one record, and one log with an entry per learner.
 
-    Learners that add nothing are left out, but for those of the first stage.
+    Learners that add nothing are dropped, except those of the first stage.
     """
     learners, logs = zip(*parts, strict=True)
     every = WeakLearners.concatenate(learners)
@@ -113,7 +117,7 @@ def combine(parts):
 
 
 class _SmallData:
-    """What the boosts of few rows share: their problem, as kernels take it, and room to work in."""
+    """Data, settings and work arrays that all boosts of a fit with few rows share."""
 
     def __init__(self, state):
         settings, stop = state.settings, _stop(state)
@@ -132,17 +136,18 @@ class _SmallData:
         self.turn = np.argsort(state.class_order)
 
     def starts(self, k, waves, n_starts):
-        """Starts for score k, their signs, and the loss of a learner that adds nothing."""
+        """Return starting learners for score k, their signs, and the loss without a new learner."""
         null_value = take_margin(*self.rows, k, *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, *waves, *shape), null_value
 
 
 def _fit_small_data(state, small_data, stage, rng, warm_start):
-    """The learners of a boost of few rows and columns, by Newton's method, and a log of them.
+    """Fit the learners of one boost by Newton's method; return them and a log of the fits.
 
-    Newton's way from a start depends on its last bits no more than the start does; L-BFGS makes of
-    two starts that rounding has set apart, after dozens of steps, two ends.
+    For data with few rows and columns. Newton's method is used because rounding differences in a
+    starting point hardly change its result; L-BFGS can end in different minima after dozens of
+    steps.
     """
     order, n_starts = state.class_order, state.settings.n_starts
     waves = [draw_waves(MIXTURES, rng) for _ in order]
@@ -172,7 +177,7 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
 
 
 def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
-    """The learners of a boost, one score after the other, and a log of them."""
+    """Fit the learners of one boost, one score after the other; return them and a log."""
     learners, logs = [None] * state.family.n_scores, [{}] * state.family.n_scores
     for k in state.class_order:
         learners[k], logs[k], other_signs[k] = _fit_learner(
@@ -184,7 +189,10 @@ def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
 
 
 def _fit_learner(state, stage, k, rng, warm_start, other_sign):
-    """The learner of score k in a stage, how its fit ended, and what the other sign came to."""
+    """Fit the learner of score k in one boost.
+
+    Returns the learner, its log entry, and the best learner that has the other sign b.
+    """
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
     near = _neighbours(warm_start, stage, k, state)
@@ -200,13 +208,16 @@ def _fit_learner(state, stage, k, rng, warm_start, other_sign):
 
 
 def _learners(state, theta, sign, target, stage):
-    """Learners (r, d) of a stage as a record."""
+    """Return learners theta (r, d) of one boost as WeakLearners."""
     shape = *state.settings.shape, state.scale, state.family.n_scores
     return WeakLearners(theta, sign, target, np.full(len(sign), stage), *shape)
 
 
 def _neighbours(warm_start, stage, k, state):
-    """Theta (r, d) and signs (r,) that a neighbouring fit has in the same place; none without."""
+    """Return the learners of `warm_start` for the same boost and score: theta (r, d), signs (r,).
+
+    Both arrays are empty if there is no `warm_start`.
+    """
     if warm_start is None:
         return np.zeros((0, 2 + state.X.shape[1])), np.zeros(0)
     near = warm_start.select((warm_start.stage == stage) & (warm_start.target == k))
@@ -216,7 +227,7 @@ def _neighbours(warm_start, stage, k, state):
 
 
 def _stop(state):
-    """Where the solver stops, but for what follows from the loss."""
+    """Return the solver's limits that do not depend on the value of the loss."""
     settings = state.settings
     return {"max_iter": settings.max_iter} | settings.tolerances(
         state.exact, _preconditioned(state)
@@ -224,7 +235,10 @@ def _stop(state):
 
 
 def _preconditioned(state):
-    """Whether the sample's curvature is worth its cost: up to more parameters for an exact end."""
+    """Return whether L-BFGS is preconditioned by the Hessian of a row sample.
+
+    This pays only up to a number of parameters, which is higher if the fit must be accurate.
+    """
     settings = state.settings
     if settings.monotone is not None:
         return False
@@ -233,12 +247,12 @@ def _preconditioned(state):
 
 
 def _minimize(objective, penalty, state, k, start, stop):
-    """Follow what a sample, or a span, led to over all rows: theta (1, d), b, and how it ended.
+    """Minimize the objective over all rows from the starts of both signs and keep the better sign.
 
-    Beside them what the other sign came to, theta (1, d) and b (1,): its gain is hardly less where
-    the loss bends either way, and the next boost may begin with it.
-    Where no end lowers the loss, as under a penalty beside which the starts were far out, the
-    learner that adds nothing takes their place.
+    Returns theta (1, d), its sign b, a log entry, and the result for the other sign: theta (1, d)
+    and b (1,). The other sign can be almost as good, so the next boost may start from it. If no
+    result lowers the loss, as can happen under a large penalty, the learner that adds nothing is
+    returned.
     """
     settings, sign = state.settings, start.sign
     stop |= _enough(state, k, start, stop)
@@ -271,10 +285,10 @@ def _minimize(objective, penalty, state, k, start, stop):
 
 
 def _enough(state, k, start, stop):
-    """What of `stop` follows from the loss: a share of it, or of its standard error."""
+    """Return solver tolerances that depend on the loss: a share of it or its standard error."""
     value, best = start.value.min(), start.value.argmin()
     if not state.settings.stop_at_noise(state.exact):
-        # Of a loss near zero no share counts, but of one: that of a standardized response.
+        # The tolerance is relative to a loss of at least 1e-6: rounding limits smaller losses.
         return {"ftol": stop["ftol"] / min(max(value, 1e-6), 1.0)}
     learner = _learners(state, start.theta[[best]], start.sign[[best]], np.array([k]), 1)
     error = state.standard_error(k, learner)
@@ -283,7 +297,10 @@ def _enough(state, k, start, stop):
 
 
 def _curved(objective, penalty, state, k, sign):
-    """The objective whose curvature scales the parameters, of a sample's rows; or None."""
+    """Return the objective on sampled rows whose Hessian preconditions the solver, or None.
+
+    None means that the solver is not preconditioned.
+    """
     if not _preconditioned(state):
         return None
     if state.sample is None:
@@ -293,9 +310,10 @@ def _curved(objective, penalty, state, k, sign):
 
 
 def _refine(objective, sampled, theta, stop, state):
-    """The end on all rows of what a sample led to, by the sample's curvature if it is given.
+    """Minimize the objective over all rows from theta, preconditioned by the Hessian of `sampled`.
 
-    An exact end is sought in rounds, each with the curvature where it begins.
+    If `sampled` is None, the solver is not preconditioned. A fit to few rows is minimized in
+    several rounds, each with the Hessian at the start of the round.
     """
     exact = state.exact
     way, damping = {"best_only": not exact}, DAMPING
@@ -318,11 +336,11 @@ def _refine(objective, sampled, theta, stop, state):
 
 
 def _settled(end, curved, state):
-    """The end of one learner, of exact fits where its last digits are no longer chance.
+    """Remove rounding noise from the result of one learner of a fit with few rows.
 
-    Where L-BFGS ends depends on its way, in half of the digits, and of the next boost's ways some
-    part there: the end is followed by Newton's steps to the last digit, or where tolerances are
-    rough rounded to those that are told. `curved` is its objective on the host, or None.
+    The last digits of an L-BFGS result depend on rounding, and the next boosts would amplify them.
+    So Newton steps follow up to the last digit; under loose tolerances theta is rounded instead.
+    `curved` is the learner's objective on the host, or None. Other fits are returned unchanged.
     """
     settings = state.settings
     if not (state.exact and settings.softplus):
@@ -334,11 +352,15 @@ def _settled(end, curved, state):
 
 
 def _steepest(state, k):
-    """Sums (p,) over the rows of weight l' x, of a softplus without signs."""
+    """Return a sum over rows for each feature k, (p,), that bounds how fast the loss can fall.
+
+    The sum is sum_i weight_i l'_i x_ik, where l'_i is the derivative of row i's loss with respect
+    to score k; for the softplus it is the sum of absolute values.
+    """
     shape = state.loss, state.settings.softplus
     if state.on_workers:
         return reduce(np.add, state.device.margin_spans(_steepest_of_span, k, BLOCK, *shape))
-    # Where there are several spans each is taken block by block, of which the copies are small.
+    # Several spans are processed block by block, so that copies stay small.
     step = BLOCK if len(state.y) > SPAN_ROWS else SPAN_ROWS
 
     def part(rows):
@@ -362,13 +384,13 @@ def _steepest_of_span(X, y, base, weight, step, loss, softplus):
 
 
 def lambda_max(batch, family, settings):
-    """Penalty of (nearly) the null model.
+    """Return a penalty so large that the fit is (nearly) the null model.
 
     The loss is convex in the score and g' is at most 1, so a boost lowers the null loss by at most
-    sum_k s_k |w_k|, s_k = sum_i weight_i |l'_i x_ik| (without the bars for the identity). Hence
-    with an L1 share every projection is zero from max_k s_k p / l1_ratio up; under a ridge alone a
-    boost gains at most p sum_k s_k^2 / (4 lambda): lambda_max makes that, summed over the boosts, 1
-    % of the null loss.
+    sum_k s_k |w_k|, where s_k = sum_i weight_i |l'_i x_ik| (without absolute values for the
+    identity). With an L1 share, all weights are therefore zero from lambda = max_k s_k p / l1_ratio
+    on. Under a ridge alone a boost lowers the loss by at most p sum_k s_k^2 / (4 lambda);
+    lambda_max makes this bound, summed over the boosts, 1% of the null loss.
     """
     state = BoostState.from_batch(batch, family, replace(settings, engine="cpu"))
     p = state.p + settings.penalize_intercept
@@ -379,7 +401,7 @@ def lambda_max(batch, family, settings):
         largest = max(largest, np.abs(bound).max(initial=0.0))
         squares = max(squares, bound @ bound)
     if settings.l1_ratio >= 0.01:
-        # Above the bound by rounding, so that a path begins at zero.
+        # Slightly above the bound, so that a path begins with zero weights despite rounding.
         return float(np.clip(1.000001 * largest * p / settings.l1_ratio, 1e-8, MOST))
     loss = state.deviance() / state.scale**2
     gain = 0.01 / (settings.m or 1)

@@ -1,7 +1,7 @@
-"""Fits of learners under the bounds that monotone effects need.
+"""Fit learners whose weights are bounded so that effects are monotone.
 
-g is increasing, so that f is monotone in x_k at every row if b_j w_jk has one sign for all j. Given
-b_j that is a bound of each w_jk.
+Since g is increasing, f is monotone in x_k at every row if b_j w_jk has the same sign for all j.
+Given b_j, this is a bound of zero on each w_jk.
 """
 
 from dataclasses import replace
@@ -12,9 +12,9 @@ from lodim.solve.lbfgs import Minimum, bounded
 
 
 def minimize_bounded(objective, theta, sign, way, **stop):
-    """Minimize the objectives of q learners theta (q, d) of signs b (q,) under their bounds.
+    """Minimize the objectives of q learners theta (q, d), signs b (q,), subject to their bounds.
 
-    way : (p,) of 1, -1 and 0, as of `monotone.directions`
+    way (p,) is 1, -1 or 0 for each column, as `monotone.directions` returns it.
     """
     ends = [
         _one(objective, theta, c, np.r_[0, 0, b * np.asarray(way)], **stop)
@@ -26,7 +26,10 @@ def minimize_bounded(objective, theta, sign, way, **stop):
 
 
 def minimize_joint(objective, theta, sign, way, **stop):
-    """Minimize an objective of all learners together, theta (1, M (2 + p)), under their bounds."""
+    """Minimize a joint objective of all learners, theta (1, M (2 + p)), subject to their bounds.
+
+    sign (M,) holds the sign b of each learner; way (p,) is 1, -1 or 0 for each column.
+    """
     each = [np.r_[0, 0, b * np.asarray(way)] for b in sign]
     return _one(objective, theta, 0, np.concatenate(each), **stop)
 

@@ -1,4 +1,4 @@
-"""Fits to folds: what drift is like on rows not seen."""
+"""Distribution of the drift indicators on held-out rows, from fits to folds."""
 
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -14,7 +14,7 @@ from lodim.selection.tuning import quick_splits, side_by_side
 
 @dataclass(frozen=True)
 class Fold:
-    """Training and held-out batches, and the WeakLearners of the former."""
+    """Training batch, held-out batch and fitted WeakLearners of one fold."""
 
     train: Any
     test: Any
@@ -22,7 +22,7 @@ class Fold:
 
 
 def _fit_folds(problem):
-    """Return a Fold for each of `quick_splits`."""
+    """Fit gbmap to the training rows of each split of `quick_splits`; return the Folds."""
     run = Parallel(n_jobs=side_by_side(problem), backend="threading")
     return run(delayed(_fit_fold)(problem, *split) for split in quick_splits(problem))
 
@@ -36,9 +36,10 @@ def _fit_fold(problem, train, test):
 
 
 def calibrate(problem):
-    """Percentiles 0, 1, ..., 100 of each indicator over out-of-fold training rows.
+    """Return percentiles 0, 1, ..., 100 of each drift indicator over held-out training rows.
 
-    A dict of (101,) by the indicators' kinds; None where folds are too small for the neighbours.
+    A dict of arrays (101,) with the names of the indicators as keys; None if a fold has too few
+    training rows for the nearest neighbours, or no held-out weight.
     """
     folds, most = _fit_folds(problem), problem.settings.reference_rows
     if any(min(len(fold.train.positive_weight), most) < NEIGHBOURS for fold in folds):
@@ -53,7 +54,7 @@ def calibrate(problem):
 
 
 def _held_out_drift(problem, fold):
-    """Return the indicators on the held-out rows of a fold."""
+    """Return both drift indicators of the held-out rows of a fold, as a dict of arrays."""
     learners = fold.learners
     numeric, settings = problem.family.link == "identity", replace(problem.settings, threads=1)
     reference = Reference.from_batch(learners, fold.train, numeric, settings)

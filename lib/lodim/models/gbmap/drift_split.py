@@ -1,4 +1,4 @@
-"""A split that makes drift: one feature decides which rows are shifted, and is then hidden."""
+"""Split data so that train and test differ: a hidden feature decides which rows are shifted."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,13 +16,13 @@ from lodim.typing import Data
 
 @dataclass(frozen=True)
 class DriftSplit:
-    """Rows without the feature that makes the drift.
+    """Data split by one feature, which is dropped, so that one part drifts.
 
-    feature : its name
-    train : DataFrame (a1), to fit
-    same : DataFrame (a2), held out, from the distribution of `train`
-    shifted : DataFrame (b), from another one
-    loss_same, loss_shifted : mean deviance of the split's own fit on both
+    feature : name of the dropped feature
+    train : DataFrame (a1) of the rows to fit
+    same : DataFrame (a2) of held-out rows from the distribution of `train`
+    shifted : DataFrame (b) of rows from a shifted distribution
+    loss_same, loss_shifted : mean deviance on `same` and on `shifted` of a gbmap fit to `train`
     """
 
     feature: str
@@ -36,20 +36,20 @@ class DriftSplit:
 def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) -> DriftSplit:
     """Split data so that a model fitted to one part meets drift in another.
 
-    For each numeric feature column the rows are sorted by it and halved into a and b, a at random
-    into a1 and a2, the column is dropped and gbmap fitted to a1; the feature with the largest loss
-    on b less that on a2 makes the split (Patron et al. 2024, Sect. 4.1).
+    For each numeric feature, the rows are sorted by it and halved into a and b. Half a is split at
+    random into a1 and a2, the feature is dropped, and gbmap is fitted to a1. The feature with the
+    largest loss on b minus loss on a2 is used for the split (Patron et al. 2024, Sect. 4.1).
 
     Parameters
     ----------
     formula : str
-        Such as "y ~ ."; it must not name a numeric feature, since each is dropped in turn.
+        For example "y ~ ."; it must not name a numeric feature, since each of them is dropped once.
     data : DataFrame (pandas), or a dict of columns
     seed : int
         Seed of the random halves.
     **arguments
-        Of `gbmap`; m, lambda_ and beta by default 20, 1e-3 and 5, as in the paper. Weights and
-        offset as names of columns.
+        Arguments of `gbmap`. By default m=20, lambda_=1e-3 and beta=5, as in the paper. Weights and
+        offset must be names of columns.
 
     Returns
     -------
@@ -58,9 +58,9 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
     Raises
     ------
     ArgumentError
-        Weights or an offset that are no names of columns.
+        If weights or offset is not the name of a column.
     DataError
-        No feature is a numeric column.
+        If no feature is a numeric column.
 
     See Also
     --------
@@ -101,7 +101,7 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
 
 
 def _parts(data, feature, rng):
-    """a1, a2 and b of one feature, without it."""
+    """Return the frames a1, a2 and b of a split by one feature, without that feature."""
     order = np.argsort(data[feature].to_numpy(), kind="stable")
     half = len(order) // 2
     a, b = rng.permutation(order[:half]), order[half:]

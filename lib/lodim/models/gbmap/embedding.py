@@ -1,4 +1,4 @@
-"""Distances that gbmap induces: embedding (Eq. 7), path (Eq. 6), neighbours, and drift by them."""
+"""Distances in a gbmap embedding (Eqs. 6 and 7), nearest neighbours and drift indicators."""
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -11,14 +11,14 @@ from lodim.engine.scalar_math import exp_negative, log1p_unit
 from lodim.models.gbmap.kernels.cpu import SOFTPLUS
 
 NEIGHBOURS = 5  # k of the paper's drift indicator (Sect. 4.5)
-KINDS = "difference", "distance"  # of drift indicators
+KINDS = "difference", "distance"  # kinds of drift indicators
 
 
 @forms.record
 class Reference:
-    """Training rows that neighbours are looked up among.
+    """Training rows kept for nearest-neighbour searches, with their embedding.
 
-    score is without the offset; y of numbers less their offset.
+    `score` and a numeric response `y` are stored without the offset.
     """
 
     embedding: np.ndarray = forms.real("r", "M")
@@ -26,15 +26,15 @@ class Reference:
     y: np.ndarray = forms.responses("r")
 
     def _check_fields(self):
-        """Raise a ValueError unless there are rows."""
+        """Raise a ValueError if the reference has no rows."""
         if not len(self.y):
             raise ValueError("reference has no rows")
 
     @classmethod
     def from_batch(cls, learners, batch, numeric, settings):
-        """Keep at most `reference_rows` rows with positive weight, a random sample of them.
+        """Keep a random sample of at most `reference_rows` rows with positive weight.
 
-        `numeric` says whether the response is: it is then kept less its offset.
+        If `numeric` is True, the response is a number and is stored less its offset.
         """
         count, most = batch.n_positive, settings.reference_rows
         rows = slice(None)
@@ -53,18 +53,19 @@ class Reference:
         return cls(E, score, y)
 
     def nearest(self, E, k):
-        """Distances and positions of the k nearest rows to an embedding E (n, M), (n, k) each.
+        """Return distances (n, k) and positions (n, k) of the k nearest reference rows.
 
-        Eq. 7's distance.
+        E (n, M) is the embedding of the query rows; the distance is that of Eq. 7.
         """
         return KDTree(self.embedding).query(E, k=np.arange(1, k + 1), p=1)
 
 
 def drift_indicators(learners, reference, batch, k, numeric, threads):
-    """Both indicators of each row, a dict of (n,) by KINDS.
+    """Return both drift indicators of each row of a batch, as a dict of arrays (n,).
 
-    "difference": |f(x) - mean of the k nearest reference rows|, the largest over scores; the mean
-    is that of a numeric response, else of the scores. "distance": mean distance to them.
+    "difference" is |f(x) - mean of the k nearest reference rows|, the largest over the scores; the
+    mean is that of the response if it is numeric, otherwise that of the scores. "distance" is the
+    mean distance to these k rows.
     """
     rows = batch.X, batch.n
     distance, near = reference.nearest(learners.embedding(*rows, threads), k)
@@ -75,14 +76,18 @@ def drift_indicators(learners, reference, batch, k, numeric, threads):
 
 
 def embedding_distances(E, F):
-    """sum_j |f_j(x) - f_j(x')| for all pairs, (n, M), (r, M) -> (n, r): Eq. 7."""
+    """Return the distances of Eq. 7, sum_j |f_j(x) - f_j(x')|, as an array (n, r).
+
+    E (n, M) and F (r, M) are the embeddings of the two sets of rows.
+    """
     return cdist(E, F, "cityblock")
 
 
 def path_distances(Z, W, learners, tolerance):
-    """integral_0^1 |df/dt| dt on the segments between all rows, summed over scores: Eq. 6.
+    """Return the path distances of Eq. 6 between two sets of rows, as an array (n, r).
 
-    Z (n, M), W (r, M) are the projections w_j'x~; the result (n, r) is within `tolerance`.
+    A path distance is integral_0^1 |df/dt| dt along the segment between two rows, summed over the
+    scores. Z (n, M) and W (r, M) are the projections w_j'x~; the error is at most `tolerance`.
     """
     out = np.zeros((len(Z), len(W)))
     shape = learners.beta, learners.activation, tolerance / learners.n_scores
@@ -95,7 +100,7 @@ def path_distances(Z, W, learners, tolerance):
 
 @njit(cache=True, forceinline=True)
 def _activate(z, beta, activation):
-    """g(z) and g'(z)."""
+    """Return the activation g(z) and its derivative g'(z)."""
     if activation != SOFTPLUS:
         return z, 1.0
     e = exp_negative(-abs(beta * z))
@@ -105,9 +110,9 @@ def _activate(z, beta, activation):
 
 @njit(cache=True, forceinline=True)
 def _change(z0, z1, sign, s, t, beta, activation):
-    """Change of f on [s, t] of the segment, and the two bounds of df/dt there.
+    """Return the change of f on the part [s, t] of a segment, and a lower and upper bound of df/dt.
 
-    Each g' is monotone along the segment, so its range on [s, t] is that of its end points.
+    Each g' is monotone along the segment, so its range on [s, t] is given by the end points.
     """
     change, low, high = 0.0, 0.0, 0.0
     for j in range(z0.size):
@@ -122,10 +127,11 @@ def _change(z0, z1, sign, s, t, beta, activation):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _path_length(z0, z1, sign, beta, activation, tolerance):
-    """Total variation of f on the segment, and a bound on its error.
+    """Return the total variation of f on the segment between two rows, and a bound on its error.
 
-    Where the bounds of df/dt share a sign, f is monotone and |change| is exact (Lemma 3); elsewhere
-    the piece is halved until what |change| can still miss is within its share of the tolerance.
+    If both bounds of df/dt on a piece have the same sign, f is monotone and |change| is exact
+    (Lemma 3). Otherwise the piece is halved until its possible error is within its share of
+    `tolerance`.
     """
     left, right = np.empty(64), np.empty(64)
     left[0], right[0], depth = 0.0, 1.0, 1
@@ -152,7 +158,7 @@ def _path_length(z0, z1, sign, beta, activation, tolerance):
 
 @njit(cache=True, nogil=True)
 def _all_pairs(Z, W, sign, beta, activation, tolerance, out):
-    """Add to out (n, r) the path length between each row of Z and of W (., M)."""
+    """Add to out (n, r) the path length between each row of Z (n, M) and each row of W (r, M)."""
     for i in range(Z.shape[0]):
         for j in range(W.shape[0]):
             out[i, j] += _path_length(Z[i], W[j], sign, beta, activation, tolerance)[0]

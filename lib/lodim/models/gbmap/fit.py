@@ -1,4 +1,4 @@
-"""GbmapFit: what gbmap() returns."""
+"""GbmapFit: the fit that gbmap() returns."""
 
 import warnings
 from copy import copy
@@ -21,8 +21,8 @@ from lodim.models.gbmap.learners import LOG, REFIT_LOG, Effects, WeakLearners, s
 from lodim.models.gbmap.settings import Settings
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
-BEYOND = 0.25  # share of the training response's range, outside which predictions extrapolate
-ROUNDING = 1e-12  # of the scale of the response, in which learners are summed
+BEYOND = 0.25  # share of the training range by which extrapolation exceeds it
+ROUNDING = 1e-12  # rounding error of a sum of learners, relative to the response's scale
 PlotKind: TypeAlias = Literal["loss", "effects", "local", "embedding", "drift", "calibration"]
 
 
@@ -32,26 +32,27 @@ class GbmapFit(Fit):
     Attributes
     ----------
     estimates : WeakLearners
-        On standardized features.
+        Weak learners, for standardized features.
     log : dict of arrays (M,)
         For each learner: objective, deviance after its boost (before a joint fit), grad_norm,
-        n_iter, n_eval, converged, newton (by Newton's method, else L-BFGS);
-        of many rows resolution, by which ten further steps promised to
-        lower the objective at most.
+        n_iter, n_eval, converged, newton (True for Newton's method, False for L-BFGS). Fits to many
+        rows add resolution: the boost stopped when ten further steps were expected to lower the
+        objective by less.
     effects : Effects
         Averages of the local coefficients over the training rows.
     reference : Reference or None
         Training rows for neighbours and drift (at most control's `reference_rows`).
-    n, null_deviance : rows of weight above zero; mean deviance of the model with an intercept alone
+    n, null_deviance : number of rows with positive weight; mean deviance of the intercept-only
+        model
     calibration : dict of arrays (101,) or None
-        Percentiles of each drift indicator (k = 5) over out-of-fold training rows, by its kind;
-        None where m and lambda_ were both given, since then nothing is fitted out of fold.
+        Percentiles of each drift indicator (k = 5) over held-out training rows. None if m and
+        lambda_ were both given, since then there are no fits to folds.
     response_range : array (2,) or None
-        Least and largest training response, less its offset; None of classes, and of `first(m)`.
+        Smallest and largest training response, less its offset; None for classes and `first(m)`.
     refit_log : dict or None
-        End of the joint fit, if any: value of the objective, deviance, grad_norm,
-        n_iter, n_eval, converged, and gain, the share by which it lowered the deviance of held-out
-        rows (NaN if not measured).
+        Result of the joint fit, if any: value of the objective, deviance, grad_norm, n_iter,
+        n_eval, converged, and gain, the relative decrease of the held-out deviance (NaN if not
+        measured).
     selection : DataFrame or None
         The cross-validation that chose m or lambda_.
 
@@ -135,17 +136,17 @@ class GbmapFit(Fit):
         data, offset
             As `Fit.predict` takes them.
         type : str
-            "response", "link", "class", "prob": as of all models. "embedding": the learners'
-            values f_1(x), ..., f_m(x), whose L1 distance is the model's (Eq. 5). "local": the
+            "response", "link", "class", "prob": as for all models. "embedding": the learners'
+            values f_1(x), ..., f_m(x), whose L1 distance is the distance of Eq. 7. "local": the
             gradient of the score at x, per unit of each feature.
         new_levels : {"error", "missing"}
-            What a level that training had not is, as `Fit.predict` says.
+            Treatment of levels that did not occur in training, as in `Fit.predict`.
         threshold : float, optional
-            With type="class" and two classes, probability from which the second is predicted. If a
+            Probability from which the second of two classes is predicted, for type="class". If a
             missed case costs c times a false alarm, 1 / (1 + c) minimizes the expected cost.
-        clip : bool
-            Whether predictions of a numeric response (less its offset) are kept within the range of
-            the training response.
+        clip : bool, default=False
+            Limit predictions of a numeric response (less its offset) to the range of the training
+            response.
 
         Returns
         -------
@@ -159,9 +160,8 @@ class GbmapFit(Fit):
         Warns
         -----
         ExtrapolationWarning
-            A numeric response is predicted outside the training range by more than a quarter of
-            it, and by more than the drift threshold if that is known: f extrapolates linearly,
-            the neighbours' response does not.
+            If a numeric prediction is outside the training range by more than a quarter of this
+            range, and by more than the drift threshold if it is known: f extrapolates linearly.
 
         See Also
         --------
@@ -215,7 +215,7 @@ class GbmapFit(Fit):
         return super()._predict(batch, type)
 
     def tidy(self) -> pd.DataFrame:
-        """Return a row a feature (and class): mean and mean absolute local coefficient.
+        """Return mean and mean absolute local coefficient of each feature (and class) as rows.
 
         estimate, estimate_abs are in units of the link per unit of the feature; std_estimate,
         std_estimate_abs per standard deviation of the feature.
@@ -244,10 +244,13 @@ class GbmapFit(Fit):
         return frame
 
     def learners(self) -> pd.DataFrame:
-        """A row a weak learner: boost, (level), a, b, |w|, share of rows active, loss, dev_ratio.
+        """Return a table of the weak learners, with one row per learner.
 
-        Loss and dev_ratio are those after each boost, before a joint fit.
-        a and |w| are in units of the link, |w| for features in standard deviations.
+        Columns: boost, (level), a, b, norm |w|, active (share of rows with w'x > 0), n_iter,
+        converged, deviance and dev_ratio.
+
+        deviance and dev_ratio are measured after each boost, before a joint fit. a and |w| are in
+        units of the link, |w| for features in standard deviations.
 
         See Also
         --------
@@ -277,10 +280,11 @@ class GbmapFit(Fit):
         return frame
 
     def projections(self) -> pd.DataFrame:
-        """Return the weights w_j in units of the link per unit of each feature: (M, 1 + p) frame.
+        """Return the weights w_j, in units of the link per unit of each feature, as rows.
 
-        `(Intercept)` is the weight of the constant; f_j(x) = a_j + b_j g(w_j'x~) with a_j of
-        `learners()` and the softness beta divided by the response's standard deviation.
+        The frame is (M, 1 + p); `(Intercept)` is the weight of the constant. The learners are
+        f_j(x) = a_j + b_j g(w_j'x~), with a_j and b_j from `learners()`. In g, beta is divided by
+        the standard deviation of a numeric response.
 
         See Also
         --------
@@ -308,7 +312,7 @@ class GbmapFit(Fit):
         )
 
     def glance(self) -> pd.DataFrame:
-        """One row: family, n, p, m, lambda_, beta, df, mean deviances, how the optimizer ended.
+        """Return one row: family, n, p, m, lambda_, beta, df, mean deviances, optimizer results.
 
         df counts nonzero weights; deviance and null_deviance are means over (weighted) rows.
 
@@ -345,15 +349,15 @@ class GbmapFit(Fit):
         Parameters
         ----------
         kind : str, optional
-            By default the first that takes the arguments. "loss", training loss by boost; "effects"
-            (top=15), effect of each feature; "embedding" (data=None), its first two principal
-            components; "local" (data, row), explanation of one row; "drift" (data, threshold=None,
-            limit=None), indicator against loss; "calibration" (data, level=None, bins=10,
-            offset=None), observed share of a class against its predicted probability.
+            By default the first kind that takes the arguments. "loss", training loss by boost;
+            "effects" (top=15), effect of each feature; "embedding" (data=None), its first two
+            principal components; "local" (data, row), explanation of one row; "drift" (data,
+            threshold=None, limit=None), indicator against loss; "calibration" (data, level=None,
+            bins=10, offset=None), observed share of a class against its predicted probability.
         ax : Axes, optional
-            Its own by default.
+            New axes by default.
         **arguments
-            Those in brackets above.
+            The arguments in brackets above.
 
         Returns
         -------
@@ -362,7 +366,8 @@ class GbmapFit(Fit):
         Raises
         ------
         ArgumentError
-            Another kind or argument; a row with missing values; training rows that the fit lacks.
+            If the kind or an argument is unknown, the row has missing values, or the fit lacks the
+            training rows that the plot needs.
 
         See Also
         --------
@@ -395,7 +400,9 @@ class GbmapFit(Fit):
     def staged(
         self, data: Data, type: Prediction = "response", *, offset: Offset | None = None
     ) -> dict[int, pd.Series | pd.DataFrame]:
-        """Predictions after each boost: of a joint fit, from its learners up to each boost.
+        """Return the predictions after each boost.
+
+        After a joint fit: predictions of the sum of the jointly fitted learners up to each boost.
 
         Parameters
         ----------
@@ -405,7 +412,8 @@ class GbmapFit(Fit):
 
         Returns
         -------
-        dict of boost to prediction, as `predict` gives it
+        dict
+            From the number of boosts to the predictions, as `predict` returns them.
 
         See Also
         --------
@@ -424,9 +432,10 @@ class GbmapFit(Fit):
         return {j: in_pandas(self.first(j).predict)(data, type, offset=offset) for j in stages}
 
     def first(self, m: int) -> "GbmapFit":
-        """Return the fit of the first m boosts: earlier boosts do not depend on later ones.
+        """Return the fit of the first m boosts, which do not depend on later boosts.
 
-        After a joint fit they do: it is then a partial sum that was fitted to nothing.
+        After a joint fit they do depend on them: the result is then a partial sum that was not
+        fitted by itself.
 
         Parameters
         ----------
@@ -436,7 +445,7 @@ class GbmapFit(Fit):
         Returns
         -------
         GbmapFit
-            Without effects and reference rows; neighbours need a refit.
+            A fit without effects and reference rows; `neighbours` and `drift` need a new fit.
 
         See Also
         --------
@@ -465,7 +474,7 @@ class GbmapFit(Fit):
         return fit
 
     def regions(self, data: Data) -> pd.DataFrame:
-        """Return the linear regions that rows fall in, most populated first.
+        """Return the linear regions that contain rows of `data`, most populated first.
 
         Parameters
         ----------
@@ -475,9 +484,10 @@ class GbmapFit(Fit):
         Returns
         -------
         DataFrame
-            A row a region, which is an activation pattern {j : w_j'x~ > 0}. `active` lists its
-            learners, `n` and `share` count rows, then the linear coefficients sum_j b_j w_j of the
-            region (the limit beta -> infinity), in units of the link per unit of each feature.
+            One row per region; a region is an activation pattern {j : w_j'x~ > 0}. `active` lists
+            its learners; `n` and `share` are number and share of rows. The other columns are the
+            linear coefficients sum_j b_j w_j of the region (for beta -> infinity), in units of the
+            link per unit of each feature.
 
         See Also
         --------
@@ -520,7 +530,7 @@ class GbmapFit(Fit):
         return super()._deviance if self.refit_log is None else self.refit_log["deviance"]
 
     def _warn_of_extrapolation(self, batch, f):
-        """Warn once of the rows of a batch whose f (n,) is far beyond the training response."""
+        """Warn once if f (n,) of some rows is far outside the range of the training response."""
         low, high = self.response_range
         beyond = np.maximum(low - f, f - high)
         least = max(BEYOND * (high - low), ROUNDING * self.estimates.scale)
@@ -540,7 +550,7 @@ class GbmapFit(Fit):
 
     @property
     def _coordinates(self):
-        """Names of the embedding's coordinates: f1, f2, ..., or f1[level], ... of classes."""
+        """Names of the embedding's coordinates: f1, f2, ...; with classes f1[level], ...."""
         e = self.estimates
         if self.family.n_scores == 1:
             return [f"f{j}" for j in e.stage]
@@ -552,19 +562,19 @@ class GbmapFit(Fit):
         return pd.MultiIndex.from_product([list(self.levels), list(names)])
 
     def _zero_offset(self):
-        """Return arguments that leave the offset out of the numbers of new data."""
+        """Return arguments for `predict` or `apply` that set the offset of new data to zero."""
         return {"offset": 0.0} if self.design.offset_given else {}
 
     def _apply(self, data, response=False):
-        """Return the batch of new data, without an offset."""
+        """Return the batch of new data with an offset of zero."""
         return self.design.apply(data, response=response, **self._zero_offset())
 
     def _embed(self, batch):
-        """Embedding (n, M) of the rows of a batch."""
+        """Return the embedding (n, M) of the rows of a batch."""
         return self.estimates.embedding(batch.X, batch.n, self._threads, self._engine)
 
     def _reference_rows(self, k=1):
-        """Return the Reference, at least k rows of it."""
+        """Return the fit's Reference; raise unless it has at least k rows."""
         if self.reference is None:
             raise ArgumentError(
                 "this fit keeps no training rows (it is part of a path, a first(m), or was fitted "

@@ -1,4 +1,4 @@
-"""The estimates of gbmap, and what follows from them row by row."""
+"""Weak learners and effects, the estimates of gbmap, with their values for rows."""
 
 from dataclasses import replace
 
@@ -19,11 +19,11 @@ from lodim.engine.workers import WorkerTiles
 from lodim.export.expression import call, weighted
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, effects, forward
 
-CHUNK = 16 * TILES_PER_BLOCK  # tiles worked on at a time: bounds the memory of every prediction
-BY_LEARNER = ("theta", "sign", "target", "stage")  # fields with an entry a learner
+CHUNK = 16 * TILES_PER_BLOCK  # tiles per chunk; bounds the memory of predictions
+BY_LEARNER = ("theta", "sign", "target", "stage")  # fields with one entry per learner
 
 
-LOG = {  # by learner, how it was found
+LOG = {  # fields of the log, with one entry per learner
     "objective": forms.real("M"),
     "deviance": forms.squares("M", nan=True),
     "grad_norm": forms.real("M"),
@@ -34,7 +34,7 @@ LOG = {  # by learner, how it was found
 }
 
 
-REFIT_LOG = {  # how a joint fit ended
+REFIT_LOG = {  # fields of the log of a joint fit
     "value": forms.squares(),
     "grad_norm": forms.squares(),
     "n_iter": forms.whole(),
@@ -47,13 +47,13 @@ REFIT_LOG = {  # how a joint fit ended
 
 @forms.record
 class WeakLearners:
-    """M weak learners f_j(x) = scale (a_j + b_j g(w_j'x~)), on standardized features.
+    """M weak learners f_j(x) = scale (a_j + b_j g(w_j'x~)), for standardized features.
 
-    theta holds (a, intercept of w, w); sign is b; target the score that the learner adds to; stage
-    its boost, from 1; beta and activation define g; scale is the standard deviation of a numeric
-    response, else 1.
+    theta holds (a, intercept of w, w) and sign b of each learner; target is the score that it adds
+    to; stage is its boost, from 1. beta and activation define g. scale is the standard deviation of
+    a numeric response, otherwise 1.
 
-    Features come as tiles (n_tiles, p, 64) of n rows.
+    Methods take features as tiles (n_tiles, p, 64) of n rows.
     """
 
     theta: np.ndarray = forms.real("M", "2 + p")
@@ -67,12 +67,12 @@ class WeakLearners:
 
     @classmethod
     def concatenate(cls, parts):
-        """Return one record of several of one fit."""
+        """Join several WeakLearners of one fit into one."""
         arrays = {f: np.concatenate([getattr(part, f) for part in parts]) for f in BY_LEARNER}
         return replace(parts[0], **arrays)
 
     def _check_fields(self):
-        """Raise a ValueError unless there is a first boost, and signs are -1 or 1."""
+        """Raise a ValueError unless there is a first boost and all signs are -1 or 1."""
         if not (len(self.stage) and self.stage[0] == 1 and (np.abs(self.sign) == 1.0).all()):
             raise ValueError("there is no first boost, or a learner has a sign not +-1")
 
@@ -81,50 +81,57 @@ class WeakLearners:
 
     @property
     def w(self):
-        """Weights of the features, (M, p)."""
+        """Weights w of the features, (M, p)."""
         return self.theta[:, 2:]
 
     def select(self, keep):
-        """Return the learners at True of keep (M,)."""
+        """Return the learners for which keep (M,) is True."""
         return replace(self, **{f: getattr(self, f)[keep] for f in BY_LEARNER})
 
     def score(self, tiles, n, threads=1, engine="cpu"):
-        """Return sum of the learners, (n, K), without the offset: Eq. 1."""
+        """Return the sum of the learners for each score, (n, K), without the offset (Eq. 1)."""
         return self._in_chunks(tiles, n, self.target, self.n_scores, threads, engine)
 
     def embedding(self, tiles, n, threads=1, engine="cpu"):
-        """Return coordinates f_j(x), (n, M): Eq. 5."""
+        """Return the embedding f_j(x) of each row, (n, M) (Eq. 5)."""
         return self._in_chunks(tiles, n, np.arange(len(self)), len(self), threads, engine)
 
     def slopes(self, tiles, n, threads=1):
-        """b_j g'(w_j'x~) in units of the response, (n, M)."""
+        """Return the slopes b_j g'(w_j'x~) of each learner, (n, M), in units of the response."""
         return self._forward(tiles, n, np.arange(len(self)), len(self), True, threads)
 
     def active(self, slopes):
-        """Where w_j'x~ > 0, bool (n, M), from the slopes; all true where g is the identity."""
+        """Return whether w_j'x~ > 0, bool (n, M), given the slopes (n, M).
+
+        Every learner is active in all rows if g is the identity.
+        """
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
-        """Gradients in the standardized features, (n, p) of each score, from the slopes (n, M)."""
+        """Return the gradients in the standardized features, a list of K arrays (n, p).
+
+        slopes (n, M) are those of the method `slopes`.
+        """
         groups = [self.target == k for k in range(self.n_scores)]
         return [slopes[:, group] @ self.w[group] for group in groups]
 
     def projections(self, tiles, n):
-        """w_j'x~ of every row and learner, (n, M)."""
+        """Return the projections w_j'x~ of each row and learner, (n, M)."""
         E = replace(self, activation=IDENTITY, scale=1.0).embedding(tiles, n)
         return (E - self.theta[:, 0]) * self.sign
 
     def add_to(self, out, tiles, into, derivative=False, threads=1, runs=None):
         """Add learners, or their derivatives, in units of scale to the columns `into` of out.
 
-        out is (n_tiles, width, 64), changed in place, of `runs` of blocks alone if given.
+        out (n_tiles, width, 64) is changed in place; if `runs` is given, only in these runs of
+        blocks.
         """
         shape = self.beta, self.activation, derivative
         how = {"threads": threads, "runs": runs}
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)
 
     def _forward(self, tiles, n, into, width, derivative, threads):
-        """Return learners, or their derivatives, added into the columns `into` of (n, width)."""
+        """Return an array (n, width) whose columns `into` sum learners, or their derivatives."""
         out = np.zeros((len(tiles), width, TILE))
         self.add_to(out, tiles, into, derivative, threads)
         return self.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
@@ -141,7 +148,7 @@ class WeakLearners:
 
 @forms.record
 class Effects:
-    """Averages over the training rows, on standardized features; NaN of the first(m) boosts alone.
+    """Averages over the training rows, for standardized features; NaN in the fit of first(m).
 
     mean, mean_abs: local coefficient and its absolute value; active: share of rows with
     w_j'x~ > 0.
@@ -153,7 +160,7 @@ class Effects:
 
     @classmethod
     def from_batch(cls, learners, batch, threads):
-        """Return weighted averages over the rows of a batch."""
+        """Compute the weighted averages over the rows of a batch."""
         weight, X = batch.weight, batch.X
         width = learners.n_scores * X.shape[1]
         remote, find = isinstance(X, WorkerTiles), effect_sums
@@ -170,19 +177,19 @@ class Effects:
                 parts = each(span, row_spans(batch.n), batch.n * width, threads)
             slope, active, mean_abs = (sum(part) for part in zip(*parts, strict=True))
             mean = np.concatenate(learners.gradients(slope[None]))
-        # A sum of weights that add up to one may end a rounding error above it.
+        # By rounding, weights may sum to slightly more than one.
         return cls(mean, mean_abs, np.minimum(active, 1.0))
 
 
 def row_weights(batch):
-    """Return row weights that sum to one, on the workers of X if any, (n_tiles, 64)."""
+    """Return row weights that sum to one, as WorkerTiles (n_tiles, 64) on X's workers."""
     if batch.weights is None:
         return batch.X.constant(1.0 / max(batch.n, 1))
     return batch.X.column(batch.weights).map(divided, max(batch.weight_sum, 1e-300))
 
 
 def divided(v, by):
-    """v / by, as a task of a worker."""
+    """Return v / by; a named function, so that workers can run it."""
     return v / by
 
 
@@ -191,7 +198,7 @@ def _effects(rows, X, weight, learners, find):
 
 
 def effect_sums(learners, tiles, weight):
-    """Return the sums of a span for the effects: (M,) slopes, (M,) active, (K, p) sizes."""
+    """Return weighted sums over rows: slopes (M,), active (M,), absolute gradients (K, p)."""
     width = learners.n_scores * tiles.shape[1]
 
     def sums(rows, part):
@@ -205,7 +212,10 @@ def effect_sums(learners, tiles, weight):
 
 
 def effect_sums_of_many(learners, tiles, weight):
-    """`effect_sums` of one of many spans, by a pass of a kernel: worth its compilation there."""
+    """Return the same sums as `effect_sums`, computed by a compiled kernel.
+
+    Used if there are several spans of rows, so that compilation pays.
+    """
     M, K, p = len(learners), learners.n_scores, tiles.shape[1]
     shape = learners.theta, learners.sign, learners.beta, learners.activation, learners.target
     rows = pad(weight, len(tiles)), *shape
@@ -214,14 +224,17 @@ def effect_sums_of_many(learners, tiles, weight):
 
 
 def _chunks(tiles, n, width=1):
-    """Yield slices of rows and their tiles, with small temporaries of `width` per row."""
+    """Yield (slice of rows, tiles of these rows) in chunks that bound temporary memory.
+
+    width is the number of temporary values per row.
+    """
     step = max(1, CHUNK // (1 + width // 16))
     for lo in range(0, len(tiles), step):
         yield slice(lo * TILE, min(n, (lo + step) * TILE)), tiles[lo : lo + step]
 
 
 def score_nodes(learners, features, offset):
-    """Link scores of standardized features, a list of K nodes."""
+    """Return the K link scores as expression nodes of the standardized features, for export."""
     bias, parts = [0.0] * learners.n_scores, [([1.0], [offset]) for _ in range(learners.n_scores)]
     for j, theta in enumerate(learners.theta):
         name, size = f"projection {j + 1}", learners.scale * learners.sign[j]

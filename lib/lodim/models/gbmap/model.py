@@ -1,4 +1,4 @@
-"""gbmap(): gradient boosting mapping, from a formula to a fit."""
+"""The public function gbmap() and the model's declaration."""
 
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
@@ -15,9 +15,9 @@ from lodim.models.gbmap.settings import Settings, is_wide, needs
 from lodim.selection.tuning import choose
 from lodim.typing import Data, DType, Engine, Family, Missing, Offset, RowValues
 
-N_LAMBDAS, LEAST_SHARE = 23, 1e-12  # penalties of a choice; the least as a share of the largest
-MIDDLE, FURTHER = (3, 12), 2  # those tried first; and more, if the last on a side does best
-LEAST_GAIN = 0.02  # of the held-out deviance, by which a joint fit must lower it to be chosen
+N_LAMBDAS, LEAST_SHARE = 23, 1e-12  # penalties on the grid; ratio of smallest to largest
+MIDDLE, FURTHER = (3, 12), 2  # positions tried first; number added if an end is best
+LEAST_GAIN = 0.02  # relative decrease of held-out deviance for which joint fits are chosen
 
 
 REFERENCE = r"""@article{patron2024gbmap,
@@ -29,7 +29,7 @@ REFERENCE = r"""@article{patron2024gbmap,
 
 
 class Gbmap(Model):
-    """Gradient boosting mapping: m and lambda_ are chosen by cross-validation."""
+    """Declaration of the model gbmap for the shared fitting code; chooses m and lambda_ by CV."""
 
     name = "gbmap"
     reference = REFERENCE
@@ -55,7 +55,7 @@ class Gbmap(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        """Raise if the data do not suit the model; fill in what is open."""
+        """Raise if the data do not suit the model; resolve `monotone` and m of a joint fit."""
         problem = super().validate(problem)
         if isinstance(problem.settings.monotone, dict):
             way = directions(problem.settings.monotone, problem.design, problem.family)
@@ -67,11 +67,11 @@ class Gbmap(Model):
         return replace(problem, settings=replace(settings, m=m))
 
     def counts_stages(self, settings):
-        """Whether stages are boosts: a joint fit is one stage."""
+        """Return whether stages are boosts; a joint fit is a single stage."""
         return not settings.joint
 
     def fit(self, problem):
-        """Choose m, lambda_ and refit if they are open, and return the fit of a problem."""
+        """Choose m, lambda_ and refit if they are not given, and return the fit of a problem."""
         settings = problem.settings
         if settings.lambda_ is not None and problem.arguments["m"] is not None:
             return self.run(problem)
@@ -82,7 +82,7 @@ class Gbmap(Model):
         return fit
 
     def selects(self, settings):
-        """Return whether weights may be zero."""
+        """Return whether the penalty can set weights to zero."""
         return settings.l1_ratio > 0.0
 
 
@@ -90,10 +90,10 @@ MODEL = Gbmap()
 
 
 def _choose(problem):
-    """Return the problem with its open settings chosen, the table of what was tried, and the gain.
+    """Return the problem with its open settings chosen, the table of settings tried, and the gain.
 
-    Boosts and joint fits are chosen each by their own held-out deviance; the gain is the share by
-    which that of the joint fits is lower, NaN if only one kind was tried.
+    m and lambda_ are chosen by held-out deviance, separately for boosts and joint fits. The gain is
+    the relative decrease of the held-out deviance by joint fits; NaN if only one kind was tried.
     """
     settings, K, losses, found = problem.settings, problem.family.n_scores, {}, {}
     m, near = settings.m or refit.count_learners(problem.batch, K), None
@@ -109,10 +109,11 @@ def _choose(problem):
 
 
 def _search(problem, near):
-    """Return the problem with m and lambda_ chosen by held-out deviance, and the table of points.
+    """Choose m and lambda_ by held-out deviance; return the problem and the table of results.
 
-    If lambda_ is open, penalties around `near` are tried, or without it all but the largest and
-    the smallest; further ones as long as the last on a side does best.
+    If lambda_ is open, penalties close to `near` are tried first; without `near`, all penalties
+    except the largest and smallest. More are tried as long as the best penalty is the first or last
+    one.
     """
     exact, batch = problem.settings, problem.batch
     n, p = batch.n, batch.X.shape[1]
@@ -206,8 +207,8 @@ def gbmap(
         "joint" optimizes all learners together after the last boost, by L-BFGS. By default the
         better one on held-out rows if m or lambda_ is omitted, else "none".
     monotone : dict, optional
-        Columns whose effect must not turn, such as {"age": "increasing", "income": "decreasing"}:
-        for every row, while the other columns stay. A column must be a term of its own, a number
+        Columns with a monotone effect, such as {"age": "increasing", "income": "decreasing"}:
+        for every row, with the other columns fixed. A column must be a term of its own, a number
         or an ordered category, and in no other term; needs l1_ratio=0 and at most two classes.
     weights : column name, array (n,) or "balanced", optional
         Row weights.

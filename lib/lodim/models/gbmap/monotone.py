@@ -1,4 +1,4 @@
-"""Monotone effects: which columns of X have them, in which direction."""
+"""Monotone effects: check monotone= and find its columns of X and their directions."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ WAYS = {"increasing": 1, "decreasing": -1}
 
 
 def check_ways(monotone):
-    """Raise unless monotone= is a dict of ways by column."""
+    """Raise unless monotone= is a dict of "increasing" or "decreasing" by column."""
     if not (isinstance(monotone, dict) and all(way in WAYS.values() for way in ways(monotone))):
         raise ArgumentError(
             'monotone must be one direction per column, as in {"age": "increasing"}, of '
@@ -18,12 +18,13 @@ def check_ways(monotone):
 
 
 def ways(monotone):
-    """Return 1 for increasing, -1 for decreasing and None for other values of a dict."""
+    """Return 1 for "increasing", -1 for "decreasing" and None otherwise for each value of a dict.
+    """
     return [WAYS.get(way) if isinstance(way, str) else None for way in monotone.values()]
 
 
 def directions(monotone, design, family):
-    """Return 1, -1 or 0 for each column of X, increasing, decreasing or free, as a tuple."""
+    """Return a tuple with 1, -1 or 0 (increasing, decreasing, free) for each column of X."""
     if family.n_scores > 1:
         raise ArgumentError(
             f"monotone= is for a number or two classes, and the response has {family.n_scores} "
@@ -43,12 +44,12 @@ def directions(monotone, design, family):
 
 
 def _names(term, name):
-    """Whether a term reads a column, but for its indicator of missing values."""
+    """Return whether a term uses the column `name`, other than as its missing-value indicator."""
     return any(name in needs(factor) for factor in term if not isinstance(factor, Missing))
 
 
 def _keeps_order(term):
-    """Whether a term is a number itself, two levels, or levels coded by thresholds."""
+    """Return whether a term is a number, a factor with two levels, or one coded by thresholds."""
     if len(term) != 1 or isinstance(term[0], Numeric):
         return len(term) == 1
     factor = term[0]

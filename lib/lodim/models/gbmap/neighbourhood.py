@@ -1,4 +1,4 @@
-"""Rows near each other in the embedding, as frames: distances, neighbours, and drift by them."""
+"""Methods of GbmapFit that compare rows in the embedding: distances, neighbours and drift."""
 
 from typing import Any, Literal
 
@@ -31,9 +31,9 @@ def distance(
     data, other : frame
         With the columns of the formula's right side.
     kind : {"embedding", "path"}
-        Eq. 7 of Patron et al. (2024), sum_j |f_j(x) - f_j(x')|; or Eq. 6, the total change of
-        f on the segment from x to x'. Both bound |f(x) - f(x')| from above, and path <=
-        embedding (Eq. 8).
+        "embedding": sum_j |f_j(x) - f_j(x')|, Eq. 7 of Patron et al. (2024). "path": Eq. 6, the
+        total change of f on the segment from x to x'. Both bound |f(x) - f(x')| from above, and
+        path <= embedding (Eq. 8).
     tolerance : float, optional
         Largest error of a path distance, in units of the link; by default 1e-6 of the standard
         deviation of a numeric response, else 1e-6.
@@ -69,16 +69,17 @@ def distance(
 
 
 def neighbours(fit: Any, data: Data, k: int = 10) -> pd.Series | pd.DataFrame:
-    """Return mean response of the k nearest training rows in the embedding (Eq. 7's metric).
+    """Return the mean response of the k nearest training rows in the embedding (metric of Eq. 7).
 
-    A numeric response (less its offset, if one was used) is averaged; classes give their
-    shares, a column each. Each training row counts once, whatever its weight.
+    A numeric response (less its offset, if one was used) is averaged; for classes, each column is
+    the share of a class. Each training row counts once, whatever its weight.
 
     Parameters
     ----------
     data : frame
         With the columns of the formula's right side.
     k : int
+        Number of neighbours.
 
     Returns
     -------
@@ -113,16 +114,16 @@ def neighbours(fit: Any, data: Data, k: int = 10) -> pd.Series | pd.DataFrame:
 def drift(
     fit: Any, data: Data, k: int = 5, *, kind: Literal["difference", "distance"] = "difference"
 ) -> pd.Series:
-    """Drift indicator of each row: large where the fit extrapolates.
+    """Return a drift indicator of each row: large values where the fit extrapolates.
 
-    "difference": |f(x) - f_kNN(x)|. Near the training data a row's score and the mean of its k
-    nearest training rows agree; away from them f grows linearly while the neighbours stay
+    "difference": |f(x) - f_kNN(x)|. Near the training data, a row's score and the mean of its k
+    nearest training rows agree; far away, f grows linearly while the neighbours' mean does not
     (Patron et al. 2024, Sect. 4.5).
-    A numeric response averages the neighbours' y, classes average their scores f(x_i); with
-    several scores the largest difference counts. The offset of the fit is left out on both
-    sides. "distance": mean distance to these rows in the embedding (Eq. 7), which finds rows of
-    high loss about as well (16 splits of four data sets: mean AUC 0.85 and 0.83, the difference
-    1.2 of its standard errors). Each training row counts once, whatever its weight.
+    f_kNN averages the neighbours' y for a numeric response and their scores f(x_i) for classes;
+    with several scores the largest difference counts. The offset is left out of f and y.
+    "distance": mean distance to these rows in the embedding (Eq. 7), which finds rows of high loss
+    about as well (16 splits of four data sets: mean AUC 0.85 and 0.83, a difference of 1.2 standard
+    errors). Each training row counts once, whatever its weight.
 
     Parameters
     ----------
@@ -167,17 +168,17 @@ def drift_threshold(
     quantile: float = 0.95,
     kind: Literal["difference", "distance"] = "difference",
 ) -> float:
-    """Quantile of the drift indicator over rows that the fit has not seen.
+    """Return a quantile of the drift indicator over rows that were not used in the fit.
 
     Parameters
     ----------
     data : frame, optional
-        Such rows. By default the out-of-fold training rows of a fit that chose its own m or
-        lambda_ (k = 5 then).
+        Rows that were not used in the fit. By default the held-out training rows of a fit that
+        chose m or lambda_ by cross-validation (only for k=5).
     k : int
     quantile : float in (0, 1)
     kind : {"difference", "distance"}
-        As of `drift`.
+        Kind of indicator, as in `drift`.
 
     Returns
     -------
@@ -186,9 +187,9 @@ def drift_threshold(
     Raises
     ------
     ArgumentError
-        Without `data`, where no out-of-fold rows are at hand.
+        If `data` is omitted and the fit has no held-out rows.
     DataError
-        No row of `data` is complete.
+        If no row of `data` is complete.
 
     See Also
     --------

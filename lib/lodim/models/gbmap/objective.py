@@ -1,4 +1,4 @@
-"""The objective of a boost: Eq. 3 of Patron et al. (2024) for several weak learners at once."""
+"""Objective of a boost: Eq. 3 of Patron et al. (2024) for several weak learners at once."""
 
 from functools import partial
 
@@ -11,24 +11,25 @@ from lodim.models.gbmap.kernels.cpu import hessian, loss_gradient
 from lodim.models.gbmap.kernels.descent import descend
 from lodim.solve.objective import ElasticNet, add_ridge
 
-NO_FACTOR = np.empty((0, 0, 0))  # of coordinates that are not scaled
-SHARED = 2**16  # numbers in a block of X from which a thread for each learner pays
+NO_FACTOR = np.empty((0, 0, 0))  # for parameters that are not scaled
+SHARED = 2**16  # size of X from which one thread per learner pays
 
 
 class BoostObjective:
-    """Eq. 3 of Patron et al. (2024) for q weak learners that share each pass over X.
+    """Penalized mean loss (Eq. 3 of Patron et al. 2024) of q weak learners with shared passes.
 
     Parameters
     ----------
     X : tiles (n_tiles, p, 64)
     y, score, weight : tiles (n_tiles, 64)
-        Response, score of the earlier learners and offset, weights that sum to one.
+        Response; score of the earlier learners including the offset; weights that sum to one.
     sign : array (q,)
         b of each learner.
     shape : (beta, activation, loss)
-        Softness of the softplus, its code in `kernels.cpu`, and the loss as of `family.losses`.
+        Sharpness of the softplus, activation code of `kernels.cpu`, loss of `family.losses`.
     penalty : ElasticNet over theta = (a, intercept of w, w)
-    runs : of blocks of rows that count, where others do not
+    runs : list or None
+        Runs of blocks with rows that count; None if all blocks count.
     """
 
     scaled = False
@@ -52,7 +53,7 @@ class BoostObjective:
         return value, gradient
 
     def null_value(self, theta):
-        """The value of a learner theta (1, d) with w = 0; where X is on the host it is not read."""
+        """Return the objective of a learner theta (1, d) with w = 0, without reading a host X."""
         if not on_host(self._X):
             return self(theta, np.arange(1))[0][0]
         without = np.empty((len(self._X), 0, TILE), self._X.dtype)
@@ -60,7 +61,7 @@ class BoostObjective:
         return sum_blocks(loss_gradient, without, (1, 3), *rest, **self._how)[0, 0]
 
     def _descend(self, theta, max_iter, tol, ftol, memory, factor=None, unit=None):
-        """`lbfgs` with passes over one block of rows, compiled."""
+        """Run `lbfgs` in one compiled loop, for X of a single block of rows."""
         scaled, unit = factor is not None, np.ones(theta.shape[1]) if unit is None else unit
         penalty = self._ridge, self.l1 * unit, self.precision
         limits = max_iter, tol, ftol, memory
@@ -73,9 +74,9 @@ class BoostObjective:
         return *map(np.concatenate, fields), max(n_eval)
 
     def hessian(self, theta, convex=True):
-        """Each learner's Hessian, (q, d, d); X on the host.
+        """Return each learner's Hessian, (q, d, d); X must be on the host.
 
-        convex: a positive semidefinite matrix near it.
+        If `convex` is True, return a positive semidefinite matrix close to the Hessian.
         """
         q, d = theta.shape
 
@@ -91,7 +92,7 @@ class BoostObjective:
         return H
 
     def _shared(self, work, q):
-        """What work(slice) makes of slices of q learners of one block, shared among threads."""
+        """Apply work(slice) to slices of q learners in threads; return the results in order."""
         threads, parts = self._how["threads"] if self._X.size >= SHARED else 1, {}
 
         def part(lo, hi):
@@ -102,7 +103,7 @@ class BoostObjective:
 
 
 class OneLearner:
-    """The objective of one learner as a function of its theta (d,) alone."""
+    """Objective of one learner as a function of its parameters theta (d,)."""
 
     def __init__(self, objective):
         self._objective, self.precision = objective, objective.precision
@@ -112,33 +113,42 @@ class OneLearner:
         return value[0], gradient[0]
 
     def hessian(self, theta, convex):
-        """Its Hessian (d, d)."""
+        """Return the Hessian (d, d) at theta (d,).
+
+        If `convex` is True, return a positive semidefinite matrix close to it.
+        """
         return self._objective.hessian(theta[None], convex)[0]
 
 
 def precision_of(dtype):
-    """Relative error of a loss of rows in a precision."""
+    """Return the relative rounding error of a loss computed from features of a dtype."""
     return 4.0 * float(np.finfo(dtype).eps)
 
 
 def penalize(settings, width, p):
-    """The penalty of a learner's theta = (a, intercept of w, w), w (width,), p of them varying."""
+    """Return the ElasticNet penalty of a learner's theta = (a, intercept of w, w).
+
+    w has `width` entries; p is the number of features that vary.
+    """
     penalized = np.ones(2 + width)
-    # With the identity `a` takes over the intercept of w at no cost: its penalty is but a kink.
+    # With the identity, `a` replaces the intercept of w, which is then not penalized.
     penalized[:2] = 0.0, settings.penalize_intercept and settings.softplus
     n_penalized = p + settings.penalize_intercept
     return ElasticNet.over(penalized / n_penalized, settings.lambda_, settings.l1_ratio)
 
 
 def stage_objective(state, rows, penalty):
-    """The stage's objective on some rows as a function of the signs b."""
+    """Return a function that maps signs b (q,) to the BoostObjective on some rows.
+
+    rows are X and tiles of response, score and weight.
+    """
     shape, threads = (*state.settings.shape, state.loss), state.settings.n_threads
     how = {"threads": threads, "runs": state.runs if rows[0] is state.X else None}
     return partial(BoostObjective, *rows, shape=shape, penalty=penalty, **how)
 
 
 def null_learners(sign, d, settings):
-    """Learners with w = 0 whose a undoes b g(0), (q, d)."""
+    """Return parameters (q, d) of learners that add nothing: w = 0, and a cancels b g(0)."""
     theta = np.zeros((len(sign), d))
     if settings.softplus:
         theta[:, 0] = -sign * np.log(2.0) / settings.beta
@@ -146,6 +156,6 @@ def null_learners(sign, d, settings):
 
 
 def derivatives(loss, y, score, weight):
-    """Slope of each row's weighted loss in its score, and the curvature that a step counts on."""
+    """Return slope and bounded curvature of each row's weighted loss in its score, (n,) each."""
     _, slope, curvature = losses.rows(loss, y, score, weight)
     return slope, np.maximum(curvature, loss[1] * weight)

@@ -17,7 +17,7 @@ from lodim.text import shorten
 
 
 def loss(fit, ax):
-    """Training loss by boost, and a line at that of the joint fit."""
+    """Draw training loss by boost, with a horizontal line at the loss of the joint fit."""
     last = fit.learners().groupby("boost").last()
     deviance, explained = last["deviance"].to_numpy(), 100 * last["dev_ratio"].to_numpy()
     ax = _loss_by_stage(last.index.to_numpy(), deviance, explained, loss_name(fit), ax)
@@ -28,7 +28,7 @@ def loss(fit, ax):
 
 
 def effects(fit, ax, *, top=15):
-    """Draw mean local coefficient of each feature per standard deviation, largest first."""
+    """Draw the mean local coefficient of each feature per standard deviation, largest first."""
     every = in_pandas(fit.tidy)()
     frame = every.loc[every["std_estimate_abs"].sort_values(ascending=False).index[:top]]
     xlabel, spread = f"effect on {_response(fit)} per SD of the feature", frame["std_estimate_abs"]
@@ -37,7 +37,10 @@ def effects(fit, ax, *, top=15):
 
 
 def local(fit, ax, *, data, row=0, top=15):
-    """Local explanation of one row of `data` (by position): grad f(x) per standard deviation."""
+    """Draw the gradient of f at one row of `data`, per standard deviation of each feature.
+
+    row is its position.
+    """
     one = one_row(data, row)
     gradient = in_pandas(fit.predict)(one, "local", **fit._zero_offset()).iloc[0]
     gradient = gradient * np.tile(fit.design.scale, fit.family.n_scores)
@@ -46,7 +49,7 @@ def local(fit, ax, *, data, row=0, top=15):
     n_all = len(gradient)
     gradient = gradient.loc[gradient.abs().sort_values(ascending=False).index[:top]]
     names = [n if isinstance(n, str) else " ".join(map(str, n)) for n in gradient.index]
-    # An offset that was an array is not in `data`: the prediction is then shown without it.
+    # If the offset was an array, `data` lacks it: the prediction is shown without it.
     unknown = fit.design.offset_given and fit.design.offset is None
     type = "response" if fit.levels is None else "class"
     predicted = in_pandas(fit.predict)(one, type, **(fit._zero_offset() if unknown else {})).iloc[0]
@@ -59,9 +62,9 @@ def local(fit, ax, *, data, row=0, top=15):
 
 
 def embedding(fit, ax, *, data=None):
-    """Return first two principal components of the embedding, coloured by the response.
+    """Draw the first two principal components of the embedding, coloured by the response.
 
-    Rows: the training rows that the fit keeps, or `data` with known responses.
+    Rows: the training rows that the fit keeps, or the rows of `data`, with known responses.
     """
     if data is None:
         reference = fit._reference_rows()
@@ -80,10 +83,11 @@ def embedding(fit, ax, *, data=None):
 
 
 def drift(fit, ax, *, data, offset=None, threshold=None, limit=None, k=NEIGHBOURS):
-    """Drift indicator against the loss on `data` with known responses, and ROC.
+    """Draw the drift indicator against the loss of the rows of `data`, with an ROC curve.
 
-    `limit`: loss above which a row counts as badly predicted; by default the 95% quantile of the
-    losses of `data`. `threshold`: of the indicator; by default the fit's own, if known.
+    `limit` is the loss above which a row counts as badly predicted; by default the 95% quantile of
+    the losses. `threshold` is a value of the indicator; by default that of the fit, if known. The
+    responses in `data` must be known.
     """
     frame = in_pandas(fit.augment)(data, offset=offset).assign(drift=fit.drift(data, k))
     frame = frame.dropna(subset=[".loss", "drift"])
@@ -107,7 +111,7 @@ def _response(fit):
 
 
 def _loss_by_stage(stages, loss, share, ylabel, ax=None):
-    """Training loss after each boost, with the share of deviance explained on the right."""
+    """Draw training loss after each boost; the right axis shows the share of explained deviance."""
     ax = ensure_axes(ax)
     ax.plot(stages, loss, "o-", ms=3, color=BLUE)
     ax.set_xlabel("boost")
@@ -120,7 +124,7 @@ def _loss_by_stage(stages, loss, share, ylabel, ax=None):
 
 
 def _linear(x0, y0, x1, y1):
-    """Return the map through two points, and its inverse; the identity where they coincide."""
+    """Return the linear map through two points and its inverse, or the identity if none exists."""
     if x0 == x1 or y0 == y1:
         return (lambda x: x), (lambda y: y)
     slope = (y1 - y0) / (x1 - x0)
@@ -128,7 +132,7 @@ def _linear(x0, y0, x1, y1):
 
 
 def _scatter(xy, colour, labels, name, ax=None, axis_names=("PC 1", "PC 2")):
-    """Draw points in the plane coloured by a number, or by class where `labels` are given."""
+    """Draw points in the plane, coloured by a number, or by class if `labels` are given."""
     ax = ensure_axes(ax, (6.2, 5.0))
     if labels is None:
         points = ax.scatter(*xy.T, c=colour, s=12, cmap=SCALE, alpha=0.8, lw=0)
@@ -145,7 +149,7 @@ def _scatter(xy, colour, labels, name, ax=None, axis_names=("PC 1", "PC 2")):
 
 
 def _drift_against_loss(indicator, loss, threshold, limit, ax=None):
-    """Drift indicator against loss, both log, with the ROC curve of large losses inset.
+    """Draw drift indicator against loss on log scales, with an inset ROC curve for large losses.
 
     `limit` is the loss above which a row counts as badly predicted.
     """
@@ -181,7 +185,7 @@ def _roc_inset(ax, indicator, bad):
 
 
 def roc(score, positive):
-    """False and true positive rates of all thresholds, from the strictest."""
+    """Return false and true positive rates for all thresholds, strictest threshold first."""
     order = np.argsort(-score, kind="stable")
     score, hit = score[order], positive[order]
     last = np.r_[np.flatnonzero(np.diff(score)), len(score) - 1]

@@ -1,4 +1,4 @@
-"""The joint fit: all learners of a boosted fit optimized together, by L-BFGS."""
+"""Joint fit: optimize all learners of a boosted fit together by L-BFGS."""
 
 from dataclasses import replace
 from functools import partial
@@ -17,24 +17,24 @@ from lodim.solve.lbfgs import lbfgs
 from lodim.solve.objective import Rescaled
 
 MEMORY = 20  # steps that L-BFGS remembers
-SPACING = 2.0**-18  # of the points tried; see `lbfgs`
-RESOLVED = 0.03  # standard errors of the loss: what ten further steps should gain
+SPACING = 2.0**-18  # spacing of the points tried; see `lbfgs`
+RESOLVED = 0.03  # standard errors of the loss that ten further steps should gain
 ROUND = 8, 10, 12, 15, 20, 25, 30, 40, 50, 60  # numbers of learners of joint fits by default
 
 
 class JointObjective:
-    """Mean loss of the sum of all learners plus the penalty of each, as a function of all theta.
+    """Mean loss of the sum of all learners plus their penalties, as a function of all parameters.
 
-    Eq. 3 of Patron et al. (2024) for M learners at once: one function of theta (M (2 + p),).
+    Eq. 3 of Patron et al. (2024) for M learners at once, a function of theta (M (2 + p),).
 
     Parameters
     ----------
     state : BoostState
-        Rows before the first boost.
+        Training rows before the first boost.
     learners : WeakLearners
-        For signs, targets and beta; softplus.
+        Learners with softplus activation, from which signs, targets and beta are taken.
     ridge : array (2 + p,)
-        Weights of each learner's squares.
+        Penalty weights of the squared parameters of each learner.
     """
 
     scaled = False
@@ -60,15 +60,15 @@ class JointObjective:
         return np.array([value]), gradient.reshape(1, -1)
 
     def standard_error(self, theta, weight):
-        """Return that of the mean loss of the rows, whose weights are (n,)."""
+        """Return the standard error of the mean loss, for row weights (n,)."""
         loss, squares = self._sums(theta)[1][0, :2]
         return np.sqrt(max(squares - loss**2 * dot(weight, weight), 0.0))
 
 
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
-    """Yield the boosts one by one, or with refit="joint" the joint fit after m of them.
+    """Yield the boosts one by one; with refit="joint", yield only the joint fit after m boosts.
 
-    See `boost.fit_stages`. The log of a joint fit has how it ended as "refit".
+    See `boost.fit_stages`. The log of a joint fit contains its results under "refit".
     """
     boosts = boost.fit_stages(
         batch, family, settings, None if settings.joint else eval_batch, warm_start
@@ -86,23 +86,23 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 
 
 def combine(parts):
-    """Return one record of the learners of several stages, and one log."""
+    """Return the learners of several stages as one record, and one log."""
     return parts[0] if "refit" in parts[0][1] else boost.combine(parts)
 
 
 def joint_refit(batch, family, settings, learners, log):
-    """Optimize all learners together from where they are; return them and their log.
+    """Optimize all learners together, starting from their values; return learners and log.
 
     Minimizes the mean loss of f_1 + ... + f_m plus the sum of the learners' penalties over all
-    (a_j, w_j), the signs b_j staying. One evaluation takes one pass over the rows.
+    (a_j, w_j), with fixed signs b_j. One evaluation takes one pass over the rows.
 
     Returns
     -------
     WeakLearners
-        Each but the first of its score has the mean 0 over the rows, as the boosts of a numeric
-        response have: f determines no more than the sum of their constants.
+        Every learner except the first of each score has mean 0 over the rows, as boosts of a
+        numeric response have, since f determines only the sum of the learners' constants.
     dict
-        The log of these learners, with "refit": value of the objective, deviance of the rows,
+        The log of the learners, with "refit": value of the objective, deviance of the rows,
         grad_norm, n_iter, n_eval, converged.
     """
     state = BoostState.from_batch(batch, family, settings)
@@ -118,7 +118,7 @@ def joint_refit(batch, family, settings, learners, log):
     u = objective.to(start.reshape(1, -1))
     stop = {"tol": settings.tol or 0.0, "ftol": settings.ftol or 0.0}
     if settings.tol is None and settings.ftol is None:
-        if family.link == "log":  # the losses of rows vary by more than what a model explains
+        if family.link == "log":  # their rows' losses vary more than the model can explain
             error = state.standard_error(0, replace(learners, theta=start))
         else:
             error = together.standard_error(start, state.weight)
@@ -144,9 +144,10 @@ def joint_refit(batch, family, settings, learners, log):
 
 
 def reweigh(problem, fit):
-    """Return learners and log of a joint fit to the rows under other weights, from those of `fit`.
+    """Repeat the joint fit of `fit` with the row weights of `problem`; return learners and log.
 
-    None of boosts without a joint fit. Other boosts would lead it to another minimum.
+    Starts from the learners of `fit`, since other boosts would lead to another minimum. Returns
+    None if `fit` is not a joint fit.
     """
     if not fit.settings.joint:
         return None
@@ -154,9 +155,10 @@ def reweigh(problem, fit):
 
 
 def _centred(learners, first, batch, threads):
-    """Return learners with constants moved so that all but the first of each score have the mean 0.
+    """Return learners with constants shifted so that all but the first of each score have mean 0.
 
-    A softmax does not change with a constant added to all scores: their mean becomes 0.
+    With several classes the mean of all scores becomes 0 too: the softmax does not change if a
+    constant is added to all scores.
     """
 
     work = partial(_weighted_embedding, learners, threads)
@@ -177,9 +179,9 @@ def _weighted_embedding(learners, threads, X, weight):
 
 
 def count_learners(batch, K):
-    """Return the number of boosts of a joint fit that is tried by default; 0 if rows are few.
+    """Return the default number of boosts of a joint fit; 0 if there are too few rows.
 
-    There is a row for each parameter, and no joint fit of fewer than ROUND[0] boosts.
+    There must be at least one row per parameter, and at least ROUND[0] boosts.
     """
     p = int(varies(batch.X).sum())
     most = batch.n_positive / (K * (2 + p))

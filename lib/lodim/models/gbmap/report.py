@@ -1,4 +1,4 @@
-"""Print, summary and page of a GbmapFit."""
+"""Printed listing, summary and report page of a GbmapFit."""
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ MOST_FEATURES = 20  # rows of the effects' table
 
 
 def listing(fit):
-    """Return lines and table of the short print, as glmnet's."""
+    """Return lines and table of the short print, in the style of glmnet."""
     s = fit.settings
     lines = [
         f"Family: {fit.family.name} ({fit.family.link} link){phrases.levels(fit)}",
@@ -37,7 +37,7 @@ def listing(fit):
 
 
 def _monotone(fit):
-    """Return a list of one line on the effects that cannot turn; empty without them."""
+    """Return a list with one line about monotone effects; an empty list if there are none."""
     if not fit.settings.monotone:
         return []
     way = np.asarray(fit.settings.monotone)[np.unique(fit.design.term_of, return_index=True)[1]]
@@ -49,7 +49,7 @@ def _monotone(fit):
 
 
 def summary(fit, full):
-    """Return header, weak learners, effects of features, and how the optimizer ended."""
+    """Return the summary Report: header, weak learners, effects of features, optimizer results."""
     known = not np.isnan(fit.effects.mean).all()
     tables = (_learners(fit), _effects(fit, full)) if known else (_learners(fit),)
     title = "Gradient Boosting Mapping Results"
@@ -96,7 +96,7 @@ def _before(fit):
 
 
 def _refitted(fit):
-    """Describe the joint fit in a list of one line; empty without one."""
+    """Return a list with one line about the joint fit; an empty list without a joint fit."""
     if fit.refit_log is None:
         return []
     gain = fit.refit_log["gain"]
@@ -125,7 +125,7 @@ def _effects(fit, full):
 
 
 def loss_name(fit):
-    """Return the name of the mean deviance."""
+    """Return the name of the mean deviance, such as "mean squared error"."""
     if fit.levels is not None:
         return "mean -2 log-likelihood"
     return "mean squared error" if fit.family.name == "gaussian" else f"mean {fit.family.loss}"
@@ -169,12 +169,12 @@ def _notes(fit):
 
 
 def _optimizer(fit):
-    """Return the name of the optimizer of the boosts."""
+    """Return the name of the optimizer of the boosts, followed by a comma."""
     return "Newton's method, " if fit.log["newton"].all() else "L-BFGS, "
 
 
 def _boosts(fit, some):
-    """Return the boosts of some of the learners, as text; of several classes those of each."""
+    """Return the boosts of the learners where `some` is True, as text, by class if several."""
     learners = fit.learners()[some]
     if "level" not in learners:
         return ranges(learners["boost"])
@@ -191,7 +191,7 @@ def _ended(refit_log):
 
 
 def _edges(fit):
-    """Where a choice stands at the edge of what was tried, and what helps, as a list of notes."""
+    """Return notes if a chosen setting is at the edge of the values tried, with a suggestion."""
     notes, s = [], fit.settings
     tried = fit.selection if fit.chosen else None
     if tried is not None and "weight" in tried and len(tried) > 1:
@@ -239,7 +239,7 @@ LABELS = {
 
 
 def words(fit):
-    """The model in a few sentences."""
+    """Return a description of the model in a few sentences, as a list of paragraphs."""
     m = len(fit.learners())
     return [
         f"The score of {fit.design.response.name} is a sum of {counted(m, 'learner')}, each a bent "
@@ -252,7 +252,7 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """Mean effects; and the embedding of the rows, where there are data."""
+    """Return pictures of the mean effects and, if data are given, of the rows' embedding."""
     tidy = in_pandas(fit.tidy)()
     terms = tidy[tidy["std_estimate_abs"] > 0]
     terms = terms.sort_values("std_estimate_abs", ascending=False, kind="stable")

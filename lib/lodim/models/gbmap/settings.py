@@ -1,4 +1,4 @@
-"""The arguments of gbmap, checked."""
+"""Checked settings of gbmap."""
 
 from dataclasses import dataclass, replace
 
@@ -26,13 +26,13 @@ REFITS = "none", "joint"
 ACTIVATIONS = {"softplus": SOFTPLUS, "identity": IDENTITY}
 
 
-BLOCK = TILE * TILES_PER_BLOCK  # rows whose passes take less time than Python between two
-JOINT_STEPS = 100  # evaluations of joint fits that are only compared
+BLOCK = TILE * TILES_PER_BLOCK  # rows up to which a pass is faster than Python between two passes
+JOINT_STEPS = 100  # most evaluations of joint fits in cross-validation
 WIDE = 64  # columns from which a Hessian costs as much as dozens of gradients
 
 
 def is_wide(n, p):
-    """Whether exact boosts of n rows and p columns cost too much for fits that are compared."""
+    """Return whether exact boosts of n rows and p columns are too costly for cross-validation."""
     return min(n, p) >= WIDE
 
 
@@ -40,8 +40,8 @@ def is_wide(n, p):
 class Settings:
     """Settings of a gbmap fit, as explained in the help of `gbmap`.
 
-    m, lambda_ and refit may be open. monotone is the dict of the call; once the columns are known,
-    1, -1 or 0 for each of them.
+    m, lambda_ and refit may be None (not chosen yet). monotone is the dict of the call; once the
+    columns of X are known, it is a tuple with 1, -1 or 0 per column.
     """
 
     m: int | None
@@ -102,7 +102,7 @@ class Settings:
 
     @property
     def n_threads(self):
-        """Number of threads; all available ones by default."""
+        """Number of threads; all available threads by default."""
         return self.threads or available_threads()
 
     @property
@@ -112,7 +112,11 @@ class Settings:
 
     @property
     def refittable(self):
-        """Whether learners may be refitted jointly: lines would share one ridge, zeros would go."""
+        """Whether a joint fit is possible: it needs the softplus and no L1 penalty.
+
+        With the identity, all learners would share one ridge penalty; with L1, weights would not be
+        zero.
+        """
         return self.softplus and self.l1_ratio == 0.0
 
     @property
@@ -122,19 +126,19 @@ class Settings:
 
     @property
     def low_precision(self):
-        """Whether boosts end where three digits of their learners are told."""
+        """Whether boosts stop once about three digits of their learners are accurate."""
         return self.ftol is not None and self.ftol >= 1e-6
 
     @property
     def shape(self):
-        """beta and the code of the activation, as kernels take them."""
+        """beta and the code of the activation, in the form that the kernels take."""
         return float(self.beta), ACTIVATIONS[self.activation]
 
     def for_comparison(self, n, p):
-        """Return the settings of fits that are only compared, of n rows and p columns.
+        """Return cheaper settings for fits that are only compared, with n rows and p columns.
 
-        Another start helps one boost and hardly what held-out rows say of all; nor do exact boosts
-        of many columns tell them more, for what they cost.
+        More starting points improve single boosts but hardly change the held-out loss of the whole
+        fit; with many columns, the same holds for exact boosts.
         """
         if not self.softplus:
             return self
@@ -146,22 +150,22 @@ class Settings:
         return replace(self, tol=tol, ftol=ftol, n_starts=1)
 
     def stop_at_noise(self, exact):
-        """Return whether a boost ends where the rows no longer tell what is left to gain.
+        """Return whether a boost stops once further gains are below the noise of the data.
 
-        So do those of many rows, unless tolerances are given: digits beyond are of no use but where
-        estimates are compared, and zeros under an L1 penalty are sharp.
+        Fits to many rows do, unless tolerances are given or the learners have an L1 penalty, bounds
+        or the identity activation: these need more accurate estimates.
         """
         given = self.tol is not None or self.ftol is not None
         return not (exact or given or self.monotone) and self.softplus and self.l1_ratio == 0.0
 
     def tolerances(self, exact, preconditioned):
-        """tol and ftol, given or by default.
+        """Return tol and ftol as a dict, given or by default.
 
-        An `exact` fit, of rows so few that it costs little, is a smooth function of the data: what
-        the boosts before left of rounding does not decide where the next one ends.
+        The defaults of an `exact` fit, with few rows, are strict: the fit is then a smooth function
+        of the data, and rounding errors in a boost do not decide where the next boost ends.
         """
         tol, ftol = (1e-8, 1e-12 if preconditioned else 1e-8) if exact else (1e-5, 1e-6)
-        if not self.softplus:  # estimates are compared by digit
+        if not self.softplus:  # estimates of linear models must be accurate
             tol, ftol = 1e-8, 1e-13
         return {
             "tol": tol if self.tol is None else self.tol,
@@ -170,17 +174,18 @@ class Settings:
 
 
 def needs(problem, n):
-    """Estimate memory and passes of a fit to n rows: scores, gradients, a span, and a sample.
+    """Estimate memory and number of passes of a fit to n rows.
 
-    A learner takes 4 to 14 passes (measured: 3 to 10 evaluations, 4 to 5 where m was chosen, and
-    one to add its score); chosen by cross-validation, a score has 1 to `max_stages` learners.
+    The memory includes scores, gradients, a span of rows and a row sample. A learner takes 4 to 14
+    passes (measured: 3 to 10 evaluations, 4 to 5 if m was chosen, and one to add its score). If m
+    is chosen by cross-validation, a score has 1 to `max_stages` learners.
     """
     settings, K = problem.settings, problem.family.n_scores
     p, number = len(problem.design.names), np.dtype(problem.design.dtype).itemsize
     row = 8 + 8 * (problem.family.link == "identity") + 8 * K + 3 * number
     fixed = 1_000_000 + 5 * 8 * SPAN_ROWS * K * (K > 1)
     if n <= SPAN_ROWS:
-        row += 3 * 8 * p  # all rows are keyed, not a sample
+        row += 3 * 8 * p  # keys of all rows instead of a sample
     else:
         row, fixed = row + 9 * number * (p > 128), fixed + 20_000 * number * p
     if settings.m is None or settings.lambda_ is None:

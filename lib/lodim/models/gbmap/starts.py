@@ -1,8 +1,8 @@
-"""Starts of a boost, found in the data, and the best of them for each sign.
+"""Starting learners of a boost, found in the data, and the best of them for each sign.
 
-Starts are hinges along directions in which the loss has a slope. They depend on the rows as a set
-and on the columns by their values, not on where these stand, so that a boost and its neighbour
-under other rounding start at the same place.
+Starting learners are hinges along directions in which the loss has a slope. They do not depend on
+the order of rows or columns and are rounded, so that fits that differ by rounding only start from
+the same learners.
 """
 
 from dataclasses import dataclass, replace
@@ -28,20 +28,20 @@ from lodim.models.gbmap.worker_rows import loss_slope
 from lodim.solve.lbfgs import lbfgs
 from lodim.solve.objective import ElasticNet, Rescaled
 
-UNRESOLVED = 0.2  # share of d / n, by which the least loss of n rows lies below that of all rows
-SPAN_FTOL, SPAN_ITER = 1e-6, 100  # of fits in a span, whose passes cost little
-BITS, LEAST_EXPONENT = 12, -500  # of the largest weight, to which what fits begin with is rounded
-KRYLOV = 8  # directions that Lanczos' method looks for, each at the price of a pass
-EXHAUSTED = 1e-5  # share of its length below which what is new in a direction is rounding
-ROWS_EACH = 128  # rows a feature from which a sample shows the directions of all rows
+UNRESOLVED = 0.2  # share of d / n by which the minimum on n sampled rows is too low
+SPAN_FTOL, SPAN_ITER = 1e-6, 100  # limits of fits in a span, whose passes are cheap
+BITS, LEAST_EXPONENT = 12, -500  # bits of starting values, relative to the largest weight
+KRYLOV = 8  # directions of Lanczos' method; each takes a pass
+EXHAUSTED = 1e-5  # relative length below which the new part of a direction is rounding
+ROWS_EACH = 128  # rows per feature from which a sample suffices to find directions
 
 
 @dataclass(frozen=True)
 class Start:
-    """The learner of most promise for each sign b.
+    """Best starting learner for each sign b.
 
-    sign (q,), theta (q, d), value (q,) of the objective on the rows that chose it; n_eval passes
-    over all rows so far; null_value of the objective of all rows without a learner, or None.
+    sign (q,), theta (q, d), value (q,): objective on the rows that were used to choose it; n_eval:
+    passes over all rows so far; null_value: objective of all rows without a learner, or None.
     """
 
     sign: np.ndarray
@@ -52,7 +52,7 @@ class Start:
 
 
 def minimize(objective, theta, state, **how):
-    """Run `lbfgs` in units of the columns if these are not standardized."""
+    """Minimize by `lbfgs`, or by `bounded` if monotone, with parameters in the columns' units."""
     scaled = Rescaled(objective, state.unit)
     if state.settings.monotone is not None:
         how = {name: how[name] for name in ("max_iter", "tol", "ftol")}
@@ -64,10 +64,10 @@ def minimize(objective, theta, state, **how):
 
 
 def rounded(theta, unit):
-    """Return learners theta (r, 2 + p) of few digits, in units (2 + p,) of the parameters.
+    """Round learners theta (r, 2 + p) to few digits, relative to parameter units (2 + p,).
 
-    Rounding differences in a starting point can lead L-BFGS to different minima; rounded to few
-    digits, all but one in thousands are equal again.
+    Rounding differences in a starting point can lead L-BFGS to different minima. After rounding to
+    few digits, nearly all such starting points are equal again.
     """
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
@@ -76,21 +76,21 @@ def rounded(theta, unit):
 
 
 def start_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
-    """Return starts followed as far as a sample of the rows, or all of few, can tell them apart.
+    """Minimize starting learners on a row sample (all rows if few); return the best of each sign.
 
     Parameters
     ----------
     objective : callable
-        The stage's objective on all rows, as `stage_objective` gives it.
+        Objective of the boost on all rows, from `stage_objective`.
     penalty : ElasticNet
     state : BoostState
     k : int
-        The score.
+        Index of the score.
     rng : Generator
     stop : dict
         Stopping rules of the solver.
     near, near_sign : arrays (r, d), (r,)
-        Learners of a neighbouring fit, which are starts too.
+        Learners of a neighbouring fit, used as additional starts.
     """
     settings, exact = state.settings, state.exact
     if state.sample is not None:
@@ -108,12 +108,12 @@ def start_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
 
 
 def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
-    """The least objective with w in the span of a few directions, or None where it has no slope.
+    """Minimize the objective with w in the span of a few directions; return the best of each sign.
 
-    The span is that of principal Hessian directions, of the neighbour's w, and of
-    `other_sign`: theta (r, d) and b (r,) to which the other sign came in the boost before, or None.
-    Rows projected on it are read at a fraction of a pass. They are all rows where a sample would
-    show its own noise: a fit that begins in it is long in coming back.
+    The span contains principal Hessian directions, the w of the neighbouring fit, and the w of
+    `other_sign`: theta (r, d) and b (r,) with the other sign in the previous boost, or None. Rows
+    projected on the span take a fraction of a pass. All rows are used if a sample is too small to
+    estimate the directions. Returns None if the loss has no slope in any direction.
     """
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(near) else None
@@ -151,15 +151,15 @@ def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
 
 
 def _best_of_each_sign(end, sign, theta, n_eval):
-    """Return the Start of the learners of least value, one a sign, among those of a Minimum."""
+    """Return the Start with the learner of lowest objective for each sign, from a Minimum `end`."""
     groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
     best = np.array([group[np.argmin(end.value[group])] for group in groups])
     return Start(sign[best], theta[best], end.value[best], n_eval)
 
 
 def _slope_weighted_gram(state, X, y, score, weight):
-    """Return the function v -> X' diag(slope) X v of the loss's slope in each row's score."""
-    # Half the gradient of sum_i slope_i (v'x_i)^2: what the kernels know of lines and squares.
+    """Return the function v -> X' diag(slope) X v, where slope is each row's loss derivative."""
+    # Half the gradient of sum_i slope_i (v'x_i)^2, computed by the kernels for squared loss.
     if isinstance(score, WorkerTiles):
         columns = state.device.slope(y, score, weight)
     else:
@@ -176,7 +176,7 @@ def _slope_weighted_gram(state, X, y, score, weight):
 
 
 def _extended(V, w):
-    """V (p, r) and what the rows of w (k, p) add to its span, orthonormal."""
+    """Return the orthonormal basis V (p, r), extended to span the rows of w (k, p) too."""
     for direction in w:
         size = np.linalg.norm(direction)
         for _ in range(2):
@@ -187,7 +187,7 @@ def _extended(V, w):
 
 
 def _projected(X, V, threads):
-    """Return tiles of X V of the precision of X, on the host; on the workers if X is there."""
+    """Return X V as tiles with the precision of X, on the host, or on the workers that hold X."""
     r = V.shape[1]
     theta = np.hstack([np.zeros((r, 2)), V.T])
     rest = theta, np.ones(r), 1.0, IDENTITY, False, np.arange(r)
@@ -202,7 +202,7 @@ def _projected(X, V, threads):
 
 
 def _starts(state, k, Z, U, ridge, n_starts):
-    """Hinges along directions U (k, r) of sampled rows Z (n, r)."""
+    """Return the best hinges along directions U (k, r), for sampled rows Z (n, r) and score k."""
     y, score, weight = state.sample_margin(k)
     by_row = derivatives(state.loss, y, score, weight)
     return place_hinges(U, Z, *by_row, ridge, n_starts or state.settings.n_starts)
@@ -212,10 +212,10 @@ def _starts(state, k, Z, U, ridge, n_starts):
 
 
 def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
-    """Return learners (2 n_starts, 2 + p) and their signs b, those of most promise for each sign.
+    """Return the most promising starting learners of each sign, (2 n_starts, 2 + p), and signs b.
 
     Along each direction u a hinge h = max(u'x - knot, 0), or the line u'x, is one column of a
-    regression: a Newton step on its coefficient c, next to a constant, lowers the loss by
+    regression: a Newton step for its coefficient c, next to a constant, lowers the loss by
     fall^2 / (2 bend), and b is the sign of c.
 
     Parameters
@@ -223,38 +223,39 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
     X : array (n, p)
         Centred features of some rows.
     slope, curvature : arrays (n,)
-        First and second derivative of the mean loss in the score of each row.
+        First and second derivative of the mean loss with respect to each row's score.
     key : array (n,)
-        Of each row, by its content, as of `lodim.engine.row_keys`.
+        Key of each row, computed from its content by `lodim.engine.row_keys`.
     ridge : float
         Penalty of w_k^2.
     hinges : bool
-        Whether g bends; else lines are all there is.
+        True if g bends (softplus), False for lines only.
     rng : Generator
-        Mixes the rows, by their keys.
+        Generator of the random combinations of rows.
     """
     waves, X = row_keys.draw_waves(kernels.MIXTURES, rng), np.ascontiguousarray(X.T)
     return kernels.draw_starts(X, slope, curvature, key, *waves, float(ridge), hinges, n_starts)
 
 
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
-    """Return the learners along the directions U (k, p) that `draw_starts` returns."""
+    """Return the starting learners along given directions U (k, p), as `draw_starts` does."""
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 
 
 def krylov(product, first):
-    """Principal Hessian directions by Lanczos' method: V (p, r) orthonormal, and V'HV (r, r).
+    """Compute principal Hessian directions by Lanczos' method: V (p, r) orthonormal, V'HV (r, r).
 
-    The columns span first, H first, ..., H^(r-1) first: where the loss falls fastest, and near the
-    directions in which its slope bends most, either way (Li 1992). A product is a pass.
+    H = X' diag(slope) X. The columns of V span first, H first, ..., H^(r-1) first: the direction in
+    which the loss falls fastest, and approximately those in which its slope changes most (Li 1992).
+    Each product takes one pass over the rows.
 
     Parameters
     ----------
     product : callable
-        v (p,) -> X' diag(slope) X v, (p,).
+        Function v (p,) -> H v (p,).
     first : array (p,)
-        X'slope, not zero.
+        X' slope, not zero.
     """
     basis, images = [first / np.linalg.norm(first)], []
     while True:

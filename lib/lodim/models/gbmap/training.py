@@ -1,4 +1,4 @@
-"""The training rows as the stages of boosting see them."""
+"""Training rows during boosting: responses, weights, scores, row samples."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,17 +13,17 @@ from lodim.models.gbmap.objective import derivatives
 from lodim.models.gbmap.settings import WIDE, Settings
 from lodim.models.gbmap.worker_rows import WorkerRows, margin_score
 
-START_ROWS = 2048  # rows that starts are drawn from, at most
-POWERS = 50  # of four, at most, by which a unit differs from one: their squares are far from inf
-SAMPLE = 16_384  # rows on which starts are followed first, if there are over four times as many
+START_ROWS = 2048  # most rows from which starts are drawn
+POWERS = 50  # largest exponent of four in a unit; squares must not overflow
+SAMPLE = 16_384  # rows of the sample, drawn if there are over four times as many
 
 
 @dataclass(frozen=True)
 class Rotation:
-    """An orthonormal basis V (p, r) of the span of the rows of X, and X V as tiles.
+    """Orthonormal basis V (p, r) of the span of the rows of X, and X V as tiles.
 
-    A ridge never leaves that span, and |V u| = |u|: learners fitted to X V are those of X, at the
-    price of r columns. The rows of n x p features span at most n directions.
+    With a ridge penalty, the optimal weights lie in this span, and |V u| = |u|. So learners can be
+    fitted to the r columns of X V instead. n rows span at most n directions.
     """
 
     basis: np.ndarray
@@ -31,7 +31,7 @@ class Rotation:
 
     @classmethod
     def from_batch(cls, batch):
-        """The rotation of a batch, from the eigenvectors of X X'; made once for each batch."""
+        """Compute the rotation of a batch from the eigenvectors of X X', once per batch."""
         return batch.once(cls, lambda: cls._of_rows(tiles.unpack(batch.X, batch.n), batch.X.dtype))
 
     @classmethod
@@ -43,37 +43,39 @@ class Rotation:
         return cls(basis, tiles.pack(X @ basis, dtype))
 
     def project(self, theta):
-        """(a, intercept, w) -> (a, intercept, V'w), row by row."""
+        """Map the rows (a, intercept, w) of theta to (a, intercept, V'w)."""
         return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis])
 
     def expand(self, theta):
-        """(a, intercept, u) -> (a, intercept, V u), row by row."""
+        """Map the rows (a, intercept, u) of theta to (a, intercept, V u)."""
         return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis.T])
 
 
 @dataclass(frozen=True)
 class BoostState:
-    """The training rows, and their scores under the learners so far.
+    """Training rows of a fit and their scores under the learners fitted so far.
 
-    loss : of one score, as of `family.losses`
-    X : tiles of the features, or of their rotation, where their passes run
-    y, weight : (n,), y a class, or what a numeric response is beyond its offset and the null model,
-        in units of scale, so that its distance from zero costs no digits; weights sum to one
-    score : tiles (n_tiles, K, 64) of the learners so far in units of scale, of classes beside the
-        offset and the null model; updated in place. Where X is on a GPU it stays as it began, and
-        `device` has what becomes of it; None of rows on workers
-    intercept : (K,), what the null model adds to the offset, in units of scale
-    scale : standard deviation of a numeric response less its offset, else 1
+    loss : loss of one score, from `family.losses`
+    X : tiles of the features, or of the rotated features, on the device that makes the passes
+    y, weight : (n,); y is the class, or a numeric response less its offset and the null model,
+        divided by scale (close to zero, so that no digits are lost); weights sum to one
+    score : tiles (n_tiles, K, 64) of the sum of the learners so far, in units of scale; for classes
+        including offset and null model; updated in place. If X is on a GPU, it keeps its initial
+        values and `device` has the current scores; None for rows on workers
+    intercept : (K,), intercepts of the null model, in units of scale
+    scale : standard deviation of a numeric response less its offset, otherwise 1
     p : number of features that vary
-    sample, sample_X : positions of sampled rows, by their length, and their tiles, always on the
-        host; all rows where they are few and X is on a GPU, None where they are few and it is not
-    start_at, start_key : positions, in the sample or among all rows, of those that starts are drawn
-        from, and their keys
-    class_order : (K,), in which the learners of a boost are fitted, the same under other names
-    rotation : that made X of wide data, or None
-    device : DeviceRows or WorkerRows, the rows beside an X on a GPU or on workers, or None
-    unit : (2 + p,), parameters of columns of unit size; powers of four, which change no digit
-    runs : of blocks of rows that count, as a Batch has them
+    sample, sample_X : positions of the sampled rows and their tiles, always on the host; all rows
+        if there are few and X is on a GPU; None if there are few and X is on the host
+    start_at, start_key : positions of the rows from which starting learners are drawn, within the
+        sample if there is one, and the keys of these rows
+    class_order : (K,), order in which the learners of a boost are fitted; independent of class
+        names
+    rotation : Rotation that made X from wide data, or None
+    device : DeviceRows or WorkerRows if X is on a GPU or on workers, or None
+    unit : (2 + p,), parameter units of columns of unit size; powers of four, so that scaling is
+        exact
+    runs : runs of blocks with rows that count, as in a Batch
     """
 
     family: Any
@@ -98,7 +100,7 @@ class BoostState:
 
     @classmethod
     def from_batch(cls, batch, family, settings):
-        """Return the rows of a batch before the first stage."""
+        """Return the state of the rows of a batch before the first boost."""
         weight, base = batch.weight, batch.offsets(family.n_scores)
         null, y, scale = family.null_intercept(batch.y, weight, base), batch.y, 1.0
         if family.link == "identity":
@@ -136,12 +138,12 @@ class BoostState:
 
     @property
     def exact(self):
-        """Whether the rows are so few that starts are followed on all of them, to the last bit."""
+        """Whether rows are so few that starts use all of them and boosts converge fully."""
         return self.sample is None or len(self.sample) == len(self.y)
 
     @property
     def small_data(self):
-        """Whether learners are fitted in compiled calls, by Newton's method."""
+        """Whether learners are fitted by the compiled Newton's method, for few rows and columns."""
         s, p = self.settings, self.X.shape[1]
         smooth = s.softplus and s.l1_ratio == 0.0 and s.monotone is None
         one_block = len(self.X) <= tiles.TILES_PER_BLOCK
@@ -149,20 +151,23 @@ class BoostState:
 
     @cached_property
     def small_data_rows(self):
-        """Tiles of response, score and weight, and what starts are drawn from, of few rows."""
+        """Tiles of response, score and weight; positions, columns and keys of the starting rows."""
         y, weight = (tiles.pad(v, len(self.X)) for v in (self.y, self.weight))
         columns = np.ascontiguousarray(self._start_X.T)
         return y, self.score, weight, self.start_at, columns, self.start_key
 
     @property
     def spanned(self):
-        """Whether starts are sought in the span of directions that all rows show."""
+        """Whether starting learners are sought in a span of directions computed from all rows."""
         s, p = self.settings, self.X.shape[1]
         smooth = s.softplus and s.l1_ratio == 0.0 and s.monotone is None
         return not self.exact and smooth and p >= WIDE
 
     def rows(self, k):
-        """Return the one-score problem of score k: X, and tiles of response, score and weight."""
+        """Return the one-score problem of score k: X, and tiles of response, score and weight.
+
+        With several classes it is the problem of class k against the others.
+        """
         if self.on_workers:
             return self.X, *self.device.problem(k)
         if self.device is not None:
@@ -175,7 +180,7 @@ class BoostState:
         return self.X, y, score, weight
 
     def joint_rows(self):
-        """X, and tiles of response, scores of all K and weight, where its passes run."""
+        """Return X and tiles of response, all K scores and weight, on the device that holds X."""
         if self.on_workers:
             columns = self.device.y, self.device.score, self.device.weight
             return self.X, *(v.astype(self.X.dtype) for v in columns)
@@ -185,7 +190,7 @@ class BoostState:
         return self.X, y, self.score.astype(self.X.dtype), weight
 
     def sample_rows(self, k, most=SAMPLE):
-        """Return the same of the sample, or of `most` of its rows, on the host."""
+        """Return X, response, score and weight of score k for `most` sampled rows, on the host."""
         columns, step = self.sample_margin(k), -(-len(self.sample) // most)
         if step == 1:
             return _as_tiles(self.sample_X, *columns)
@@ -195,9 +200,9 @@ class BoostState:
         return _as_tiles(X, y, score, weight / weight.sum())
 
     def host_rows(self, k):
-        """X where its passes run, and tiles of response, score and weight on the host.
+        """Return X, and tiles of response, score and weight of score k on the host.
 
-        Arrays of rows on workers stay there.
+        For rows on workers, these tiles stay on the workers.
         """
         if self.device is None or self.on_workers:
             return self.rows(k)
@@ -205,11 +210,11 @@ class BoostState:
         return _as_tiles(self.X, y, score, self.weight)
 
     def beside(self, X, *columns):
-        """Return tiles (n_tiles, 64) that go with X, where its passes run."""
+        """Return tiles `columns` (n_tiles, 64) on the device that holds X."""
         return columns if on_host(X) else self.device.beside(*columns)
 
     def standard_error(self, k, learners):
-        """Return the standard error of the mean loss under score k and learners, by the sample."""
+        """Estimate the standard error of the mean loss of score k with added learners."""
         y, score, weight = self.sample_margin(k)
         X = self.X if self.sample is None else self.sample_X
         score = score + learners.embedding(X, len(y)).sum(axis=1) / self.scale
@@ -218,7 +223,7 @@ class BoostState:
         return np.sqrt(variance * dot(self.weight, self.weight))
 
     def start_rows(self, k):
-        """Features of the rows that starts are drawn from, slope and curvature of loss, keys."""
+        """Return features, loss slope, loss curvature and keys of the starting rows of score k."""
         i = self.start_at
         y, score, weight = (v[i] for v in self.sample_margin(k))
         by_row = derivatives(self.loss, y, score, weight / weight.sum())
@@ -230,12 +235,12 @@ class BoostState:
         return np.ascontiguousarray(tiles.rows(X, self.start_at), np.float64)
 
     def margin(self, k, rows):
-        """Response and score of the one-score problem for score k, of a span of rows."""
+        """Return response and score of the one-score problem of score k, for a slice of rows."""
         score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
         return _margin(self.family, self.y[rows], score, k)
 
     def sample_margin(self, k):
-        """Response, score and weights of the sample for score k, or of all rows without one."""
+        """Return response, score and weights of score k for the sampled rows (all if no sample)."""
         i = self.sample
         if i is None:
             return *self.margin(k, slice(0, len(self.y))), self.weight
@@ -243,7 +248,7 @@ class BoostState:
         return *_margin(self.family, self.y[i], score, k), self.weight[i] / self.weight[i].sum()
 
     def add(self, learner, X):
-        """Add a learner, of the features that tiles X hold, to its score."""
+        """Add a learner to the score, in place; X holds the original features as tiles."""
         if self.device is None:
             how = {"threads": self.settings.n_threads, "runs": self.runs}
             learner.add_to(self.score, X, learner.target, **how)
@@ -253,7 +258,7 @@ class BoostState:
         self.device.add(learner)
 
     def deviance(self):
-        """Return weighted mean deviance of the rows, in units of the response."""
+        """Return the weighted mean deviance of the rows, in units of the response."""
         if self.on_workers:
             return self.scale**2 * float(self.device.deviance())
         score = self.score if self.device is None else self.device.score.copy_to_host()
@@ -266,24 +271,24 @@ class BoostState:
 
 
 def _as_tiles(X, *columns):
-    """X and per-row arrays as tiles of its dtype, in which the kernels work."""
+    """Return X and the arrays `columns` (n,) as tiles with the dtype of X."""
     return X, *(tiles.pad(v, len(X), X.dtype) for v in columns)
 
 
 def _margin(family, y, score, k):
-    """Response and score of the one-score problem for score k, of scores (n, K)."""
+    """Return response and score of the one-score problem of score k, given scores (n, K)."""
     if family.n_scores == 1:
         return y, score[:, 0]
     return (y == k).astype(float), margin_score(score, k)
 
 
 def _unit(size):
-    """Return parameters (2 + p,) of columns of unit size, of columns of size (p,)."""
+    """Return parameter units (2 + p,) that scale columns of given size (p,) to about unit size."""
     return np.r_[1.0, 1.0, 0.25 ** np.clip(np.round(0.5 * np.log2(size)), -POWERS, POWERS)]
 
 
 def _draw_sample(batch, X, settings):
-    """Return positions of SAMPLE rows of positive weight, and their tiles; None, None of few."""
+    """Return positions and tiles of SAMPLE rows of positive weight; (None, None) if n is small."""
     if batch.n <= 4 * SAMPLE:
         return None, None
     size = min(SAMPLE, batch.n_positive)
@@ -292,9 +297,10 @@ def _draw_sample(batch, X, settings):
 
 
 def _start_rows(batch, sample, family):
-    """Up to START_ROWS positions among those of the sample, or all, their keys; order of classes.
+    """Choose up to START_ROWS rows for drawing starts; return positions, keys, and class order.
 
-    Weights above zero alone count, as if rows were repeated.
+    Positions are within the sample, or among all rows if `sample` is None. Only rows with positive
+    weight are chosen.
     """
     rows = np.arange(batch.n) if sample is None else sample
     at = np.flatnonzero(batch.weight[rows])
@@ -313,19 +319,19 @@ def _start_rows(batch, sample, family):
 
 
 def _class_order(X, weight, code, K):
-    """Return classes by the mean key of their rows, (K,)."""
+    """Return the classes ordered by the mean key of their rows, (K,)."""
     total = np.bincount(code, weight * row_keys.keys(X, weight, code, K), K)
     return np.argsort(total / np.maximum(np.bincount(code, weight, K), 1e-300))
 
 
 def _scale(rest, weight):
-    """Return standard deviation of a response beyond the null model, one if there is none."""
+    """Return the standard deviation of a response less the null model; 1 if it is zero."""
     variance = sum_rows(lambda i: dot(weight[i], rest[i] ** 2), len(rest))
     return float(np.sqrt(variance)) if variance > 0 else 1.0
 
 
 def _null_scores(offset, null, family):
-    """Return tiles (n_tiles, K, 64) of the scores that the rows begin with."""
+    """Return the initial scores of the rows as tiles (n_tiles, K, 64)."""
     n, K = offset.shape
     score = tiles.empty(n, K, np.float64)
     if family.link != "identity":

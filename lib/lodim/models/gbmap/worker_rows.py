@@ -1,4 +1,4 @@
-"""Training rows on the workers of a cluster, in addition to X, during a fit."""
+"""Response, weights and scores of the training rows on the workers of a cluster during a fit."""
 
 from dataclasses import dataclass
 from functools import reduce
@@ -15,12 +15,12 @@ from lodim.models.gbmap.learners import divided, row_weights
 
 @dataclass
 class WorkerRows:
-    """Response, weight and scores of the training rows, in units of the response's scale.
+    """Response, weight and scores of the training rows on workers, in units of BoostState.scale.
 
     family
-    loss : of one score, as of `family.losses`
+    loss : loss of one score, from `family.losses`
     X, y, weight : WorkerTiles; y and weight (n_tiles, 64)
-    score : WorkerTiles (n_tiles, K, 64); another one after each learner
+    score : WorkerTiles (n_tiles, K, 64); replaced after each learner
     sample : positions of the sampled rows
     """
 
@@ -34,7 +34,7 @@ class WorkerRows:
 
     @classmethod
     def from_batch(cls, batch, family, loss, null, scale, sample):
-        """The rows of a batch on workers, at the intercepts `null` (K,) of the null model."""
+        """Return the rows of a batch on workers, with the null model's scores `null` (K,)."""
         X, y, axes = batch.X, batch.X.column(batch.y), (family.n_scores, tiles.TILE)
         offset = X.column(batch.offset)
         if family.link == "identity":
@@ -45,42 +45,42 @@ class WorkerRows:
         return cls(family, loss, X, y, row_weights(batch), score, sample)
 
     def margin(self, k):
-        """Response and score of the one-score problem for score k, WorkerTiles (n_tiles, 64)."""
+        """Return response and score of the one-score problem of score k, WorkerTiles."""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         y = self.y.map(_response, self.family.n_scores, k, self.X.dtype, **to)
         return y, self.score.map(_margin_score, k, self.X.dtype, **to)
 
     def problem(self, k):
-        """Response, score and weight of that problem in the precision of X."""
+        """Return response, score and weight of score k's one-score problem, in X's precision."""
         return *self.margin(k), self.weight.astype(self.X.dtype)
 
     def slope(self, y, score, weight):
-        """Half the loss's slope in each row's score, and two columns of zeros before it."""
+        """Return two columns of zeros and half the derivative of each row's loss, WorkerTiles."""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
 
     def add(self, learners):
-        """Add learners to their scores."""
+        """Add learners to the scores."""
         theta, sign, shape = learners.theta, learners.sign, (learners.beta, learners.activation)
         self.score = self.X.add(forward, self.score, theta, sign, *shape, False, learners.target)
 
     def sample_score(self):
-        """Return scores of the sampled rows, (r, K)."""
+        """Return the scores (r, K) of the sampled rows."""
         return self.score.take(self.sample)
 
     def margin_spans(self, function, k, *args):
-        """A list of function(X, y, score, weight, *args) of all spans for score k, in order."""
+        """Return function(X, y, score, weight, *args) of each span for score k, as a list."""
         K = self.family.n_scores
         return self.X.spans(_of_margin, self.y, self.score, self.weight, K, k, function, args)
 
     def deviance(self):
-        """Return weighted mean deviance of the rows, in squares of the response's scale."""
+        """Return the weighted mean deviance of the rows, in units of the squared scale."""
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family))
 
 
 def _null_score(offset, null):
-    """Scores (n_tiles, K, 64) of the null model: offset (n_tiles, 64) or (n_tiles, K, 64)."""
+    """Return null-model scores (n_tiles, K, 64) for offsets (n_tiles, 64) or (n_tiles, K, 64)."""
     return (offset[:, None] if offset.ndim == 2 else offset) + null[:, None]
 
 
@@ -89,7 +89,7 @@ def _response(y, n_scores, k, dtype):
 
 
 def _margin_score(score, k, dtype):
-    """Return score k given those of the other classes, (n_tiles, K, 64) -> (n_tiles, 64)."""
+    """Return the one-score logit of score k, (n_tiles, 64), from all scores (n_tiles, K, 64)."""
     n_tiles = len(score)
     rows = tiles.unpack(score, n_tiles * tiles.TILE)
     score = rows[:, 0] if rows.shape[1] == 1 else margin_score(rows, k)
@@ -97,7 +97,7 @@ def _margin_score(score, k, dtype):
 
 
 def margin_score(score, k):
-    """Return the logit of class k against the others, of scores (n, K) of K > 1 classes, (n,)."""
+    """Return the logit of class k against the other classes, (n,), from scores (n, K), K > 1."""
     others = score.copy()
     others[:, k] = -np.inf
     largest = others.max(axis=1)
@@ -106,7 +106,7 @@ def margin_score(score, k):
 
 
 def loss_slope(score, y, weight, loss):
-    """Slope of each row's loss in its score."""
+    """Return the derivative of each row's weighted loss with respect to its score."""
     columns = (v.astype(np.float64) for v in (y, score, weight))
     return losses.rows(loss, *columns)[1]
 

@@ -1,12 +1,13 @@
-"""Fused kernels of gbmap: one read of X gives the loss and its gradient for several weak learners.
+"""CPU kernels of gbmap: one pass over X gives loss and gradient of several weak learners.
 
-Each kernel works on the blocks [lo, hi) of TILES_PER_BLOCK tiles and writes one partial sum a
-block; `lodim.engine.blocks` shares the blocks among threads and adds the partials in block order.
-Within a tile numbers have the precision of X, sums over tiles are in float64.
+Each kernel works on the blocks [lo, hi) of TILES_PER_BLOCK tiles and writes one partial sum per
+block. `lodim.engine.blocks` distributes the blocks among threads and adds the partial sums in
+block order. Numbers within a tile have the precision of X; sums over tiles use float64.
 
-Functions of a tile are inlined by force: else the process that compiles a kernel may run another
-compilation of them than one that loads the kernel from the cache, with other rounding. Those made
-of others are inlined before they are compiled, so that each is translated with its kernels only.
+Functions of one tile are always inlined. Otherwise a process that compiles a kernel could use
+another compilation of them than a process that loads the kernel from the cache, and round
+differently. Functions that call other functions are inlined before compilation, so that each is
+compiled only as part of its kernels.
 """
 
 import numpy as np
@@ -20,13 +21,13 @@ from lodim.family.multinomial import loss_shares
 
 SOFTPLUS, IDENTITY = 0, 1
 
-NEAR = 2**15  # bytes of a tile up to which the next one has room beside it in the nearest cache
+NEAR = 2**15  # bytes of a tile up to which two tiles fit into the nearest cache
 REASSOCIATE = {"reassoc", "contract", "nsz"}
 
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def project(tile, v, z):
-    """z += tile' v, (p, 64), (p,) -> (64,)."""
+    """Add tile' v to z (64,), in place; tile is (p, 64) and v (p,)."""
     p = tile.shape[0]
     k = 0
     while k + 4 <= p:
@@ -45,10 +46,10 @@ def project(tile, v, z):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def project_ahead(tile, v, z):
-    """`project`, bit for bit, which asks for the next tile in memory on its way.
+    """Add tile' v to z like `project`, bit for bit, and prefetch the next tile from memory.
 
-    Of many rows a tile comes from memory, and a third of the time would go into waiting for it. A
-    large one the processor foresees by itself.
+    With many rows, tiles come from main memory and waiting for them would take a third of the time.
+    For large tiles the processor's own prefetching suffices.
     """
     p, step = tile.shape[0], TILE * tile.itemsize
     near = p * step <= NEAR
@@ -63,7 +64,7 @@ def project_ahead(tile, v, z):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def back_project(tile, r, out):
-    """out += tile r, (p, 64), (64,) -> (p,)."""
+    """Add tile r to out (p,), in place; tile is (p, 64) and r (64,)."""
     p = tile.shape[0]
     zero = r.dtype.type(0)
     k = 0
@@ -89,7 +90,10 @@ def back_project(tile, r, out):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def tile_sum(v):
-    """Sum of 64 numbers; a function because additions may be reordered here alone."""
+    """Return the sum of 64 numbers.
+
+    A separate function, because only here may the compiler reorder additions.
+    """
     s = v.dtype.type(0)
     for i in range(TILE):
         s += v[i]
@@ -98,7 +102,10 @@ def tile_sum(v):
 
 @inlined(cache=True, error_model="numpy")
 def activate(z, beta, activation, g, slope):
-    """Activation g(z) and its derivative: softplus log(1 + exp(beta z)) / beta, or the identity."""
+    """Fill g and slope (64,) with the activation of z and its derivative.
+
+    The activation is the softplus log(1 + exp(beta z)) / beta, or the identity.
+    """
     one, zero = z.dtype.type(1), z.dtype.type(0)
     if activation == IDENTITY:
         for i in range(TILE):
@@ -114,7 +121,10 @@ def activate(z, beta, activation, g, slope):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def evaluate_learner(tile, f, v, b, beta, activation, z, score, slope):
-    """Score f + a + b g(w'x~) of a tile under the learner v = (a, intercept, w), and g'."""
+    """Fill score and slope (64,) of a tile with f + a + b g(w'x~) and g'(w'x~).
+
+    The learner is v = (a, intercept, w) with sign b; f (64,) is the score of the earlier learners.
+    """
     z[:] = v[1]
     project(tile, v[2:], z)
     add_learner(f, v, b, beta, activation, z, score, slope)
@@ -122,7 +132,10 @@ def evaluate_learner(tile, f, v, b, beta, activation, z, score, slope):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_learner(f, v, b, beta, activation, z, score, slope):
-    """Score f + a + b g(z) of a tile under the learner v = (a, ...), and g'."""
+    """Fill score and slope (64,) with f + a + b g(z) and g'(z), given the projections z = w'x~.
+
+    The learner is v = (a, intercept, w) with sign b; f (64,) is the score of the earlier learners.
+    """
     activate(z, beta, activation, score, slope)
     for i in range(TILE):
         score[i] = f[i] + v[0] + b * score[i]
@@ -132,7 +145,7 @@ def add_learner(f, v, b, beta, activation, z, score, slope):
 def add_loss_gradient(
     tile, y, f, weight, v, b, beta, activation, loss, z, score, slope, value, r, out
 ):  # fmt: skip
-    """Add the loss of a tile under the learner v and its gradient to out (3 + p,)."""
+    """Add the loss of a tile and its gradient with respect to a learner v to out (3 + p,)."""
     z[:] = v[1]
     project(tile, v[2:], z)
     add_projected(
@@ -144,7 +157,7 @@ def add_loss_gradient(
 def add_projected(
     tile, y, f, weight, v, b, beta, activation, loss, z, score, slope, value, r, out
 ):  # fmt: skip
-    """`add_loss_gradient`, given the projections z = w'x~."""
+    """Add loss and gradient of a tile to out, as `add_loss_gradient`, given z = w'x~ (64,)."""
     add_learner(f, v, b, beta, activation, z, score, slope)
     tile_loss_slope(loss, y, score, weight, value, r)
     out[0] += tile_sum(value)
@@ -157,11 +170,11 @@ def add_projected(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, beta, activation, loss):
-    """Partial sums of the loss and its gradient, for the learners `active` of q at once.
+    """Fill partials with the loss and its gradient, summed per block, for the learners `active`.
 
-    X (n_tiles, p, 64); y, f, weight (n_tiles, 64) in its dtype, weight zero on padding; theta
-    (q, 2 + p) holds (a, intercept of w, w) of each learner, sign (q,) its b; partials
-    (n_blocks, q, 3 + p).
+    X is (n_tiles, p, 64); y, f, weight are (n_tiles, 64) of the same dtype, with weight zero on
+    padding. theta (q, 2 + p) holds (a, intercept of w, w) and sign (q,) the b of each learner;
+    partials is (n_blocks, q, 3 + p).
     """
     room = room_for(X)
     dtype = room.dtype
@@ -184,7 +197,10 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, beta, 
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def add_gram(tile, c, scaled, out):
-    """Lower triangle of out[2:, 2:] += tile diag(c) tile', (p, 64) -> (2 + p, 2 + p)."""
+    """Add tile diag(c) tile' to the lower triangle of out[2:, 2:], (2 + p, 2 + p).
+
+    tile is (p, 64) and c (64,); scaled (64,) is a work array.
+    """
     p = tile.shape[0]
     zero = c.dtype.type(0)
     for k in range(p):
@@ -215,12 +231,12 @@ def add_gram(tile, c, scaled, out):
 def add_hessian(
     tile, y, weight, b, beta, activation, loss, convex, score, slope, r, z, c, column, H
 ):  # fmt: skip
-    """Add the Hessian of a tile's loss to the lower triangle of H (d, d).
+    """Add the Hessian of a tile's loss with respect to a learner to the lower triangle of H (d, d).
 
-    score, slope, r (64,) are what `add_loss_gradient` leaves of the rows: the score, g', and the
-    derivative of the loss in w'x~. convex: Gauss-Newton's, plus where it is positive the part that
-    the activation's own curvature brings; else all of that part. z, c (64,) and column (p,) are
-    room to work in.
+    score, slope and r (64,) come from `add_loss_gradient`: the score, g', and the derivative of the
+    loss with respect to w'x~. If `convex` is True, the term from the activation's second derivative
+    is added only where it is positive (Gauss-Newton plus a convex part), otherwise everywhere. z, c
+    (64,) and column (p,) are work arrays.
     """
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
     tile_curvature(loss, y, score, weight, c)
@@ -243,9 +259,9 @@ def add_hessian(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def hessian(lo, hi, partials, X, y, f, weight, theta, sign, beta, activation, loss, convex):
-    """Partial sums of the Hessian of each learner, (n_blocks, q, d, d), as of `add_hessian`.
+    """Fill partials (n_blocks, q, d, d) with the Hessians of q learners, summed per block.
 
-    The lower triangle is filled, d = 2 + p.
+    Only the lower triangles are filled; d = 2 + p. For `convex` see `add_hessian`.
     """
     v, b, softness = theta.astype(X.dtype), sign.astype(X.dtype), X.dtype.type(beta)
     z, score, slope = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
@@ -267,10 +283,10 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, beta, activation, lo
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
-    """Add a_j + b_j g(w_j'x~) (Eq. 2), or its derivative b_j g'(w_j'x~), to row into[j] of out.
+    """Add each learner a_j + b_j g(w_j'x~) (Eq. 2) of all rows to row into[j] of out.
 
-    out (n_tiles, width, 64); into = 0..M-1 keeps the learners apart, into = the score that each
-    learner adds to sums them.
+    If `derivative` is True, add b_j g'(w_j'x~) instead. out is (n_tiles, width, 64). With into =
+    0, ..., M - 1 the learners stay separate; with into = the learners' scores they are summed.
     """
     room = room_for(X)
     dtype = room.dtype
@@ -293,7 +309,10 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def tile_classes(y, score, weight, p, value, slope):
-    """Fill value (64,) and slope (K, 64) with the weighted log-losses of rows of K classes."""
+    """Fill value (64,) with the weighted log-losses of rows of K classes.
+
+    slope (K, 64) is filled with the derivatives with respect to the K scores.
+    """
     for i in range(TILE):
         value[i] = weight[i] * loss_shares(y[i], score[:, i], p)
         for k in range(p.size):
@@ -302,12 +321,12 @@ def tile_classes(y, score, weight, p, value, slope):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, beta, loss):
-    """Partial sums of the loss of all M learners together, and its gradient.
+    """Fill partials with the loss of the sum of all M learners and its gradient, summed per block.
 
-    X, y, weight, theta (M, 2 + p) and sign as in `loss_gradient`; offset (n_tiles, K, 64) are the
-    scores beside the learners, target (M,) the score that each adds to. partials (n_blocks, M,
-    4 + p): row j has the gradient of learner j from column 2 on; the first row begins with the
-    loss and the squares of the rows' weighted losses.
+    X, y, weight, theta (M, 2 + p) and sign are as in `loss_gradient`. offset (n_tiles, K, 64) holds
+    the scores without the learners, target (M,) the score that each learner adds to. partials is
+    (n_blocks, M, 4 + p): row j holds the gradient of learner j from column 2 on. The first two
+    columns of row 0 hold the loss and the sum of the squared weighted losses.
     """
     room = room_for(X)
     dtype = room.dtype
@@ -348,11 +367,11 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def effects(lo, hi, partials, X, weight, theta, sign, beta, activation, target):
-    """Partial sums over rows of what the effects of M learners are averages of.
+    """Fill partials with the sums per block from which the effects of M learners are averaged.
 
-    partials (n_blocks, 2 M + K p): weighted slopes b_j g', weights of the rows where a learner is
-    active, and weighted sizes of the gradient of each score in each feature. Each place in a tile
-    has a sum of its own, so that no addition waits for another.
+    partials (n_blocks, 2 M + K p) holds weighted slopes b_j g', weights of the rows where learner j
+    is active, and weighted absolute gradients of each score with respect to each feature. Each of
+    the 64 positions in a tile has its own sum, so that no addition waits for another.
     """
     M, p = theta.shape[0], X.shape[1]
     room = room_for(X)

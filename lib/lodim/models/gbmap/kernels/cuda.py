@@ -1,7 +1,7 @@
-"""CUDA twins of the kernels of `cpu`: the same sums from tiles that stay on the GPU.
+"""CUDA versions of the kernels in `cpu`, for tiles that stay on the GPU.
 
-X is read once a pass where a tile's chunks stay in the caches between their two uses. Everything
-is summed in float64 and in an order that the shape of X alone decides; no atomics.
+X is read once per pass if the chunks of a tile stay in the caches between their two uses. Sums
+are in float64, in an order that depends only on the shape of X; there are no atomic operations.
 """
 
 import math
@@ -18,12 +18,12 @@ GROUP = 2  # learners that share a read of X: the two signs of b
 THREADS = GROUP * TILE  # a thread for each row and learner of the group
 LANES = 32
 WARPS = THREADS // LANES
-ADDERS = 8  # warps that add the partials up
+ADDERS = 8  # warps that add the partial sums
 STAGE = 64  # features of a tile held in shared memory at a time
-PITCH = TILE + 1  # a row more, so that neighbouring features lie in different banks
-PROCESSORS = 132  # of the GPU that grids are cut for; a constant, so that sums do not depend on it
-RESIDENT = 4  # blocks of a pass that a processor has registers for
-REGISTERS = 128  # of a thread
+PITCH = TILE + 1  # one row more, so that neighbouring features are in different banks
+PROCESSORS = 132  # multiprocessors assumed for grids; constant, so that sums do not vary
+RESIDENT = 4  # blocks per multiprocessor, limited by registers
+REGISTERS = 128  # registers per thread
 CACHE = 32 * 2**20  # bytes of tiles in flight that stay in its L2 cache
 
 _loss_slope = device(losses.loss_slope)
@@ -31,7 +31,10 @@ _loss_shares = device(loss_shares)
 
 
 def count_blocks(shape, itemsize):
-    """Thread blocks that share the tiles: few where tiles are wide, so that they stay in cache."""
+    """Return the number of thread blocks that share the tiles.
+
+    Wide tiles get fewer blocks, so that the tiles in use stay in the cache.
+    """
     n_tiles, p, _ = shape
     tile = max(1, p) * TILE * itemsize
     most = PROCESSORS * min(RESIDENT, max(2, CACHE // (tile * PROCESSORS)))
@@ -40,12 +43,12 @@ def count_blocks(shape, itemsize):
 
 
 def loss_gradient(X, y, f, weight, theta, active, sign, beta, activation, loss):
-    """Loss and gradient of the learners `active`, (q, 1 + d); `cpu.loss_gradient` says more."""
+    """Return loss and gradient of the learners `active`, (q, 1 + d); see `cpu.loss_gradient`."""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
     blocks = count_blocks(X.shape, X.dtype.itemsize)
-    # What fills the last group up is computed and left out.
+    # Slots that fill up the last group are computed and dropped.
     slots = np.resize(active, groups * GROUP)
     learners = upload(np.column_stack([sign[slots], theta[slots]]))
     n_partials = blocks * (THREADS // width)
@@ -60,7 +63,7 @@ def loss_gradient(X, y, f, weight, theta, active, sign, beta, activation, loss):
 
 
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
-    """Loss and gradient of all learners together, (M, 2 + d); `cpu.joint_gradient` says more."""
+    """Return loss and gradient of the sum of all learners, (M, 2 + d); see `cpu.joint_gradient`."""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)
@@ -74,14 +77,20 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
-    """Add the learners, or their derivatives, to out (n_tiles, width, 64) on the host."""
+    """Add the learners, or their derivatives, to the host array out (n_tiles, width, 64).
+
+    See `cpu.forward`.
+    """
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """The same, to an array that stays on the GPU."""
+    """Add the learners, or their derivatives, to the GPU array out (n_tiles, width, 64).
+
+    See `cpu.forward`.
+    """
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out
@@ -89,12 +98,18 @@ def add_learners(X, theta, sign, beta, activation, derivative, into, out):
 
 
 def margin(code, score, k, y, base):
-    """The one-score problem of class k: fill y = (code == k) and base, all (n_tiles, 64)."""
+    """Fill y and base (n_tiles, 64) for the problem of class k against the other classes.
+
+    y is 1 for rows of class k and 0 otherwise; base is the logit of class k.
+    """
     launch(_margin, min(16 * PROCESSORS, code.shape[0]), TILE, code, score, k, y, base)
 
 
 def take(score, positions):
-    """Scores (r, K) on the host of the rows at positions (r,), from (n_tiles, K, 64)."""
+    """Return the scores (r, K) of the rows at positions (r,), on the host.
+
+    score (n_tiles, K, 64) is on the GPU.
+    """
     out = cuda.device_array((positions.size, score.shape[1]), np.float64)
     launch(_take, -(-positions.size // THREADS), THREADS, score, positions, out)
     return out.copy_to_host()
@@ -102,7 +117,7 @@ def take(score, positions):
 
 @cuda.jit(device=True)
 def _softplus(x):
-    """log(1 + exp(x)) and its derivative."""
+    """Return log(1 + exp(x)) and its derivative."""
     e = math.exp(-abs(x))
     share = 1.0 / (1.0 + e)
     return max(x, 0.0) + math.log1p(e), share if x > 0.0 else 1.0 - share
@@ -110,7 +125,7 @@ def _softplus(x):
 
 @cuda.jit(device=True)
 def _activate(z, beta, activation):
-    """g(z) and g'(z)."""
+    """Return the activation g(z) and its derivative g'(z)."""
     if activation == IDENTITY:
         return z, 1.0
     g, slope = _softplus(beta * z)
@@ -119,9 +134,10 @@ def _activate(z, beta, activation):
 
 @cuda.jit(device=True)
 def _project(X, t, first, size, w, stage, low, high):
-    """Stage a chunk of a tile and add its part of w'x: each warp takes every WARPS-th feature.
+    """Copy a chunk of features of a tile to shared memory and add its part of w'x to low and high.
 
-    A lane holds rows i and i + 32: loads are coalesced, and a weight serves two rows.
+    Each warp takes every WARPS-th feature. A lane holds rows i and i + 32, so that loads are
+    coalesced and each weight is used for two rows.
     """
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
@@ -134,7 +150,7 @@ def _project(X, t, first, size, w, stage, low, high):
 
 @cuda.jit(device=True)
 def _restage(X, t, first, size, stage):
-    """Stage a chunk of a tile again."""
+    """Copy a chunk of features of tile t to shared memory, for the second use in a pass."""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         stage[k, lane] = X[t, first + k, lane]
@@ -143,9 +159,10 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add a chunk's part of X'r to the partials: a thread sums one feature over its rows.
+    """Add the part of X'r of a chunk of features to the partial sums.
 
-    A narrow tile is cut by rows as well, so that every thread has work.
+    Each thread sums one feature over its rows. The rows of a narrow tile are split among threads,
+    so that every thread has work.
     """
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
@@ -165,10 +182,10 @@ def _back_project(stage, r, first, size, width, start, partials, slot):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, partials):
-    """Partial sums of a block for a group of learners, tile by tile.
+    """Compute the partial sums of loss and gradient of one thread block for a group of learners.
 
-    learners (slots, 3 + p) holds (b, a, intercept of w, w); partials (blocks * segments, slots,
-    3 + p), a segment being the share of a tile's rows that a thread sums in `_back_project`.
+    learners (slots, 3 + p) holds (b, a, intercept of w, w). partials is (blocks * segments, slots,
+    3 + p); a segment is the part of a tile's rows that one thread sums in `_back_project`.
     """
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
     w = cuda.shared.array((GROUP, STAGE), np.float64)
@@ -206,7 +223,7 @@ def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, par
         r[learner, row] = change * sign * slope
         value, slope_a, slope_w = value + one, slope_a + change, slope_w + r[learner, row]
         cuda.syncthreads()
-        # Backwards: the last chunk is still in shared memory, the ones before it in the caches.
+        # Backwards: the last chunk is still in shared memory, earlier chunks in the caches.
         for chunk in range(chunks - 1, -1, -1):
             first = chunk * STAGE
             size = min(STAGE, p - first)
@@ -230,7 +247,10 @@ def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, par
 
 @cuda.jit(cache=True)
 def _add_partials(partials, sums):
-    """sums[j, k] = sum of partials[:, j, k]: each warp of a block takes every ADDERS-th of them."""
+    """Compute sums[j, k] as the sum of partials[:, j, k].
+
+    Each warp of a block adds every ADDERS-th partial sum.
+    """
     parts = cuda.shared.array((ADDERS, LANES), np.float64)
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     j, k = cuda.blockIdx.x, cuda.blockIdx.y * LANES + lane
@@ -248,9 +268,10 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True)
 def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
-    """A thread for each row of a tile: `cpu.joint_gradient`.
+    """Compute the partial sums of `cpu.joint_gradient`, with one thread per row of a tile.
 
-    room (blocks, M + 2 K, 64): slopes of the learners, scores, and derivatives of the loss in them.
+    room (blocks, M + 2 K, 64) holds the learners' slopes, the scores, and the derivatives of the
+    loss with respect to the scores.
     """
     ends = cuda.shared.array((2, TILE), np.float64)
     block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
@@ -300,7 +321,7 @@ def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, pa
 
 @cuda.jit(cache=True)
 def _forward(X, learners, beta, activation, derivative, into, out):
-    """A thread for each row: `cpu.forward`."""
+    """Add learners or their derivatives to out as `cpu.forward` does, with one thread per row."""
     start, step = cuda.grid(1), cuda.gridsize(1)
     for e in range(start, X.shape[0] * TILE, step):
         t, i = e // TILE, e % TILE
@@ -316,7 +337,10 @@ def _forward(X, learners, beta, activation, derivative, into, out):
 
 @cuda.jit(cache=True)
 def _margin(code, score, k, y, base):
-    """A thread for each row: score k less the log of the summed exponentials of the others."""
+    """Fill y and base for class k against the other classes, with one thread per row.
+
+    base is score k minus the log of the sum of the exponentials of the other scores.
+    """
     i = cuda.threadIdx.x
     for t in range(cuda.blockIdx.x, code.shape[0], cuda.gridDim.x):
         largest = -math.inf
@@ -333,7 +357,7 @@ def _margin(code, score, k, y, base):
 
 @cuda.jit(cache=True)
 def _take(score, positions, out):
-    """A thread for each position."""
+    """Copy the scores of the rows at `positions` to out, with one thread per position."""
     e = cuda.grid(1)
     if e < positions.size:
         at = positions[e]

@@ -1,6 +1,6 @@
-"""Minimization of few rows' objectives in one compiled loop: `solve.lbfgs` with its passes.
+"""Compiled minimization by L-BFGS for few rows: `solve.lbfgs` together with its passes.
 
-Of some hundred rows a pass takes microseconds, and Python ten times that between two of them.
+With some hundred rows a pass takes microseconds, and Python between two passes ten times as long.
 """
 
 import numpy as np
@@ -17,11 +17,11 @@ def descend(
     X, y, f, weight, sign, beta, activation, loss, ridge, l1, precision, factor, scaled,
     unit, theta, max_iter, tol, ftol, memory,
 ):  # fmt: skip
-    """`lbfgs` of q learners on one block of tiles, the fields of its Minimum.
+    """Minimize q learners on one block of tiles by L-BFGS; return the fields of a Minimum.
 
-    X, y, f, weight, sign, beta, activation, loss as of `kernels.cpu.loss_gradient`; ridge, l1 (d,)
-    and precision of the objective; factor (q, d, d), `scaled` and unit (d,) as of
-    `solve.objective`: theta is then L'theta, or theta / unit, of which l1 is.
+    X, y, f, weight, sign, beta, activation and loss are as in `kernels.cpu.loss_gradient`; ridge,
+    l1 (d,) and precision are those of the objective. factor (q, d, d), `scaled` and unit (d,) are
+    as in `solve.objective`: theta and l1 are for the scaled parameters L'theta or theta / unit.
     """
     q, d = theta.shape
     b, softness = sign.astype(X.dtype), X.dtype.type(beta)

@@ -1,4 +1,4 @@
-"""Training rows on the GPU, in addition to X, during a fit."""
+"""Response, weights and scores of the training rows on the GPU during a fit."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +10,15 @@ from lodim.models.gbmap.kernels import cuda
 
 @dataclass(frozen=True)
 class DeviceRows:
-    """Response, weight and scores of the training rows, in units of the response's scale.
+    """Response, weight and scores of the training rows on the GPU, in units of the response.
+
+    Numeric responses are divided by the standard deviation `scale` of a BoostState.
 
     X : DeviceTiles
     y, weight : device arrays (n_tiles, 64); classes are coded from 0
     score : device array (n_tiles, K, 64), updated in place
-    problem : two device arrays (n_tiles, 64) for a class and its margin, None of one score
+    problem : work space for y and logit of one class against the others, two device arrays
+        (n_tiles, 64); None for a single score
     sample : device array of the positions of the sampled rows, or None
     """
 
@@ -28,29 +31,32 @@ class DeviceRows:
 
     @classmethod
     def from_host(cls, X, y, weight, score, sample):
-        """Upload y, weight (n,), score in tiles (n_tiles, K, 64), sample (r,) or None."""
+        """Upload y, weight (n,), tiles score (n_tiles, K, 64), and sample (r,) or None."""
         y, weight = (upload(tiles.pad(v, len(X))) for v in (y, weight))
         problem = (zeros(y.shape), zeros(y.shape)) if score.shape[1] > 1 else None
         sample = None if sample is None else upload(sample)
         return cls(X, y, weight, upload(score), problem, sample)
 
     def margin(self, k):
-        """Response and score of the one-score problem for score k, device arrays (n_tiles, 64)."""
+        """Return response and score of score k as a one-score problem, device arrays (n_tiles, 64).
+
+        With several classes the problem is class k against the others.
+        """
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
         cuda.margin(self.y, self.score, k, *self.problem)
         return self.problem
 
     def beside(self, *columns):
-        """Arrays (n_tiles, 64) of the host as device arrays."""
+        """Upload host arrays (n_tiles, 64); return them as device arrays."""
         return tuple(upload(v.astype(float)) for v in columns)
 
     def add(self, learners):
-        """Add learners to their scores."""
+        """Add learners to the scores, in place."""
         shape = learners.beta, learners.activation, False
         theta, sign, into = learners.theta, learners.sign, learners.target
         cuda.add_learners(self.X, theta, sign, *shape, into, self.score)
 
     def sample_score(self):
-        """Scores of the sampled rows on the host, (r, K)."""
+        """Return the scores (r, K) of the sampled rows, on the host."""
         return cuda.take(self.score, self.sample)

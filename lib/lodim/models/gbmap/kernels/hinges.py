@@ -1,8 +1,9 @@
-"""Hinges that promise most, compiled: along directions in which the loss of some rows has a slope.
+"""Compiled search for starting learners, along directions in which the loss has a slope.
 
-What is used once is inlined before it is compiled, which saves to compile it by itself; the rest
-by force, as in `kernels.cpu`. Room to work in is made outside: each kind of allocation is a
-function more to compile.
+A starting learner is a hinge max(u'x - knot, 0) with direction u. Functions that are used once are
+inlined before compilation, which saves compiling them alone; the others are always inlined, as in
+`kernels.cpu`. Work arrays are allocated outside, since each kind of allocation adds a function to
+compile.
 """
 
 import math
@@ -11,17 +12,17 @@ import numpy as np
 
 from lodim.engine.compiled import inlined, njit
 
-MIXTURES = 4  # random combinations of the rows among the directions, and as many principal Hessian
+MIXTURES = 4  # random combinations of rows; there are as many principal Hessian directions
 SWEEPS = 2  # subspace iterations towards the principal Hessian directions
 KNOTS = 3  # where hinges bend: at -1, 0 and 1 standard deviations of their projection
 ROUNDING = 1e-20  # share of a column's mean square, below which its variance is rounding
-DEPENDENT = 1e-10  # share of its length below which what is new in a direction is rounding
+DEPENDENT = 1e-10  # relative length below which the new part of a direction is rounding
 VARIES = 1e-9  # share of the largest deviation, below which a projection is constant
 TURNS = 30  # sweeps of Jacobi's method at most
 REASSOCIATE = {"reassoc", "contract", "nsz"}
-FAR = 2.0**50  # an angle beyond is known to no turn, and taken for zero
-LARGE = 1.5 * 2.0**52  # added to a number and taken off again, rounds it to a whole one
-PI_REST = 1.2246467991473532e-16  # of pi beyond its double
+FAR = 2.0**50  # larger angles have no accurate cosine and are replaced by zero
+LARGE = 1.5 * 2.0**52  # adding and subtracting it rounds a number to an integer
+PI_REST = 1.2246467991473532e-16  # pi minus its double precision value
 COSINE = tuple((-1.0) ** k / math.factorial(2 * k) for k in range(10, -1, -1))
 OPTIONS = {"cache": True, "fastmath": REASSOCIATE, "error_model": "numpy"}
 
@@ -36,17 +37,18 @@ def _dot(u, v):
 
 @inlined(**OPTIONS)
 def _add(out, a, u):
-    """out += a u."""
+    """Add a u to out, in place."""
     for i in range(u.size):
         out[i] += a * u[i]
 
 
 @inlined(cache=True, fastmath=False, error_model="numpy")
 def _cosine(x):
-    """cos(x), without a branch: cos(k pi + r) = (-1)^k cos(r), Taylor's to r^20.
+    """Return cos(x), computed without branches.
 
-    Numbers are rounded by adding a large one, so that nothing may be reordered here: without a word
-    on fastmath the caller's would be taken.
+    cos(k pi + r) = (-1)^k cos(r), with the Taylor polynomial of cos(r) up to r^20. Numbers are
+    rounded by adding a large number and subtracting it, so operations must not be reordered:
+    without `fastmath=False` the caller's setting would be used.
     """
     x = x if abs(x) < FAR else 0.0
     k = (x / math.pi + LARGE) - LARGE
@@ -61,11 +63,14 @@ def _cosine(x):
 
 @njit(**OPTIONS, inline="always")
 def _orthonormal(Q, k):
-    """Make the first k rows of Q orthonormal, in place and in order; the number that remain."""
+    """Make the first k rows of Q orthonormal, in place and in order; return how many remain.
+
+    Rows that depend linearly on earlier rows are dropped.
+    """
     kept = np.int64(0)  # a literal would compile the callers' callees twice
     for j in range(k):
         size, rest = 0.0, 0.0
-        for step in range(2 * kept + 2):  # its length, twice its parts along the others, its length
+        for step in range(2 * kept + 2):  # length, projections on the others (twice), length
             i = (step - 1) % kept if 0 < step <= 2 * kept else j
             along = _dot(Q[i], Q[j])
             if i < j:
@@ -81,7 +86,10 @@ def _orthonormal(Q, k):
 
 @njit(**OPTIONS, inline="always")
 def _eigenvectors(A, k):
-    """Eigenvectors of the symmetric A[:k, :k], by Jacobi's method, as columns of A[k : 2 k]."""
+    """Compute the eigenvectors of the symmetric A[:k, :k] by Jacobi's method.
+
+    They are stored as columns of A[k : 2 k].
+    """
     for i in range(k):
         for j in range(k):
             A[k + i, j] = 1.0 if i == j else 0.0
@@ -112,7 +120,7 @@ def _eigenvectors(A, k):
 
 @inlined(**OPTIONS)
 def _project(X, Q, k, Z):
-    """Fill the first k rows of Z with Q X, of directions Q (k, p) and columns X (p, n)."""
+    """Fill the first k rows of Z with Q X, for directions Q (k, p) and columns X (p, n)."""
     for j in range(k):
         for i in range(Z.shape[1]):
             Z[j, i] = 0.0
@@ -122,7 +130,7 @@ def _project(X, Q, k, Z):
 
 @njit(**OPTIONS, inline="always")
 def _combine(X, Z, k, Q):
-    """The first k rows of Q = Z X'."""
+    """Fill the first k rows of Q with Z X'."""
     for j in range(k):
         for c in range(X.shape[0]):
             Q[j, c] = _dot(Z[j], X[c])
@@ -130,12 +138,12 @@ def _combine(X, Z, k, Q):
 
 @njit(**OPTIONS, nogil=True)
 def find_directions(X, slope, curvature, key, phase, speed, U, P, Q, A):
-    """Fill U (2 f, p) with directions, f = 1 + MIXTURES; their number.
+    """Fill U (2 f, p) with search directions, f = 1 + MIXTURES; return how many there are.
 
-    The loss falls fastest along X slope, X (p, n); eigenvectors of X diag(slope) X' are where its
-    slope bends (Li 1992), here by subspace iteration from that and from mixtures of rows, by their
-    keys (n,) and phase, speed (MIXTURES,). U is zero; P (f, n), Q (f, p) and A (2 f, f) are room to
-    work in.
+    The loss falls fastest along X slope, where X is (p, n). Its slope changes most along
+    eigenvectors of X diag(slope) X' (Li 1992). These are approximated by subspace iteration from X
+    slope and from random combinations of rows, given by the row keys (n,) and by phase and speed
+    (MIXTURES,). U is zero on entry; P (f, n), Q (f, p) and A (2 f, f) are work arrays.
     """
     first = Q.shape[0]
     for j in range(first):
@@ -172,9 +180,10 @@ def find_directions(X, slope, curvature, key, phase, speed, U, P, Q, A):
 
 @njit(**OPTIONS, inline="always")
 def _to_unit_variance(U, Z, k, curvature, deviation):
-    """Scale directions U (k, p) and projections Z (k, n) so that these have unit variance.
+    """Scale directions U (k, p) and projections Z (k, n) so that projections have unit variance.
 
-    Constant ones go, unless all are; the number that remain. deviation (k,) is zero.
+    Constant projections are dropped, unless all are constant. Returns the number that remain;
+    deviation (k,) is a work array, zero on entry.
     """
     total = 0.0
     for i in range(curvature.size):
@@ -197,9 +206,10 @@ def _to_unit_variance(U, Z, k, curvature, deviation):
 
 @njit(**OPTIONS, inline="always")
 def _hinge(z, side, knot, slope, curvature, level, total, ridge):
-    """Newton step on the coefficient of h = max(side z - knot, 0): gain, step, mean of h.
+    """Compute a Newton step for the coefficient of h = max(side z - knot, 0), next to a constant.
 
-    level is the mean slope in units of curvature: a constant beside h takes it.
+    Returns the decrease of the loss, the step and the mean of h. level is the mean slope in units
+    of curvature, which the constant removes.
     """
     centre, square, fall, spread = 0.0, 0.0, 0.0, 0.0
     for i in range(z.size):
@@ -211,14 +221,14 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
     for i in range(z.size):
         apart = max(side * z[i] - knot, 0.0) - centre
         spread += curvature[i] * apart * apart
-    # A column that does not vary but by rounding has no coefficient.
+    # A column that varies only by rounding gets no coefficient.
     c = fall / (spread + ridge) if spread > ROUNDING * square else 0.0
     return 0.5 * fall * c, c, centre
 
 
 @njit(**OPTIONS, inline="always")
 def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
-    """Fill theta, sign with the n_starts hinges of each sign that gain most; their number."""
+    """Fill theta and sign with the n_starts best hinges of each sign b; return their number."""
     count = 0
     for b in range(2):
         for _ in range(min(n_starts, 2 * k)):
@@ -242,11 +252,12 @@ def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
 def place_hinges(
     U, k, X, slope, curvature, ridge, hinges, n_starts, Z, deviation, gain, rest, theta, sign
 ):  # fmt: skip
-    """Fill theta, sign with the best hinges along the first k of U and -U; their number.
+    """Fill theta and sign with the best hinges along the first k directions of U and -U.
 
-    X (p, n), slope, curvature (n,) are of the rows that starts are drawn from; ridge the penalty of
-    w_k^2. U is scaled. Room to work in, of this size at least: Z (k, n); deviation (k,) and rest
-    (3, 2, 2 k), which are zero; gain (2, 2 k), of b = 1 and -1, which is -infinity.
+    Returns the number of hinges. X (p, n), slope and curvature (n,) are for the rows from which
+    starts are drawn; ridge is the penalty on w_k^2. U is scaled in place. Work arrays, at least of
+    this size: Z (k, n); deviation (k,) and rest (3, 2, 2 k), zero on entry; gain (2, 2 k) for b = 1
+    and -1, -infinity on entry.
     """
     _project(X, U, k, Z)
     k = _to_unit_variance(U, Z, k, curvature, deviation)
@@ -274,7 +285,7 @@ def place_hinges(
 
 
 class Room:
-    """Arrays in which `find_directions` and `place_hinges` work, for up to `most` directions."""
+    """Work arrays of `find_directions` and `place_hinges`, for up to `most` directions."""
 
     def __init__(self, most, p, n, n_starts):
         first = 1 + MIXTURES
@@ -293,15 +304,15 @@ class Room:
         self.theta, self.sign = np.empty((2 * n_starts, 2 + p)), np.empty(2 * n_starts)
 
     def clear(self):
-        """Make it as the kernels want it."""
+        """Set the work arrays to the values that the kernels expect on entry."""
         self._zeros.fill(0.0)
         self.gain.fill(-np.inf)
 
 
 def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts, room=None):
-    """Starts (2 n_starts, 2 + p) and signs b of most promise, along directions of X (p, n).
+    """Return the best starting learners (2 n_starts, 2 + p) and their signs b, for rows X (p, n).
 
-    They stand in the room, which is made for one call if it is not given.
+    Both are views of arrays in `room`; a new Room is made if `room` is None.
     """
     room = room or Room(2 + 2 * MIXTURES, *X.shape, n_starts)
     room.clear()
@@ -311,7 +322,7 @@ def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts,
 
 
 def starts_along(U, X, slope, curvature, ridge, n_starts):
-    """The same along directions U (k, p)."""
+    """Return the best starting learners and their signs b along the given directions U (k, p)."""
     room = Room(len(U), *X.shape, n_starts)
     room.clear()
     room.U[:] = U

@@ -1,4 +1,4 @@
-"""Newton's method for learners of few rows and columns, compiled with its passes."""
+"""Compiled Newton's method for learners of data with few rows and columns."""
 
 import math
 
@@ -8,17 +8,17 @@ from lodim.engine.compiled import inlined, njit
 from lodim.models.gbmap.kernels.cpu import SOFTPLUS, add_hessian, add_loss_gradient
 from lodim.solve.objective import solve_lower, solve_upper
 
-CONVEX_UNTIL = 1e-3  # share of the value that a step gains, below which the whole Hessian is taken
+CONVEX_UNTIL = 1e-3  # relative gain of a step below which H is the full Hessian
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-10, 1e8
-OBJECTIVE, GRAD_NORM, N_ITER, N_EVAL, CONVERGED = 0, 1, 2, 3, 4  # columns of what is said of ends
+OBJECTIVE, GRAD_NORM, N_ITER, N_EVAL, CONVERGED = 0, 1, 2, 3, 4  # columns of `ends`
 LOG = ("objective", "grad_norm", "n_iter", "n_eval", "converged")
-ACCEPTED, POOR, GOOD = 0.1, 0.25, 0.7  # gain of a step, as share of what the model promises
-EXPONENTIAL = 1.1, 1.4  # of a step down exp(-z) it is 2 (1 - 1 / e), and the step is one
+ACCEPTED, POOR, GOOD = 0.1, 0.25, 0.7  # gain of a step relative to the quadratic model
+EXPONENTIAL = 1.1, 1.4  # range of that ratio for steps along exp(-z), which is 2 (1 - 1 / e)
 
 
 @inlined(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
 def _factor(H, damping, L):
-    """L of L L' = H + damping max(diag H) I, in L; whether there is one."""
+    """Fill L with the Cholesky factor of H + damping max(diag H) I; return whether it exists."""
     largest = 0.0
     d = H.shape[0]
     for i in range(d):
@@ -26,7 +26,7 @@ def _factor(H, damping, L):
     shift = damping * max(largest, 1e-300)
     scale = 1.0
     for j in range(d):
-        for i in range(j, d, 2):  # two rows at a time; beyond the last one that once more
+        for i in range(j, d, 2):  # two rows at a time; an odd last row is computed twice
             m = min(i + 1, d - 1)
             s, t = H[i, j], H[m, j]
             for k in range(j):
@@ -44,9 +44,10 @@ def _factor(H, damping, L):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _promised(H, damping, slope, L, step):
-    """Fill step with what solves (H + damping max(diag H) I) step = slope; what it promises.
+    """Solve (H + damping max(diag H) I) step = slope; return the predicted decrease of the loss.
 
-    -1 where the matrix is not positive definite.
+    The decrease is that of the quadratic model; -1 means that the matrix is not positive definite.
+    L is a work array.
     """
     if not _factor(H, damping, L):
         return -1.0
@@ -62,9 +63,10 @@ def _promised(H, damping, slope, L, step):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _straighten(H, slope, b, beta, at, convex):
-    """Put c = a + b g(intercept) for the parameter a of a Hessian and gradient, in place.
+    """Change H and gradient `slope` from parameter a to c = a + b g(intercept), in place.
 
-    at is the intercept. H is that of a function of (a, intercept, w), its lower triangle.
+    H is the lower triangle of the Hessian in (a, intercept, w); `at` is the value of the intercept.
+    If `convex` is True, only positive second derivatives of g are added.
     """
     e = math.exp(-abs(beta * at))
     share = 1.0 / (1.0 + e) if at > 0.0 else e / (1.0 + e)
@@ -89,29 +91,30 @@ def newton(
 ):  # fmt: skip
     """Minimize learners theta (r, d) on one block of tiles by damped Newton steps, in place.
 
-    As `solve.newton`: steps solve (H + mu max(diag H) I) step = -gradient; mu falls where the
-    quadratic model holds and rises where it does not, or where the matrix is not positive definite
-    (Nocedal & Wright 2006, Sects. 3.4 and 10.3). H is Gauss-Newton's and what is convex of the rest
-    until a step gains less than a thousandth of the value, then the Hessian itself. A step that is
-    rejected is followed by one of half its length at most.
+    As in `solve.newton`, a step solves (H + mu max(diag H) I) step = -gradient. mu falls if the
+    quadratic model predicts the decrease well; it rises if not, or if the matrix is not positive
+    definite (Nocedal & Wright 2006, Sects. 3.4 and 10.3). H is the Gauss-Newton matrix plus the
+    convex part of the remaining terms, until a step lowers the value by less than a thousandth;
+    then H is the Hessian. After a rejected step the next step has at most half its length.
 
-    Steps are in c = a + b g(intercept), the score at the features' mean, instead of a: the floor of
-    the valley in which a makes good what the intercept does is curved in a, and straight in c.
-    A learner whose rows all lie beyond the bend is a line, and nears it as exp(-beta intercept):
-    there Newton's steps of the intercept are 1 / beta, and one longer step does for all of them.
+    Steps use c = a + b g(intercept), the score at the features' mean, instead of a. Changes of a
+    can offset changes of the intercept, so that the minimum lies in a valley; it is curved in a and
+    straight in c. A learner whose rows all lie on the linear side of the bend approaches a line
+    like exp(-beta intercept): there each Newton step changes the intercept by 1 / beta, and one
+    longer step replaces them.
 
-    X, y, f, weight, beta, loss as of `kernels.cpu.loss_gradient`, sign (r,) of the learners; ridge
-    (d,) and precision of the objective. A learner ends where no gradient is above tol, where two
-    steps in a row lower its value by no more than the share ftol (`of_one`: of a value below one,
-    which near zero has no share that counts, by ftol itself), or where three steps in a row promise
-    no more than rounding, or one that brings the gradient no nearer to zero either; max_iter bounds
-    its passes, those for Hessians among them. ends (r, 5) are filled with the columns of LOG. The
-    rest is room to work in: kept (3, n_tiles, 64), tiles (3, 64) and v (d,) of X's dtype, vectors
-    (3, d), column (d - 2,), sums (1 + d,) and matrices (2, d, d).
+    X, y, f, weight, beta, loss are as in `kernels.cpu.loss_gradient`, sign (r,) as theta; ridge
+    (d,) and precision are those of the objective. A learner is finished if (1) no gradient exceeds
+    tol, (2) two successive steps lower its value by a share of at most ftol (with `of_one`, by at
+    most ftol if the value is below one), or (3) three successive steps predict a decrease within
+    rounding, or one such step does not reduce the gradient either. max_iter limits the passes,
+    including passes for Hessians. ends (r, 5) is filled with the columns of LOG. Work arrays: kept
+    (3, n_tiles, 64), tiles (3, 64) and v (d,) of X's dtype, vectors (3, d), column (d - 2,), sums
+    (1 + d,), matrices (2, d, d).
     """
     d = ridge.size
     softness = X.dtype.type(beta)
-    activation = np.int64(SOFTPLUS)  # as a literal it would have functions of its own
+    activation = np.int64(SOFTPLUS)  # a literal would compile the called functions again
     score, slope, r, z, per_row, c = kept[0], kept[1], kept[2], tiles[0], tiles[1], tiles[2]
     downhill, step, trial, H, L = vectors[0], vectors[1], vectors[2], matrices[0], matrices[1]
     least, most = EXPONENTIAL
@@ -199,7 +202,7 @@ def newton(
                 break
             leapt = False
             if leaps and abs(beta * step[1] + 1.0) < 0.1 and least < ratio < most:
-                # Twice what is promised is left; a tenth of what is enough may stay.
+                # About twice the predicted decrease remains; a tenth of the tolerance may remain.
                 far = math.log(20.0 * promised / max(enough, rounding))
                 if far > 1.0:
                     leapt = True

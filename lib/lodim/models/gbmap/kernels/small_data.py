@@ -1,8 +1,9 @@
-"""Learners of few rows and columns in compiled calls: their problem, Newton's method, scores.
+"""Learners for data with few rows and columns: compiled one-score problems and Newton's method.
 
-Of some hundred rows a pass takes microseconds, and Python ten times that between two of them.
-Starts are found, and scores added, by the calls that many rows use: a kernel within a kernel is
-compiled twice. Room to work in is made outside: each kind of allocation is a function more.
+With some hundred rows a pass takes microseconds, and Python between two passes ten times as long.
+Starts are found, and scores added, by the same kernels as for many rows, because a kernel called
+within a kernel is compiled twice. Work arrays are allocated outside, since each kind of allocation
+adds a function to compile.
 """
 
 import math
@@ -22,14 +23,18 @@ from lodim.models.gbmap.kernels.newton import (
     newton,
 )
 
-SCREENING_FTOL = 1e-5  # relative fall of the loss at which starts can be compared
-LEAST_GAIN = 1e-5  # share of the objective below which what a learner gains is nothing
-TIED = 1e-9  # relative difference of two objectives that says nothing
+SCREENING_FTOL = 1e-5  # relative tolerance of fits that are only compared
+LEAST_GAIN = 1e-5  # smallest relative gain for which a learner is kept
+TIED = 1e-9  # relative difference up to which two objectives are tied
 
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _derivatives(at, own, rest, weight, loss, slope, bend):
-    """Fill (s,) with slope and curvature of the loss of the rows at positions `at`."""
+    """Fill slope and bend (s,) with the derivatives of the loss of the rows at positions `at`.
+
+    bend holds the second derivatives, bounded from below. own and rest (n_tiles, 64) are response
+    and score.
+    """
     total = 0.0
     for i in range(at.size):
         total += weight[at[i] // TILE, at[i] % TILE]
@@ -42,10 +47,12 @@ def _derivatives(at, own, rest, weight, loss, slope, bend):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curvature):
-    """Fill own, rest (n_tiles, 64): response and score of the one-score problem of a score.
+    """Fill own and rest (n_tiles, 64) with response and score of the one-score problem of `target`.
 
-    And slope, curvature (s,): of its loss in the rows at positions start_at. Returns the loss of a
-    learner that adds nothing. y, weight (n_tiles, 64) and score (n_tiles, K, 64) are in float64.
+    With several classes, own is 1 for class `target` and rest its logit against the other classes.
+    slope and curvature (s,) are filled with the loss derivatives of the rows at positions start_at.
+    Returns the loss if no learner is added. y, weight (n_tiles, 64) and score (n_tiles, K, 64) are
+    float64.
     """
     n_scores, null = score.shape[1], 0.0
     for t in range(y.shape[0]):
@@ -67,14 +74,15 @@ def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curv
 
 
 def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, learner):
-    """Fill learner (2 + p,) of one score; its sign b, and how its fit ended, the columns of LOG.
+    """Fit one learner by Newton's method from several starts; fill `learner` (2 + p,) with it.
 
-    Starts (r, 2 + p) of both signs are followed until they can be compared, the best of each to its
-    end, and the lower end is kept; where it gains nothing, the learner that adds nothing. Without
-    `compare` all are followed to their ends. Starts are changed in place.
+    Returns its sign b and the columns of LOG. The starts (r, 2 + p) of both signs are minimized
+    until they can be compared, the best start of each sign to the end, and the better result is
+    kept. If it does not lower the loss, the learner adds nothing. If `compare` is False, all starts
+    are minimized to the end. Starts are changed in place.
 
-    follow is a `follower`, own, rest and null_value are as of `take_margin`, learner has been
-    filled with the one that adds nothing for b = 1.
+    follow is a `follower`; own, rest and null_value come from `take_margin`; on entry `learner`
+    holds the learner for b = 1 that adds nothing.
     """
     n_eval, n_iter, signs, null = 1.0, [0.0] * len(sign), sign.tolist(), learner[0]
     if compare:
@@ -104,7 +112,10 @@ def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, lear
 
 
 def follower(X, weight, beta, loss, ridge, precision, max_iter, tol):
-    """`newton` on rows, with room to work in: (own, rest, theta, sign, ftol, of_one) -> ends."""
+    """Return a function (own, rest, theta, sign, ftol, of_one) -> ends that runs `newton` on X.
+
+    The function reuses its work arrays.
+    """
     d, dtype = 2 + X.shape[1], X.dtype
     weight = weight.astype(dtype, copy=False)
     problem = beta, loss, ridge, precision, max_iter, tol
@@ -123,7 +134,7 @@ def follower(X, weight, beta, loss, ridge, precision, max_iter, tol):
 
 
 def _best_of_each_sign(sign, ends):
-    """Positions of the lowest of each sign, that of b = 1 first."""
+    """Return the position of the start with the lowest objective for each sign, b = 1 first."""
     best = []
     for b in (1.0, -1.0):
         own = [m for m in range(len(sign)) if sign[m] == b]
@@ -136,7 +147,10 @@ def _lowest(ends):
 
 
 def _choose(sign, ends, lowest):
-    """The lowest of some ends; of tied ones one that has converged, and b = 1 if both have."""
+    """Return the position of the best result, given the lowest objective.
+
+    Among results within rounding of `lowest`, converged results are preferred, then b = 1.
+    """
     limit = lowest + TIED * abs(lowest)
     tied = [m for m, end in enumerate(ends) if end[OBJECTIVE] <= limit]
     converged = [m for m in tied if ends[m][CONVERGED] > 0.0]
