@@ -202,9 +202,8 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
 def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
     """Return the sum over blocks of what kernel(lo, hi, partials, tiles, *args) writes.
 
-    The kernel writes partials[block], of the given shape. runs : as in `for_blocks`, for tiles in
-    this
-    process's memory; other blocks count as zero
+    shape : shape of partials[block], to which the kernel writes
+    runs : as in `for_blocks`, for tiles in this process's memory; other blocks count as zero
     """
     if not on_host(tiles):
         return tiles.sum_blocks(kernel, shape, *args)

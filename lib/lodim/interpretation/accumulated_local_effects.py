@@ -82,9 +82,12 @@ def order_of_levels(code, n_levels, others):
     """Return an order of levels (n_levels,) in which adjacent levels have similar rows (Sect. 5).
 
     The distance of two levels is a sum over the other features: for numbers the largest difference
-    of distribution functions, for levels half the sum of absolute differences of shares. Levels are
-    sorted by the first coordinate of classical scaling. others : list of (values (n,), number of
-    levels, 0 for numbers)
+    of
+    distribution functions, for levels half the sum of absolute differences of shares. Levels are
+    sorted
+    by the first coordinate of classical scaling.
+
+    others : list of (values (n,), number of levels or 0 for numbers)
     """
     distance = np.zeros((n_levels, n_levels))
     for values, size in others:
@@ -107,7 +110,7 @@ def order_of_levels(code, n_levels, others):
 def _means(values, group, weight, n):
     """Return total weight (n,) and weighted mean (n, K) of the rows of each of n groups.
 
-    Rows with NaN are ignored. group : (n_rows,) codes
+    group : (n_rows,) group of each row; rows with NaN in `values` are ignored
     """
     known = np.isfinite(values).all(axis=1)
     weight = np.where(known, weight, 0.0)

@@ -280,7 +280,8 @@ class Effects:
     fit : Fit
     frame : DataFrame
         Result of `tidy`.
-    kind, type : str Arguments of `effects`.
+    kind, type : str
+        Arguments of `effects`.
     by : str or None
         Column whose values define groups, if given.
     level : float
@@ -288,8 +289,9 @@ class Effects:
     replicated : bool
         Whether the limits come from a bootstrap.
     n : int
-        Number of rows of the data. rugs : dict Quantiles of each numeric feature, and shares of the
-        levels of all other features, by name.
+        Number of rows of the data.
+    rugs : dict
+        Quantiles of each numeric feature, and shares of the levels of all other features, by name.
     spreads : dict
         Standard deviation of each numeric feature, 1 for levels.
 

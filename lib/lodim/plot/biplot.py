@@ -41,6 +41,7 @@ def frame(xy, ratio=None):
     """Return ends (2, k) of axes that contain all rows except outliers.
 
     Rows are outside if their distance to the range of most rows exceeds FENCE times this range.
+
     ratio : width over height of a plane, to which the ends are adapted
     """
     inner = np.quantile(xy, [TAIL, 1.0 - TAIL], axis=0)
@@ -201,8 +202,9 @@ def stretch(to, origin, ends):
 def _write_names(ax, names, tips, origin, peaks):
     """Write names beyond the tips of arrows and at the maxima of classes, without overlap.
 
-    Classes are named only if their names cover at most the share CROWDED of the Axes. peaks :
-    (name, position, colour) of each class
+    Classes are named only if their names cover at most the share CROWDED of the Axes.
+
+    peaks : (name, position, colour) of each class
     """
     n_arrows = len(names)
     if not n_arrows + len(peaks):

@@ -80,8 +80,9 @@ def class_style(k):
 def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
     """Draw points (n, d) by class or on the colour scale; return the artist of the scale.
 
-    style : style of all points; an array (n,) has one entry per point. unknown : additional style
-    of points with unknown value, which are grey. hollow : whether points on the scale are rings
+    style : style of all points; an array (n,) has one entry per point
+    unknown : additional style of points with unknown value, which are grey
+    hollow : whether points on the scale are rings
     """
     known = np.isfinite(value)
 

@@ -51,16 +51,18 @@ def cv(
     model : model function
         Model function, such as `lodim.gbmap`.
     formula, data, **arguments
-        Arguments of the model. grid : mapping or DataFrame, optional Values to try, by argument:
-        `{"m": [2, 5, 10], "beta": [1, 10]}`; all combinations are tried. The 1-SE rule prefers
-        large penalties, few stages, small budgets, and values of other settings that are listed
-        first. A DataFrame has one row per point to try, simplest first. If a penalty that a fit
-        needs is neither given nor in the grid, its default values are added to the grid. Default:
-        values of the model's first penalty (`lambda_` for gbmap, `lambda_v` for proset): the given
-        value, or else `n_lambda` decreasing values from lambda_max down. For costnet the prices of
-        its models are tried as budgets (an argument `budget` is an error). For ripr also None (NaN
-        in the frame) is tried, with which the model chooses its views. If a number of stages (`m`
-        of gbmap) is not given, it is chosen for each point.
+        Arguments of the model.
+    grid : mapping or DataFrame, optional
+        Values to try, by argument: `{"m": [2, 5, 10], "beta": [1, 10]}`; all combinations are
+        tried. The 1-SE rule prefers large penalties, few stages, small budgets, and values of other
+        settings that are listed first. A DataFrame has one row per point to try, simplest first.
+        If a penalty that a fit needs is neither given nor in the grid, its default values are added
+        to the grid.
+        Default: values of the model's first penalty (`lambda_` for gbmap, `lambda_v` for proset):
+        the given value, or else `n_lambda` decreasing values from lambda_max down. For costnet the
+        prices of its models are tried as budgets (an argument `budget` is an error). For ripr also
+        None (NaN in the frame) is tried, with which the model chooses its views. If a number of
+        stages (`m` of gbmap) is not given, it is chosen for each point.
     folds : int or array (n,)
         Number of folds, drawn at random within classes, or the fold of each row of `data`. A fold
         without any row of positive weight with a response is not held out.
@@ -111,15 +113,17 @@ def cv(
     features of all rows; `compare` learns them within the folds.
 
     The mean loss is weighted by the weights of the rows in each fold. Its standard error is the
-    weighted standard deviation over folds divided by sqrt(K - 1), as in glmnet. If the number of
-    stages is not given, points race against each other. A point stops if, after every 10 stages
-    (proset: 2), its loss is over two standard errors above the lowest; if, after any stage, its
-    loss is over four standard errors above the lowest and rising; or if its last 15 stages (proset:
-    2) lowered its loss by at most 0.05 standard errors. Its row shows the number of stages with the
-    lowest loss so far. For streamed data of more than 65,536 rows, whole blocks of 4,096 rows are
-    assigned to folds at random. Features are not copied: held-out rows have weight zero, and
-    features keep the centre and scale of all rows. Points and folds are fitted one after the other,
-    without a race.
+    weighted standard deviation over folds divided by sqrt(K - 1), as in glmnet.
+
+    If the number of stages is not given, points race against each other. A point stops if, after
+    every 10 stages (proset: 2), its loss is over two standard errors above the lowest; if, after
+    any stage, its loss is over four standard errors above the lowest and rising; or if its last 15
+    stages (proset: 2) lowered its loss by at most 0.05 standard errors. Its row shows the number of
+    stages with the lowest loss so far.
+
+    For streamed data of more than 65,536 rows, whole blocks of 4,096 rows are assigned to folds at
+    random. Features are not copied: held-out rows have weight zero, and features keep the centre
+    and scale of all rows. Points and folds are fitted one after the other, without a race.
 
     Examples
     --------
@@ -233,7 +237,8 @@ class CV(Generic[FitT_co]):
     index_min, index_1se : int
         Rows of `frame` with the lowest mean loss, and of the simplest point within one standard
         error of the lowest mean loss.
-    rule, loss : str Arguments of `cv`.
+    rule, loss : str
+        Arguments of `cv`.
     best : Fit
         Fit to all rows with the settings chosen by `rule`.
     penalties, stages, budget : names of the model's penalties, of its number of stages, and of the

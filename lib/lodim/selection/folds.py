@@ -35,7 +35,8 @@ def assign(batch, folds, classes, seed):
         Number of random folds, balanced within classes, of whole groups (or clusters) if given. Or
         an array with a value per row of the data: rows with the same value are held out together.
     classes : sequence or None
-        Classes of the response; None for a numeric response. seed : int
+        Classes of the response; None for a numeric response.
+    seed : int
     """
     return _in_all_rows(batch, _assign(of_positive_weight(batch), folds, classes, seed))
 

@@ -256,7 +256,12 @@ class Path(Generic[FitT_co]):
         -------
         DataFrame or Series
             One row per penalty and one column per estimate; or the estimates of one fit as a
-            Series. Raises ------ ArgumentError If `lambda_` is not a positive number.
+            Series.
+
+        Raises
+        ------
+        ArgumentError
+            If `lambda_` is not a positive number.
 
         See Also
         --------

@@ -33,12 +33,13 @@ LOSSES = {"class": misclassified, "mae": absolute}
 def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
     """Return the held-out losses of each point: a list with one row per stage.
 
-    A row has one entry per fold, see StageLosses.rows. splits : list of (Batch, Batch), training
-    and
-    held-out rows, the folds of one draw after another. points : list of settings; points that
-    differ
-    only in their number of stages, or in their budget, share one run. runs : dict settings ->
-    StageLosses of the same splits, which is extended and whose fits are reused
+    A row has one entry per fold, see `fold_row`. Points that differ only in their number of stages,
+    or
+    in their budget, share one run.
+
+    splits : list of (Batch, Batch), training and held-out rows, the folds of one draw after another
+    points : list of settings
+    runs : dict settings -> StageLosses of the same splits; it is extended, and its fits are reused
     """
     model = problem.model
     served = {}
