@@ -18,8 +18,7 @@ def check_ways(monotone):
 
 
 def ways(monotone):
-    """Return 1 for "increasing", -1 for "decreasing" and None otherwise for each value of a dict.
-    """
+    """Return a list with 1 for "increasing", -1 for "decreasing" and None for other values."""
     return [WAYS.get(way) if isinstance(way, str) else None for way in monotone.values()]
 
 

@@ -1,4 +1,4 @@
-"""Analysis of deviance: two nested fits, and the terms of one, in order or each by itself."""
+"""Analysis of deviance: compare two nested fits, or test the terms of one fit."""
 
 from dataclasses import dataclass, replace
 
@@ -13,7 +13,7 @@ from lodim.models.glm.likelihood import DISPERSED
 
 
 def compare(one, other):
-    """The frame of `GlmFit.anova`."""
+    """Return the table of `GlmFit.anova` with another fit: test two nested fits."""
     if type(other) is not type(one):
         raise ArgumentError(f"anova compares two fits of glm, not {type(other).__name__}")
     small, large = sorted((one, other), key=lambda fit: fit.df)
@@ -44,7 +44,7 @@ def compare(one, other):
 
 
 def _check(small, large):
-    """Raise unless two fits are nested, and of the same rows."""
+    """Raise unless two fits are nested and have the same rows, response and family."""
     of = [(fit.family.name, fit.design.response.name) for fit in (small, large)]
     if of[0] != of[1]:
         raise ArgumentError(f"the fits are of other responses or families: {of[0]}, {of[1]}")
@@ -71,7 +71,10 @@ def _check(small, large):
 
 @dataclass(frozen=True)
 class _Part:
-    """A model with some of the terms of a fit; its log-likelihood up to a shared constant."""
+    """Degrees of freedom and deviance of a model with some of a fit's terms.
+
+    log_likelihood is correct up to a constant that all models of the fit share.
+    """
 
     df: int
     df_resid: int
@@ -80,7 +83,7 @@ class _Part:
 
 
 def sequential(fit, data, changes):
-    """The frame of `GlmFit.anova` without another fit: terms are added one after another."""
+    """Return the table of `GlmFit.anova` without another fit: terms are added one after another."""
     terms = _in_order(fit)
     sets = [terms[:k] for k in range(len(terms))]
     if _is_robust(fit):
@@ -100,7 +103,7 @@ def sequential(fit, data, changes):
 
 
 def single(fit, data, changes):
-    """The frame of `GlmFit.drop1`: each term is dropped by itself."""
+    """Return the table of `GlmFit.drop1`: each term is dropped alone."""
     terms = [k for k in _in_order(fit) if not _is_margin(fit.design.terms, k)]
     if _is_robust(fit):
         if data is not None or changes:
@@ -125,13 +128,13 @@ def _is_robust(fit):
 
 
 def _in_order(fit):
-    """Terms of a fit, those of fewer factors first, as R has them."""
+    """Return the indices of a fit's terms, terms with fewer factors first, as in R."""
     terms = fit.design.terms
     return sorted(range(len(terms)), key=lambda k: len(terms[k]))
 
 
 def _is_margin(terms, k):
-    """Whether another term has all factors of term k, so that it cannot be dropped alone."""
+    """Return whether another term contains all factors of term k, so that k is not dropped."""
     parts = [frozenset((type(part), part.name) for part in term) for term in terms]
     return any(parts[k] < other for other in parts)
 
@@ -142,7 +145,10 @@ def _statistic(fit):
 
 
 def _test(fit, df, fall):
-    """Statistic and p-value of a fall of the deviance by df terms, a dict; empty without any."""
+    """Return statistic and p-value of a decrease of the deviance by terms with df coefficients.
+
+    A dict; empty if df is 0.
+    """
     if not df:
         return {}
     if fit.family.name not in DISPERSED:
@@ -156,7 +162,7 @@ def _whole(fit):
 
 
 def _parts(fit, sets, data, changes, method):
-    """The models with some sets of terms: by least squares from the estimates, else fitted."""
+    """Return a _Part for each set of terms, from the estimates for least squares, else refitted."""
     if fit.family.name in DISPERSED and not fit.dispersion > 0.0:
         raise ArgumentError(f"{method}() needs residuals to test with, and this fit has none")
     if fit.family.name == "gaussian" and data is None:
@@ -167,7 +173,10 @@ def _parts(fit, sets, data, changes, method):
 
 
 def _projected(fit, terms):
-    """The least squares model with some terms: the deviance rises by the others' b'V^-1 b phi."""
+    """Return the _Part of the least-squares model with the given terms, without refitting.
+
+    The deviance increases by phi b'V^-1 b, where b are the coefficients of the other terms.
+    """
     positions = np.setdiff1d(np.arange(1, fit.df), _positions(fit, fit.estimates, terms))
     whole = _whole(fit)
     rise = fit.dispersion * _quadratic(fit.estimates, positions)[0]
@@ -177,14 +186,14 @@ def _projected(fit, terms):
 
 
 def _positions(fit, estimates, terms, columns=None):
-    """Positions among the coefficients of a score of those of some terms, (k,)."""
+    """Return the positions (k,) of the coefficients of some terms among those of one score."""
     columns = np.arange(len(fit.design.names)) if columns is None else columns
     features = columns[estimates.kept[1:] - 1]
     return 1 + np.flatnonzero(np.isin(fit.design.term_of[features], list(terms)))
 
 
 def _quadratic(estimates, positions):
-    """b'V^-1 b of the coefficients at some positions of each score, and their number."""
+    """Return b'V^-1 b of the coefficients at some positions of each score, and their number."""
     q, S = estimates.coef.shape
     at = (q * np.arange(S)[:, None] + positions).ravel()
     b, V = estimates.coef.T.ravel()[at], estimates.cov[np.ix_(at, at)]
@@ -199,7 +208,10 @@ def _quadratic(estimates, positions):
 
 
 def _wald(fit, estimates, term):
-    """Value and df of Wald's test that a term has no effect, in the model that has `estimates`."""
+    """Return value and df of Wald's test that a term has no effect.
+
+    The test is done in the model that `estimates` belong to.
+    """
     columns = np.arange(len(fit.design.names))
     if estimates is not fit.estimates:
         before = _in_order(fit)[: _in_order(fit).index(term) + 1]
@@ -211,7 +223,7 @@ def _wald(fit, estimates, term):
 
 
 def _wald_frame(fit, terms, tests):
-    """The frame of Wald tests of terms by the robust covariance."""
+    """Return the table of Wald tests of terms with the robust covariance."""
     value, df = np.array(tests, dtype=float).reshape(-1, 2).T
     with np.errstate(invalid="ignore", divide="ignore"):
         if fit.family.name in DISPERSED:
@@ -228,7 +240,7 @@ def _wald_frame(fit, terms, tests):
 
 
 def _refitter(fit, data, changes, method):
-    """A function that fits the model with some of the terms to the training rows."""
+    """Return a function that fits the model with some of the terms to the training rows."""
     if data is None:
         raise ArgumentError(
             f"{method}() fits the model again with fewer terms, and a fit keeps no rows: give the "

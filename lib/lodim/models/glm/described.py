@@ -1,4 +1,4 @@
-"""Properties of a GlmFit: sizes, deviance, likelihood, and aliased or separated terms."""
+"""Properties of a GlmFit: sizes, deviance, likelihood, aliased and separated terms."""
 
 from itertools import compress
 from typing import Any
@@ -11,18 +11,21 @@ from lodim.models.glm.likelihood import DISPERSED
 
 
 class Described:
-    """Sizes, likelihood and terms of a GlmFit, which has design, family, estimates and log."""
+    """Mixin of GlmFit with its sizes, likelihood and lists of terms.
+
+    It uses the attributes design, family, estimates and log.
+    """
 
     log: dict[str, Any]
 
     @property
     def _of_trials(self):
-        """Whether the response is a share of trials, whose numbers are the weights."""
+        """Whether the response is a proportion of trials, with numbers of trials as weights."""
         return isinstance(self.family, Proportion)
 
     @property
     def n(self) -> int:
-        """Rows of weight above zero."""
+        """Number of rows with positive weight."""
         return self.log["n"]
 
     def _complexity(self):
@@ -30,17 +33,17 @@ class Described:
 
     @property
     def df(self) -> int:
-        """Number of coefficients that are estimated, intercepts among them."""
+        """Number of estimated coefficients, including intercepts."""
         return self.log["df"]
 
     @property
     def df_resid(self) -> int:
-        """Rows (times scores, of several classes one fewer than these) less coefficients."""
+        """Residual degrees of freedom: rows (times K - 1 for K > 2 classes) minus coefficients."""
         return self.log["df_resid"]
 
     @property
     def dispersion(self) -> float:
-        """Pearson's estimate of the dispersion; 1 where the family knows it."""
+        """Pearson's estimate of the dispersion; 1 for families with known dispersion."""
         return self.log["dispersion"]
 
     @property
@@ -61,27 +64,27 @@ class Described:
 
     @property
     def aic(self) -> float:
-        """Akaike's criterion, 2 parameters - 2 log-likelihood."""
+        """Akaike's criterion, 2 (number of parameters) - 2 log-likelihood."""
         return 2.0 * self._n_parameters - 2.0 * self.log_likelihood
 
     @property
     def bic(self) -> float:
-        """Schwarz's criterion, log(n) parameters - 2 log-likelihood."""
+        """Schwarz's criterion, log(n) (number of parameters) - 2 log-likelihood."""
         return np.log(self.n) * self._n_parameters - 2.0 * self.log_likelihood
 
     @property
     def converged(self) -> bool:
-        """Whether the iterations ended at the maximum, and it is finite."""
+        """Whether the iterations reached a maximum of the likelihood at finite estimates."""
         return self.log["converged"] and not self.separated
 
     @property
     def aliased(self) -> dict[str, str]:
-        """Terms left out as linear combinations of those before them, and of which."""
+        """Aliased terms (not estimated), with the earlier terms of which each is a combination."""
         return {term: ", ".join(parts) for term, parts in self._combinations.items()}
 
     @property
     def _combinations(self):
-        """The terms that each aliased term is made of, a dict of lists."""
+        """Dict with the list of terms of which each aliased term is a linear combination."""
         out = np.setdiff1d(np.arange(len(self._terms)), self.estimates.kept)
         made = np.abs(self.estimates.combination.T) > 1e-6
         return {
@@ -124,7 +127,7 @@ class Described:
 
     @property
     def _df_of_t(self):
-        """Degrees of freedom of t; infinite where the normal distribution serves."""
+        """Degrees of freedom of the t distribution; infinite if the normal distribution is used."""
         if self.family.name not in DISPERSED:
             return np.inf
         return float(self.log["n_clusters"] - 1 if self.log["n_clusters"] else self.df_resid)

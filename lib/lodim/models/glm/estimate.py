@@ -1,7 +1,7 @@
-"""Fitting: which columns can be estimated, coefficients, their covariance, diagnostics.
+"""Fit a generalized linear model: aliased columns, coefficients, covariance, diagnostics.
 
-statsmodels fits the rows that are in memory, and Newton's method over spans of rows fits more. What
-follows, the last steps to the maximum and all inference, is the same after either.
+Rows in memory are fitted by statsmodels, more rows by Newton's method over spans of rows. The last
+steps to the maximum and all inference are the same for both.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ MANY = SPAN_ROWS  # more rows are processed span by span
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit: yields (Estimates, log, scores (n, K) of rows held out)."""
+    """Fit the model and yield (Estimates, log, scores (n, K) of the rows of `eval_batch`) once."""
     with single_blas():
         estimates, log = _fit(Rows(batch, family), settings)
         scores = None
@@ -64,20 +64,20 @@ def _fit(rows, settings):
 
 
 def _in_memory(rows, kept):
-    """Columns kept (n, q), response, weights and offset (n, K) of the rows of weight above zero."""
+    """Return kept columns (n, q), response, weights, offset (n, K) of rows of positive weight."""
     batch, at = rows.batch, rows.batch.positive_weight
     X, offset = design_matrix(batch)[at][:, kept], batch.offset_matrix(rows.family.n_scores)[at]
     return X, batch.y[at], batch.row_weights[at], offset
 
 
 def _level(rows):
-    """Scores (S,) of the model with an intercept alone."""
+    """Return the scores (S,) of the intercept-only model."""
     batch, family = rows.batch, rows.family
     level = family.null_intercept(batch.y, batch.weight, batch.offsets(family.n_scores))
     return level[1:] - level[0] if family.name == "multinomial" else level
 
 
 def _both_sides(basis, cov):
-    """A covariance (S q, S q) of coefficients of z as that of those of x; symmetric."""
+    """Transform a covariance (S q, S q) of coefficients of z to that of coefficients of x."""
     out = basis.of_features(basis.of_features(cov).T)
     return 0.5 * (out + out.T)

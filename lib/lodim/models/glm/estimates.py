@@ -1,4 +1,4 @@
-"""Estimates of glm, and the data of its diagnostic plots."""
+"""Estimates of glm, and the training rows of its diagnostic plots."""
 
 from functools import partial
 
@@ -11,17 +11,17 @@ from lodim.export.expression import ONE, ZERO, Constant, call, labelled, weighte
 from lodim.models.glm.likelihood import all_scores
 from lodim.models.glm.settings import COVARIANCES
 
-ALONG = 1e-5  # part of a direction that lies along a null one
-MADE = 1e-6  # what rounding leaves of a column that others make
+ALONG = 1e-5  # share of a direction along null directions that makes it infinite
+MADE = 1e-6  # relative rounding error of an aliased column
 
 
 def design_matrix(batch):
-    """The constant and the features of the rows of a batch, (n, 1 + p)."""
+    """Return the design matrix (n, 1 + p) of the rows of a batch: a constant and the features."""
     return with_constant(tiles.unpack(batch.X, batch.n))
 
 
 def with_constant(X):
-    """Return a constant and the features X (n, p), (n, 1 + p)."""
+    """Return the features X (n, p) with a first column of ones, (n, 1 + p)."""
     return np.column_stack([np.ones(len(X)), X])
 
 
@@ -44,12 +44,15 @@ LOG = {  # sizes, likelihood, and how the fit ended
 
 @forms.record
 class Estimates:
-    """Coefficients on centred and scaled features; the S scores of all classes but the first.
+    """Coefficients of a glm fit, for centred and scaled features, with their covariance.
 
-    kept : columns among the constant (0) and the p features that are not aliased
-    combination : how each of the other columns is made of those
+    S is 1, or the number of classes less one if there are more than two: the first class has score
+    0.
+
+    kept : positions of the columns that are not aliased; 0 is the constant, 1 to p the features
+    combination : coefficients of the aliased columns as combinations of the kept columns
     cov : covariance of coef, score by score
-    null : directions along which separated data know nothing
+    null : directions of coefficients in which separated data have no finite estimate
     """
 
     kept: np.ndarray = forms.ascending(forms.whole("q", most="p"), strictly=True)
@@ -59,9 +62,10 @@ class Estimates:
     null: np.ndarray = forms.real("max(K - 1, 1) * q", "k")
 
     def score(self, X, family):
-        """Scores (n, K) of the rows of a design matrix, without an offset; see `design_matrix`.
+        """Return the scores (n, K) of the rows of a design matrix, without an offset.
 
-        A product for each column, so that a row's score is the same in whatever data it stands.
+        See `design_matrix`. Columns are added one by one, so that a row's score does not depend on
+        the other rows.
         """
         linear = np.zeros((len(X), self.coef.shape[1]))
         for j, b in zip(self.kept, self.coef, strict=True):
@@ -69,13 +73,14 @@ class Estimates:
         return all_scores(linear, family)
 
     def scores_of(self, batch, family):
-        """Scores (n, K) of the rows of a batch, without an offset, a span of rows at a time."""
+        """Return the scores (n, K) of the rows of a batch, without an offset, span by span."""
         return rows_of_spans(partial(_scores, self, family), batch.X, batch.n)
 
     def standard_error(self, X):
-        """Standard errors (n,) of the scores of a family that has one, of a design matrix.
+        """Return the standard errors (n,) of the scores of the rows of a design matrix.
 
-        Infinite along directions that nothing is known of.
+        Only for families with one score. Infinite for rows along a direction without a finite
+        estimate.
         """
         X = X[:, self.kept]
         variance = np.maximum(((X @ self.cov) * X).sum(axis=1), 0.0)
@@ -84,9 +89,9 @@ class Estimates:
         return np.where(along > ALONG * size, np.inf, np.sqrt(variance))
 
     def is_estimable(self, X):
-        """Whether the columns left out are in each row what they were in the training rows, (n,).
+        """Return whether each row of a design matrix has an estimable score, (n,).
 
-        Else the row of the design matrix asks for a coefficient that could not be estimated.
+        It has, if its aliased columns are the same combinations of the kept columns as in training.
         """
         left_out = np.setdiff1d(np.arange(X.shape[1]), self.kept)
         X, others = X[:, self.kept], X[:, left_out]
@@ -95,11 +100,10 @@ class Estimates:
         return (np.abs(others - made) <= MADE * size).all(axis=1)
 
     def in_units_of_data(self, mean, scale):
-        """Coefficients (q, S) per unit of the features, their covariance and standard errors.
+        """Return coefficients (q, S) per unit of the features, covariance and standard errors.
 
-        The covariance (S q, S q) is infinite where it exceeds double precision, as of a feature in
-        units of 1e-160; the standard errors (q, S) are not, which are powers of two times those in
-        other units.
+        The covariance (S q, S q) is infinite if it exceeds double precision, as for a feature in
+        units of 1e-160. The standard errors (q, S) stay finite.
         """
         T = self._to_units_of_data(mean, scale)
         q, S = self.coef.shape
@@ -111,7 +115,7 @@ class Estimates:
             return T @ self.coef, np.ldexp(cov, unit[:, None] + unit), error
 
     def infinite(self, mean, scale):
-        """Coefficients per unit of the features without a finite estimate, (q, S) bool."""
+        """Return which coefficients (q, S), per unit of the features, have no finite estimate."""
         q, S = self.coef.shape
         if not self.null.shape[1]:
             return np.zeros((q, S), bool)
@@ -120,7 +124,7 @@ class Estimates:
         return (along > ALONG * np.abs(whole).max(axis=1)).reshape(S, q).T
 
     def _to_units_of_data(self, mean, scale):
-        """The matrix (q, q) that turns coefficients of a score into those per unit of the data."""
+        """Return the matrix (q, q) that transforms a score's coefficients to the data's units."""
         features = self.kept[1:] - 1
         T = np.diag(np.append(1.0, 1.0 / scale[features]))
         T[0, 1:] = -mean[features] / scale[features]
@@ -134,11 +138,11 @@ class Estimates:
 
 @forms.record
 class Diagnostics:
-    """Training rows, as the diagnostic plots show them.
+    """Residuals and leverages of training rows, for the diagnostic plots.
 
     label : labels of the rows
-    fitted : mean
-    deviance, pearson : residuals over their standard deviation sqrt(phi (1 - h))
+    fitted : fitted mean
+    deviance, pearson : residuals divided by their standard deviation sqrt(phi (1 - h))
     leverage : h, diagonal of the hat matrix
     cook : Cook's distance
     """
@@ -152,12 +156,15 @@ class Diagnostics:
 
 
 def _scores(estimates, family, X):
-    """Scores of all rows of tiles, what fills the last one among them."""
+    """Return the scores of all rows of the tiles X, including padding rows."""
     return estimates.score(with_constant(tiles.unpack(X, len(X) * tiles.TILE)), family)
 
 
 def score_nodes(estimates, family, features, offset):
-    """Link scores of standardized features, a list of K nodes, and rows that are not estimable."""
+    """Return the K link scores as expression nodes of standardized features, for export.
+
+    Also returns a list of conditions under which a row is not estimable.
+    """
     X = [ONE, *features]
     columns = [X[j] for j in estimates.kept]
     linear = [weighted(0.0, [*b, 1.0], [*columns, offset], "score") for b in estimates.coef.T]
@@ -167,7 +174,7 @@ def score_nodes(estimates, family, features, offset):
 
 
 def _not_estimable(estimates, X, columns):
-    """Conditions of rows where a column left out is not what it was in the training rows."""
+    """Return conditions, as nodes, under which an aliased column differs from its combination."""
     left_out = np.setdiff1d(np.arange(len(X)), estimates.kept)
     found = []
     for j, made_of in zip(left_out, estimates.combination.T, strict=True):

@@ -1,4 +1,4 @@
-"""GlmFit: what glm() returns."""
+"""GlmFit: the fit that glm() returns."""
 
 from copy import copy
 from typing import Any, Literal, TypeAlias
@@ -21,32 +21,33 @@ from lodim.text import first_few
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
 LEVEL = 0.95
-RATIOS = ("estimate", "conf_low", "conf_high")  # what tidy(exponentiate=True) shows exp() of
+RATIOS = ("estimate", "conf_low", "conf_high")  # tidy(exponentiate=True): exp() of these
 PlotKind: TypeAlias = Literal["coefficients", "residuals", "qq", "leverage", "calibration"]
 
 
 class GlmFit(Described, Fit):
-    """A generalized linear model, fitted by maximum likelihood, with its inference.
+    """Generalized linear model fitted by maximum likelihood, with standard errors and tests.
 
     Attributes
     ----------
     estimates : Estimates
         Coefficients on centred, scaled features and their covariance; `tidy` has the data's units.
     n : int
-        Rows of weight above zero.
+        Number of rows with positive weight.
     df, df_resid : int
-        Coefficients estimated, and rows (times scores) less these.
+        Number of estimated coefficients, and rows (times scores) minus this number.
     dispersion : float
-        Pearson's estimate for gaussian (the residual variance) and gamma, 1 else.
+        Pearson's estimate for gaussian (the residual variance) and gamma, otherwise 1.
     log_likelihood, aic, bic : float
         As R's logLik, AIC and BIC: an estimated dispersion counts as a parameter.
     null_deviance : float
-        Mean deviance of the model with an intercept alone.
+        Mean deviance of the intercept-only model.
     diagnostics : Diagnostics or None
         Residuals, leverages and Cook's distances of training rows, as `plot` shows them.
     converged : bool
     aliased : dict of str to str
-        Terms that are left out as linear combinations of those before them: "x2": "x1".
+        Terms that are not estimated, since they are linear combinations of earlier terms; for
+        example {"x2": "x1"}.
     separated : list of str
         Terms whose maximum likelihood estimate is infinite.
 
@@ -77,7 +78,7 @@ class GlmFit(Described, Fit):
     _estimate_name = "coefficient"
     _estimates_are_smooth = True
     _level = LEVEL  # confidence of the intervals of summary()
-    _answers_all = False  # also rows that ask for a coefficient that could not be estimated
+    _answers_all = False  # True: predict rows that are not estimable too
 
     settings = saved.settings(Settings)
     estimates: Estimates = forms.part(Estimates)
@@ -89,7 +90,7 @@ class GlmFit(Described, Fit):
 
     @property
     def types(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Types that predict() knows for the family."""
+        """Values of `type` that predict() accepts for the family."""
         if self.levels is None:
             return ("response", "link", "interval")
         classes = ("response", "link", "class", "prob")
@@ -99,7 +100,7 @@ class GlmFit(Described, Fit):
         return self._score_of(design_matrix(batch), batch)
 
     def _score_of(self, X, batch):
-        """Return scores (n, K) of a batch and its design matrix; NaN if not estimable."""
+        """Return scores (n, K) of a batch with design matrix X; NaN in non-estimable rows."""
         score = self.estimates.score(X, self.family)
         unknown = ~self.estimates.is_estimable(X)
         if not self._answers_all:
@@ -128,32 +129,32 @@ class GlmFit(Described, Fit):
         rank_deficient: Literal["missing", "zero"] = "missing",
         output: FilePath | None = None,
     ) -> pd.Series | pd.DataFrame:
-        """Predictions with one row for each row of `data`, in its order and with its index.
+        """Return predictions with one row for each row of `data`, in its order and with its index.
 
         Parameters
         ----------
         data : frame
             New data; needs the columns of the formula's right side, and of the offset if any.
         type : str
-            "response": mean of the response, for two classes the probability of the second level,
-            for more one column per class. "link": scores. "class": most probable class. "prob": a
-            column for the probability of each class. "interval" (of numbers and of two classes):
-            columns fit, lower and upper, the confidence interval of the mean, and of numbers also
-            new_lower and new_upper, an interval that holds a new observation of weight one (of
-            proportions no such interval: its trials are not known).
+            "response": mean of the response; for two classes the probability of the second level,
+            for more classes one column per class. "link": scores. "class": most probable class.
+            "prob": one column with the probability of each class. "interval" (for numbers and two
+            classes): columns fit, lower and upper, the confidence interval of the mean; for numbers
+            also new_lower and new_upper, a prediction interval for a new observation of weight one
+            (not for proportions, since the number of trials is unknown).
         offset : array (n,) or column name, optional
         level : float
-            Of type="interval": confidence; 0.95 by default.
+            Confidence level for type="interval"; 0.95 by default.
         new_levels : {"error", "missing"}
-            What a level that training had not is, as `Fit.predict` says.
+            Treatment of levels that did not occur in training, as in `Fit.predict`.
         threshold : float, optional
-            With type="class" and two classes, probability from which the second is predicted. If a
+            Probability from which the second of two classes is predicted, for type="class". If a
             missed case costs c times a false alarm, 1 / (1 + c) minimizes the expected cost.
-        rank_deficient : {"missing", "zero"}
-            What the answer is to rows that ask for a coefficient that could not be estimated: where
-            an aliased column is not what it was in training. "missing": there is none. "zero":
-            that with a coefficient of zero, as R's predict.lm gives, with a warning. It is one of
-            many that fit the training rows as well; intervals are missing in any case.
+        rank_deficient : {"missing", "zero"}, default="missing"
+            Prediction of rows that are not estimable, because an aliased column is not the same
+            combination of other columns as in training. "missing": the prediction is missing.
+            "zero": the aliased coefficient is taken as zero, as in R's predict.lm, with a warning;
+            other values fit the training rows equally well. Intervals are always missing.
 
         Returns
         -------
@@ -167,9 +168,9 @@ class GlmFit(Described, Fit):
         Warns
         -----
         DataWarning
-            rank_deficient="zero", and there are such rows; or type="interval" of numbers with
-            covariance="HC0" to "HC3", whose new_lower and new_upper assume the variance of the
-            family in all rows although the standard errors do not.
+            If rank_deficient="zero" and some rows are not estimable. Also for type="interval" of
+            numbers with covariance="HC0" to "HC3": new_lower and new_upper assume the family's
+            variance in all rows, although the standard errors do not.
 
         See Also
         --------
@@ -177,12 +178,12 @@ class GlmFit(Described, Fit):
 
         Notes
         -----
-        Intervals of the mean are symmetric on the scale of the link. A new observation's is exact
-        for a gaussian family with nonrobust errors. With robust errors its variance is the sum of
-        the robust variance of the mean (df_resid degrees of freedom, or clusters less one) and the
-        dispersion (df_resid); t has Satterthwaite's degrees of freedom of that sum, at most
-        df_resid. For poisson and gamma a new observation's interval has the quantiles of the
-        distributions mixed over the normal distribution of the score.
+        Intervals of the mean are symmetric on the scale of the link. The prediction interval of a
+        new observation is exact for a gaussian family with nonrobust errors. With robust errors its
+        variance is the sum of the robust variance of the mean (df_resid degrees of freedom, or
+        clusters minus one) and the dispersion (df_resid); t has Satterthwaite's degrees of freedom
+        of this sum, at most df_resid. For poisson and gamma, the limits are quantiles of the
+        family's distribution mixed over the normal distribution of the score.
 
         Examples
         --------
@@ -226,24 +227,24 @@ class GlmFit(Described, Fit):
         return self._in_all_rows(batch, np.hstack(parts), names)
 
     def tidy(self, level: float = LEVEL, exponentiate: bool = False) -> pd.DataFrame:
-        """A row per coefficient, in units of the data, with its inference.
+        """Return one row per coefficient, in units of the data, with standard error and test.
 
         Parameters
         ----------
         level : float, default=0.95
             Confidence of the limits.
         exponentiate : bool, default=False
-            Whether `estimate`, `conf_low` and `conf_high` are exp() of the coefficients: odds
-            ratios of a binomial or multinomial family, ratios of means of poisson and gamma. As in
-            R's broom, `std_error` and `statistic` stay those of the coefficients.
+            Apply exp() to `estimate`, `conf_low` and `conf_high`. They are then odds ratios for
+            binomial and multinomial, ratios of means for poisson and gamma. As in R's broom,
+            `std_error` and `statistic` still refer to the coefficients.
 
         Returns
         -------
         DataFrame
             level (for more than two classes: the class whose score is compared with the first),
-            term, estimate, std_error, statistic (t if the dispersion is estimated, else z),
-            p_value (of an estimate of zero, two-sided), conf_low, conf_high. NaN for an aliased
-            term, and for all but the estimate of a separated one.
+            term, estimate, std_error, statistic (t if the dispersion is estimated, else z), p_value
+            (two-sided, for a coefficient of zero), conf_low, conf_high. All are NaN for an aliased
+            term; for a separated term all but the estimate.
 
         Raises
         ------
@@ -290,9 +291,9 @@ class GlmFit(Described, Fit):
         return pd.concat(frames, ignore_index=True)
 
     def glance(self) -> pd.DataFrame:
-        """One row: family, sizes, df, deviances, likelihood, AIC, BIC, dispersion.
+        """Return one row: family, sizes, df, deviances, likelihood, AIC, BIC, dispersion.
 
-        deviance and null_deviance are means over (weighted) rows, as of all models;
+        deviance and null_deviance are means over (weighted) rows, as for all models;
         residual_deviance is the sum, with df_resid degrees of freedom.
 
         See Also
@@ -328,12 +329,12 @@ class GlmFit(Described, Fit):
         return pd.DataFrame([row])
 
     def summary(self, *, full: bool = False, level: float = LEVEL) -> Report:
-        """The printed report of the fit: text, HTML in notebooks, LaTeX by `as_latex()`.
+        """Return a printed report of the fit: text, HTML in notebooks, LaTeX by `as_latex()`.
 
         Parameters
         ----------
         full : bool, default=False
-            Whether every table is whole; see `Fit.summary`.
+            Show all rows of every table; see `Fit.summary`.
         level : float, default=0.95
             Confidence of the intervals.
 
@@ -374,12 +375,12 @@ class GlmFit(Described, Fit):
         ----------
         kind : str
             "coefficients" (default; top=20, level=0.95): estimates per standard deviation with
-            confidence intervals. "residuals": deviance residuals against fitted values. "qq": their
-            quantiles against those of the normal distribution. "leverage": Pearson residuals
-            against leverages, with lines of Cook's distance 0.5 and 1 where rows are near. Each
-            shows the labels of the `named` (3) rows that stand out. "calibration" (data,
-            level=None, bins=10, offset=None): observed share of a class against its predicted
-            probability, in groups of rows of `data`.
+            confidence intervals. "residuals": deviance residuals against fitted values. "qq":
+            quantiles of deviance residuals against normal quantiles. "leverage": Pearson residuals
+            against leverages, with lines of Cook's distance 0.5 and 1 if rows are close to them.
+            The last three label the `named` (3) most extreme rows. "calibration" (data, level=None,
+            bins=10, offset=None): observed share of a class against its predicted probability, in
+            groups of rows of `data`.
         ax : Axes, optional
 
         Returns
@@ -409,9 +410,9 @@ class GlmFit(Described, Fit):
         return coef.ravel(order="F"), cov, np.array(names)
 
     def _matrix(self, data):
-        """Design matrix (N, q) in units of the data, NaN in rows without an answer; offsets (N, K).
+        """Return the design matrix (N, q) of `data` in units of the data, and offsets (N, K).
 
-        The offsets are None where the fit has none.
+        Rows that cannot be predicted are NaN. The offsets are None if the fit has no offset.
         """
         batch = self.design.apply(data)
         X = design_matrix(batch)
@@ -426,7 +427,7 @@ class GlmFit(Described, Fit):
         return full, offset
 
     def _at(self, coef, X, offset, type):
-        """Answers to the rows of a `_matrix` by coefficients (S q,), (N,) or (N, K)."""
+        """Return predictions, (N,) or (N, K), from coefficients (S q,) and `_matrix`'s result."""
         score = all_scores(X @ coef.reshape(X.shape[1], -1, order="F"), self.family)
         score = score if offset is None else score + offset
         if type == "response":
@@ -444,9 +445,9 @@ class GlmFit(Described, Fit):
     # What only glm has -------------------------------------------------------------------------
 
     def covariance(self) -> pd.DataFrame:
-        """Covariance of the coefficients in units of the data, of those that are estimated.
+        """Return the covariance of the estimated coefficients, in units of the data.
 
-        It is infinite where it exceeds double precision, as of a feature of size 1e-160.
+        Entries that exceed double precision are infinite, for example for a feature of size 1e-160.
 
         See Also
         --------
@@ -474,7 +475,7 @@ class GlmFit(Described, Fit):
     def anova(
         self, other: "GlmFit | None" = None, *, data: Data | None = None, **changes: Any
     ) -> pd.DataFrame:
-        """Test the terms of a fit one after another, or the fit against one with more terms.
+        """Test the terms of this fit one after another, or compare it with another nested fit.
 
         Parameters
         ----------
@@ -482,31 +483,32 @@ class GlmFit(Described, Fit):
             Fit of the same response, family and rows, with terms that contain those of this fit,
             or vice versa. By default the terms of this fit are tested.
         data : frame, optional
-            The training rows, to which models with fewer terms are fitted. Needed without `other`,
-            unless the family is gaussian with nonrobust errors, whose estimates suffice.
+            The training rows, for fitting models with fewer terms. Needed without `other`, unless
+            the family is gaussian with nonrobust errors.
         **changes
             Weights, offset and clusters, if they were arrays in the call of `glm`.
 
         Returns
         -------
         DataFrame
-            Without `other`, as R's anova(fit, test=...) (type I): a row per term, in order (those
-            of fewer factors first); term, df, explained (fall of the deviance when the term is
-            added to those before it; the sum of squares of a gaussian family), df_resid, deviance
-            (the sum over rows that is left), the statistic and p_value. With `other`, a row per
-            fit, the smaller first: formula, df_resid, deviance, df, the statistic and p_value. The
-            statistic is F for a gaussian or gamma family, the fall of the deviance by df over the
-            dispersion of the larger (or this) fit; else LR, the fall itself, against chi-square
-            (McCullagh & Nelder 1989, Sect. 2.3 and 8.3).
+            Without `other`, as R's anova(fit, test=...) (type I): one row per term, terms with
+            fewer factors first. Columns: term, df, explained (decrease of the deviance when the
+            term is added to the earlier terms; for gaussian the sum of squares), df_resid, deviance
+            (residual sum over rows), the statistic and p_value. With `other`: one row per fit, the
+            smaller fit first, with formula, df_resid, deviance, df, the statistic and p_value.
+            The statistic is F for gaussian and gamma: the decrease of the deviance per df divided
+            by the dispersion of the larger (or this) fit. Otherwise it is LR, the decrease itself,
+            with a chi-square test (McCullagh & Nelder 1989, Sect. 2.3 and 8.3).
 
-            With robust errors there is no likelihood ratio: wald_F or wald_chi2 tests by the robust
-            covariance that each term has no effect, in the model of it and the terms before it.
+            With robust errors there is no likelihood ratio. Instead, wald_F or wald_chi2 uses the
+            robust covariance to test that a term has no effect, in the model with this term and all
+            earlier ones.
 
         Raises
         ------
         ArgumentError
-            The fits are not nested, or of other rows, or their errors are robust; or `data` is
-            needed, or not of the training rows.
+            If the fits are not nested, have different rows or robust errors; if `data` is needed,
+            or does not contain the training rows.
 
         See Also
         --------
@@ -537,29 +539,30 @@ class GlmFit(Described, Fit):
         return anova.compare(self, other)
 
     def drop1(self, *, data: Data | None = None, **changes: Any) -> pd.DataFrame:
-        """Test each term by itself: the fit against the model without the term.
+        """Test each term alone: compare the fit with the model without the term.
 
-        A term whose factors are all in another one, as x in x:z, is not dropped (R's drop1).
+        As in R's drop1, a term is not dropped if another term contains its factors, as x:z contains
+        x.
 
         Parameters
         ----------
         data : frame, optional
-            The training rows, to which models with fewer terms are fitted. Needed unless the family
-            is gaussian. With robust errors none are needed, and none are taken.
+            The training rows, for fitting models with fewer terms. Needed unless the family is
+            gaussian or the errors are robust; not allowed with robust errors.
         **changes
             Weights, offset and clusters, if they were arrays in the call of `glm`.
 
         Returns
         -------
         DataFrame
-            A row "(none)" for the fit, and one per term: term, df, deviance (the sum over rows) and
-            aic of the model without it, the statistic and p_value, as of `anova`. With robust
-            errors a row per term: term, df, wald_F or wald_chi2 by the robust covariance, p_value.
+            A row "(none)" for the fit, and one row per term: term, df, deviance (sum over rows) and
+            aic of the model without the term, statistic and p_value as in `anova`. With robust
+            errors, one row per term: term, df, wald_F or wald_chi2 (robust covariance), p_value.
 
         Raises
         ------
         ArgumentError
-            `data` is needed, or not of the training rows.
+            If `data` is needed, or does not contain the training rows.
 
         See Also
         --------

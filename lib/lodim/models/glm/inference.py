@@ -1,15 +1,16 @@
-"""Inference after a fit: what it says of its rows, covariance of the estimates, diagnostics.
+"""Inference after a glm fit: measures of the fit, covariance of the estimates, diagnostics.
 
-With bread B, the inverse of the information times phi, and slopes u of the rows' log-likelihoods:
+The bread B is phi times the inverse information; u are the derivatives of the rows'
+log-likelihoods with respect to their scores. Covariances of the coefficients:
 
     nonrobust  phi B
     HC0        B X' diag(u^2) X B            HC1  times n / (n - q)
     HC2        u^2 / (1 - h)                 HC3  u^2 / (1 - h)^2, h the leverage
     cluster    sums of u_i x_i over clusters; times G / (G - 1) (n - 1) / (n - q)
 
-(White 1980; MacKinnon 1985.) Where the likelihood has no maximum, the information has null
-directions: nothing is known along them, and B is the inverse across them (the limit of the
-likelihood; Geyer 2009).
+(White 1980; MacKinnon 1985.) If the likelihood has no maximum, the information is singular:
+along its null directions there is no finite estimate, and B is the pseudo-inverse (the limit of
+the likelihood; Geyer 2009).
 """
 
 import hashlib
@@ -28,13 +29,13 @@ from lodim.models.glm.estimates import Diagnostics, with_constant
 from lodim.models.glm.likelihood import DISPERSED, all_scores, pearson, saturated, working_weights
 from lodim.models.glm.passes import WHOLE
 
-FLAT = 1e-10  # share of the null model's information up to which there is none
+FLAT = 1e-10  # share of the null model's information that counts as zero
 ROUNDING = 1e-15  # share of the largest information that is rounding
-LARGEST = 2**20  # numbers in sums over clusters that are held at once
+LARGEST = 2**20  # largest array of sums over clusters
 
 
 def measures(rows, found, df_resid):
-    """Return measures of a fit in addition to the estimates, as a dict."""
+    """Return sizes, dispersion, deviance and likelihood of a fit, as a dict."""
     batch, family = rows.batch, rows.family
     dispersion = 1.0
     if family.name in DISPERSED:
@@ -53,10 +54,10 @@ def measures(rows, found, df_resid):
 
 
 def log_likelihood(rows, deviance):
-    """Log-likelihood of all rows, by the deviance.
+    """Return the log-likelihood of all rows, given their deviance.
 
-    As R's logLik: of a gaussian family at the dispersion that maximizes it, the mean squared
-    residual; of a gamma family at the mean deviance.
+    As R's logLik: for gaussian at the dispersion that maximizes it (the mean squared residual), for
+    gamma at the mean deviance.
     """
     family, n = rows.family, rows.positive
     if isinstance(family, Proportion):
@@ -73,19 +74,23 @@ def log_likelihood(rows, deviance):
     total = rows.sum_weights
     shape = total / max(deviance, 1e-300)
     of_rows = rows.total(lambda y, w, offset: w * np.log(y))
-    ratios = 0.5 * deviance + total  # of w (y / mean - log(y / mean))
+    ratios = 0.5 * deviance + total  # sum of w (y / mean - log(y / mean))
     return float(shape * (np.log(shape) * total - ratios) - of_rows - gammaln(shape) * total)
 
 
 def flat(at_null):
-    """Eigenvalue of the information up to which there is none, by that of the null model."""
+    """Return the eigenvalue up to which information counts as zero.
+
+    It is relative to `at_null`, the information of the intercept-only model.
+    """
     return FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
 
 
 def bread(H, least):
-    """Inverse information (S q, S q), and directions (S q, k) of which separated data know nothing.
+    """Return the pseudo-inverse of the information (S q, S q) and its null directions (S q, k).
 
-    These are the directions along which the information is `least` at most.
+    Null directions have information of at most `least`: separated data have no finite estimate
+    there.
     """
     value, vector = np.linalg.eigh(H)
     known = value > max(least, ROUNDING * value.max(initial=0.0))
@@ -111,7 +116,7 @@ def covariance(kind, rows, basis, found, B, dispersion):
 
 
 def _of_clusters(rows, basis, found, B, n, q):
-    """Return the covariance robust to dependence within clusters, in blocks that fit memory."""
+    """Return the cluster-robust covariance, summed over blocks of clusters to limit memory."""
     G, count = rows.n_clusters, rows.n_codes
     most = max(1, max(LARGEST, n) // len(B))
     meat = np.zeros_like(B)
@@ -128,7 +133,7 @@ def _of_clusters(rows, basis, found, B, n, q):
 
 
 def fingerprint(batch, family):
-    """A short text that tells the rows of a fit from others, in order."""
+    """Return a short hash of response, weights and offset of the rows, in their order."""
     y, weights, offset = batch.y, batch.weights, batch.offset
     content, parts = hashlib.sha256(), row_spans(batch.n)
 
@@ -151,12 +156,12 @@ def fingerprint(batch, family):
 
 
 def kind_of(settings, clusters):
-    """The kind of covariance, whose default depends on whether there are clusters."""
+    """Return the kind of covariance; the default depends on whether there are clusters."""
     return settings.covariance or ("nonrobust" if clusters is None else "cluster")
 
 
 def check_covariance(kind, family, n_clusters):
-    """Raise unless a kind of covariance suits the family and the number of clusters, or None."""
+    """Raise unless a kind of covariance suits the family and the number of clusters (or None)."""
     if family.name == "multinomial" and kind in ("HC2", "HC3"):
         raise ArgumentError(
             f"covariance={kind!r} divides by leverages, which a response of more than two classes "
@@ -171,7 +176,10 @@ def check_covariance(kind, family, n_clusters):
 
 
 def diagnostics(rows, estimates, B, rank, dispersion, most):
-    """Diagnostics of `most` rows; B (q, q) the bread, `rank` the trace of the hat matrix."""
+    """Return the Diagnostics of at most `most` rows.
+
+    B (q, q) is the bread, `rank` the trace of the hat matrix.
+    """
     batch, family, kept = rows.batch, rows.family, estimates.kept
     at = rows.drawn(most)
     X = with_constant(tiles.rows(batch.X, at))[:, kept]

@@ -7,26 +7,29 @@ from scipy.special import gammainc, gammaln, pdtr
 from lodim.family import LARGEST_LOG
 
 WIDE = 8.0  # standard errors of the score beyond which its distribution is cut
-NARROW = 8.0  # times that the score's error exceeds the spread of the logarithm of an observation
-LEAST = 1e-6  # spread of a count's logarithm below which it varies next to nothing
+NARROW = 8.0  # ratio of the score's error to the spread of log(y): beyond, ignore the latter
+LEAST = 1e-6  # spread of a count's logarithm below which its variation is ignored
 HALVINGS = 60
-CLOSE = 1e-12  # last step of the logarithm of an amount
+CLOSE = 1e-12  # tolerance of the logarithm of an amount
 BLOCK = 2000  # rows at a time
-NODES = np.linspace(-WIDE, WIDE, 1 + int(8.0 * WIDE))  # of a sum over the score's distribution
+NODES = np.linspace(-WIDE, WIDE, 1 + int(8.0 * WIDE))  # for sums over the score's distribution
 WEIGHTS = stats.norm.pdf(NODES) / stats.norm.pdf(NODES).sum()
 
 
 def critical(level, df):
-    """The quantile of t with df degrees of freedom (of the normal if infinite) for a level."""
+    """Return the two-sided critical value of t with df degrees of freedom for a confidence level.
+
+    Infinite df means the normal distribution.
+    """
     share = 0.5 + 0.5 * level
     return stats.norm.ppf(share) if np.isinf(df).all() else stats.t.ppf(share, df)
 
 
 def satterthwaite(one, df_one, two, df_two):
-    """Degrees of freedom (n,) of the sum of two estimated variances, at most `df_two`.
+    """Return the degrees of freedom (n,) of the sum of two estimated variances, at most `df_two`.
 
-    Of `one` (n,) with `df_one` and `two` with `df_two` (Satterthwaite 1946): near those of the
-    larger variance.
+    The variances are `one` (n,) with `df_one` and `two` with `df_two` degrees of freedom
+    (Satterthwaite 1946).
     """
     if df_one == df_two:
         return df_two
@@ -37,7 +40,7 @@ def satterthwaite(one, df_one, two, df_two):
 
 
 def inference(coef, error, df, level):
-    """Tests and confidence limits of coefficients (q, S): a dict of arrays of their shape."""
+    """Return tests and confidence limits of coefficients (q, S), as a dict of arrays (q, S)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = coef / error
     size, reach = np.abs(statistic), critical(level, df) * error
@@ -52,17 +55,18 @@ def inference(coef, error, df, level):
 
 
 def of_mean(family, score, error, level, df):
-    """Confidence limits (n, 2) of the mean, symmetric on the scale of the score."""
+    """Return the confidence limits (n, 2) of the mean, symmetric on the scale of the score."""
     reach = critical(level, df) * error
     return np.column_stack([family.mean((score - s * reach)[:, None]) for s in (1.0, -1.0)])
 
 
 def of_observation(family, score, error, level, df, dispersion, df_resid):
-    """Limits (n, 2) that hold a new observation, of weight one, with probability `level`.
+    """Return limits (n, 2) that contain a new observation of weight one with probability `level`.
 
-    For a gaussian family t, with the variances of score and observation added: exact if `df`, of
-    the score's error, is `df_resid`, of the dispersion; else see `satterthwaite`. For another
-    family the quantiles of its distributions, mixed over the normal distribution of the score.
+    Gaussian family: t limits, with the variances of score and observation added. They are exact if
+    the degrees of freedom `df` of the score's error equal `df_resid` of the dispersion; otherwise
+    see `satterthwaite`. Other families: quantiles of the family's distribution, mixed over the
+    normal distribution of the score.
     """
     if family.name == "gaussian":
         df = satterthwaite(error**2, df, dispersion, df_resid)
@@ -77,10 +81,10 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
 
 
 def _quantile(family, score, error, share, dispersion):
-    """Quantiles (n,) of the mixture: where its distribution function reaches a share."""
+    """Return the quantiles (n,) of level `share` of the mixtures for new observations."""
     counts = family.name == "poisson"
     variance = np.exp(-np.clip(score, -LARGEST_LOG, LARGEST_LOG)) if counts else dispersion
-    spread = np.sqrt(np.broadcast_to(variance, score.shape))  # of the logarithm, nearly
+    spread = np.sqrt(np.broadcast_to(variance, score.shape))  # about the SD of log(y)
     # If an observation varies little relative to its mean, its logarithm is about normal.
     z = stats.norm.ppf(share)
     normal = np.exp(np.clip(score + z * np.sqrt(error**2 + spread**2), -LARGEST_LOG, LARGEST_LOG))
@@ -95,7 +99,7 @@ def _quantile(family, score, error, share, dispersion):
 
 
 def _count(score, error, share):
-    """Least counts (n,) at which the distribution function of the mixture reaches a share."""
+    """Return the quantiles (n,) of level `share` of Poisson mixtures: the smallest such counts."""
     means = np.exp(np.clip(score[:, None] + error[:, None] * NODES, -LARGEST_LOG, LARGEST_LOG))
     # Quantiles of a mixture lie between those of its parts.
     low, high = stats.poisson.ppf(share, means[:, 0]) - 1.0, stats.poisson.ppf(share, means[:, -1])
@@ -110,7 +114,7 @@ def _count(score, error, share):
 
 
 def _log_amount(score, error, share, dispersion):
-    """Logarithms (n,) of amounts at which the mixture reaches a share: Newton's, in brackets."""
+    """Return the log quantiles (n,) of level `share` of gamma mixtures, by Newton steps."""
     shape = 1.0 / dispersion
     log_y = score + np.log(stats.gamma.ppf(share, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error

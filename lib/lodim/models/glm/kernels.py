@@ -1,7 +1,7 @@
-"""Compiled passes over tiles: the work that grows with rows times columns, without Python's lock.
+"""Compiled passes over tiles, without the GIL: work that grows with rows times columns.
 
-The matrix x (q, m) of some rows has the columns of the design matrix that are kept: -1 is the
-constant, others are features.
+The matrix x (q, m) holds the kept columns of the design matrix for m rows. In the argument
+`columns`, -1 stands for the constant and k >= 0 for feature k.
 """
 
 import numpy as np
@@ -10,18 +10,18 @@ from lodim.engine.compiled import njit
 from lodim.engine.tiles import TILE
 
 FAST = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
-TILES = 16  # of one matrix product
+TILES = 16  # tiles per matrix product
 CHUNK = TILES * TILE
 
 
 def padded_length(X):
-    """Return the number of rows of tiles X, up to a whole number of matrix products."""
+    """Return the number of rows of the tiles X, rounded up to whole matrix products."""
     return -(-len(X) // TILES) * CHUNK
 
 
 @njit(**FAST)
 def scores(X, columns, coef, out):
-    """Fill out (S, n) with scores by coefficients (S, q) of x, of the rows of tiles."""
+    """Fill out (S, n) with the scores of the rows of tiles X, from coefficients (S, q) of x."""
     for t in range(len(X)):
         for s in range(len(coef)):
             score = out[s, t * TILE : (t + 1) * TILE]
@@ -35,7 +35,7 @@ def scores(X, columns, coef, out):
 def products(X, columns, T, live, slopes, curvatures, gradient, information):
     """Add sums over the rows z = T'x to gradient (S, q) and information (P, q, q).
 
-    slopes (S, n), curvatures (P, n) : factors of z and of z z' by row, n as `padded_length` has it
+    slopes (S, n), curvatures (P, n): factors of z and of z z' for each row; n = padded_length(X).
     """
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     z = np.empty_like(x)
@@ -52,7 +52,7 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
 
 @njit(**FAST)
 def squared_lengths(X, columns, T, live, out):
-    """Fill out (n,) with z'z of the rows z = T'x; T (q, r)."""
+    """Fill out (n,) with z'z for the rows z = T'x; T is (q, r)."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)
@@ -64,7 +64,7 @@ def squared_lengths(X, columns, T, live, out):
 
 @njit(**FAST)
 def group_sums(X, columns, T, live, slopes, group, out):
-    """Add slopes (S, n) times z = T'x of the rows to those of their group, out (g, S, q)."""
+    """Add slopes (S, n) times z = T'x of each row to out (g, S, q), in the row's group."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)
@@ -80,7 +80,10 @@ def group_sums(X, columns, T, live, slopes, group, out):
 
 @njit(**FAST, forceinline=True)
 def _fill(X, columns, live, first, x):
-    """Fill x (q, m) with the tiles from the first on; zeros beyond them and if no row is live."""
+    """Fill x (q, m) with the columns of TILES tiles, from tile `first` on.
+
+    Tiles without a live row, and tiles beyond the last one, become zeros.
+    """
     x[:] = 0.0
     for t in range(first, min(first + TILES, len(X))):
         if live[t * TILE : (t + 1) * TILE].any():

@@ -1,4 +1,4 @@
-"""glm(): a generalized linear model, from a formula to a fit."""
+"""The public function glm() and the model's declaration."""
 
 from typing import Any, ClassVar, Literal
 
@@ -22,7 +22,7 @@ REFERENCE = """\
 
 
 class Glm(Model):
-    """Generalized linear model: it has no penalty and chooses nothing."""
+    """Declaration of the model glm for the shared fitting code; it has no setting to choose."""
 
     name = "glm"
     reference = REFERENCE
@@ -41,7 +41,7 @@ class Glm(Model):
     needs = staticmethod(needs)
 
     def assemble(self, problem, estimates, log, selection, for_path):
-        """The fit of estimates."""
+        """Return the GlmFit of estimates, with warnings about separation and convergence."""
         log = dict(log)
         fit = GlmFit(
             **problem.common(selection),
@@ -81,50 +81,50 @@ def glm(
     progress: bool | None = None,
     control: dict[str, Any] | None = None,
 ) -> GlmFit:
-    """Generalized linear model by maximum likelihood, with its inference.
+    """Fit a generalized linear model by maximum likelihood, with standard errors and tests.
 
-    g(E y) = offset + b_0 + x'b, without a penalty: least squares, logistic, multinomial logistic,
-    Poisson and gamma regression by statsmodels (of many rows: see Notes), behind the formulas of
-    lodim.
+    The model is g(E y) = offset + b_0 + x'b, without a penalty: least squares, logistic,
+    multinomial logistic, Poisson and gamma regression. statsmodels fits it (for many rows see
+    Notes); formulas are those of lodim.
 
     Parameters
     ----------
     formula : str
         Such as "mpg ~ .", "np.log(price) ~ . - id", "y ~ x1 * x2 + bs(age, df=4)". A factor has a
-        column for each level but the first, the reference; C(x, Treatment("b")) names another.
-        In an interaction it has all levels if the rest of the term is no part of an earlier term,
-        as in R.
-        Categories in order (of pandas) have orthogonal polynomials, as R's contr.poly; C(x) forgets
-        the order.
+        column for each level except the first, the reference; C(x, Treatment("b")) sets another
+        reference. As in R, a factor in an interaction has all levels if the term without this
+        factor is not part of the model before. Ordered pandas categories are coded by orthogonal
+        polynomials, as by R's contr.poly; C(x) ignores the order.
     data : frame, path or other source
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame.
     family : {"gaussian", "binomial", "multinomial", "poisson", "gamma"}, optional
-        Identity link; logit of the second of two classes; scores of K classes against the first;
-        log link of counts; log link of numbers above 0. Default: one of the first three, by the
-        response.
+        Links, in this order: identity; logit of the second of two classes; scores of K classes
+        against the first; log for counts; log for numbers above 0. The default is one of the first
+        three, depending on the response.
     weights : column name, array (n,) or "balanced", optional
-        Prior weights, as R's: the variance of a row is dispersion times V(mean) over its weight.
-        A class or a count of weight 2 gives the estimates, nonrobust errors and AIC of two rows; it
-        is one row for n, degrees of freedom, BIC and robust errors. Rows of weight 0 do not count.
+        Prior weights, as in R: the variance of a row is dispersion times V(mean) divided by its
+        weight. A class or count of weight 2 gives the estimates, nonrobust errors and AIC of two
+        rows, but counts as one row in n, degrees of freedom, BIC and robust errors. Rows of weight
+        0 do not count.
         With family="binomial" and a response of proportions (between 0 and 1, and not only 0 and
         1), the weights are the numbers of trials, as in R.
         "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.
     offset : column name or array (n,), optional
-        A known part of the score (an array (n, K) for K classes).
-    missing : {"drop", "indicator"}
+        Known part of the score (an array (n, K) for K classes).
+    missing : {"drop", "indicator"}, default="drop"
         Treatment of missing features. "indicator": a missing number becomes the training mean, with
         an indicator column such as `age[missing]` if training had missing values; a missing
         category is a level. "drop" drops the row, predicted as NaN. Rows without response or weight
         are always dropped.
     covariance : {"nonrobust", "HC0", "HC1", "HC2", "HC3", "cluster"}, optional
-        Covariance of the coefficients: assuming the model's variances; robust to variances that
-        differ between rows; robust to dependence within clusters. By default "cluster" if
-        clusters are given, else "nonrobust".
+        Covariance of the coefficients. "nonrobust" assumes the model's variances; "HC0" to "HC3"
+        are robust to variances that differ between rows, "cluster" to dependence within clusters.
+        By default "cluster" if clusters are given, otherwise "nonrobust".
     clusters : column name or array (n,), optional
-        Which rows belong together; a `.` in the formula leaves the column out.
+        Cluster of each row; a `.` in the formula does not include this column.
     sample : int, optional
-        So many rows alone, drawn at random by where they stand and a fixed seed; all by default.
+        Fit only this many rows, drawn at random with a fixed seed; all by default.
     client : dask.distributed.Client, optional
         Dask cluster that holds the features of files or a Dask frame.
     progress : bool, optional
@@ -144,11 +144,11 @@ def glm(
     Warns
     -----
     ConvergenceWarning
-        The iterations did not converge, or the response is separated: then the terms are named
-        that have no finite estimate.
+        If the iterations did not converge, or the response is separated; the warning then lists the
+        terms without a finite estimate.
     DataWarning
-        There are as many coefficients as rows; proportions times numbers of trials are not whole
-        numbers of successes; or a feature has a few values far outside all others (see Notes).
+        If there are as many coefficients as rows, if proportions times numbers of trials are not
+        whole numbers, or if a feature has a few values far from all others (see Notes).
 
     See Also
     --------
@@ -156,14 +156,14 @@ def glm(
 
     Notes
     -----
-    Columns that are linear combinations of earlier ones are dropped and listed in `fit.aliased`, as
-    by R's glm (tolerance 1e-7). Inference uses the t distribution if the dispersion is estimated
+    Columns that are linear combinations of earlier columns are dropped and listed in `fit.aliased`,
+    as by R's glm (tolerance 1e-7). Inference uses the t distribution if the dispersion is estimated
     (gaussian, gamma), with the residual degrees of freedom, or G - 1 for G clusters; else the
     normal distribution. The dispersion is Pearson's X2 over the residual degrees of freedom.
 
-    The middle of the other values replaces a few values of a feature that are more than ten ranges
-    away from all others, with a warning, as in all models of lodim. R uses such values unchanged; a
-    transformation such as `np.log(x)` in the formula keeps them.
+    As in all models of lodim, a few values of a feature that are more than ten ranges away from all
+    others are replaced by the middle of the other values, with a warning. R uses such values
+    unchanged; a transformation such as `np.log(x)` in the formula keeps them.
 
     For proportions, residual deviance, degrees of freedom, AIC and BIC are per group of trials, as
     in R; other deviances are means per trial. Predictions are probabilities. Fits to more than

@@ -1,9 +1,10 @@
-"""Newton's method with step halving: the maximum where reweighted least squares overshoots.
+"""Newton's method with step halving, for likelihoods on which full steps overshoot.
 
-statsmodels' iterations take whole steps, which may fall away from the maximum (Marschner 2011), and
-stop by the size of a step, which says little where columns are nearly collinear. Here a step is
-halved until the deviance does not rise, and the end is where the decrement, the fall that is left
-to gain in the quadratic model, is negligible relative to the deviance, in any units of columns.
+statsmodels takes full steps, which may move away from the maximum (Marschner 2011), and stops by
+the size of a step, which is not reliable if columns are nearly collinear. Here a step is halved
+until the deviance does not increase. Iterations end when the decrement (the decrease of the
+deviance that the quadratic model still predicts) is negligible relative to the deviance; this does
+not depend on the units of columns.
 """
 
 from dataclasses import replace
@@ -13,16 +14,17 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from lodim.models.glm.rows import Sums
 
-DECREMENT = 1e-16  # of the deviance, left to gain
-UNMOVED = 1e-26  # of the deviance: a last step that changes no digit of the sums
+DECREMENT = 1e-16  # negligible decrement, relative to the deviance
+UNMOVED = 1e-26  # relative decrement of a step that changes no digit
 HALVINGS = 30
 
 
 def maximize(rows, basis, start, at_null, max_iter):
-    """Sums at the maximum, with the expected information, whether it was reached, and the steps.
+    """Maximize the likelihood; return Sums at the maximum, whether it was reached, and the steps.
 
-    Start at the Sums `start`, or at `at_null` if these are lower. Once the decrement is negligible,
-    take one more step for the last digits.
+    Starts at the Sums `start`, or at `at_null` if its deviance is lower. Once the decrement is
+    negligible, one more step is taken for the last digits. The returned Sums have the expected
+    information.
     """
     found = start if start.deviance <= at_null.deviance else at_null
     step, reached, n_iter = 0.0, False, 0
@@ -36,7 +38,7 @@ def maximize(rows, basis, start, at_null, max_iter):
             if tried.deviance <= found.deviance:
                 found, n_iter = tried, n_iter + 1
                 break
-            if reached := decrement < 1e-12 * best:  # rounding hides what is left
+            if reached := decrement < 1e-12 * best:  # the rest is below rounding error
                 break
         else:
             reached = decrement < 1e-8 * best
@@ -50,10 +52,10 @@ def maximize(rows, basis, start, at_null, max_iter):
 
 
 def _step(rows, found):
-    """A Newton step (S, q), and the decrement: twice the fall of the deviance that it promises."""
+    """Return a Newton step (S, q), and twice the predicted decrease of the deviance."""
     S, q = found.coef.shape
     moved = np.ones(S, bool)
-    if rows.family.name == "multinomial":  # of the classes that are there, but one
+    if rows.family.name == "multinomial":  # scores of the classes present, except one
         moved = np.isin(np.arange(1, S + 1), np.flatnonzero(rows.sizes)[1:])
     at = np.flatnonzero(np.repeat(moved, q))
     step = np.zeros(S * q)
@@ -65,7 +67,7 @@ def _step(rows, found):
 
 
 def _solve(H, gradient):
-    """H^-1 times a gradient, of a matrix whose diagonal is made one first."""
+    """Return H^-1 times a gradient, after scaling H to a unit diagonal."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = 1.0 / np.sqrt(np.diag(H))
         scaled = H * np.outer(scale, scale)

@@ -1,8 +1,8 @@
-"""Passes over the rows, span by span, in a basis in which columns are nearly orthogonal.
+"""Passes over the rows, span by span, in a basis of nearly orthogonal columns.
 
-For the kept columns x of a row, the constant first, a pass computes z = T'x, where T is the
-inverse of the triangle R of a QR decomposition of all rows: sums of products z z' then lose no
-digits, which those of x do where columns are nearly collinear (Golub & Van Loan 2013, Sect. 5.3).
+A row has kept columns x, the constant first. A pass computes z = T'x, where T is the inverse of
+the triangle R of a QR decomposition of all rows. Sums of products z z' lose no digits, whereas sums
+of x x' do if columns are nearly collinear (Golub & Van Loan 2013, Sect. 5.3).
 """
 
 from dataclasses import dataclass, replace
@@ -24,17 +24,17 @@ from lodim.models.glm.likelihood import (
     working_weights,
 )
 
-CHUNK = 32 * tiles.TILE  # rows that join a triangle at once
+CHUNK = 32 * tiles.TILE  # rows added to a triangle at a time
 PART = 256 * tiles.TILE  # rows whose means and slopes are in memory at once
-WHOLE = 1e-10  # what a leverage of one may lack
-N_TOTALS = 2  # deviance, squares of Pearson residuals
+WHOLE = 1e-10  # tolerance of a leverage of one
+N_TOTALS = 2  # deviance, squared Pearson residuals
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Rows of tiles X; weights, y (n,), offset (n, ...) and groups (n,), or None.
+    """Part of a span of rows: tiles X, weights, y (n,), offset (n, ...) and groups (n,) or None.
 
-    kept : (q,) int, columns of the design matrix; T : (q, r)
+    kept (q,) int: columns of the design matrix; T (q, r): matrix of the basis z = T'x.
     """
 
     X: Any
@@ -47,29 +47,29 @@ class Part:
 
     @classmethod
     def of_span(cls, X, kept, T, *rows):
-        """Yield the parts of a span."""
+        """Yield the Parts of a span of rows."""
         for start in range(0, len(rows[0]), PART):
             part = slice(start, min(start + PART, len(rows[0])))
             yield cls(X[tiles.of_rows(part)], kept, T, *(a if a is None else a[part] for a in rows))
 
     @cached_property
     def live(self):
-        """Positions of the rows of weight above zero; a slice if these are all."""
+        """Positions of the rows with positive weight; a slice if these are all rows."""
         some = self.weights > 0.0
         return slice(len(some)) if some.all() else np.flatnonzero(some)
 
     @property
     def basis(self):
-        """Arguments of kernels: tiles, columns of the features, T, and live rows."""
+        """Arguments of kernels: tiles, columns of the features, T, and which rows are live."""
         live = self.padded(self.of_live(self.weights)[None])[0] > 0.0
         return np.asarray(self.X), self.kept - 1, np.ascontiguousarray(self.T), live
 
     def of_live(self, array):
-        """Return the part of an array (n, ...) that belongs to live rows."""
+        """Return the entries of an array (n, ...) for the rows with positive weight."""
         return None if array is None else array[self.live]
 
     def padded(self, values):
-        """Return values (k, m) of the live rows as kernels take them, (k, N)."""
+        """Return values (k, m) of the live rows, padded to (k, N) by zeros for other rows."""
         shape = len(values), kernels.padded_length(self.X)
         if values.shape == shape:
             return np.ascontiguousarray(values)
@@ -78,7 +78,7 @@ class Part:
         return out
 
     def score(self, family, coef):
-        """Return the scores (m, K) of the live rows by coefficients (S, q) of z."""
+        """Return the scores (m, K) of the live rows, from coefficients (S, q) of z."""
         out = np.empty((len(coef), kernels.padded_length(self.X)))
         kernels.scores(np.asarray(self.X), self.kept - 1, coef @ self.T.T, out)
         score = all_scores(out[:, self.live].T, family)
@@ -97,7 +97,10 @@ def cross_products(X, weights):
 
 
 def triangle(X, weights):
-    """R (1 + p, 1 + p), or of fewer rows, of a QR decomposition of the weighted design matrix."""
+    """Return the triangle R of a QR decomposition of the weighted design matrix.
+
+    R is (1 + p, 1 + p), or has fewer rows if there are fewer rows of data.
+    """
     R = np.zeros((0, 1 + X.shape[1]))
     for start in range(0, len(weights), CHUNK):
         w = weights[start : start + CHUNK]
@@ -108,20 +111,26 @@ def triangle(X, weights):
 
 
 def joined(R, rows):
-    """The triangle of a QR decomposition of a triangle and more rows below it."""
+    """Return the triangle of a QR decomposition of a triangle R with more rows below it."""
     return np.linalg.qr(np.concatenate([R, rows]), mode="r")
 
 
 @np.errstate(all="ignore")
 def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
-    """Sums over the rows of a span, (2 + S q + (S q)^2,); see `parts`.
+    """Return sums over the rows of a span, (2 + S q + (S q)^2,); `parts` splits them.
 
     Parameters
     ----------
-    y, weights : (n,); offset : (n,), (n, K) or None
-    kept : (q,) int, columns of the design matrix; T : (q, q)
-    coef : (S, q) of z
-    observed : whether the information is that at the responses seen, or the expected one
+    y, weights : (n,)
+    offset : (n,), (n, K) or None
+    kept : (q,) int
+        Columns of the design matrix.
+    T : (q, q)
+        Matrix of the basis z = T'x.
+    coef : (S, q)
+        Coefficients of z.
+    observed : bool
+        Sum the observed information instead of the expected information.
     """
     S, q = coef.shape
     totals, gradient, blocks = np.zeros(N_TOTALS), np.zeros((S, q)), _no_blocks(S, q)
@@ -138,10 +147,10 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
 
 
 def parts(found, coef):
-    """Split the result of `sums` into its parts.
+    """Split the result of `sums` into three arrays.
 
-    Deviance and squares of Pearson residuals (2,); gradient of the log-likelihood times phi (S q,);
-    information (S q, S q).
+    Deviance and squared Pearson residuals (2,); gradient of the log-likelihood times phi (S q,);
+    information times phi (S q, S q).
     """
     size = coef.size
     totals, gradient = found[:N_TOTALS], found[N_TOTALS : N_TOTALS + size]
@@ -150,9 +159,10 @@ def parts(found, coef):
 
 @np.errstate(all="ignore")
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
-    """Number of rows of leverage one, and sum of squared slopes, (1 + (S q)^2,).
+    """Return the number of rows with leverage one, and sums of squared slopes, (1 + (S q)^2,).
 
-    Squares are divided by (1 - h)^power, with h the leverages by the bread B; power 0, 1 or 2.
+    Squares are divided by (1 - h)^power, where h are the leverages for the bread B; power is 0, 1,
+    2.
     """
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
@@ -173,9 +183,10 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 
 @np.errstate(all="ignore")
 def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, coef):
-    """Clusters (g,) of a span that are within bounds, and sums of their slopes (g, S q).
+    """Return the clusters (g,) of a span within bounds, and the sums of their slopes (g, S q).
 
-    clusters : (n,) codes; bounds : the first cluster, and the one after the last
+    clusters : (n,) codes of clusters
+    bounds : code of the first cluster, and one more than that of the last
     """
     known, group = np.unique(clusters.astype(np.int64), return_inverse=True)
     first, last = np.searchsorted(known, bounds)
@@ -190,5 +201,5 @@ def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, co
 
 
 def _no_blocks(S, q):
-    """Return zeros (P, q, q) for pairs of S scores."""
+    """Return zeros (P, q, q), one block per pair of S scores."""
     return np.zeros((S * (S + 1) // 2, q, q))

@@ -14,7 +14,10 @@ CONTOURS = (0.5, 1.0)  # Cook's distances whose lines are drawn, as in R
 
 
 def coefficients(fit, ax, *, top=20, level=0.95):
-    """Estimates per standard deviation of the feature, with confidence intervals, largest above."""
+    """Draw estimates per standard deviation of each feature with confidence intervals.
+
+    The `top` largest are shown, the largest at the top.
+    """
     frame = in_pandas(fit.tidy)(level)
     scale = dict(zip(fit.design.names, fit.design.scale, strict=True))
     frame = frame[frame["term"].isin(scale) & frame["estimate"].notna()]
@@ -30,7 +33,7 @@ def coefficients(fit, ax, *, top=20, level=0.95):
 
 
 def residuals(fit, ax, *, named=3):
-    """Deviance residuals against fitted values."""
+    """Draw deviance residuals against fitted values."""
     rows = _kept(fit)
     ax = _points(ax, rows.fitted, rows.deviance, "standardized deviance residual")
     ax.axhline(0.0, color="black", lw=0.5)
@@ -39,7 +42,7 @@ def residuals(fit, ax, *, named=3):
 
 
 def qq(fit, ax, *, named=3):
-    """Quantiles of the deviance residuals against those of the normal distribution."""
+    """Draw quantiles of the deviance residuals against quantiles of the normal distribution."""
     rows = _kept(fit)
     order = np.argsort(rows.deviance, kind="stable")
     quantile = np.empty(len(order))
@@ -51,7 +54,7 @@ def qq(fit, ax, *, named=3):
 
 
 def leverage(fit, ax, *, named=3):
-    """Pearson residuals against leverages, with lines of equal Cook's distance where rows are."""
+    """Draw Pearson residuals against leverages, with lines of equal Cook's distance."""
     rows = _kept(fit)
     ax = _points(ax, rows.leverage, rows.pearson, "standardized Pearson residual")
     ax.axhline(0.0, color="black", lw=0.5)
@@ -86,7 +89,7 @@ def _points(ax, x, y, ylabel):
 
 
 def _name(ax, rows, x, y, size, named):
-    """Label the points of the rows of largest size, without overlap."""
+    """Label the `named` rows of largest `size` next to their points, without overlap."""
     size = np.where(np.isfinite(size) & np.isfinite(y), size, -1.0)
     largest = np.argsort(-size, kind="stable")[:named]
     largest = largest[np.argsort(y[largest], kind="stable")]

@@ -1,4 +1,4 @@
-"""Print, summary and page of a GlmFit."""
+"""Printed listing, summary and report page of a GlmFit."""
 
 from functools import partial
 
@@ -14,17 +14,17 @@ from lodim.text import first_names
 
 COVARIANCES = {"nonrobust": "assume the model's variances", "cluster": "are robust, by clusters"}
 FEW_CLUSTERS = 30
-NAMED = 8  # terms that a note names
-significant = partial(tables.significant, noise=0.0)  # units may make estimates of any size
+NAMED = 8  # most terms that a note lists
+significant = partial(tables.significant, noise=0.0)  # estimates may have any size
 SATURATED = (
     "There are as many coefficients as rows: the fit repeats any responses. Deviance, AIC and BIC "
     "have no meaning, and standard errors, if any, have little"
 )
-LEAST_P = 2e-16  # as R: smaller ones are rounding
+LEAST_P = 2e-16  # as in R: smaller p-values are not accurate
 
 
 def listing(fit):
-    """Lines and table of the short print, as R's."""
+    """Return lines and table of the short print, in the style of R."""
     log = fit.log
     lines = [
         f"Family: {fit.family.name} ({fit.family.link} link){phrases.levels(fit)}",
@@ -37,7 +37,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Header, coefficients with their inference, and what to know of them."""
+    """Return the summary Report: header, coefficients with their inference, and notes."""
     return Report(
         title="Generalized Linear Model Results",
         header=_header(fit),
@@ -89,13 +89,13 @@ def _coefficients(fit, title, inference=True):
 
 
 def _limits(frame):
-    """Confidence limits as text."""
+    """Return confidence limits as text."""
     limits = zip(frame["conf_low"], frame["conf_high"], strict=True)
     return ["" if np.isnan(a) else f"{significant(a, 3)}, {significant(b, 3)}" for a, b in limits]
 
 
 def _p_value(p):
-    """A p-value as R prints it."""
+    """Return a p-value as text, in R's format."""
     return f"<{LEAST_P:g}" if p < LEAST_P else significant(p, 3)
 
 
@@ -115,7 +115,7 @@ def _notes(fit):
     law = "the normal distribution"
     if fit.family.name in DISPERSED:
         law = f"the t distribution with {fit._df_of_t:g} degrees of freedom"
-    known = in_pandas(fit.tidy)()["std_error"].notna().any()  # none where the classes are separated
+    known = in_pandas(fit.tidy)()["std_error"].notna().any()  # False if the classes are separated
     notes = [f"Standard errors {of}; p-values and intervals by {law}."] if known else []
     notes.append(f"Fitted by {_method(fit)}.")
     if len(fit.levels or ()) > 2:
@@ -136,7 +136,7 @@ def _notes(fit):
 
 
 def _doubts(fit):
-    """Notes on what the errors, or the estimates, cannot be relied on for."""
+    """Return notes about reasons not to trust the standard errors or the estimates."""
     log, kind, notes = fit.log, fit.log["covariance"], []
     if 0 < log["n_clusters"] < FEW_CLUSTERS:
         notes.append(
@@ -161,7 +161,7 @@ def _doubts(fit):
 
 
 def _made_of(terms):
-    """Describe the terms that determine an aliased term."""
+    """Return a phrase that lists the terms of which an aliased term is a combination."""
     return f"made of {first_names(terms, NAMED)}" if terms else "constant"
 
 
@@ -185,7 +185,7 @@ LABELS = {
 
 
 def words(fit):
-    """The model in a few sentences."""
+    """Return a description of the model in a few sentences, as a list of paragraphs."""
     return [
         f"A generalized linear model of {fit.design.response.name} ({fit.family.name}, "
         f"{fit.family.link} link) with {fit.df} coefficients, fitted without a penalty. It "
@@ -196,7 +196,7 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """Coefficients with their confidence intervals."""
+    """Return a picture of the coefficients with their confidence intervals, as a list."""
     tidy = in_pandas(fit.tidy)()
     terms = tidy[tidy["term"] != "(Intercept)"]
     note = "With 95% intervals."

@@ -1,4 +1,4 @@
-"""The rows of a fit, a basis of their columns, and sums over them."""
+"""Rows of a glm fit, a nearly orthogonal basis of their columns, and sums over the rows."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,46 +11,46 @@ from scipy.linalg import solve_triangular
 from lodim.engine.blocks import over_spans, row_spans, sum_rows
 from lodim.models.glm import passes
 
-FAR = 1e-3  # share of a column that the columns before it leave: its square keeps ten digits
+FAR = 1e-3  # unexplained share of a column whose square still has ten digits
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of a batch as passes see them: spans of arrays, none of which is copied as a whole."""
+    """Rows of a batch, processed in spans so that no array is copied as a whole."""
 
     batch: Any
     family: Any
 
     @property
     def arrays(self):
-        """Response, weights and offset of the rows; weights may be made for each span."""
+        """Response, weights and offset of the rows."""
         return self.batch.y, self.weights, self.batch.offset
 
     @cached_property
     def weights(self):
-        """Weights (n,) as given; ones by default, which take no memory."""
+        """Weights (n,) as given; by default ones, in a view that takes no memory."""
         given = self.batch.weights
         return np.broadcast_to(1.0, self.batch.n) if given is None else given
 
     @cached_property
     def positive(self):
-        """Number of rows of weight above zero."""
+        """Number of rows with positive weight."""
         return int(np.count_nonzero(self.weights))
 
     @cached_property
     def sum_weights(self):
-        """Sum of the weights as given."""
+        """Sum of the given weights."""
         return self.total(lambda y, weights, offset: weights)
 
     @cached_property
     def sizes(self):
-        """Sums of the weights of the classes (K,)."""
+        """Sum of the weights of each class, (K,)."""
         y, weights, K = self.batch.y, self.weights, self.family.n_scores
         return sum_rows(lambda i: np.bincount(y[i].astype(int), weights[i], K), len(y))
 
     @cached_property
     def n_clusters(self):
-        """Number of clusters of rows of weight above zero; None without."""
+        """Number of clusters with a row of positive weight; None if there are no clusters."""
         clusters = self.batch.clusters
         if clusters is None:
             return None
@@ -61,11 +61,11 @@ class Rows:
 
     @property
     def n_codes(self):
-        """One more than the largest code of a cluster."""
+        """Largest code of a cluster plus one."""
         return int(self.batch.clusters.max()) + 1
 
     def total(self, work):
-        """Sum of work(y, weights, offset) over the rows of weight above zero, spans in order."""
+        """Return the sum of work(y, weights, offset) over the rows with positive weight."""
         y, weights, offset = self.arrays
 
         def of_span(i):
@@ -76,10 +76,10 @@ class Rows:
         return sum_rows(of_span, len(y))
 
     def triangle(self):
-        """Return R of a QR decomposition of the weighted design matrix.
+        """Return the triangle R of a QR decomposition of the weighted design matrix.
 
-        It is the Cholesky factor of the cross products if every column is far enough from the
-        columns before it: else these have too few digits.
+        R is the Cholesky factor of the cross products if no column is nearly a combination of
+        earlier columns; otherwise cross products are not accurate enough.
         """
         products = reduce(np.add, self.over_spans(passes.cross_products, self.weights))
         with suppress(np.linalg.LinAlgError):
@@ -89,11 +89,11 @@ class Rows:
         return reduce(passes.joined, self.over_spans(passes.triangle, self.weights))
 
     def over_spans(self, work, *arrays):
-        """A list of what work(X, *arrays) finds of each span of rows, in order."""
+        """Return a list with work(X, *arrays) for each span of rows, in order."""
         return over_spans(work, self.batch.X, self.batch.n, *arrays, threads=None)
 
     def drawn(self, most):
-        """Increasing positions of `most` rows of weight above zero, at random, or of all."""
+        """Return increasing positions of at most `most` random rows with positive weight."""
         at = self.batch.positive_weight
         if len(at) <= most:
             return at
@@ -102,7 +102,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Columns z = T'x of the columns x of the design matrix that are kept; T = R^-1, (q, q)."""
+    """Nearly orthogonal columns z = T'x of the kept design columns x; T = R^-1, (q, q)."""
 
     kept: np.ndarray
     R: np.ndarray
@@ -110,19 +110,22 @@ class Basis:
 
     @classmethod
     def from_triangle(cls, R, kept):
-        """Build from the triangle of all columns and the columns that are not aliased."""
+        """Build the basis from the triangle R of all columns and the kept columns."""
         R = np.linalg.qr(R[:, kept], mode="r")
         return cls(kept, R, solve_triangular(R, np.eye(len(R))))
 
     def of_features(self, matrix):
-        """A matrix (S q, k) of coefficients of z as coefficients of x."""
+        """Transform a matrix (S q, k) of coefficients of z into coefficients of x."""
         q, k = len(self.T), matrix.shape[1]
         return np.einsum("ab,sbk->sak", self.T, matrix.reshape(-1, q, k)).reshape(-1, k)
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Result of a pass at coefficients coef (S, q) of z: totals, gradient, information."""
+    """Totals, gradient and information of a pass over all rows, at coefficients coef (S, q).
+
+    The coefficients are those of the basis z.
+    """
 
     coef: np.ndarray
     totals: np.ndarray
@@ -139,6 +142,6 @@ class Sums:
 
     @property
     def deviance(self):
-        """Deviance of all rows; infinite if it is not a number."""
+        """Deviance of all rows; infinite if it is not a finite number."""
         value = float(self.totals[0])
         return value if np.isfinite(value) else np.inf

@@ -1,20 +1,22 @@
-"""Separation: data whose likelihood has no maximum (Albert & Anderson 1984).
+"""Detect separation: data whose likelihood has no maximum (Albert & Anderson 1984).
 
-Scores that can grow without end along a direction while no row's likelihood falls, and some row's
-rises, exist where a linear program has a solution above zero (Konis 2007, ch. 4).
+The data are separated if coefficients can grow without limit along a direction so that no row's
+likelihood falls and some row's rises. Such directions exist if a linear program has a positive
+solution (Konis 2007, ch. 4).
 """
 
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack, vstack
 
-LARGEST = 20_000_000  # numbers in the linear program; beyond it, flat information alone tells
+LARGEST = 20_000_000  # size of the largest linear program; beyond it, only the information is used
 
 
 def is_separated(family, X, y, H, flat):
-    """Whether the likelihood of the rows X (n, q) has no maximum.
+    """Return whether the likelihood of the rows X (n, q) has no maximum.
 
-    H : information at the estimates; only a direction in which it is `flat` can be separated.
+    H is the information at the estimates; data are separated only if an eigenvalue is at most
+    `flat`.
     """
     if family.name in ("gaussian", "gamma"):
         return False
@@ -37,9 +39,9 @@ def is_separated(family, X, y, H, flat):
 
 
 def _rows(family, X, y):
-    """Matrices (rows, S q) whose products with a direction may not fall, or must not change."""
+    """Return two matrices (rows, S q): products with a direction must not fall, or must be zero."""
     if family.name == "binomial":
-        mixed = (y > 0.0) & (y < 1.0)  # shares of trials: neither side may grow
+        mixed = (y > 0.0) & (y < 1.0)  # proportions strictly between 0 and 1 fix the score
         return csr_array((2.0 * y - 1.0)[~mixed, None] * X[~mixed]), csr_array(X[mixed])
     if family.name == "poisson":  # a mean of zero fits a count of zero
         return csr_array(-X[y == 0]), csr_array(X[y > 0])

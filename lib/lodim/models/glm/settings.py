@@ -1,4 +1,4 @@
-"""The arguments of glm, checked."""
+"""Checked settings of glm."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from lodim.errors import DataWarning, warn
 from lodim.family import Proportion
 from lodim.fitting.model import Needs
 
-WHOLE = 1e-3  # that a number of successes may be off, as in R's glm
+WHOLE = 1e-3  # tolerance of whole numbers of successes, as in R's glm
 COVARIANCES = ("nonrobust", "HC0", "HC1", "HC2", "HC3", "cluster")
 
 
@@ -30,7 +30,7 @@ class Settings:
 
 
 def check_trials(problem):
-    """The problem as it is; a warning if weights cannot be the numbers of trials of a share."""
+    """Return the problem unchanged; warn if a proportion's weights are not numbers of trials."""
     batch = problem.batch
     if not isinstance(problem.family, Proportion):
         return problem
@@ -50,10 +50,10 @@ def check_trials(problem):
 
 
 def needs(problem, n):
-    """Estimate memory and passes of a fit to n rows: working arrays of a span of 65,536 rows.
+    """Estimate memory and number of passes of a fit to n rows.
 
-    Passes: QR, the null model, Newton's steps (one of a gaussian family, else 3 to 8), what the
-    summary shows, and the covariance.
+    The memory is that of work arrays for a span of 65,536 rows. Passes: QR, null model, Newton
+    steps (one for gaussian, otherwise 3 to 8), summary, covariance.
     """
     passes = (3, 5) if problem.family.name == "gaussian" else (6, 12)
     return Needs(8, 4 * 8 * SPAN_ROWS * problem.family.n_scores, passes)

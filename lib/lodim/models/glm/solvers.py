@@ -1,4 +1,4 @@
-"""Maximum likelihood by statsmodels; importing it takes a second, so that it is done here alone."""
+"""Maximum likelihood by statsmodels; its slow import (a second) happens only here."""
 
 import warnings
 from functools import cache
@@ -13,7 +13,7 @@ TOLERANCE = 1e-10  # change of the estimates, per standard deviation of the feat
 
 
 def maximize(family, X, y, weight, offset, max_iter):
-    """Maximum likelihood estimates.
+    """Compute maximum likelihood estimates by statsmodels.
 
     Parameters
     ----------
@@ -26,13 +26,13 @@ def maximize(family, X, y, weight, offset, max_iter):
     Returns
     -------
     coef : (q, S)
-        Of one score, or of the scores of all classes but the first.
-        NaN where the iterations went astray.
+        Coefficients of the score, or of the scores of all classes except the first; NaN if the
+        iterations failed.
     n_iter : int
     """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        import_module("statsmodels.tools.sm_exceptions")  # sets filters, so that these go last
-        warnings.simplefilter("ignore")  # what they say of convergence and separation, glm says
+        import_module("statsmodels.tools.sm_exceptions")  # sets filters; ours must follow
+        warnings.simplefilter("ignore")  # glm has its own warnings
         if family.name == "gaussian":
             return _least_squares(X, y - offset[:, 0], weight)
         try:
@@ -66,7 +66,7 @@ def _irls(family, X, y, weight, offset, max_iter):
 
 
 def _multinomial(X, y, weight, offset, max_iter):
-    """Fit the classes present; an absent class has the intercept of a share of RAREST."""
+    """Fit the classes present; an absent class gets the intercept of a share of RAREST."""
     K = offset.shape[1]
     seen, code = np.unique(y.astype(int), return_inverse=True)
     coef = np.zeros((X.shape[1], K))
@@ -84,7 +84,7 @@ def _multinomial(X, y, weight, offset, max_iter):
 
 @cache
 def _weighted_multinomial():
-    """statsmodels' multinomial logit with weights and an offset, which it lacks."""
+    """Return a subclass of statsmodels' multinomial logit with weights and an offset."""
     from statsmodels.discrete.discrete_model import MNLogit
 
     class WeightedMNLogit(MNLogit):
