@@ -4,7 +4,7 @@ from importlib import import_module
 
 
 def _modules_by_name():
-    """Return the module of each public name, as the lines of `__init__.pyi` import them."""
+    """Return a dict public name -> module, as imported in `__init__.pyi`."""
     stub = __spec__.loader.get_data(f"{__file__}i").decode()
     imports = [line.split() for line in stub.splitlines() if line.startswith("from ")]
     return {name: module for _, module, _, name, *_ in imports}
@@ -15,7 +15,7 @@ __all__ = ["__version__", *_MODULES]
 
 
 def __getattr__(name):
-    """Import the module of a public name when the name is first used."""
+    """Return the object with a public name; its module is imported when first used."""
     if name == "__version__":
         from importlib.metadata import PackageNotFoundError, version
 

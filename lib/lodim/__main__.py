@@ -1,4 +1,4 @@
-"""`python -m lodim`: the command line of `lodim.cli`."""
+"""`python -m lodim` runs the command line of `lodim.cli`."""
 
 import sys
 

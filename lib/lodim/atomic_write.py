@@ -1,4 +1,4 @@
-"""Write a file in one step: readers see either the old file or the complete new one."""
+"""Writing of a file in one step: readers see either the old file or the complete new file."""
 
 import contextlib
 import os
@@ -11,21 +11,21 @@ try:
 except ImportError:  # Windows cannot remove or rename an open file, so no lock is needed
     fcntl = None  # type: ignore[assignment]
 
-DIGITS = 16  # prefix of temporary files, whose names do not depend on the target's length
+DIGITS = 16  # number of random hex digits in names of temporary files
 
 
 @contextlib.contextmanager
 def replacing(path):
-    """Yield a temporary file that replaces the target when the block ends without an error.
+    """Yield a temporary file that replaces the target if the block ends without an error.
 
-    The target of a symbolic link is replaced, and the link stays. An existing file keeps its mode
-    and owner. Temporary files of killed writers in the folder are removed; active writers hold a
-    lock.
+    Of a symbolic link, the target is replaced and the link is kept. An existing file keeps its mode
+    and owner. Temporary files of killed processes in the folder are removed; files of active
+    processes are locked.
 
     Raises
     ------
     OSError
-        If the target is no regular file, is write-protected, or its folder cannot be written.
+        If the target is not a regular file or is write-protected, or its folder cannot be written.
     """
     target = Path(os.path.realpath(path))
     old = _status(target)
@@ -47,7 +47,7 @@ def replacing(path):
 
 
 def _status(target):
-    """Return the status of the target; None if it does not exist."""
+    """Return the status of the target, or None if it does not exist; raise if not writable."""
     try:
         found = target.stat()
     except FileNotFoundError:
@@ -61,13 +61,13 @@ def _status(target):
 
 
 def _make_like(path, old):
-    with contextlib.suppress(OSError, AttributeError):  # only root may give files away
+    with contextlib.suppress(OSError, AttributeError):  # only root may change the owner
         os.chown(path, old.st_uid, old.st_gid)
     os.chmod(path, stat.S_IMODE(old.st_mode))
 
 
 def _begun(folder, mode):
-    """Return a new file in a folder, locked if the file system has locks, and its path."""
+    """Return a new temporary file in a folder, locked if possible, and its path."""
     while True:
         path = folder / f".lodim-{secrets.token_hex(DIGITS // 2)}.tmp"
         file = open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115
@@ -75,11 +75,11 @@ def _begun(folder, mode):
             _lock(file)
         if os.fstat(file.fileno()).st_nlink:
             return file, path
-        file.close()  # another writer removed it before it was locked
+        file.close()  # another process removed it before it was locked
 
 
 def _sweep(folder):
-    """Remove temporary files of killed writers."""
+    """Remove temporary files of killed processes from a folder."""
     for path in folder.glob(f".lodim-{'[0-9a-f]' * DIGITS}.tmp"):
         with contextlib.suppress(OSError), open(path, "rb+") as file:
             _lock(file, wait=False)
@@ -87,6 +87,6 @@ def _sweep(folder):
 
 
 def _lock(file, wait=True):
-    """Lock a file until it is closed; raise OSError if it is locked elsewhere, unless `wait`."""
+    """Lock a file until it is closed; without `wait`, raise OSError if it is locked already."""
     if fcntl is not None:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -1,4 +1,4 @@
-"""Checks of arguments, shared by the settings of all models."""
+"""Checks of arguments, used by the settings of all models."""
 
 from collections.abc import Iterable, Sequence
 from numbers import Real
@@ -11,16 +11,16 @@ from lodim.errors import ArgumentError
 INFINITY = float("inf")
 LARGEST = 2**53  # largest seed: float64 represents all integers up to it
 MOST = 1e100  # largest penalty or tolerance
-MOST_COUNT = 100_000  # stages, starts, penalties, folds, refits, features: each takes memory
-MOST_ROWS = 2**31 - 1  # rows, and iterations of an optimizer
+MOST_COUNT = 100_000  # largest number of stages, starts, penalties, folds, refits or features
+MOST_ROWS = 2**31 - 1  # largest number of rows, and of iterations of an optimizer
 MOST_THREADS = 1024
 
 
 def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
-    """Raise unless a field of a frozen record has the kind and is allowed; unwrap NumPy scalars.
+    """Raise ArgumentError unless a field of a frozen record is valid; unwrap NumPy scalars.
 
-    `kind` is a type or several; True and False only match `bool`. `words` describes what is
-    allowed.
+    kind : type, or union of types; bools match only `bool`. allowed : function of the value. words
+    : description of allowed values, for the message
     """
     value = getattr(record, name)
     if isinstance(value, np.generic):
@@ -32,23 +32,23 @@ def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
 
 
 def check_count(record: Any, name: str, least: int = 1, most: int = MOST_COUNT) -> None:
-    """Raise unless a field is an integer from `least` to `most`; convert it to int."""
+    """Raise ArgumentError unless a field is an integer from `least` to `most`; convert to int."""
     object.__setattr__(record, name, whole(name, getattr(record, name), least, most))
 
 
 def check_seed(record: Any) -> None:
-    """Raise unless the field `seed` is valid."""
+    """Raise ArgumentError unless the field `seed` is valid; convert it to int."""
     object.__setattr__(record, "seed", as_seed(record.seed))
 
 
 def check_threads(record: Any) -> None:
-    """Raise unless the field `threads` is None or a number of threads."""
+    """Raise ArgumentError unless the field `threads` is None or a number of threads."""
     if record.threads is not None:
         object.__setattr__(record, "threads", as_threads(record.threads))
 
 
 def check_size(record: Any, name: str) -> None:
-    """Raise unless a field is a number from 0 to MOST."""
+    """Raise ArgumentError unless a field is a number from 0 to MOST."""
     words = f"0 or more (up to {MOST:g})"
     check(record, name, (int, float), lambda v: 0 <= v <= MOST, words)
     if getattr(record, name) > LARGEST:  # NumPy stores larger integers as objects
@@ -56,23 +56,23 @@ def check_size(record: Any, name: str) -> None:
 
 
 def check_share(record: Any, name: str) -> None:
-    """Raise unless a field is between 0 and 1."""
+    """Raise ArgumentError unless a field is a number from 0 to 1."""
     check(record, name, (int, float), lambda v: 0 <= v <= 1, "between 0 and 1")
 
 
 def check_choice(record: Any, name: str, allowed: Any) -> None:
-    """Raise unless a field is one of the allowed strings."""
+    """Raise ArgumentError unless a field is one of the allowed strings."""
     one_of(name, getattr(record, name), allowed)
 
 
 def one_of(name: str, value: Any, allowed: Any) -> None:
-    """Raise unless an argument is one of the allowed strings."""
+    """Raise ArgumentError unless an argument is one of the allowed strings."""
     if not isinstance(value, str) or value not in allowed:
         raise ArgumentError(f"{name} must be one of {', '.join(allowed)}, not {value!r:.80}")
 
 
 def among(name: str, value: Any, allowed: Sequence[Any]) -> int:
-    """Return the position of an argument among the allowed strings or numbers."""
+    """Return the position of an argument among the allowed strings or numbers; else raise."""
     if not isinstance(value, str | int | float | np.number | np.bool_) or value not in allowed:
         known = ", ".join(map(repr, allowed))
         raise ArgumentError(f"{name} must be one of {known}, not {value!r:.80}")
@@ -95,7 +95,7 @@ def as_seed(value: Any) -> int:
 
 
 def as_threads(value: Any, name: str = "threads") -> int:
-    """Return an argument that is a number of threads."""
+    """Return an argument as a number of threads; raise ArgumentError if it is not valid."""
     return whole(name, value, 1, MOST_THREADS)
 
 
@@ -110,7 +110,7 @@ def number(name: str, value: Any, least: float = -MOST, most: float = MOST) -> f
 
 
 def numbers(name: str, values: Any) -> np.ndarray:
-    """Return one or several finite numbers as floats (n,)."""
+    """Return one or several finite numbers as an array of floats (n,); raise if not valid."""
     array = _as_floats(name, values)
     if array.ndim != 1 or not array.size or not np.isfinite(array).all():
         raise ArgumentError(f"{name} must be finite numbers, at least one, not {values!r:.80}")
@@ -125,7 +125,7 @@ def _as_floats(name, values):
 
 
 def sizes(name: str, values: Any) -> np.ndarray:
-    """Return one or several numbers from 0 to MOST as floats (n,)."""
+    """Return one or several numbers from 0 to MOST as an array of floats (n,); else raise."""
     words = f"{name} must be at least one number, each 0 or more (up to {MOST:g})"
     array = np.atleast_1d(np.asarray(values, dtype=object))
     if array.ndim != 1 or not array.size:
@@ -138,7 +138,7 @@ def sizes(name: str, values: Any) -> np.ndarray:
 
 
 def shares(name: str, values: Any) -> np.ndarray:
-    """Return one or several numbers strictly between 0 and 1 as floats (n,)."""
+    """Return one or several numbers between 0 and 1 (exclusive) as an array (n,); else raise."""
     array = _as_floats(name, values)
     if array.ndim != 1 or not array.size or not ((array > 0) & (array < 1)).all():
         raise ArgumentError(f"{name} must be between 0 and 1, not {values!r:.80}")
@@ -146,13 +146,13 @@ def shares(name: str, values: Any) -> np.ndarray:
 
 
 def listed(value: Any) -> list | None:
-    """Return the entries of a collection as a list; None for text and non-collections."""
+    """Return the entries of a collection as a list, or None for text and single values."""
     is_one = isinstance(value, str | bytes) or getattr(value, "ndim", 1) == 0
     return None if is_one or not isinstance(value, Iterable) else list(value)
 
 
 def check_rectangular(name: str, value: Any) -> None:
-    """Raise if an argument is a list of lists of different lengths."""
+    """Raise ArgumentError if an argument is a list of lists of different lengths."""
     try:
         np.shape(value)
     except ValueError:
@@ -169,12 +169,12 @@ def flag(name: str, value: Any) -> bool:
 
 
 def positive(name: str, value: Any) -> float:
-    """Return an argument as float; raise unless it is finite and above 0."""
+    """Return an argument as float; raise ArgumentError unless it is finite and above 0."""
     return _below(INFINITY, name, value, "a positive number")
 
 
 def share(name: str, value: Any) -> float:
-    """Return an argument as float; raise unless it is strictly between 0 and 1."""
+    """Return an argument as float; raise ArgumentError unless it is between 0 and 1 (exclusive)."""
     return _below(1, name, value, "between 0 and 1")
 
 

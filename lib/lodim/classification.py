@@ -2,13 +2,14 @@
 
 import numpy as np
 
-Z = 1.959963984540054  # of a 95% interval
+Z = 1.959963984540054  # normal quantile of a 95% interval
 
 
 def pairs_in_order(positive, score, weight):
-    """Return per row the weight of its correctly ordered pairs with the other class, and of all.
+    """Return, per row, the weight of its correctly ordered pairs, and of all its pairs.
 
-    A pair has the product of its rows' weights; pairs with equal scores count half.
+    A pair consists of the row and a row of the other class. Its weight is the product of the rows'
+    weights; pairs with equal scores count half.
 
     Parameters
     ----------
@@ -32,9 +33,9 @@ def pairs_in_order(positive, score, weight):
 
 
 def auc(positive, score, weight):
-    """Return the area under the ROC curve; NaN if one of the two classes has no row.
+    """Return the area under the ROC curve; NaN if one of the two classes has no rows.
 
-    The arguments are those of `pairs_in_order`.
+    For the arguments see `pairs_in_order`.
     """
     in_order, pairs = pairs_in_order(positive, score, weight)
     total = pairs[positive].sum()
@@ -42,10 +43,10 @@ def auc(positive, score, weight):
 
 
 def macro_auc(code, probability, weight):
-    """Return the mean over classes of the AUC of each class against all others.
+    """Return the mean AUC over classes, each class against all others.
 
-    Classes without a row are skipped; NaN if there is only one class. code, weight : (n,);
-    probability : (n, K).
+    Classes without rows are skipped; the result is NaN if only one class occurs. code, weight :
+    (n,); probability : (n, K).
     """
     areas = np.array([auc(code == k, p, weight) for k, p in enumerate(probability.T)])
     known = areas[~np.isnan(areas)]
@@ -53,7 +54,7 @@ def macro_auc(code, probability, weight):
 
 
 def wilson(share, n):
-    """Return Wilson's 95% interval for a proportion in n independent rows."""
+    """Return Wilson's 95% interval of a proportion that was observed in n independent rows."""
     z2 = Z**2 / n
     centre = (share + 0.5 * z2) / (1.0 + z2)
     reach = np.sqrt(share * (1.0 - share) * z2 + 0.25 * z2**2) / (1.0 + z2)
@@ -61,18 +62,19 @@ def wilson(share, n):
 
 
 def reliability(probability, hit, weight, bins):
-    """Return mean probabilities and observed proportions in groups of rows, cut at quantiles.
+    """Return mean probabilities and observed shares of a class in groups of rows.
 
-    Rows of equal probability stay together, so there may be fewer groups than `bins`. probability
-    (n,); hit (n,) bool, whether the row is of the class; weight (n,) above 0. The result is a dict
-    of arrays: predicted, observed, low and high (Wilson's 95% interval of observed), rows.
+    Groups are cut at quantiles of the probability. Rows of equal probability stay together, so
+    there may be fewer groups than `bins`. probability (n,); hit (n,) bool, whether the row is of
+    the class; weight (n,) above 0. The result is a dict of arrays: predicted, observed, low and
+    high (Wilson's 95% interval of observed), rows (their number).
     """
     how = {"weights": weight, "method": "inverted_cdf"}
     cuts = np.quantile(probability, np.arange(1, bins) / bins, **how)
     group = np.unique(np.searchsorted(cuts, probability, "left"), return_inverse=True)[1]
     total = np.bincount(group, weight)
     predicted, observed = (np.bincount(group, weight * x) / total for x in (probability, hit))
-    low, high = wilson(observed, total**2 / np.bincount(group, weight**2))  # rows of equal weight
+    low, high = wilson(observed, total**2 / np.bincount(group, weight**2))  # effective numbers
     return {
         "predicted": predicted,
         "observed": observed,

@@ -11,44 +11,44 @@ class LodimError(Exception):
 
 
 class FormulaError(LodimError, ValueError):
-    """The formula cannot be parsed, or uses an unknown name."""
+    """Error: the formula cannot be parsed, or uses an unknown name."""
 
 
 class DataError(LodimError, ValueError):
-    """The data cannot be used; the message names the column and the value."""
+    """Error: the data cannot be used; the message names the column and the value."""
 
 
 class ArgumentError(LodimError, ValueError):
-    """An argument is invalid; the message says what is allowed."""
+    """Error: an argument is invalid; the message says what is allowed."""
 
 
 class StoreError(LodimError):
-    """A saved file is corrupt, of another kind, or from a newer version."""
+    """Error: a saved file is corrupt, of another kind, or from a newer version."""
 
 
 class MissingExtraError(LodimError, ImportError):
-    """An optional package is needed and not installed; the message says how to install it."""
+    """Error: an optional package is not installed; the message says how to install it."""
 
 
 class DeviceError(LodimError, RuntimeError):
-    """The requested GPU or cluster is not available; the message says why."""
+    """Error: the requested GPU or cluster is not available; the message says why."""
 
 
 class ConvergenceWarning(UserWarning):
-    """The optimizer stopped before its tolerance was met."""
+    """Warning: the optimizer stopped before its tolerance was met."""
 
 
 class DataWarning(UserWarning):
-    """The data are usable, but possibly not as intended."""
+    """Warning: the data can be used, but may not be as intended."""
 
 
 class ExtrapolationWarning(UserWarning):
-    """Predictions are far beyond the training data and unreliable."""
+    """Warning: predictions are far outside the training data and unreliable."""
 
 
 @contextmanager
 def no_row_warnings() -> Iterator[None]:
-    """Suppress warnings about rows that lodim generated, or has warned about before."""
+    """Suppress warnings about rows that lodim generated, or about which it has warned before."""
     with warnings.catch_warnings():
         for category in (ExtrapolationWarning, DataWarning):
             warnings.simplefilter("ignore", category)
@@ -61,7 +61,7 @@ def warn_not_converged(message: str) -> None:
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the line of user code that called lodim, however deep the call is."""
+    """Issue a warning at the line of user code that called lodim, however deep the call is."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == "lodim":
         frame, level = frame.f_back, level + 1

@@ -1,9 +1,9 @@
-"""Forms: shapes, kinds and ranges of the fields of a record, and their storage in files.
+"""Forms: declared shapes, types and ranges of the fields of a record, and their storage in files.
 
-Compiled code indexes by these numbers unchecked, and a file may contain anything. So every field of
-a saved record states its form, and reading a file checks all of them. Sizes are numbers or symbols:
-"M" is bound where it first occurs and must agree afterwards; expressions such as "2 + p" use bound
-symbols.
+Compiled code uses these numbers as indices without checks, and a file may contain any values. So
+every field of a saved record has a form, and reading a file checks all forms. Sizes are numbers or
+symbols: a symbol such as "M" gets its value where it first occurs, and must have the same value
+afterwards; expressions such as "2 + p" use known symbols.
 """
 
 import ast
@@ -15,9 +15,9 @@ from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
 
-LARGEST = 1e105  # largest number: beyond all data, and quotients stay finite
-SQUARE = 1e210  # largest square of such a number, as in deviances
-TINY = 1e-170  # least positive number
+LARGEST = 1e105  # largest absolute number: larger than all data, with finite quotients
+SQUARE = 1e210  # largest square of a number, as in deviances
+TINY = 1e-170  # smallest positive number
 MOST = 2**53  # largest count
 PLAIN = str | bool | int | float
 
@@ -27,10 +27,10 @@ Size = int | str
 
 @dataclass(frozen=True)
 class Form:
-    """A kind of value.
+    """A type of value, with its checks and its storage.
 
-    read : callable(value, where, sizes) -> value; converts the stored value, or raises a ValueError
-        that names the place `where`
+    read : callable(value, where, sizes) -> value; converts the stored value, or raises ValueError
+    that names the field `where`; sizes : dict of known symbols
     write : callable(value) -> stored value
     """
 
@@ -39,7 +39,7 @@ class Form:
 
 
 def _checked(check):
-    """Return the Form of values that are stored as they are; `check` raises a ValueError."""
+    """Return a Form of values stored without conversion; `check` raises ValueError if invalid."""
 
     def read(value, where, sizes):
         check(value, where, sizes)
@@ -54,32 +54,32 @@ def _checked(check):
 def real(
     *shape: Size, least: float | str = -LARGEST, most: float | str = LARGEST, nan=False
 ) -> Any:
-    """Declare float64 numbers of a shape (one number without a shape), NaN allowed if `nan`."""
+    """Declare float64 numbers with a shape (without a shape one number); NaN allowed if `nan`."""
     return _numbers(np.float64, shape, least, most, nan)
 
 
 def squares(*shape: Size, nan=False) -> Any:
-    """Declare float64 numbers as large as deviances may be."""
+    """Declare float64 numbers with a shape, up to the size of deviances."""
     return real(*shape, least=-SQUARE, most=SQUARE, nan=nan)
 
 
 def unlimited(*shape: Size, nan=False) -> Any:
-    """Declare float64 numbers of any size, including infinite ones."""
+    """Declare float64 numbers with a shape, of any size, including infinity."""
     return real(*shape, least=-np.inf, most=np.inf, nan=nan)
 
 
 def whole(*shape: Size, least: int | str = 0, most: float | str = MOST) -> Any:
-    """Declare int64 numbers of a shape; one number without a shape."""
+    """Declare int64 numbers with a shape; without a shape one number."""
     return _numbers(np.int64, shape, least, most, False)
 
 
 def flags(*shape: Size) -> Any:
-    """Declare True or False, in a shape."""
+    """Declare bools with a shape; without a shape one bool."""
     return _numbers(np.bool_, shape, False, True, False)
 
 
 def size(symbol: str) -> Any:
-    """Declare the number that a symbol stands for."""
+    """Declare an integer that equals the value of a symbol."""
 
     def check(value, where, sizes):
         whole().read(value, where, sizes)
@@ -104,7 +104,7 @@ def responses(rows: Size, nan=False) -> Any:
 
 
 def ascending(inner: Any, strictly=False) -> Any:
-    """Declare numbers in (if `strictly`, strictly) ascending order."""
+    """Declare numbers in ascending order (strictly ascending if `strictly`)."""
 
     def check(value, where, sizes):
         inner.read(value, where, sizes)
@@ -119,7 +119,7 @@ def ascending(inner: Any, strictly=False) -> Any:
 
 
 def choice(*allowed: Any) -> Any:
-    """Declare one of some plain values of the same type."""
+    """Declare one of the given plain values, with the same type."""
 
     def check(value, where, sizes):
         if not any(type(value) is type(one) and value == one for one in allowed):
@@ -141,7 +141,7 @@ def _check_text(value, where, sizes):
 
 
 def plain() -> Any:
-    """Declare text, a number, True or False."""
+    """Declare a text, a number or a bool."""
 
     def check(value, where, sizes):
         if not isinstance(value, PLAIN):
@@ -153,7 +153,7 @@ def plain() -> Any:
 
 
 def modest() -> Any:
-    """Declare plain values, lists and dicts of them, with numbers of at most LARGEST in size."""
+    """Declare plain values, or lists and dicts of them, with numbers up to LARGEST in size."""
     return _checked(_check_modest)
 
 
@@ -171,7 +171,7 @@ def _check_modest(value, where, sizes):
 
 
 def optional(inner: Any) -> Any:
-    """Declare None or a value of a form."""
+    """Declare None or a value of the form `inner`."""
     return Form(
         lambda value, where, sizes: None if value is None else inner.read(value, where, sizes),
         lambda value: None if value is None else inner.write(value),
@@ -179,12 +179,12 @@ def optional(inner: Any) -> Any:
 
 
 def apart(inner: Any) -> Any:
-    """Declare a value of a form with its own symbols."""
+    """Declare a value of the form `inner` whose symbols are independent of other fields."""
     return Form(lambda value, where, sizes: inner.read(value, where, dict(sizes)), inner.write)
 
 
 def several(count: Size | None, inner: Any = text()) -> Any:  # noqa: B008
-    """Declare a tuple of `count` (None: any number of) values, each with its own symbols."""
+    """Declare a tuple of `count` values (any number if None), each with its own symbols."""
     one = apart(inner)
 
     def read(value, where, sizes):
@@ -199,7 +199,7 @@ def several(count: Size | None, inner: Any = text()) -> Any:  # noqa: B008
 
 
 def entries(inner: Any) -> Any:
-    """Declare a dict of values of a form, each with its own symbols, by any names."""
+    """Declare a dict with any keys, and values of the form `inner`, each with its own symbols."""
     one = apart(inner)
 
     def read(value, where, sizes):
@@ -210,7 +210,7 @@ def entries(inner: Any) -> Any:
 
 
 def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
-    """Declare a dict of columns by `forms`, optionally with `others`, and further numeric ones."""
+    """Declare a dict of columns: required `forms`, optional `others`, and numeric columns."""
     known, number = forms | others, real(rows, nan=True)
 
     def check(value, where, sizes):
@@ -223,7 +223,7 @@ def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
 
 
 def part(kind: Any) -> Any:
-    """Declare a record of a class, or a dict with the forms of its entries."""
+    """Declare a record of a class, or a dict with given forms of its entries."""
     is_dict = isinstance(kind, dict)
     forms = kind if is_dict else kind._forms
 
@@ -284,17 +284,17 @@ def one_of(*kinds: type) -> Any:
     ),
 )
 def record(kind: type[T]) -> type[T]:
-    """Make a class a frozen record whose fields have forms.
+    """Decorate a class to make it a frozen dataclass whose fields have forms.
 
-    Its `_check_fields`, if any, raises a ValueError unless the fields are consistent. A field that
-    is not stored has a default instead of a form.
+    Its method `_check_fields`, if it has one, raises ValueError unless the fields are consistent. A
+    field that is not stored has a default instead of a form.
     """
     take_forms(kind)
     return dataclass(frozen=True, eq=False)(kind)
 
 
 def take_forms(kind: Any) -> None:
-    """Move the forms among the attributes of a class into its `_forms`, after inherited ones."""
+    """Move the forms among a class's attributes to its `_forms`, after inherited forms."""
     own = {name: form for name, form in vars(kind).items() if isinstance(form, Form)}
     for name in own:
         delattr(kind, name)
@@ -302,7 +302,7 @@ def take_forms(kind: Any) -> None:
 
 
 def read(kind: type[T], state: Any) -> T:
-    """Read the record of a class from its stored state."""
+    """Return the record of a class from its stored state; raise ValueError if it is invalid."""
     return part(kind).read(state, "", {})
 
 
@@ -312,7 +312,7 @@ def write(record: Any) -> dict[str, Any]:
 
 
 def read_all(forms: dict[str, Any], values: Any, where: str, sizes: dict) -> dict[str, Any]:
-    """Read the entries of a dict, each by its form; raise for missing or unknown ones."""
+    """Return a dict of entries, each read by its form; raise for missing or unknown entries."""
     _check_dict(values, where)
     _check_names(forms.keys() ^ values.keys(), where)
     lead = f"{where}." if where else ""
@@ -320,7 +320,7 @@ def read_all(forms: dict[str, Any], values: Any, where: str, sizes: dict) -> dic
 
 
 def write_all(forms: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
-    """Return the stored state of values, each by its form."""
+    """Return a dict of stored values, each written by its form."""
     return {name: form.write(values[name]) for name, form in forms.items()}
 
 
@@ -369,14 +369,14 @@ def _check_array(value, where, dtype, shape, sizes):
 
 
 def _bound(size, found, sizes):
-    """Return the required size; an unbound symbol is bound to `found`."""
+    """Return the required size; a symbol without a value gets the value `found`."""
     if isinstance(size, str) and size.isidentifier():
         return sizes.setdefault(size, found)
     return _evaluated(size, sizes)
 
 
 def _evaluated(size, sizes):
-    """Return the number that a number, a symbol or an expression of symbols stands for."""
+    """Return the value of a number, a symbol or an expression of symbols."""
     return _value(_parsed(size), sizes) if isinstance(size, str) else size
 
 

@@ -1,4 +1,4 @@
-"""Progress of long calls: a line on standard error after three seconds, or tqdm's bars."""
+"""Progress display of long calls: a line on standard error after three seconds, or tqdm's bars."""
 
 import contextlib
 import shutil
@@ -14,7 +14,7 @@ import numpy as np
 
 from lodim.errors import ArgumentError
 
-AFTER = 3.0  # seconds until a call shows what it is doing
+AFTER = 3.0  # seconds until a call shows its progress
 EVERY = 2.0  # seconds between updates of the line on a terminal
 EVERY_LINE = 10.0  # seconds between lines elsewhere, such as in a log file
 
@@ -23,9 +23,9 @@ _display: ContextVar["Display | None"] = ContextVar("display", default=None)
 
 @contextmanager
 def showing(progress: Any, call: str) -> Iterator[None]:
-    """Show the progress of a public call; nested calls show none of their own.
+    """Show the progress of a public call; calls within it show no progress of their own.
 
-    progress : True shows it at once, None after three seconds, False never
+    progress : True shows progress at once, None after three seconds, False never
     call : name of the function
     """
     if isinstance(progress, np.bool_):
@@ -48,7 +48,7 @@ def showing(progress: Any, call: str) -> Iterator[None]:
 
 @contextmanager
 def bar(total: int, what: str) -> Iterator["Step"]:
-    """Start `total` steps; each ends with `update(1)`."""
+    """Start a task of `total` steps; the yielded Step's `update(1)` marks a step as completed."""
     display = _display.get() or Display(what)
     step = Step(display, total, what)
     display.steps.append(step)
@@ -61,7 +61,7 @@ def bar(total: int, what: str) -> Iterator["Step"]:
 
 
 def steps(items: Iterable, total: int, what: str) -> Iterator[Any]:
-    """Yield the items; each is a step that ends when the next one is requested."""
+    """Yield the items; an item counts as completed when the next one is requested."""
     with bar(total, what) as shown:
         for item in items:
             yield item
@@ -69,14 +69,14 @@ def steps(items: Iterable, total: int, what: str) -> Iterator[Any]:
 
 
 def remark(text: str) -> None:
-    """Add a remark to the next line of the current call."""
+    """Add a remark to the next progress line of the current call."""
     display = _display.get()
     if display is not None:
         display.remark = text
 
 
 class Step:
-    """Steps of a call, with the number completed."""
+    """A task of a call, with its total number of steps and the number completed."""
 
     def __init__(self, display: "Display", total: int, what: str):
         self.display, self.total, self.what, self.done = display, total, what, 0
@@ -85,7 +85,7 @@ class Step:
         return f"{self.what}: {self.done} of {self.total}" if self.total > 1 else self.what
 
     def counting(self, function: Callable) -> Callable:
-        """Return the function, counting each call as a step."""
+        """Return the function with a counter: each call counts as a completed step."""
 
         def counted(*arguments):
             result = function(*arguments)
@@ -95,14 +95,14 @@ class Step:
         return counted
 
     def update(self, n: int) -> None:
-        """Count `n` more completed steps, in any thread."""
+        """Add `n` completed steps; may be called from any thread."""
         with self.display.lock:
             self.done += n
             self.display.refresh()
 
 
 class Display:
-    """Progress display that shows nothing."""
+    """Progress display that shows nothing; base class of the others."""
 
     def __init__(self, call: str):
         self.call, self.remark = call, ""
@@ -119,14 +119,14 @@ class Display:
         """Update the display."""
 
     def shown(self) -> list[Step]:
-        """Return the outermost loop of several steps, and the innermost one."""
+        """Return the tasks to show: the outermost and the innermost one with several steps."""
         current = list(self.steps)
         several = [step for step in current if step.total > 1]
         return list(dict.fromkeys([*several[:1], *(several or current)[-1:]]))
 
 
 class Line(Display):
-    """A line on a stream, written by its own thread after `wait` seconds."""
+    """Progress line on a stream, written by its own thread after `wait` seconds."""
 
     def __init__(self, call, wait, stream, clock=time.monotonic):
         super().__init__(call)
@@ -152,7 +152,7 @@ class Line(Display):
             pass
 
     def tell(self):
-        """Write the line if it is due; return the seconds until the next one."""
+        """Write the line if it is time; return the seconds until the next line."""
         now = self.clock()
         if now >= self.due:
             self._write_line(now - self.start)
@@ -178,7 +178,7 @@ class Line(Display):
 
 
 class Bars(Display):
-    """Bars of tqdm, one at a time."""
+    """Progress bars of tqdm, one at a time."""
 
     def __init__(self, call, tqdm):
         super().__init__(call)
@@ -188,7 +188,7 @@ class Bars(Display):
         self._close()
 
     def refresh(self):
-        """Draw the bar of the current steps."""
+        """Draw the bar of the outermost task."""
         with self.lock:
             step = next(iter(self.shown()), None)
             if step is not self.of:

@@ -1,7 +1,7 @@
-"""Estimators of scikit-learn: the models in pipelines, searches and calibration.
+"""Estimators for scikit-learn: the models of lodim in pipelines, searches and calibration.
 
-Parameters are those of the model functions, and `fit_` is the fit of lodim, with its summary and
-plots. Results equal those of `lodim.gbmap` and the other functions.
+Parameters are the arguments of the model functions. The attribute `fit_` is the fit of lodim, with
+its summary and plots. Results are the same as with `lodim.gbmap` and the other functions.
 
 >>> from sklearn.datasets import load_diabetes
 >>> from lodim.sklearn import GbmapRegressor
@@ -57,7 +57,7 @@ __all__ = [
     "RiprRegressor",
 ]
 
-# Arguments that fit() takes per row, that scikit-learn does in its own way, and the family, which
+# Arguments that belong to fit(), that scikit-learn handles in its own way, and the family, which
 # follows from the class.
 OF_ROWS = {
     *("weights", "offset", "groups", "order", "clusters", "constraints", "progress", "family"),
@@ -95,7 +95,7 @@ UNFITTED = "This %(name)s is not fitted yet: call fit(X, y) first."
 
 
 def _constructor(function, without, own):
-    """Return an __init__ with the arguments of a model function as keywords, except `without`."""
+    """Return an __init__ with the keyword arguments of a model function, except `without`."""
     parameters = [
         p.replace(annotation=inspect.Parameter.empty)
         for p in inspect.signature(function).parameters.values()
@@ -117,7 +117,7 @@ def _constructor(function, without, own):
 
 
 def _one_each(name, values, data):
-    """Return an array of one value per row of the data, (n,)."""
+    """Return values as an array with one value per row of the data, (n,)."""
     values, n = np.asarray(values), len(data)
     if values.shape != (n,):
         raise ArgumentError(f"{name} must have one value for each of {n} rows, not {values.shape}")
@@ -125,7 +125,7 @@ def _one_each(name, values, data):
 
 
 def _folds_of(splitter, X, y, groups):
-    """Return the fold of each row, (n,), of a splitter whose test sets partition the rows."""
+    """Return the fold of each row, (n,), for a splitter whose test sets partition the rows."""
     fold, n_times = np.zeros(len(y), int), np.zeros(len(y), int)
     try:
         for k, (_, test) in enumerate(splitter.split(X, y, groups)):
@@ -139,10 +139,10 @@ def _folds_of(splitter, X, y, groups):
 
 
 class _Estimator(BaseEstimator):
-    """Base class of the estimators: parameters, conversion of X, and the fit.
+    """Base class of the estimators: parameters, conversion of X, and fitting.
 
-    A subclass names its model, the arguments it lacks or adds, and what cv= chooses. __init__ and
-    the help on parameters are generated from that.
+    A subclass declares its model, arguments that it lacks or adds, and settings that cv= chooses.
+    __init__ and the help on parameters are generated from these declarations.
     """
 
     _model: str
@@ -166,7 +166,7 @@ class _Estimator(BaseEstimator):
         cls.__doc__ = inspect.cleandoc(cls.__doc__) + "".join(texts).format(**parts)
 
     def _learn(self, X, y, family, sample_weight, groups):
-        """Fit the model to arrays or a frame; y is a column, or None."""
+        """Fit the model to X (array or frame) and y (or None)."""
         response = None
         data = self._frame(X, reset=True)
         if y is not None:
@@ -192,9 +192,9 @@ class _Estimator(BaseEstimator):
         return self
 
     def _fitted(self, formula, data, arguments, folds, groups, X, y):
-        """Return the fit of the model by its own choice of settings, or by cross-validation."""
+        """Return the fit of the model, with settings chosen by itself or by cross-validation."""
         model = getattr(lodim, self._model)
-        arguments["progress"] = False  # a grid search makes many fits
+        arguments["progress"] = False  # since a grid search makes many fits
         if folds is None:
             if groups is not None:
                 if "groups" not in inspect.signature(model).parameters:
@@ -203,7 +203,7 @@ class _Estimator(BaseEstimator):
             return model(formula, data, **arguments)
         if not isinstance(folds, int):
             folds, groups = _folds_of(check_cv(folds), X, y, groups), None
-        if arguments.pop("loss", "squared") != "squared":  # cv() has an argument of proset's name
+        if arguments.pop("loss", "squared") != "squared":  # cv() itself has an argument `loss`
             auto = {k: None for k in ("lambda_v",) if arguments[k] == "auto"}
             arguments |= auto | {"grid": {"loss": [self.loss]}}
         if arguments.get("budget") is not None:  # cv() would try all budgets
@@ -239,19 +239,19 @@ class _Estimator(BaseEstimator):
 
     @property
     def _names(self):
-        """Return the names of the columns of X in formulas."""
+        """Names of the columns of X in formulas."""
         if hasattr(self, "feature_names_in_"):
             return list(self.feature_names_in_)
         return [f"x{j}" for j in range(self.n_features_in_)]
 
     def _predicted(self, X, type):
-        """Return predictions of the fit."""
+        """Return predictions of the fit, which may be missing."""
         check_is_fitted(self, "fit_", msg=UNFITTED)
         frame, how = self._frame(X), {"new_levels": self.new_levels} | self._of_predict
         return in_pandas(self.fit_.predict)(frame, type, **how)
 
     def _answers(self, X, type):
-        """Return predictions of the fit; raise a DataError if a row has none."""
+        """Return predictions of the fit; raise DataError if a row has no prediction."""
         values = self._predicted(X, type)
         values = values if isinstance(values, pd.Series | pd.DataFrame) else pd.DataFrame(values)
         missing = pd.DataFrame(values).isna().to_numpy().any(axis=1)
@@ -272,7 +272,7 @@ class _Estimator(BaseEstimator):
 
 
 class _Regressor(RegressorMixin):
-    """fit and predict for a numeric response."""
+    """Methods fit and predict for a numeric response."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the model.
@@ -302,7 +302,7 @@ class _Regressor(RegressorMixin):
 
 
 class _Classifier(ClassifierMixin):
-    """fit and predict for classes."""
+    """Methods fit and predict for classes."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the model.
@@ -336,7 +336,7 @@ class _Classifier(ClassifierMixin):
         return self._learn(X, labels, family, sample_weight, groups)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable class, (n,)."""
+        """Return the most probable class of each row, (n,)."""
         labels = self._answers(X, "class")
         return self.classes_[pd.Index(self.fit_.levels).get_indexer(labels)]
 
@@ -345,12 +345,12 @@ class _Classifier(ClassifierMixin):
         return self._answers(X, "prob").to_numpy(dtype=float)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return scores: log-odds of the second class, (n,), or one score per class, (n, K)."""
+        """Return scores: log-odds of the second class, (n,); for several classes scores (n, K)."""
         return self._answers(X, "link").to_numpy(dtype=float)
 
 
 class _Transformer(TransformerMixin):
-    """transform() to predictions that are coordinates."""
+    """Method transform(), which returns coordinates that the fit predicts."""
 
     _coordinates: str
 
@@ -375,7 +375,7 @@ class _Embedding(_Transformer):
 
 
 class _Selector(SelectorMixin):
-    """transform() to the columns that the model needs."""
+    """Method transform(), which keeps the columns that the model needs."""
 
     def _get_support_mask(self):
         check_is_fitted(self, "fit_", msg=UNFITTED)
@@ -478,7 +478,8 @@ class RiprClassifier(
 class RiprClusterer(ClusterMixin, _Estimator, model="ripr", without=["method", "balanced"]):
     """Clusters in a few low-dimensional views; see `lodim.ripr`.
 
-    `labels_` are positions in `fit_.clusters()` of the training rows, -1 for rows without a view.
+    `labels_` holds the position of each training row's cluster in `fit_.clusters()`, or -1 for rows
+    without a view.
     """
 
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
@@ -502,7 +503,7 @@ class RiprClusterer(ClusterMixin, _Estimator, model="ripr", without=["method", "
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return each row's position in `fit_.clusters()`, (n,), -1 if it has no view."""
+        """Return the position of each row's cluster in `fit_.clusters()`, (n,), or -1."""
         values = self._predicted(X, "cluster")
         return pd.Index(self.fit_.clusters()["cluster"]).get_indexer(values)
 

@@ -1,41 +1,41 @@
-"""Names and words as text, without pandas."""
+"""Names and words as text, independent of pandas."""
 
 import difflib
 import re
 from itertools import zip_longest
 
-COMPARED = 10_000  # names compared with a misspelt one, each of at most 100 characters
+COMPARED = 10_000  # largest number of names that are compared with a misspelt name
 UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def near_matches(name, names):
-    """Return at most three names similar to this one, ignoring case."""
+    """Return at most three of the names that are similar to `name`, ignoring case."""
     lower = {other.lower(): other for other in names[:COMPARED] if len(other) <= 100}
     matches = difflib.get_close_matches(name.lower()[:100], lower, n=3, cutoff=0.7)
     return [lower[key] for key in matches]
 
 
 def first_few(names, most=8):
-    """Return the first few names, quoted and joined."""
+    """Return the first few names as text: quoted, joined, with the number of others."""
     return (
         first_names([f"{name!r:.100}" for name in names[:most]], most, len(names)) or "no columns"
     )
 
 
 def first_names(names, most, n=None):
-    """Return the first of n names joined: a, b and 3 more."""
+    """Return the first `most` of n names as text: a, b and 3 more."""
     n = len(names) if n is None else n
     return ", ".join(names[:most]) + (f" and {n - most} more" if n > most else "")
 
 
 def join_words(names):
-    """Return names joined as in a sentence: a, b and c."""
+    """Return names joined as in a sentence: "a, b and c"."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def ranges(numbers):
-    """Return increasing integers as text, runs of three or more by their ends: "1, 3 to 7"."""
+    """Return increasing integers as text, with runs of three or more as ranges: "1, 3 to 7"."""
     runs = []
     for k in numbers:
         if runs and k == runs[-1][-1] + 1:
@@ -51,9 +51,9 @@ SPLINE_IN_TE = re.compile(r"(?<=[( ])(?:bs|cr|cc)\(([^()]*)\)(?=[,)])")
 
 
 def _without_settings(names, room):
-    """Return names of features without the arguments of their calls if one is too long.
+    """Return names of features without arguments of their calls, if one name is too long.
 
-    For example bs(x)[0] for bs(x, df=4)[0]; te() also loses its inner functions.
+    For example bs(x)[0] instead of bs(x, df=4)[0]; inner functions of te() are removed too.
     """
     for pattern, rest in ((SETTING, ""), (SPLINE_IN_TE, r"\1")):
         if max(map(len, names), default=0) > room:
@@ -63,12 +63,12 @@ def _without_settings(names, room):
 
 
 def shorten(names, room):
-    """Return names of at most `room` characters, distinct if the names are."""
+    """Return names shortened to `room` characters; different names stay different."""
     names = _without_settings(list(map(str, names)), room)
     out = [name if len(name) <= room else f"{name[: room - 3]}..." for name in names]
     for text in {t for t in out if out.count(t) > 1}:
         alike = [k for k, t in enumerate(out) if t == text]
-        # Keep the part from the first difference on.
+        # Keep the part that starts at the first difference.
         columns = enumerate(zip_longest(*(names[k] for k in alike)))
         apart = next((i for i, letters in columns if len(set(letters)) > 1), room)
         rest = min(room // 2, max(len(names[k]) - apart for k in alike))
@@ -81,17 +81,17 @@ def shorten(names, room):
 
 
 def as_literal(text):
-    """Return a text as a literal, in double quotes if possible."""
+    """Return a text as a Python literal, in double quotes if possible."""
     return f'"{text}"' if '"' not in text and "\\" not in text else repr(text)
 
 
 def counted(n, noun):
-    """Return a number and its noun, plural unless the number is 1."""
+    """Return a number and its noun as text; the noun is plural unless the number is 1."""
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
 def size_in_bytes(n):
-    """Return a number of bytes with three digits and a unit."""
+    """Return a number of bytes as text, with three digits and a unit."""
     for unit, name in UNITS:
         if n >= unit:
             return f"{n / unit:.3g} {name}"
@@ -99,7 +99,7 @@ def size_in_bytes(n):
 
 
 def unused_name(name, names):
-    """Append underscores to the name until it is not among the names."""
+    """Return the name, with underscores appended until it is not among the names."""
     while name in names:
         name += "_"
     return name

@@ -9,26 +9,26 @@ import pandas as pd
 
 
 class HasColumns(Protocol):
-    """A table of pandas, polars, pyarrow, Dask or another package that narwhals reads."""
+    """A table of pandas, polars, pyarrow, Dask or another package that narwhals can read."""
 
     @property
     def columns(self) -> Any:
-        """The columns or their names."""
+        """Columns, or their names."""
 
 
 class HasSchema(Protocol):
-    """A Dataset of pyarrow."""
+    """A pyarrow Dataset."""
 
     @property
     def schema(self) -> Any:
-        """The names and types of the columns."""
+        """Names and types of the columns."""
 
 
 class HasArray(Protocol):
-    """An array of NumPy, or what converts to one, such as a Series."""
+    """A NumPy array, or an object that converts to one, such as a Series."""
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the values as an array."""
+        """Return the values as a NumPy array."""
 
 
 FilePath: TypeAlias = str | PathLike[str]
@@ -53,10 +53,10 @@ Score: TypeAlias = (
     | Callable[[Any, Any], Any]  # of a fit and rows of a frame
 )
 
-F = TypeVar("F", bound=Callable[..., Any])  # what a decorator returns unchanged
+F = TypeVar("F", bound=Callable[..., Any])  # function type that a decorator keeps
 R = TypeVar("R")
 
-# A model function, from whose signature type checkers know its other arguments (P) and its fit.
+# A model function; type checkers take its other arguments (P) and its fit from the signature.
 P = ParamSpec("P")
 FitT = TypeVar("FitT", bound=Any)
 FitT_co = TypeVar("FitT_co", bound=Any, covariant=True)

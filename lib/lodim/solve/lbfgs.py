@@ -1,4 +1,4 @@
-"""Solvers: they see an objective and arrays, never data or models."""
+"""Solvers, which use an objective and arrays, but no data or models."""
 
 from dataclasses import dataclass
 
@@ -10,25 +10,25 @@ from lodim.solve.objective import pseudo_slope
 RUNNING, CONVERGED, STALLED, BEHIND = 0, 1, 2, 3
 ARMIJO = 1e-4
 SMALLEST_STEP = 1e-12
-MEMORY = 40  # steps that `bounded` remembers
-NEAR = 10.0  # times the common unit of a quasi-Newton matrix that units of parameters are at most
-CURVED = 1e-4  # least cosine of step and change of gradient: below it directions have no end
-OUTLOOK = 10  # steps whose gain is judged by that of as many before
-STRETCH = 3  # or, where they gain but a share of what as many before them did, of so few
-SHRINKING = 0.25  # that share
-MATURE = 5  # a quadratic model is believed once a fifth of its memory is filled
-HOPE = 10.0  # most that a problem among several may gain, relative to its gradient's prediction
+MEMORY = 40  # number of steps that `bounded` stores
+NEAR = 10.0  # largest scale of a parameter in the quasi-Newton matrix, relative to the common scale
+CURVED = 1e-4  # smallest cosine of step and change of gradient; below it directions are unbounded
+OUTLOOK = 10  # number of next steps whose gain is predicted from as many last steps
+STRETCH = 3  # number of steps per group, if gains decrease quickly from group to group
+SHRINKING = 0.25  # ratio of gains below which they decrease quickly
+MATURE = 5  # the quadratic model is used after memory / MATURE steps
+HOPE = 10.0  # assumed largest gain of a problem, relative to the predicted gain
 
-# Becomes part of what calls it, before types and code are made of both: a compilation less.
+# The function becomes part of its caller before compilation, which saves a compilation.
 INNER = {"cache": True, "forceinline": True, "inline": "always"}
 
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where q independent minimizations ended.
+    """Results of q independent minimizations.
 
-    theta (q, d); value (q,); grad_norm (q,) the largest absolute (pseudo-)gradient; n_iter (q,);
-    converged (q,) bool; n_eval passes over the data in all.
+    theta (q, d); value (q,); grad_norm (q,) largest absolute (pseudo-)gradient; n_iter (q,);
+    converged (q,) bool; n_eval : total number of evaluations, each a pass over the data
     """
 
     theta: np.ndarray
@@ -39,8 +39,8 @@ class Minimum:
     n_eval: int
 
 
-# Loops, not array expressions: those bring Numba's checks of shapes, which take longer to compile
-# than all the rest.
+# Loops instead of array expressions: Numba's checks of shapes would take longer to compile
+# than everything else.
 @njit(cache=True, fastmath={"reassoc", "contract"}, forceinline=True)
 def _dot(u, v):
     s = 0.0
@@ -51,7 +51,7 @@ def _dot(u, v):
 
 @njit(cache=True, fastmath={"reassoc", "contract"}, forceinline=True)
 def _along(u, start, end):
-    """u'(end - start)."""
+    """Return u'(end - start)."""
     s = 0.0
     for k in range(u.size):
         s += u[k] * (end[k] - start[k])
@@ -60,21 +60,21 @@ def _along(u, start, end):
 
 @njit(cache=True, forceinline=True)
 def _set(out, a, u):
-    """out = a u."""
+    """Set out = a u."""
     for k in range(u.size):
         out[k] = a * u[k]
 
 
 @njit(cache=True, forceinline=True)
 def _add(out, a, u):
-    """out += a u."""
+    """Add a u to out."""
     for k in range(u.size):
         out[k] += a * u[k]
 
 
 @njit(cache=True, forceinline=True)
 def _direction(slope, S, Y, pairs, newest, alpha, out):
-    """out = -H slope by the two-loop recursion (Nocedal & Wright 2006, algorithm 7.4)."""
+    """Set out = -H slope by the two-loop recursion (Nocedal & Wright 2006, algorithm 7.4)."""
     memory = S.shape[0]
     _set(out, -1.0, slope)
     if pairs == 0:
@@ -91,23 +91,26 @@ def _direction(slope, S, Y, pairs, newest, alpha, out):
 
 @njit(**INNER)
 def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
-    """Keep the step to trial if it shows positive curvature; the new count and position.
+    """Store the step to `trial` if it shows positive curvature; return the count and position.
 
-    It is written to the oldest place, which is the next to be lost in any case.
+    The step overwrites the oldest one. Returns the number of stored steps, and the newest position.
     """
     memory = S.shape[0]
     j = (newest + 1) % memory
     for k in range(at.size):
         S[j, k], Y[j, k] = trial[k] - theta[k], at[k] - gradient[k]
     size = _dot(Y[j], Y[j])
-    if size == 0.0 or _dot(S[j], Y[j]) <= 1e-10 * size:  # squares may vanish where Y does not
+    if size == 0.0 or _dot(S[j], Y[j]) <= 1e-10 * size:  # squares may underflow to zero
         return min(pairs, memory - 1), newest
     return min(pairs + 1, memory), j
 
 
 @njit(**INNER)
 def _set_trial(theta, slope, direction, step, l1, trial):
-    """trial = theta + step direction, kept in the orthant that theta or its slope points to."""
+    """Set trial = theta + step direction, with zeros for parameters that would leave their orthant.
+
+    The orthant of a parameter is the sign of theta, or of the descent direction if theta is zero.
+    """
     for k in range(theta.size):
         t = theta[k] + step * direction[k]
         if l1[k] > 0.0:
@@ -119,9 +122,9 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 
 @njit(**INNER)
 def _leave(c, at, trial, l1, theta, gradient, slope, direction, S, Y, alpha, history, step):
-    """From an accepted point choose the next direction and trial.
+    """Move problem c to its accepted trial, and choose the next direction and trial.
 
-    Returns the largest slope there, and what the quadratic model promises that is left to gain.
+    Returns the largest slope, and the remaining gain predicted by the quadratic model.
     """
     pairs, newest = history[c, 0], history[c, 1]
     if pairs >= 0:
@@ -149,17 +152,18 @@ def _leave(c, at, trial, l1, theta, gradient, slope, direction, S, Y, alpha, his
 
 @njit(**INNER)
 def _shorter(step, gain, rise):
-    """Return the next step to try: the least of the parabola, a tenth to a half of the last."""
+    """Return the next step length: minimum of a parabola, but 0.1 to 0.5 of the last length."""
     shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
     return step * min(0.5, max(0.1, shrink))
 
 
 @njit(**INNER)
 def _outlook(falls, n_iter):
-    """Predict the gain of the next OUTLOOK steps: that of the last ones, or a series' sum.
+    """Return the predicted gain of the next OUTLOOK steps.
 
-    falls (OUTLOOK,) of the last steps, that of step i at i modulo their number. Where the last few
-    steps brought a small share of what as many brought before, falls shrink as in a series.
+    falls : (OUTLOOK,) gains of the last steps; the gain of step i is at position i modulo OUTLOOK.
+    The prediction is the total gain of the last steps. If gains decrease quickly, it is the sum of
+    a geometric series.
     """
     last, before, every = 0.0, 0.0, 0.0
     for back in range(min(n_iter, OUTLOOK)):
@@ -178,7 +182,7 @@ def advance(
     trial, best, theta, gradient, slope, direction, S, Y, alpha, history, step, largest, promise,
     flat, falls, outlook, n_iter, status,
 ):  # fmt: skip
-    """One evaluation further: accept each problem's trial and leave it, or halve its step."""
+    """Use one evaluation: accept the trial of each active problem, or shorten its step."""
     for c in active:
         v = value[c]
         for k in range(l1.size):
@@ -186,13 +190,13 @@ def advance(
         started = history[c, 0] >= 0
         gain = _along(slope[c], theta[c], trial[c]) if started else 0.0
         if started and not v <= best[c] + ARMIJO * min(gain, 0.0) + precision * abs(best[c]):
-            # Where a whole step across zeros has failed, no parameter goes against its slope.
+            # After a failed step across zeros, no parameter moves against its slope.
             for k in range(l1.size):
                 if l1[k] > 0.0 and direction[c, k] * slope[c, k] > 0.0:
                     direction[c, k] = 0.0
             step[c] = _shorter(step[c], gain, v - best[c] - gain)
             if step[c] < SMALLEST_STEP:
-                # Where a whole step promises no more than rounding there is nothing left to find.
+                # If a full step promises a gain within rounding errors, the problem has converged.
                 lost = abs(_dot(slope[c], direction[c])) <= 100.0 * precision * abs(best[c])
                 status[c] = CONVERGED if lost else STALLED
             _set_trial(theta[c], slope[c], direction[c], step[c], l1, trial[c])
@@ -206,7 +210,7 @@ def advance(
         falls[c, n_iter[c] % OUTLOOK] = drop
         n_iter[c] += started
         outlook[c] = _outlook(falls[c], n_iter[c])
-        # A step that gained so little, and a model of some steps that promises no more, need none.
+        # No further step is needed if the last gain and the predicted gain are small.
         young = n_iter[c] < S.shape[1] // MATURE
         steep = not scaled or young or max(drop, HOPE * promise[c]) > resolution
         resolved = resolution > 0.0 and (outlook[c] <= resolution or not steep)
@@ -223,45 +227,46 @@ def lbfgs(
     objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, resolution=0.0, memory=10,
     best_only=False, spacing=0.0,
 ):  # fmt: skip
-    """Minimize q independent smooth functions, plus sum_k l1_k |theta_k|, side by side.
+    """Minimize q independent smooth functions, plus sum_k l1_k |theta_k|, in parallel.
 
-    Limited-memory BFGS with backtracking; with absolute values its orthant-wise form (Andrew &
-    Gao 2007), but for the direction: parameters that are not zero may go against their own slope as
-    long as whole steps lower the value. The problems share each pass over the data but nothing
-    else: each has its own step and history, and leaves when it is done.
+    The method is limited-memory BFGS with backtracking; with absolute values its orthant-wise form
+    (Andrew & Gao 2007), with one change: parameters that are not zero may move against their own
+    slope as long as full steps lower the value. The problems share each pass over the data only.
+    Each problem has its own step and history, and is no longer evaluated when it has finished.
 
     Parameters
     ----------
     objective : Objective
-        `objective(theta (q, d), active)` gives value (q,) and gradient (q, d), filled in the rows
-        `active`; `objective.l1` (d,) weighs the absolute values,
-        `objective.precision` is the relative error of a value and `objective.scaled` says that
+        `objective(theta (q, d), active)` returns value (q,) and gradient (q, d), computed for the
+        problems `active`. `objective.l1` (d,) are the weights of the absolute values,
+        `objective.precision` is the relative error of a value, and `objective.scaled` means that
         the Hessian is near the identity.
     theta : array (q, d)
-        Starts.
+        Starting values.
     max_iter : int
-        Evaluations allowed to each problem.
+        Largest number of evaluations per problem.
     tol, ftol : float
-        Stop where the largest absolute (pseudo-)gradient is at most `tol`, or where two accepted
-        steps in a row lower the value by at most `ftol` of its size; of a scaled objective, where
-        the quadratic model promises no more than that.
+        A problem stops if its largest absolute (pseudo-)gradient is at most `tol`, or if two
+        accepted steps in a row lower the value by at most `ftol` times its size. With a scaled
+        objective, it also stops if the quadratic model predicts no larger gain.
     resolution : float
-        Stop too where ten further steps promise to lower the value by no more than this: the last
-        ten did, or the last three, which gained at most a quarter of what the three before them
-        did, begin a geometric series with so small a sum. Of a scaled objective also where, after a
-        fifth of `memory` steps, the last one and ten times what the quadratic model promises are no
-        more than this.
+        A problem also stops if ten more steps are predicted to gain at most this much. The
+        prediction is the gain of the last ten steps. If the last three steps gained at most a
+        quarter of the gain of the three steps before, it is the sum of the geometric series. With a
+        scaled objective and after a fifth of `memory` steps, a problem also stops if the last gain
+        and ten times the gain predicted by the quadratic model are at most this much.
     memory : int
-        Steps that the quasi-Newton matrix is made of.
+        Number of steps from which the quasi-Newton matrix is built.
     best_only : bool
-        Only the lowest end is wanted: a problem leaves, not converged, where ten times what it
-        promises would not bring it below the lowest value. A scaled objective promises what its
-        gradient does. Of others that is far too little where features are correlated: with a
-        `resolution` ten further steps count, without one no problem leaves.
+        Whether only the lowest minimum is needed. A problem then stops, not converged, if ten times
+        its predicted gain would not bring it below the lowest value. With a scaled objective the
+        prediction is from the quadratic model. Otherwise that would be far too small for correlated
+        features: with a `resolution` the prediction for ten steps is used, without one no problem
+        stops.
     spacing : float
-        If positive, every point tried is rounded to multiples of it. Two ways that rounding errors
-        have parted then meet again at the next step; without it they end in different minima after
-        a hundred steps.
+        If positive, every trial point is rounded to multiples of this number. Two runs that differ
+        by rounding errors then agree again after the next step; otherwise they may end in different
+        minima after a hundred steps.
 
     Returns
     -------
@@ -298,11 +303,12 @@ def lbfgs(
 
 
 class Steps:
-    """The last steps of `bounded`, and the changes of the gradient over them.
+    """The last steps of `bounded`, with the changes of the gradient.
 
     Attributes
     ----------
-    S, Y : (MEMORY, d) steps and changes of the gradient, `pairs` of them, the last at `newest`
+    S, Y : (MEMORY, d) steps and changes of the gradient; `pairs` rows are used, and row `newest` is
+    the last step
     """
 
     def __init__(self, d):
@@ -310,32 +316,32 @@ class Steps:
         self.pairs, self.newest = 0, -1
 
     def of_some(self, at):
-        """Return the steps of some parameters alone, at these positions."""
+        """Return the steps restricted to the parameters at the given positions."""
         part = Steps(0)
         part.S, part.Y = self.S[:, at].copy(), self.Y[:, at].copy()
         part.pairs, part.newest = self.pairs, self.newest
         return part
 
     def take(self, at, part):
-        """Take over steps of some parameters, during which the others did not move."""
+        """Copy steps of some parameters back, during which other parameters did not move."""
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0
         self.S[:, at], self.Y[:, at] = part.S, part.Y
         self.pairs, self.newest = part.pairs, part.newest
 
     def rescale(self, scale):
-        """Turn to other parameters, which change `scale` (d,) times as fast; zero: unknown."""
+        """Change to parameters that are `scale` (d,) times as large; zero means unknown."""
         self.S *= scale
         self.Y *= np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
 
 
 @njit(cache=True, forceinline=True)
 def _free_direction(slope, S, Y, pairs, alpha, out):
-    """out = -H slope as of `_direction`, from a diagonal in place of one unit for all parameters.
+    """Set out = -H slope as `_direction` does, but with a diagonal instead of one common scale.
 
-    S, Y from the oldest pair to the newest. The unit of a parameter fits its part of the pairs by
-    least squares, each pair with the weight 1 / s'y: of its own accord it follows a change of the
-    parameter's scale. It stays within NEAR of the common one.
+    S, Y : pairs from the oldest to the newest. The scale of a parameter is its weighted
+    least-squares fit to the pairs, with weights 1 / s'y, so it adapts to the units of the
+    parameter. It differs from the common scale by at most the factor NEAR.
     """
     _set(out, -1.0, slope)
     if pairs == 0:
@@ -364,10 +370,10 @@ def _free_direction(slope, S, Y, pairs, alpha, out):
 
 @njit(cache=True)
 def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_S, free_Y, alpha):
-    """Direction of the projected L-BFGS: slope and direction are zero where a bound holds.
+    """Set slope and direction of projected L-BFGS, both zero for parameters held by a bound.
 
-    Only what the steps so far say of the free parameters enters, from pairs that show positive
-    curvature there. Returns the largest slope, and whether there were such pairs.
+    The direction uses the parts of previous steps that belong to free parameters, if they show
+    positive curvature. Returns the largest slope, and whether there were such steps.
     """
     memory, kept = S.shape[0], ZERO
     largest = 0.0
@@ -393,34 +399,34 @@ def bounded(
     function, theta, lower, *, max_iter=1000, tol=1e-5, ftol=1e-7, patience=5, precision=0.0,
     start=None, steps=None,
 ):  # fmt: skip
-    """Minimize one smooth function of bounded parameters by projected L-BFGS.
+    """Minimize one smooth function of parameters with lower bounds by projected L-BFGS.
 
-    The quasi-Newton direction of the parameters that no bound holds, followed along its projection
-    on the bounds (Bertsekas 1982). With bounds at zero an L1 penalty is linear, thus smooth, and
-    zeros come out as exact zeros.
+    It follows the quasi-Newton direction of the parameters that are not held by a bound, projected
+    on the bounds (Bertsekas 1982). With bounds at zero an L1 penalty is linear, hence smooth, and
+    zeros are exact.
 
     Parameters
     ----------
     function : callable
         theta (d,) -> value, gradient (d,).
     theta, lower : arrays (d,)
-        Start, and what no parameter may be below.
+        Starting values, and lower bounds.
     max_iter : int
-        Evaluations allowed.
+        Largest number of evaluations.
     tol, ftol, patience : float, float, int
-        Stop where the largest absolute projected gradient is at most `tol`, or `patience` steps in
-        a row lower the value by at most `ftol` of its size each. Else it has not converged.
+        The minimization has converged if the largest absolute projected gradient is at most `tol`,
+        or if each of the last `patience` steps lowered the value by at most `ftol` times its size.
     precision : float
-        Relative error of a value, by which a step may seem to raise it.
+        Relative error of a value; a step may raise the value by this much.
     start : value, gradient (d,)
         Value and gradient at theta, if known.
     steps : Steps
-        What earlier steps have shown; those to come are added.
+        Earlier steps, to which new steps are added.
 
     Returns
     -------
     Minimum
-        Of one problem.
+        Minimum of one problem.
     """
     theta = np.maximum(theta, lower)
     value, gradient = function(theta) if start is None else start
@@ -448,13 +454,15 @@ def bounded(
             step = _shorter(step, gain, new - value - gain)
         else:
             if bent and n_eval < max_iter:
-                pairs = 0  # what the steps so far say is of no use here
+                pairs = 0  # restart without the previous steps
                 continue
             break
         flat = flat + 1 if value - new <= ftol * abs(new) else 0
         known = newest
         pairs, newest = _remember(trial, theta, at, gradient, S, Y, pairs, newest)
-        reach = 1.0 if newest != known else 2.0 * step  # without curvature it goes on as far again
+        reach = (
+            1.0 if newest != known else 2.0 * step
+        )  # without curvature the next step may be longer
         theta, value, gradient = trial, new, at
         n_iter += 1
     steps.pairs, steps.newest = pairs, newest

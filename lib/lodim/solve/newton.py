@@ -1,4 +1,4 @@
-"""Whole Newton steps, which bring the last digits of a minimum."""
+"""Newton steps after a quasi-Newton minimization, for full precision."""
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -8,20 +8,21 @@ from lodim.solve.lbfgs import Minimum
 
 
 def polish(objective, end, max_iter=10):
-    """The end of a minimization followed by whole Newton steps, until these promise but rounding.
+    """Return a minimum refined by full Newton steps until their gain is within rounding errors.
 
-    Where a quasi-Newton method ends depends on its way, in half of the digits; a few steps of
-    Newton's, all by the Hessian at that end, bring the others. They stop where it is not positive
-    definite, or where a step would raise the value or bring the gradient no nearer to zero.
+    About half of the digits of a quasi-Newton result depend on its path. A few Newton steps, all
+    with the Hessian at that result, fix the other digits. They stop if the Hessian is not positive
+    definite, or if a step would raise the value or not reduce the gradient.
 
     Parameters
     ----------
     objective : callable
-        As of `newton`, with `precision`, the relative error of a value.
+        Function theta (d,) -> value, gradient (d,), with a method `hessian` and an attribute
+        `precision`, the relative error of a value.
     end : Minimum
-        Of one problem.
+        Result of the minimization of one problem.
     max_iter : int
-        Steps at most.
+        Largest number of steps.
 
     Returns
     -------
@@ -48,7 +49,7 @@ def polish(objective, end, max_iter=10):
 
 
 def _damped_step(H, gradient, damping):
-    """-(H + damping max(diag H) I)^-1 gradient; None where the matrix is not positive definite."""
+    """Return -(H + damping max(diag H) I)^-1 gradient; None if not positive definite."""
     damped = H.copy()
     diagonal = np.arange(len(H))
     damped[diagonal, diagonal] += damping * max(H[diagonal, diagonal].max(), 1e-300)

@@ -1,4 +1,4 @@
-"""Interface of an objective, and the penalties that all models share."""
+"""Interface of objectives, and the penalties that all models share."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -8,21 +8,23 @@ import numpy as np
 
 from lodim.engine.compiled import inlined, njit
 
-DAMPING = 0.01  # of the largest curvature, added to all: the sample hardly knows the flat ones
+DAMPING = 0.01  # share of the largest curvature, added to all
 
 
 class Objective(Protocol):
-    """q smooth functions of d parameters that share their passes over the data.
+    """Interface of q smooth functions of d parameters that share their passes over the data.
 
-    Called with theta (q, d) and the indices `active` of the functions wanted, it returns value
-    (q,) and gradient (q, d), filled in those rows. `l1` (d,) weighs absolute values that the solver
-    adds by itself; `precision` is the relative error of a value; `scaled` says that the Hessian is
-    near the identity, so that a gradient tells what is left to gain.
+    Called with theta (q, d) and the indices `active` of the functions to evaluate, it returns value
+    (q,) and gradient (q, d), computed in these rows. `l1` (d,) are the weights of absolute values
+    that
+    the solver adds; `precision` is the relative error of a value. `scaled` means that the Hessian
+    is
+    near the identity, so that the gradient predicts the remaining gain.
 
-    An objective of few rows, whose evaluations take less time than Python does between two of them,
-    may bring `lbfgs` compiled with them: `compiled_loop(theta, max_iter, tol, ftol, memory)`, the
-    fields of its Minimum, with `factor` in the coordinates of `Preconditioned`, with `unit` (d,) in
-    those of `Rescaled`; else None.
+    For few rows, an objective may have a compiled solver, since Python would take longer between
+    evaluations than the evaluations themselves: `compiled_loop(theta, max_iter, tol, ftol, memory)`
+    returns the fields of a Minimum. It takes `factor` for the coordinates of `Preconditioned`, or
+    `unit` (d,) for the coordinates of `Rescaled`. Without a compiled solver it is None.
     """
 
     l1: np.ndarray
@@ -34,9 +36,9 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class ElasticNet:
-    """lambda sum_k share_k ((1 - l1_ratio) w_k^2 + l1_ratio |w_k|) over theta.
+    """Penalty lambda sum_k share_k ((1 - l1_ratio) w_k^2 + l1_ratio |w_k|) of parameters theta.
 
-    ridge (d,) and l1 (d,) are the weights of theta_k^2 and |theta_k|.
+    ridge (d,) and l1 (d,) are the weights of theta_k^2 and of |theta_k|.
     """
 
     ridge: np.ndarray
@@ -44,13 +46,13 @@ class ElasticNet:
 
     @classmethod
     def over(cls, share, lambda_, l1_ratio):
-        """Penalize theta_k by its share (d,), zero for a free parameter."""
+        """Return the penalty with shares (d,) of the parameters; zero means not penalized."""
         return cls(lambda_ * (1.0 - l1_ratio) * share, lambda_ * l1_ratio * share)
 
 
 @njit(cache=True, forceinline=True)
 def pseudo_slope(theta, gradient, l1):
-    """Derivative of f + l1 |theta| on the side that goes down; zero where neither does."""
+    """Return the derivative of f + l1 |theta| in the descent direction, or zero without descent."""
     if theta > 0.0 or (theta == 0.0 and gradient + l1 < 0.0):
         return gradient + l1
     if theta < 0.0 or gradient - l1 > 0.0:
@@ -60,7 +62,7 @@ def pseudo_slope(theta, gradient, l1):
 
 @njit(cache=True)
 def add_ridge(active, theta, ridge, value, gradient):
-    """Add sum_k ridge_k theta_k^2 and its gradient to the rows `active`, in place."""
+    """Add sum_k ridge_k theta_k^2 to `value`, and its gradient to `gradient`, in rows `active`."""
     for c in active:
         for k in range(ridge.size):
             value[c] += ridge[k] * theta[c, k] * theta[c, k]
@@ -68,15 +70,16 @@ def add_ridge(active, theta, ridge, value, gradient):
 
 
 class Preconditioned:
-    """An objective in the coordinates u = L' theta in which its Hessian is near the identity.
+    """An objective in coordinates u = L' theta in which its Hessian is near the identity.
 
     Parameters
     ----------
     objective : Objective without absolute values
     hessian : array (q, d, d)
-        Positive semidefinite, near the Hessian of each function; damped it is L L'.
+        Positive semidefinite approximation of the Hessian of each function; L L' is the Hessian
+        after damping.
     damping : float
-        Share of the largest curvature that is added to all.
+        Share of the largest curvature that is added to all diagonal elements.
     """
 
     scaled = True
@@ -89,11 +92,11 @@ class Preconditioned:
         self.compiled_loop = compiled and partial(compiled, factor=self._factor)
 
     def to(self, theta):
-        """u of theta, (q, d)."""
+        """Return u for theta, (q, d)."""
         return np.einsum("cji,cj->ci", self._factor, theta)
 
     def back(self, u):
-        """theta of u, (q, d)."""
+        """Return theta for u, (q, d)."""
         return _solve(self._factor, u, True)
 
     def __call__(self, u, active):
@@ -102,15 +105,15 @@ class Preconditioned:
 
 
 class Rescaled:
-    """An objective in the coordinates u = theta / unit, each absolute value with its parameter.
+    """An objective in coordinates u = theta / unit, also in its absolute values.
 
-    Where columns differ in scale no step suits all parameters, nor any damping of the curvature.
+    Without it, if columns have different scales, no step length or damping suits all parameters.
 
     Parameters
     ----------
     objective : Objective
     unit : array (d,)
-        Above zero. Powers of two change no digit.
+        Positive units. Powers of two cause no rounding.
     """
 
     scaled = False
@@ -122,11 +125,11 @@ class Rescaled:
         self.compiled_loop = compiled and partial(compiled, unit=unit)
 
     def to(self, theta):
-        """u of theta, (q, d)."""
+        """Return u for theta, (q, d)."""
         return theta / self._unit
 
     def back(self, u):
-        """theta of u, (q, d)."""
+        """Return theta for u, (q, d)."""
         return u * self._unit
 
     def __call__(self, u, active):
@@ -134,14 +137,14 @@ class Rescaled:
         return value, gradient * self._unit
 
     def hessian(self, u):
-        """Return the objective's (approximate) Hessian of each function in u, (q, d, d)."""
+        """Return the (approximate) Hessian of each function with respect to u, (q, d, d)."""
         return self._objective.hessian(self.back(u)) * np.outer(self._unit, self._unit)
 
 
-# Not LAPACK's: idle threads of BLAS spin for a while, and slow down those of the passes.
+# LAPACK is not used: its idle threads would slow down the threads of the passes.
 @njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
 def _cholesky(H, damping):
-    """L of L L' = H + damping max(diag H) I, for each of (q, d, d)."""
+    """Return L with L L' = H + damping max(diag H) I, for each of q matrices, (q, d, d)."""
     L = np.zeros_like(H)
     for c in range(H.shape[0]):
         largest = 0.0
@@ -161,7 +164,7 @@ def _cholesky(H, damping):
 
 @inlined(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
 def solve_lower(L, x):
-    """L^-1 x of (d, d) and (d,), in place of x."""
+    """Replace x (d,) by L^-1 x, with L (d, d) lower triangular."""
     for i in range(x.size):
         rest = x[i]
         for k in range(i):
@@ -171,7 +174,7 @@ def solve_lower(L, x):
 
 @inlined(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
 def solve_upper(L, x):
-    """L'^-1 x of (d, d) and (d,), in place of x."""
+    """Replace x (d,) by L'^-1 x, with L (d, d) lower triangular."""
     for i in range(x.size - 1, -1, -1):
         x[i] /= L[i, i]
         for k in range(i):
@@ -180,7 +183,7 @@ def solve_upper(L, x):
 
 @njit(cache=True)
 def _solve(L, v, transposed):
-    """x of L x = v, or of L' x = v, for each of (q, d)."""
+    """Return the solutions x of L x = v, or of L' x = v if `transposed`, (q, d)."""
     x = v.copy()
     for c in range(len(x)):
         if transposed:

@@ -1,4 +1,4 @@
-"""pyarrow tables: Parquet and Arrow (Feather) files, and datasets of either.
+"""Sources of pyarrow tables: Parquet and Arrow (Feather) files, and datasets of them.
 
 A piece is a run of row groups or record batches of one file, or of a fragment of a dataset.
 """
@@ -17,11 +17,11 @@ from lodim.sources.source import PART, Chunk, Piece, Source
 
 
 def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
-    """Return the levels of each categorical column over all pieces, in order of appearance.
+    """Return a dict column -> levels of a categorical column over all pieces.
 
-    The categories declared in a file keep their order, including unused ones. If a file only stores
-    their values, as Parquet does for numbers, they are sorted, with a DataWarning if an order was
-    declared.
+    Levels are in order of appearance, and declared categories keep their order, including unused
+    ones. If a file stores only values, as Parquet does for numbers, the levels are sorted, with a
+    DataWarning if an order was declared.
 
     pieces : sequence of objects with `tables(names)`; schema : pyarrow Schema over all files
     """
@@ -52,7 +52,7 @@ def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
 
 
 def to_pandas(table: Any, levels: dict[str, Any]) -> Any:
-    """Return a table as DataFrame, its categories with the levels over all files."""
+    """Return a table as a DataFrame, whose categories have the levels over all files."""
     frame = table.to_pandas(split_blocks=True, self_destruct=True)
     for name in levels.keys() & set(frame.columns):
         frame[name] = frame[name].cat.set_categories(levels[name])
@@ -63,8 +63,9 @@ def to_pandas(table: Any, levels: dict[str, Any]) -> Any:
 class TablePiece(Piece):
     """Consecutive row groups or record batches of a file.
 
-    first, last : numbers of the batches, from 0; schema : types over all files
-    levels : categories over all files, by column
+    first, last : numbers of the first and the last batch, from 0
+    schema : pyarrow Schema over all files
+    levels : dict column -> categories over all files
     """
 
     place: str
@@ -94,12 +95,13 @@ def read_tables(
     piece: type[TablePiece],
     batch: str,
 ) -> Source:
-    """Return a source of table files.
+    """Return a source of table files of one kind.
 
     files : in the order of rows
-    outline : function of a file that returns its pyarrow Schema and the rows of its batches
+    outline : function of a file that returns its pyarrow Schema and the number of rows of each
+    batch
     piece : class that reads some batches
-    batch : name of a batch: "row group"
+    batch : name of a batch for messages, such as "row group"
     """
     arrow()
     outlines = list(map(outline, files))
@@ -118,7 +120,7 @@ def read_tables(
 
 
 def runs(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield (first, last, rows) of consecutive batches that together have PART rows."""
+    """Yield (first, last, number of rows) of runs of batches with about PART rows each."""
     first, n = 0, 0
     for k, count in enumerate(counts):
         n += count
@@ -128,12 +130,12 @@ def runs(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def place_of(name: str, batch: str, first: int, last: int) -> str:
-    """Return the file and batches, numbered from 1, for messages."""
+    """Return the name of a file and its batches, numbered from 1, for messages."""
     numbers = f"s {first + 1} to {last + 1}" if last > first else f" {first + 1}"
     return f"{short_name(name)}, {batch}{numbers}"
 
 
-BUFFER = 1 << 16  # bytes of a column read at once; by default a whole row group is read
+BUFFER = 1 << 16  # bytes of a column that are read at once, instead of a whole row group
 
 
 def _tables(batch: Any) -> Iterator[Any]:
@@ -154,19 +156,19 @@ class RowGroups(TablePiece):
 
 
 def open_parquet(file: FileState) -> Any:
-    """Open a Parquet file whose row groups are read in small batches."""
+    """Return an open Parquet file whose row groups are read in small batches."""
     import pyarrow.parquet as parquet
 
     return parquet.ParquetFile(file.path, buffer_size=BUFFER, pre_buffer=False)
 
 
 def read_parquet(files: Sequence[FileState]) -> Source:
-    """Return a source of Parquet files; reads their footers and the categorical columns."""
+    """Return a source of Parquet files; footers and categorical columns are read."""
     return read_tables(files, _parquet_outline, RowGroups, "row group")
 
 
 def _parquet_outline(file: FileState) -> tuple[Any, list[int]]:
-    """Return the schema of a Parquet file and the rows of its row groups."""
+    """Return the schema of a Parquet file and the number of rows of each row group."""
     with reading(file, PARQUET), open_parquet(file) as opened:
         footer = opened.metadata
         counts = [footer.row_group(k).num_rows for k in range(footer.num_row_groups)]
@@ -174,10 +176,10 @@ def _parquet_outline(file: FileState) -> tuple[Any, list[int]]:
 
 
 def as_written(schema: Any, notes: dict[bytes, bytes]) -> Any:
-    """Return the schema with the categories as written, also those of numbers.
+    """Return the schema with the original categorical types, also of numeric categories.
 
-    Parquet stores only the values of categories, of which pyarrow restores text only; the written
-    types are in the metadata of the file.
+    Parquet stores only the values of categories, and pyarrow restores categories of text only. The
+    original types are in the metadata of the file.
     """
     pa = arrow()
     if b"ARROW:schema" not in notes:
@@ -204,7 +206,7 @@ class RecordBatches(TablePiece):
 
 @contextmanager
 def _opened(file: FileState, fields: Sequence[int] | None = None) -> Iterator[Any]:
-    """Open an Arrow file, memory-mapped, to read some of its fields."""
+    """Open an Arrow file, memory-mapped, to read some of its columns."""
     pa = arrow()
     options = pa.ipc.IpcReadOptions(included_fields=None if fields is None else list(fields))
     with (
@@ -215,12 +217,12 @@ def _opened(file: FileState, fields: Sequence[int] | None = None) -> Iterator[An
 
 
 def read_arrow(files: Sequence[FileState]) -> Source:
-    """Return a source of Arrow files; reads their footers and the categorical columns."""
+    """Return a source of Arrow files; footers and categorical columns are read."""
     return read_tables(files, _arrow_outline, RecordBatches, "record batch")
 
 
 def _arrow_outline(file: FileState) -> tuple[Any, list[int]]:
-    """Return the schema of an Arrow file and the rows of its record batches."""
+    """Return the schema of an Arrow file and the number of rows of each record batch."""
     with reading(file, ARROW):
         with _opened(file) as opened:
             schema = opened.schema
@@ -229,17 +231,17 @@ def _arrow_outline(file: FileState) -> tuple[Any, list[int]]:
     return schema, counts
 
 
-AHEAD = 2  # batches that pyarrow reads ahead
+AHEAD = 2  # number of batches that pyarrow reads ahead
 
 
 @dataclass(frozen=True)
 class FragmentPiece(Piece):
     """A fragment of a dataset, or some of its row groups.
 
-    n : number of rows; None if rows are filtered or the file does not tell
-    file : None for a fragment in memory; schema : of the dataset
+    n : number of rows; None if rows are filtered or the number is unknown
+    file : FileState, or None for a fragment in memory; schema : of the dataset
     filter : expression that selects rows, or None
-    levels : dictionary Array per categorical column that `schema` stores as plain values
+    levels : dict categorical column -> dictionary Array, for columns that `schema` stores as values
     """
 
     place: str
@@ -263,7 +265,7 @@ class FragmentPiece(Piece):
                 yield from _tables(batch)
 
     def _scanner(self, names: list[str]) -> Any:
-        """Return a scanner of the columns that reads Parquet in small batches."""
+        """Return a scanner of the columns, which reads Parquet in small batches."""
         import pyarrow.dataset as datasets
 
         how = {}
@@ -277,7 +279,7 @@ class FragmentPiece(Piece):
 
 @contextmanager
 def _reading_fragment(file: FileState | None) -> Iterator[None]:
-    """Turn errors of reading a fragment into a DataError that names its file."""
+    """Turn errors in a `with` block into a DataError that names the fragment's file."""
     if file is None:
         yield
         return
@@ -286,9 +288,9 @@ def _reading_fragment(file: FileState | None) -> Iterator[None]:
 
 
 def read_dataset(dataset: Any) -> Source:
-    """Return a source of a pyarrow Dataset, with its order of fragments, filter and partitions.
+    """Return a source of a pyarrow Dataset: its fragments in order, with filter and partitions.
 
-    Raises a DataError if two columns share a name, a file cannot be read, or there is no row.
+    Raises DataError if two columns have the same name, a file cannot be read, or there are no rows.
     """
     check_names("the Dataset", dataset.schema.names)
     rows = getattr(dataset, "_scan_options", {}).get("filter")
@@ -309,7 +311,7 @@ def read_dataset(dataset: Any) -> Source:
 
 
 def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[FragmentPiece]:
-    """Return the pieces of a fragment."""
+    """Yield the pieces of a fragment."""
     file = None
     if path := getattr(fragment, "path", None):
         local = type(fragment.filesystem).__name__ == "LocalFileSystem"
@@ -327,9 +329,9 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
 
 
 def _categories(fragments: Sequence[Any], schema: Any) -> Any:
-    """Return the fields that are categorical in all files but plain values in `schema`.
+    """Return the schema of columns that are categorical in all files, but values in `schema`.
 
-    Parquet only stores the values of numeric, boolean and date categories; see `as_written`.
+    Parquet stores only the values of numeric, boolean and date categories; see `as_written`.
     """
     pa, in_files = arrow(), []
     for fragment in fragments:
@@ -344,7 +346,7 @@ def _categories(fragments: Sequence[Any], schema: Any) -> Any:
 
 
 def _with_categories(pieces: tuple[Any, ...], categories: Any) -> tuple[Any, ...]:
-    """Return the pieces with the levels of categorical columns over all of them."""
+    """Return the pieces with the levels of categorical columns over all pieces."""
     if not categories.names:
         return pieces
     pa, found = arrow(), gather_levels(pieces, categories)
@@ -359,7 +361,7 @@ def _with_categories(pieces: tuple[Any, ...], categories: Any) -> tuple[Any, ...
 
 
 def _with_levels(table: Any, levels: dict[str, Any]) -> Any:
-    """Return the table with categorical columns coded by their levels."""
+    """Return the table with categorical columns coded by the given levels."""
     if not levels:
         return table
     import pyarrow.compute as compute

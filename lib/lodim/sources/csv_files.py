@@ -1,8 +1,8 @@
-"""CSV files, read as on the command line: a piece is a file or part of one.
+"""Sources of CSV files, read as on the command line: a piece is a file or a part of it.
 
 The kinds of the columns depend on all rows of all files, so a first pass reads everything. Files
-are cut at ends of lines, into pieces of PART rows. Packed files, and files with quotes (within
-which a line may end), are not cut.
+are split at line ends into pieces of PART rows. Compressed files, and files with quotes (which may
+contain line ends), are not split.
 """
 
 import csv
@@ -23,13 +23,13 @@ from lodim.sources.source import PART, Chunk, Piece, Source
 
 MISSING = ("", "NA", "NaN", "nan")  # cells read as missing values
 ENCODING = "utf-8-sig"
-Cut = tuple[int, int, int | None, int | None]  # first row, rows, first byte, byte after the last
-BLOCK = 1 << 20  # bytes searched at once for ends of lines
+Cut = tuple[int, int, int | None, int | None]  # first row, number of rows, first byte, end byte
+BLOCK = 1 << 20  # number of bytes searched at once for line ends
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """Separator and decimal sign of a file."""
+    """Separator and decimal sign of a CSV file."""
 
     sep: str = ","
     decimal: str = "."
@@ -46,13 +46,13 @@ class Dialect:
 
 @dataclass
 class Kinds:
-    """Kinds of values seen in a column, and whether some were missing."""
+    """Kinds of values that occur in a column, and whether values are missing."""
 
     seen: set[str] = field(default_factory=set)
     gaps: bool = False
 
     def add(self, values: "pd.Series[Any]") -> None:
-        """Note the values of a chunk as pandas has read them."""
+        """Add the values of a chunk, as read by pandas."""
         missing = bool(values.isna().any())
         self.gaps |= missing
         if missing and bool(values.isna().all()):
@@ -63,7 +63,7 @@ class Kinds:
         self.seen.add(kind)
 
     def dtype(self) -> Any:
-        """Return the dtype that pandas gives all chunks together."""
+        """Return the dtype that pandas would give the column if all chunks were read at once."""
         if self.seen == {"b"}:
             return "boolean" if self.gaps else np.dtype(bool)
         if self.seen & {"O", "b"}:
@@ -77,9 +77,9 @@ class Kinds:
 class Rows(Piece):
     """Consecutive rows of a CSV file.
 
-    start, stop : range of bytes in the file; None if they are all rows
-    names : of all columns of the file
-    dtypes : of the columns over all files, for pandas' reader
+    start, stop : range of bytes in the file; None for all rows
+    names : names of all columns of the file
+    dtypes : dict column -> dtype over all files, for pandas' reader
     """
 
     place: str
@@ -101,7 +101,7 @@ class Rows(Piece):
             raise DataError(f"{self.place} has {position} rows, where it had {self.n} before")
 
     def _text(self) -> dict[str, Any]:
-        """Return the input of pandas' reader."""
+        """Return arguments for pandas' reader that give the text of the rows."""
         if self.start is None or self.stop is None:
             return {"filepath_or_buffer": self.file.path}
         with reading(self.file, CSV), open(self.file.path, "rb") as opened:
@@ -111,10 +111,10 @@ class Rows(Piece):
 
 
 def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> Source:
-    """Return a source of CSV files, after reading them once for the kinds of their columns.
+    """Return a source of CSV files; they are read once to find the kinds of the columns.
 
     files : in the order of rows
-    sep : between cells; a tab for files named *.tsv
+    sep : separator of cells; a tab for files named *.tsv
     decimal : decimal sign
     """
     kinds: dict[str, Kinds] = {}
@@ -140,7 +140,7 @@ def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> 
 
 
 def _cuts(file: FileState, n: int) -> list[Cut]:
-    """Yield (first row, rows, first byte, byte after the last) of the pieces of n rows."""
+    """Return (first row, number of rows, first byte, end byte) of each piece of a file."""
     whole: list[Cut] = [(0, n, None, None)]
     if n <= PART or file.name.lower().endswith(PACKED):
         return whole
@@ -153,7 +153,7 @@ def _cuts(file: FileState, n: int) -> list[Cut]:
 
 
 def _line_ends(file: FileState) -> tuple[list[int], int, int] | None:
-    """Return first bytes of every PART-th line after the header, number of lines, end of the file.
+    """Return first bytes of every PART-th data line, the number of data lines, and the file's end.
 
     None if the file has a quote.
     """
@@ -163,7 +163,7 @@ def _line_ends(file: FileState) -> tuple[list[int], int, int] | None:
             if b'"' in block:
                 return None
             ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
-            # The line after the end number `lines + 1 + i` of all is row number lines + 1 + i.
+            # Line end number `lines + 1 + i` of the file is followed by data row lines + 1 + i.
             first = -(-(lines + 1) // PART) * PART - (lines + 1)
             starts += (at + ends[first::PART] + 1).tolist()
             lines, at, last = lines + len(ends), at + len(block), block[-1:]
@@ -173,11 +173,11 @@ def _line_ends(file: FileState) -> tuple[list[int], int, int] | None:
 
 
 def _header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
-    """Return the names of all columns, and those without an unnamed first column of row labels."""
+    """Return the names of all columns, and the names without an unnamed first column (labels)."""
     if not file.size:
         raise DataError(f"{file.name} is empty: it has 0 bytes")
     with reading(file, CSV):
-        # The second row is read with the head: one cell more would be taken for a row label.
+        # The second row is read too: pandas takes an additional cell in it for a row label.
         options = {**dialect.options(), "header": None, "nrows": 2, "dtype": str}
         with _text(file.path) as text:
             head = pd.read_csv(text, **options).iloc[0].fillna("").tolist()
@@ -192,9 +192,10 @@ def _header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
 def _frames(
     file: FileState, dialect: Dialect, text: dict[str, Any], dtypes: dict[str, Any] | None = None
 ) -> Iterator[pd.DataFrame]:
-    """Yield a text in chunks with the columns of `dtypes`, or all with the kinds of each chunk.
+    """Yield a CSV text in chunks, with dtypes as given or as inferred for each chunk.
 
-    pandas' reader refuses a row with too many cells only if all columns are read.
+    dtypes : dict of the columns to read; None means all. Only if all columns are read does pandas
+    raise an error for rows with too many cells.
     """
     some = {} if dtypes is None else {"usecols": list(dtypes), "dtype": dtypes}
     options = {**dialect.options(), **text, **some, "low_memory": False}
@@ -211,7 +212,7 @@ class _Text:
         self.handle, self.unreadable = handle, False
 
     def read(self, size: int = -1) -> str:
-        """Some characters."""
+        """Return the next characters, at most `size`."""
         try:
             return self.handle.read(size)  # type: ignore[no-any-return]
         except Exception:
@@ -224,10 +225,10 @@ class _Text:
 
 @contextmanager
 def _text(source: Any) -> Iterator[Any]:
-    """Open a file or its bytes as unpacked text; Ctrl-C while it is read is a KeyboardInterrupt.
+    """Open a file or bytes as uncompressed text, such that Ctrl-C raises KeyboardInterrupt.
 
-    pandas' C reader only reports that `read` failed. If `read` met no error of its own, Ctrl-C was
-    pressed.
+    pandas' C reader reports only that `read` failed. If `read` itself had no error, the user
+    pressed Ctrl-C.
     """
     with get_handle(source, "r", encoding=ENCODING, compression="infer") as opened:
         text = _Text(opened.handle)
@@ -240,7 +241,7 @@ def _text(source: Any) -> Iterator[Any]:
 
 
 def _survey(file: FileState, dialect: Dialect, names: list[str], kinds: dict[str, Kinds]) -> int:
-    """Return the number of rows of a file, and note the kinds of its columns."""
+    """Return the number of rows of a file, and add the kinds of its columns to `kinds`."""
     n, suspicious = 0, False
     for frame in _frames(file, dialect, {"filepath_or_buffer": file.path}):
         for name in names:
@@ -253,9 +254,9 @@ def _survey(file: FileState, dialect: Dialect, names: list[str], kinds: dict[str
 
 
 def _check_lengths(file: FileState, dialect: Dialect) -> None:
-    """Raise if a row has fewer cells than the header, which pandas reads as missing values.
+    """Raise DataError if a row has fewer cells than the header; pandas would add missing values.
 
-    Only rows whose last column is missing can be short.
+    This is called only if the last column has missing values.
     """
     with (
         reading(file, CSV),

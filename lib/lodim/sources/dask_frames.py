@@ -1,4 +1,4 @@
-"""Dask DataFrames: a piece is a partition with only the part of the graph that computes it."""
+"""Sources of Dask DataFrames: a piece is a partition with its own part of the task graph."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,8 +15,9 @@ from lodim.sources.source import PART, Chunk, Piece, Source
 class Partition(Piece):
     """A partition of a Dask DataFrame.
 
-    delayed : Delayed of dask that computes it; dtypes : as the Dask DataFrame states them
-    levels : categories over all partitions, of the columns whose own are not known before
+    delayed : Delayed of dask that computes it; dtypes : dict column -> dtype declared by Dask
+    levels : dict column -> categories over all partitions, for columns with categories unknown to
+    Dask
     seen : fingerprint of its rows in earlier passes
     """
 
@@ -28,7 +29,7 @@ class Partition(Piece):
     seen: Fingerprint = field(compare=False)
 
     def read(self, names: Sequence[str]) -> Iterator[Chunk]:
-        """Yield the rows in chunks of these columns; the whole partition is in memory meanwhile."""
+        """Yield the rows in chunks with the given columns; the whole partition is in memory."""
         frame = self._compute(list(names))
         rows = Fingerprint()
         rows.add(frame, 0)
@@ -37,7 +38,7 @@ class Partition(Piece):
             yield Chunk(frame.iloc[start : start + PART], start, self.place)
 
     def _compute(self, names: list[str]) -> pd.DataFrame:
-        """Compute the columns of the partition."""
+        """Return the given columns of the partition as a DataFrame."""
         try:
             frame = self.delayed.compute(scheduler=_scheduler())
         except Exception as error:  # any error of the graph
@@ -54,7 +55,7 @@ class Partition(Piece):
         return frame
 
     def _check_kind(self, name: str, dtype: Any) -> None:
-        """Raise if a column holds text where Dask states numbers, or the reverse."""
+        """Raise DataError if a column holds text although Dask declares numbers, or vice versa."""
         is_numeric = pd.api.types.is_numeric_dtype
         if is_numeric(dtype) != is_numeric(self.dtypes[name]):
             raise DataError(
@@ -65,17 +66,17 @@ class Partition(Piece):
 
 @dataclass(frozen=True)
 class DaskSource(Source):
-    """The source of a Dask DataFrame, `frame`."""
+    """Source of a Dask DataFrame, which is kept as `frame`."""
 
     frame: Any = field(default=None, compare=False, repr=False)
 
     def select(self, names: Sequence[str]) -> Source:
-        """Return the source of some columns; its partitions compute no others if Dask can tell."""
+        """Return the source restricted to some columns; others are not computed if possible."""
         if tuple(names) == self.names:
             return self
         frame, old = self.frame[list(names)], self.pieces
         delayed = _partitions(frame)
-        if len(delayed) != len(old):  # Dask may join small files if it reads few columns
+        if len(delayed) != len(old):  # Dask may combine small files if it reads few columns
             old = tuple(
                 replace(old[0], place=f"partition {k + 1}", seen=Fingerprint())  # type: ignore
                 for k in range(len(delayed))
@@ -86,7 +87,7 @@ class DaskSource(Source):
 
 
 def read_dask(frame: Any) -> Source:
-    """Return a source of a Dask DataFrame: its partitions in their order."""
+    """Return a source of a Dask DataFrame, with its partitions in order."""
     names = tuple(map(str, frame.columns))
     if list(names) != list(frame.columns) or len(set(names)) < len(names):
         raise DataError("the columns of a Dask DataFrame must have distinct names that are strings")
@@ -100,7 +101,7 @@ def read_dask(frame: Any) -> Source:
 
 
 def _partitions(frame: Any) -> list[Any]:
-    """Return a Delayed per partition with only the part of the graph that it needs."""
+    """Return one Delayed per partition, with only the part of the graph that it needs."""
     from dask.delayed import Delayed
     from dask.optimization import cull
 
@@ -110,7 +111,7 @@ def _partitions(frame: Any) -> list[Any]:
 
 
 def _gather_levels(frame: Any) -> dict[str, list[Any]]:
-    """Return categories over all partitions, in order of appearance, where Dask knows none."""
+    """Return a dict column -> categories over all partitions, if Dask does not know them."""
     import dask
 
     names = [name for name, kind in frame.dtypes.items() if isinstance(kind, pd.CategoricalDtype)]
@@ -131,7 +132,7 @@ def _levels(frame: pd.DataFrame) -> dict[str, list[Any]]:
 
 
 def _scheduler():
-    """Return the scheduler of a partition: within a task, the worker itself."""
+    """Return the scheduler for computing a partition: "synchronous" on a worker, else None."""
     try:
         from distributed import get_worker
     except ImportError:

@@ -1,4 +1,4 @@
-"""Files meant by a path, a pattern or a folder, and checks that they stay unchanged."""
+"""Files that a path, a pattern or a folder stands for, and checks that they do not change."""
 
 import errno
 import glob
@@ -17,19 +17,19 @@ PARQUET, CSV, ARROW = "Parquet", "CSV", "Arrow"
 ENDINGS = dict.fromkeys((".parquet", ".parq", ".pq"), PARQUET)
 ENDINGS |= dict.fromkeys((".arrow", ".feather", ".ipc"), ARROW)
 ENDINGS |= dict.fromkeys((".csv", ".tsv"), CSV)
-PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")  # of CSV files
+PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")  # suffixes of compressed CSV files
 READABLE = f"a file whose name ends in {', '.join(ENDINGS)}"
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 @dataclass(frozen=True)
 class FileState:
-    """A file as it was when its source was made.
+    """State of a file when its source was created.
 
-    name : as the user knows it; path : absolute; size : bytes; modified : nanoseconds
-    filesystem : pyarrow's, for a Dataset that is not on this machine's disks; else None
-    noted : time in nanoseconds at which the disk recorded a change (ctime), which programs cannot
-        set back, unlike `modified`; None in another process, which may read a copy of the file
+    name : as given by the user; path : absolute; size : bytes; modified : time in nanoseconds
+    filesystem : pyarrow's file system of a Dataset that is not on local disks; else None
+    noted : ctime in nanoseconds, at which the system recorded a change; unlike `modified`, programs
+        cannot set it back. None in another process, which may read a copy of the file
     """
 
     name: str
@@ -44,7 +44,7 @@ class FileState:
 
     @classmethod
     def of_name(cls, name: str, filesystem: Any = None) -> "FileState":
-        """Return the state of a file now."""
+        """Return the current state of a file."""
         path = name if filesystem else os.path.abspath(name)
         try:
             size, modified, noted = _size_and_times(path, filesystem)
@@ -53,7 +53,7 @@ class FileState:
             raise DataError(f"{name} cannot be read: {error.strerror or error}") from error
 
     def check_unchanged(self) -> None:
-        """Raise a DataError if the file is gone or has changed."""
+        """Raise DataError if the file was removed or changed."""
         try:
             size, modified, noted = _size_and_times(self.path, self.filesystem)
         except FileNotFoundError:
@@ -68,10 +68,10 @@ class FileState:
 
 
 def _size_and_times(path: str, filesystem: Any) -> tuple[int, int, int | None]:
-    """Return the bytes of a file, and the nanoseconds of its modification and of its ctime."""
+    """Return the size of a file in bytes, and its modification time and ctime in nanoseconds."""
     if filesystem is None:
         found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode):  # reading a pipe would block, and ignore Ctrl-C
+        if not stat.S_ISREG(found.st_mode):  # reading a pipe would block and ignore Ctrl-C
             raise OSError(errno.EINVAL, "it is no regular file, but a pipe or a device")
         return found.st_size, found.st_mtime_ns, found.st_ctime_ns
     info = filesystem.get_file_info(path)
@@ -82,7 +82,7 @@ def _size_and_times(path: str, filesystem: Any) -> tuple[int, int, int | None]:
 
 @contextmanager
 def reading(file: FileState, kind: str) -> Iterator[None]:
-    """Turn errors of reading a file, and a change of it, into a DataError that names it."""
+    """Turn errors of reading a file, or a change of the file, into a DataError that names it."""
     file.check_unchanged()
     try:
         yield
@@ -107,10 +107,10 @@ def is_path(data: object) -> bool:
 
 
 def find_files(data: Any) -> list[FileState]:
-    """Return the files that a path, a pattern, a folder or a list of these means, in order.
+    """Return the files that a path, a pattern, a folder, or a list of these stands for, in order.
 
-    Those of a pattern or a folder are sorted by name; a list keeps its order. Raises a DataError if
-    there is none, one is given twice, or a path is a URL.
+    Files of a pattern or a folder are sorted by name; a list keeps its order. Raises DataError if
+    there is no file, a file is given twice, or a path is a URL.
     """
     given = data if isinstance(data, (list, tuple)) else [data]
     names = [name for one in given for name in _expand(os.fspath(one))]
@@ -124,7 +124,7 @@ def find_files(data: Any) -> list[FileState]:
 
 
 def _expand(name: str) -> list[str]:
-    """Return the names of files that one path means."""
+    """Return the names of the files that one path stands for."""
     if URL.match(name):
         raise DataError(
             f"{name!r} is not on this machine's disks; download it, or give what reads it, such as "
@@ -142,7 +142,7 @@ def _expand(name: str) -> list[str]:
     for one in sorted(glob.glob(name, recursive=True)):
         if os.path.isfile(one):
             found.append(one)
-        elif kind_by_name(one):  # Spark and Dask write a folder under a file's name
+        elif kind_by_name(one):  # Spark and Dask write folders named like files
             found += _folder_files(one)
     if not found:
         raise DataError(f"no file matches the pattern {name!r}")
@@ -157,7 +157,7 @@ def _is_shipped(name: str) -> bool:
 
 
 def _folder_files(folder: str) -> list[str]:
-    """Return the data files in a folder and below; names that begin with _ or . are skipped."""
+    """Return the data files in a folder and its subfolders, without names that begin with _ or ."""
     found = []
     for where, folders, names in os.walk(folder, onerror=_refuse):
         _check_no_table(where, folders)
@@ -179,7 +179,7 @@ def _refuse(error: OSError) -> None:
 
 
 def _check_no_table(folder: str, folders: Sequence[str]) -> None:
-    """Raise for a Delta or Iceberg table, whose log may mark files as deleted."""
+    """Raise DataError for a Delta or Iceberg table, whose log may mark files as deleted."""
     if "_delta_log" in folders:
         raise DataError(f"{folder!r} is a Delta table; give polars.scan_delta({folder!r})")
     if glob.glob(os.path.join(glob.escape(folder), "metadata", "*.metadata.json")):
@@ -187,7 +187,7 @@ def _check_no_table(folder: str, folders: Sequence[str]) -> None:
 
 
 def kind_by_name(name: str) -> str | None:
-    """Return the kind of a file by its suffix, None if unknown."""
+    """Return the kind of a file according to its suffix, or None if it is unknown."""
     stem, ending = os.path.splitext(name.lower())
     if ending in PACKED:
         ending = os.path.splitext(stem)[1]
@@ -196,7 +196,7 @@ def kind_by_name(name: str) -> str | None:
 
 
 def kind_of_files(files: Sequence[FileState]) -> str:
-    """Return the kind of all files; raise a DataError if they differ or one is unknown."""
+    """Return the common kind of files; raise DataError if kinds differ or are unknown."""
     first: tuple[str, str] | None = None
     for file in files:
         kind = kind_by_name(file.name)
@@ -213,12 +213,12 @@ def kind_of_files(files: Sequence[FileState]) -> str:
 
 
 def short_name(name: str) -> str:
-    """Return a file's name without its folders."""
+    """Return the name of a file without folders."""
     return Path(name).name
 
 
 def no_rows(files: Sequence[FileState]) -> str:
-    """Return the message about files without a row."""
+    """Return the error message for files without rows."""
     if len(files) == 1:
         return f"{files[0].name} has no rows"
     return f"none of the {len(files)} files has a row ({files[0].name} is the first)"

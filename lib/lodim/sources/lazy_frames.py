@@ -1,4 +1,4 @@
-"""LazyFrames of polars: one piece, computed again in each pass, with a check of its rows."""
+"""Sources of polars LazyFrames: one piece, computed in each pass; changes of rows are detected."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from lodim.sources.source import PART, Chunk, Piece, Source
 
 
 class Fingerprint:
-    """Sums of hashed values by column, weighted by row position.
+    """Sums per column of hashed values weighted by row position, to detect changes.
 
     Two passes over the same rows in the same order give equal sums.
     """
@@ -21,14 +21,14 @@ class Fingerprint:
         self.sums: dict[str, int] = {}
 
     def add(self, frame: Any, first: int) -> None:
-        """Add a chunk of columns, given the position of its first row."""
+        """Add a chunk of rows; first : position of its first row."""
         weight = 2 * np.arange(first, first + len(frame), dtype=np.uint64) + np.uint64(1)
         for name in frame.columns:
             total = int(np.sum(_hashes(frame[name]) * weight, dtype=np.uint64))
             self.sums[name] = (self.sums.get(name, 0) + total) % 2**64
 
     def compare(self, other: "Fingerprint", place: str) -> None:
-        """Merge the columns of a pass; raise a DataError if their values or order have changed."""
+        """Merge the sums of a pass; raise DataError if values or their order have changed."""
         for name, total in other.sums.items():
             if self.sums.setdefault(name, total) != total:
                 raise DataError(
@@ -38,7 +38,7 @@ class Fingerprint:
 
 
 def _hashes(values: Any) -> np.ndarray:
-    """Return a hash per value of a pandas or polars Series, (n,) uint64; 0 for missing values."""
+    """Return a hash per value of a pandas or polars Series, (n,) uint64; zeros for some types."""
     if isinstance(values, pd.Series):
         try:
             return pd.util.hash_pandas_object(values, index=False).to_numpy()
@@ -54,7 +54,7 @@ PLACE = "the LazyFrame"
 
 @dataclass(frozen=True)
 class Query(Piece):
-    """A polars LazyFrame; `seen` is the fingerprint of the rows in earlier passes."""
+    """A polars LazyFrame as a piece; `seen` is the fingerprint of its rows in earlier passes."""
 
     place: str
     n: None
@@ -81,7 +81,7 @@ class Query(Piece):
 
 
 def _batches(frame: Any) -> Iterator[Any]:
-    """Yield the rows of a LazyFrame in order, in the batches that the installed polars supports."""
+    """Yield the rows of a LazyFrame in order, in batches as the installed polars supports them."""
     if hasattr(frame, "collect_batches"):
         yield from frame.collect_batches(chunk_size=PART, maintain_order=True)
         return

@@ -1,4 +1,4 @@
-"""Recognize data that are read in chunks, and make their source."""
+"""Recognition of data that must be read in chunks, and creation of their source."""
 
 import sys
 from typing import Any
@@ -8,13 +8,13 @@ from lodim.sources.source import Source
 
 
 def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
-    """Return a source of data that are not in memory, else None.
+    """Return a source for data that are not in memory, or None for other data.
 
     Parameters
     ----------
     data : path, pattern, folder, list of these, pyarrow Dataset, polars LazyFrame, Dask DataFrame
-        Files: Parquet, Arrow (Feather) or CSV. Those of a pattern or folder are sorted by name.
-        Anything else is a frame in memory.
+        Data to read. Files may be Parquet, Arrow (Feather) or CSV; files of a pattern or folder are
+        sorted by name. Other objects are frames in memory.
     sep, decimal : str
         Separator and decimal sign of CSV files.
 
@@ -25,14 +25,14 @@ def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
     Raises
     ------
     DataError
-        If a file cannot be read, files are inconsistent, or there is no row.
+        If a file cannot be read, files are inconsistent, or there are no rows.
     MissingExtraError
-        If the reader of such data is not installed.
+        If the package that reads such data is not installed.
 
     Notes
     -----
-    CSV files are read once for the kinds of their columns. Of other files, the footers and the
-    categorical columns are read; of lazy frames, only the categories.
+    CSV files are read once to find the kinds of their columns. Of other files, the footers and the
+    categorical columns are read. Of lazy frames, only the categories are computed.
     """
     if is_path(data):
         return _read_files(data, sep, decimal)
@@ -52,13 +52,13 @@ def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
 
 
 def _is(data: object, module: str, name: str) -> bool:
-    """Return whether data are of a class, which requires that their module is already imported."""
+    """Return whether data are of a class, without importing its module."""
     found = getattr(sys.modules.get(module), name, None)
     return isinstance(found, type) and isinstance(data, found)
 
 
 def _read_files(data: Any, sep: str, decimal: str) -> Source:
-    """Return a source of the files that a path, a pattern, a folder or a list of these means."""
+    """Return a source of the files that a path, pattern, folder or list of these stands for."""
     files = find_files(data)
     kind = kind_of_files(files)
     if kind == PARQUET:

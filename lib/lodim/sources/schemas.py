@@ -1,4 +1,4 @@
-"""Columns and their types over several files, unified if one type contains the other."""
+"""Columns and types of several files, merged if one type contains the other."""
 
 import json
 from collections.abc import Container, Iterable
@@ -9,7 +9,7 @@ from lodim.text import first_few
 
 
 def arrow() -> Any:
-    """Import pyarrow; raise a MissingExtraError if it is not installed."""
+    """Return the module pyarrow; raise MissingExtraError if it is not installed."""
     try:
         import pyarrow
     except ImportError:
@@ -21,13 +21,13 @@ def arrow() -> Any:
 
 
 def unify_schemas(schemas: Iterable[tuple[str, Any]]) -> Any:
-    """Return the one schema of several files, given pairs (file name, pyarrow Schema).
+    """Return the common schema of several files, given pairs (file name, pyarrow Schema).
 
-    An index that pandas wrote is no column. Raises a DataError if two columns of a file share a
-    name, a file has other columns than the first, or types cannot be unified.
+    An index written by pandas is not included. Raises DataError if two columns of a file have the
+    same name, a file has other columns than the first file, or types cannot be merged.
     """
     pa, first, head = arrow(), "", arrow().schema([])
-    fields: dict[str, tuple[Any, str]] = {}  # with the file that its type is from
+    fields: dict[str, tuple[Any, str]] = {}  # name -> (field, name of the file with its type)
     for name, schema in schemas:
         check_names(name, schema.names)
         columns = [schema.field(one) for one in _features(schema)]
@@ -45,14 +45,14 @@ def unify_schemas(schemas: Iterable[tuple[str, Any]]) -> Any:
 
 
 def check_names(name: str, names: list[str]) -> None:
-    """Raise if two columns of a file share a name."""
+    """Raise DataError if two columns of a file have the same name."""
     if len(set(names)) < len(names):
         twice = next(one for one in names if names.count(one) > 1)
         raise DataError(f"{name} has two columns called {twice!r}; rename one")
 
 
 def check_columns(first: str, known: list[str], name: str, names: list[str]) -> None:
-    """Raise if a file has other columns than the first one."""
+    """Raise DataError if a file has other columns than the first file."""
     there, here = set(known), set(names)
     lacking = [one for one in known if one not in here]
     if lacking:
@@ -63,7 +63,7 @@ def check_columns(first: str, known: list[str], name: str, names: list[str]) -> 
 
 
 def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
-    """Return one field for a column of two files."""
+    """Return the common field of a column in two files."""
     if field.type == other.type:
         return field
     pa = arrow()
@@ -79,7 +79,7 @@ def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
 
 
 def _without_dictionary(field: Any, other: Any) -> Any:
-    """Return the field as plain values if the other has no dictionary, or one of another order."""
+    """Return the field, as plain values unless `other` is a dictionary with the same `ordered`."""
     types = arrow().types
     if not types.is_dictionary(field.type) or types.is_null(other.type):
         return field
@@ -89,7 +89,7 @@ def _without_dictionary(field: Any, other: Any) -> Any:
 
 
 def _plain(field: Any) -> Any:
-    """Return the field without metadata, its text in the layout that suits the others."""
+    """Return the field without metadata, and with text types that can be merged."""
     pa = arrow()
     kind = field.type
     if "view" in str(kind) and not pa.types.is_nested(kind):
@@ -101,19 +101,19 @@ def _plain(field: Any) -> Any:
 
 
 def _features(schema: Any) -> list[str]:
-    """Return the columns except the index that pandas wrote."""
+    """Return the names of the columns without an index written by pandas."""
     index = _pandas_metadata(schema).get("index_columns", [])
     return [name for name in schema.names if name not in index]
 
 
 def select_fields(schema: Any, names: Iterable[str]) -> Any:
-    """Return the schema of some columns."""
+    """Return the schema restricted to some columns."""
     notes = _notes(schema, set(names))
     return arrow().schema([schema.field(name) for name in names], metadata=notes)
 
 
 def _notes(schema: Any, names: Container[str]) -> dict[str, str] | None:
-    """Return pandas' metadata of some columns, without its index, as a schema stores it."""
+    """Return pandas' metadata of some columns, without the index, as a schema stores them."""
     notes = _pandas_metadata(schema)
     if not notes:
         return None
@@ -122,7 +122,7 @@ def _notes(schema: Any, names: Container[str]) -> dict[str, str] | None:
 
 
 def _pandas_metadata(schema: Any) -> dict[str, Any]:
-    """Return pandas' metadata of a table, {} if it has none."""
+    """Return pandas' metadata of a table; {} if there are none."""
     try:
         return dict(schema.pandas_metadata or {})
     except (ValueError, TypeError):
@@ -130,7 +130,7 @@ def _pandas_metadata(schema: Any) -> dict[str, Any]:
 
 
 def cast_table(table: Any, schema: Any) -> Any:
-    """Return the table with the column order and types of a schema."""
+    """Return the table with the columns and types of a schema, in the schema's order."""
     table, is_dictionary = table.select(schema.names), arrow().types.is_dictionary
     for i, (now, wanted) in enumerate(zip(table.schema, schema, strict=True)):
         if is_dictionary(wanted.type) and not is_dictionary(now.type):

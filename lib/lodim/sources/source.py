@@ -1,4 +1,4 @@
-"""Data that are not in memory: pieces in the order of rows, read in chunks."""
+"""Sources: data that are not in memory, in ordered pieces that are read in chunks."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -6,16 +6,16 @@ from typing import Any
 
 from lodim.sources.files import FileState
 
-PART = 65_536  # the most rows of a chunk: 16 blocks of 4,096 rows
+PART = 65_536  # largest number of rows of a chunk: 16 blocks of 4,096 rows
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """At most PART rows of a piece, with the types of the columns over all pieces.
+    """At most PART rows of a piece, with column types that all pieces share.
 
     frame : DataFrame of pandas or polars, or Table of pyarrow
-    first : position of its first row in the piece
-    place : its piece, for messages
+    first : position of the chunk's first row in the piece
+    place : name of the piece, for messages
     """
 
     frame: Any
@@ -24,9 +24,9 @@ class Chunk:
 
 
 class Piece:
-    """A picklable run of rows that any process can read by itself.
+    """A picklable run of rows that any process can read.
 
-    place : its name in messages: "part-3.parquet, row group 2"
+    place : name in messages, such as "part-3.parquet, row group 2"
     n : number of rows if known without reading, else None
     """
 
@@ -34,9 +34,9 @@ class Piece:
     n: int | None
 
     def read(self, names: Sequence[str]) -> Iterator[Chunk]:
-        """Yield the rows in order, in chunks of these columns.
+        """Yield the rows in order, in chunks with the given columns.
 
-        Raises a DataError that names the file if it cannot be read or has changed.
+        Raises DataError that names the file if the file cannot be read or has changed.
         """
         raise NotImplementedError
 
@@ -45,10 +45,10 @@ class Piece:
 class Source:
     """Named columns that are read piece by piece; picklable, without open files.
 
-    names : columns, without an index written by pandas
-    pieces : in the order of rows: of the files, and of their row groups or partitions
-    kind : package of the frames of predictions: "pandas" for files, else that of the data
-    files : the files as they were when the source was made; none for a lazy frame
+    names : names of the columns, without an index written by pandas
+    pieces : pieces in the order of the rows
+    kind : package of the frames of predictions: "pandas" for files, else the package of the data
+    files : states of the files when the source was created; empty for a lazy frame
     """
 
     names: tuple[str, ...]
@@ -64,19 +64,19 @@ class Source:
 
     @property
     def paths(self) -> list[str]:
-        """Paths of its files on this machine's disks."""
+        """Paths of the files on local disks."""
         return [file.path for file in self.files if file.filesystem is None]
 
     def select(self, names: Sequence[str]) -> "Source":
-        """Return the source of some columns; its pieces neither read nor carry the others."""
+        """Return the source restricted to some columns; pieces do not read other columns."""
         return replace(self, names=tuple(names))
 
     def chunks(self, names: Sequence[str]) -> Iterator[Chunk]:
-        """Yield all rows in order, in chunks of these columns."""
+        """Yield all rows in order, in chunks with the given columns."""
         for piece in self.select(names).pieces:
             yield from piece.read(names)
 
     def check_unchanged(self) -> None:
-        """Raise a DataError that names the file if one has changed."""
+        """Raise DataError that names the file if a file has changed."""
         for file in self.files:
             file.check_unchanged()

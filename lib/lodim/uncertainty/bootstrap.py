@@ -1,4 +1,4 @@
-"""The bootstrap of a fit, by fractional random weights."""
+"""The bootstrap of a fit, with random exponential weights of the rows."""
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -19,8 +19,8 @@ from lodim.uncertainty.intervals import accelerations
 from lodim.uncertainty.refits import RandomWeights, held_problem, refit_from_scratch, reweighted
 from lodim.uncertainty.replicates import Bootstrap
 
-FEW_ROWS = 2000  # up to here threads lose more to each other than they gain
-MOST_BYTES = 2**28  # of the replicates' estimates, all together, that are kept
+FEW_ROWS = 2000  # up to this number of rows, threads slow each other down
+MOST_BYTES = 2**28  # limit for the estimates of all replicates, in bytes
 
 
 @with_known_arguments
@@ -39,9 +39,9 @@ def bootstrap(
 ) -> Bootstrap[FitT]:
     """Bootstrap a fit by random weights of its rows.
 
-    Each replicate fits the model again to the same rows, with independent standard exponential
-    weights (times the rows' own): the fractional-random-weight bootstrap of Xu et al. (2020). No
-    weight is zero, so that, unlike with resampling, no level or class vanishes.
+    Each replicate refits the model to the same rows, with independent standard exponential weights
+    (times the weights of the rows): the fractional-random-weight bootstrap of Xu et al. (2020).
+    Unlike with resampling, no weight is zero, so no level or class is lost.
 
     Parameters
     ----------
@@ -53,23 +53,24 @@ def bootstrap(
         Number of replicates. 200 suffice for standard errors and 90% or 95% intervals; use 1,000
         for kind "bca" and higher levels.
     statistic : callable, optional
-        Function of a fit that returns a number, an array (k,), a dict or a Series of numbers. By
-        default the estimates of `tidy()`; for `costnet` those of the model that `predict` uses, for
-        `melm` the loadings after a rotation (orthogonal Procrustes) to those of the fit. A term
-        absent from a replicate counts as zero.
+        Function of a fit that returns a number, an array (k,), a dict or a Series of numbers.
+        Default: the estimates of `tidy()`; for `costnet` the estimates of the model that `predict`
+        uses, for `melm` the loadings after an orthogonal Procrustes rotation to the loadings of the
+        fit. A term that is absent from a replicate counts as zero.
     groups : column name or array (N,), optional
         Rows with equal values share a weight. By default the groups (for glm, clusters) of the fit.
     seed : int, default=0
         Seed of the weights. Results do not depend on `threads` or the order of rows.
     reselect : bool, default=False
-        Choose open settings again in each replicate, so that intervals include that choice. By
-        default settings, and what the formula has learned (knots, levels, means), are fixed.
+        Choose open settings again in each replicate, so that intervals account for this choice. By
+        default the settings, and the knots, levels and means that the formula learned, are fixed.
     threads : int, optional
         Number of replicates fitted in parallel. Default: all threads, or one up to 2,000 rows.
     progress : bool, optional
         Show progress: True at once, False never, default after three seconds.
     **arguments
-        Arguments of the fit's call that were arrays, such as `weights`, which a fit does not keep.
+        Arguments of the fit's call that were arrays, such as `weights`, since a fit does not keep
+        arrays.
 
     Returns
     -------
@@ -88,17 +89,18 @@ def bootstrap(
 
     Notes
     -----
-    The intervals do not cover the bias of a penalty (they surround the shrunken estimate), the
-    choice of settings unless `reselect`, the selection of features (after which no bootstrap has
-    guaranteed coverage), small samples (they are too short; the print warns below 50 rows or
-    groups), or a wrong model. If classes are separated, `glm` has no finite estimate, and estimates
-    are NaN. Measured coverages are in benchmarks/results/coverage_bootstrap.csv.
+    The intervals do not account for the bias of a penalty (they surround the shrunken estimate),
+    for the choice of settings unless `reselect`, for the selection of features (after which no
+    bootstrap has guaranteed coverage), for small samples (intervals are too short; a note warns
+    below 50 rows or groups), or for a wrong model. If classes are separated, `glm` has no finite
+    estimate, and estimates are NaN. Measured coverages are in
+    benchmarks/results/coverage_bootstrap.csv.
 
     Kind "bca" (Efron 1987) suits estimates that are smooth in the weights, such as those of `glm`.
-    For boosting or feature selection it moves limits the wrong way: 90% limits for mean slopes of
-    `gbmap` held the truth in 67% to 77% of 60 data sets, percentile limits in 92% to 98%. The
-    acceleration comes from the covariances of weights and statistic (Efron 2014), corrected for the
-    skewness of exponential weights, and is zero for more than n^3 / 1000 rows.
+    For boosting or feature selection it shifts limits in the wrong direction: 90% limits for mean
+    slopes of `gbmap` contained the true value in 67% to 77% of 60 data sets, percentile limits in
+    92% to 98%. The acceleration comes from the covariances of weights and statistic (Efron 2014),
+    corrected for the skewness of exponential weights, and is zero for more than n^3 / 1000 rows.
 
     References
     ----------
@@ -140,7 +142,7 @@ def bootstrap(
         return one, ask(one)
 
     with warnings.catch_warnings(), single_blas():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # they are counted
+        warnings.simplefilter("ignore", ConvergenceWarning)  # failures are counted
         with bars.bar(n, "replicates") as bar:
             work = (delayed(replicate)(k, bar) for k in range(n))
             fits, asked = zip(*Parallel(n_jobs=jobs, backend="threading")(work), strict=True)
@@ -168,7 +170,7 @@ def bootstrap(
 
 
 def _estimates_as(reference):
-    """Return the function of a fit that gives estimates comparable with those of `reference`."""
+    """Return a function of a fit that returns estimates comparable with those of `reference`."""
 
     def estimates(one):
         frame = one._comparable(reference)
@@ -180,7 +182,7 @@ def _estimates_as(reference):
 
 
 def _statistic(function):
-    """Return a user's function of a fit as one that returns a Series."""
+    """Return a user's function of a fit, wrapped so that it returns a Series of numbers."""
 
     def numbers(one):
         value = function(one)
@@ -206,7 +208,7 @@ def _statistic(function):
 
 
 def _aligned(estimate, replicates, absent):
-    """Return all terms, estimates (q,) and values (n, q); missing terms get `absent`."""
+    """Return all terms, estimates (q,) and replicates (n, q); absent terms get `absent`."""
     terms = estimate.index
     for one in replicates:
         if not one.index.equals(terms):
@@ -220,7 +222,7 @@ def _aligned(estimate, replicates, absent):
 
 
 def _bytes(record):
-    """Return the memory of the arrays of a record and of its nested records."""
+    """Return the bytes of all arrays in a record, including nested records."""
     if isinstance(record, np.ndarray):
         return record.nbytes
     if isinstance(record, dict | list | tuple):

@@ -27,8 +27,8 @@ from lodim.uncertainty.guarantee import METHODS, Guarantee
 from lodim.uncertainty.prediction_sets import Conformal
 from lodim.uncertainty.refits import as_read, fit_parts, settled
 
-FOLDS = 10  # of cv+
-LEVELS = (0.8, 0.9, 0.95)  # that print shows
+FOLDS = 10  # default number of folds of cv+
+LEVELS = (0.8, 0.9, 0.95)  # levels in the printed table
 
 
 @with_known_arguments
@@ -48,11 +48,12 @@ def conformal(
     *args: P.args,
     **arguments: P.kwargs,
 ) -> Conformal[FitT]:
-    """Make prediction intervals (for classes: sets) with coverage `level` on new rows.
+    """Return a model with prediction intervals (for classes: sets) of coverage `level`.
 
-    They are based on residuals of held-out rows, without assumptions on the distribution of the
-    response. The guarantee is *marginal*: it holds on average over new rows that are exchangeable
-    with the rows of `data`, not for each kind of row. `coverage(by=...)` shows differences.
+    Intervals are computed from residuals of held-out rows, without assumptions on the distribution
+    of the response. The guarantee is *marginal*: it holds on average over new rows that are
+    exchangeable with the rows of `data`, not for each kind of row. `coverage(by=...)` shows
+    differences.
 
     Parameters
     ----------
@@ -61,37 +62,39 @@ def conformal(
     formula, data, **arguments
         Arguments of the model. Weights are sampling weights; the guarantee is then approximate.
     level : float, default=0.9
-        Coverage; `predict` takes others too.
+        Coverage; `predict` accepts other levels too.
     method : {"cv+", "split", "jackknife+"}, default="cv+"
-        "cv+" fits without each of `folds` parts. Coverage is about `level`, guaranteed is at least
-        1 - 2 alpha, alpha = 1 - level, less a small term (Barber et al. 2021, Theorem 4).
-        "jackknife+" leaves out single rows; guaranteed is 1 - 2 alpha. "split" fits once and
-        calibrates on the other rows (Lei et al. 2018): at least `level`, by wider intervals.
+        "cv+" makes one fit without each of `folds` folds. Coverage is about `level`; the guaranteed
+        coverage is 1 - 2 alpha, with alpha = 1 - level, minus a small term (Barber et al. 2021,
+        Theorem 4). "jackknife+" leaves out single rows and guarantees 1 - 2 alpha. "split" makes
+        one fit and calibrates it on the other rows (Lei et al. 2018); it guarantees `level`, with
+        wider intervals.
     score : str, optional
         Numeric: "absolute", residuals (intervals of about equal width; default of most models);
         "normalized", residuals over the model's standard deviation (default of proset and of counts
         and gamma of glm); "quantile", distance from the model's quantiles (Romano et al. 2019;
         default of proset with loss="density"). Classes: "lac" (default), one minus the probability,
         gives the smallest sets; "aps", the cumulative probability (Romano et al. 2020), gives
-        larger sets with more even coverage. It is randomized by a number that only depends on a
-        row's features and seed.
+        larger sets with more even coverage. "aps" is randomized by a number that depends only on a
+        row's features and the seed.
     by : {None, "class"}, default=None
         "class" calibrates each class separately (Mondrian sets; Vovk et al. 2005), so that each has
         coverage `level`. Sets may be larger; a class with fewer than level / (1 - level) held-out
         rows is in every set.
     folds : int or array (n,), optional
-        For "cv+", the number of folds (10) or the fold of each row. For "split", one of this many
-        parts is held out, by default one of 2. Folds depend on the order of rows.
+        For "cv+", the number of folds (default=10) or the fold of each row. For "split", one of
+        this many parts is held out (default=2). Folds depend on the order of rows.
     groups : column name or array (n,), optional
-        Rows with equal values are held out together and count as one (Lee et al. 2023). Groups must
-        be exchangeable; covered is a random row of a new group. A level of 90% needs 9 groups.
+        Rows with equal values are held out together and count as one unit (Lee et al. 2023). Groups
+        must be exchangeable; the coverage is for a random row of a new group. A level of 90% needs
+        9 groups.
     reselect : bool, default=False
         For "cv+" and "jackknife+", choose open settings in each fit. By default they are chosen
-        once on all rows, which is ten times faster but not covered by the theorem: residuals are
-        slightly too small if much is chosen by few rows. "split" always chooses without the
-        held-out rows.
+        once on all rows. This is ten times faster but not covered by the theorem: residuals are
+        slightly too small if many settings are chosen from few rows. "split" always chooses without
+        the held-out rows.
     seed : int, default=0
-        Seed of the folds, and of the model if it has one.
+        Seed of the folds, and of the model if it takes a seed.
     progress : bool, optional
         Show progress: True at once, False never, default after three seconds.
 
@@ -112,17 +115,18 @@ def conformal(
 
     Notes
     -----
-    Let mu_k be the fit without fold k, R_i the residual of row i by the fit without its fold k(i),
-    q+ the ceil((1 - alpha)(n + 1))-th smallest value and q- the floor(alpha (n + 1))-th. The
-    interval is q-(mu_k(i)(x) - R_i) to q+(mu_k(i)(x) + R_i). Other scores use nested bands (Gupta
-    et al. 2022). A class is in the set if fewer than (1 - alpha)(n + 1) held-out scores are below
-    its own by the fits k(i). An empty set means that no class is as probable as usual, and counts
-    as not covered; the print gives the share of empty sets.
+    Let mu_k be the fit without fold k, R_i the absolute residual of row i by the fit without its
+    fold k(i), q+ the ceil((1 - alpha)(n + 1))-th smallest value and q- the floor(alpha (n + 1))-th.
+    The interval is q-(mu_k(i)(x) - R_i) to q+(mu_k(i)(x) + R_i). Other scores use nested bands
+    (Gupta et al. 2022). A class is in the set if fewer than (1 - alpha)(n + 1) held-out scores are
+    below the score of the class, computed with the fits k(i). An empty set means that no class is
+    as probable as usual, and counts as not covered; the printed table shows the share of empty
+    sets.
 
     Features are centred and scaled without held-out rows. Knots, levels, means of `center()` and
     `scale()`, and imputed means are learned once from all rows; the theorems do not account for
-    that. For a level above n / (n + 1) intervals are infinite, with a warning. A saved fit holds,
-    besides the fits, the score and fold of each row.
+    that. For a level above n / (n + 1) intervals are infinite, with a warning. A saved result holds
+    the fits, and the score and fold of each row.
 
     References
     ----------
@@ -181,7 +185,7 @@ def conformal(
 
 
 def _check_by(by, problem):
-    """Raise if by="class" is requested but does not apply."""
+    """Raise an error if by="class" is requested but cannot be used."""
     if by is not None:
         one_of("by", by, ("class",))
     if by and problem.design.levels is None:
@@ -207,9 +211,9 @@ def _folds(problem, method, folds, seed):
 
 
 def _fits(problem, fold, method, score, choose):
-    """Return the fit for predictions, the fits without each fold, and the held-out rows.
+    """Return the fit for predictions, a fit without each fold, and the held-out rows of each fold.
 
-    For "split" there is one fit.
+    For "split" there is only one fit.
     """
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
@@ -224,7 +228,7 @@ def _fits(problem, fold, method, score, choose):
 
 
 def _known_score(fit, score):
-    """Return the requested score, or the default of the fit's model."""
+    """Return the requested score, or the default score of the fit's model."""
     known = fit._conformity
     if score is None:
         return known[0]
@@ -236,7 +240,7 @@ def _known_score(fit, score):
 
 
 def _held_out(problem, fold, says, full, fits, parts, by):
-    """Return the HeldOut of the rows of positive weight, and the table for tidy()."""
+    """Return the HeldOut of the held-out rows of positive weight, and the table for tidy()."""
     at, answers, y = [], [], []
     for k, (fit, rows) in enumerate(zip(fits, parts, strict=True)):
         where = np.flatnonzero(fold == k)
@@ -255,7 +259,7 @@ def _held_out(problem, fold, says, full, fits, parts, by):
 
 
 def _table(held, says, answers, classes):
-    """Return score and mean size of intervals or sets per level, and per class if by class."""
+    """Return scores and mean sizes of intervals or sets per level, also per class if by class."""
     rows = []
     for level in sorted({*LEVELS, says.level}):
         size = says.sizes(answers, held, level)

@@ -1,7 +1,8 @@
-"""Conformity scores: distance of a response from a prediction, and limits for new rows.
+"""Conformity scores: how far responses are from predictions, and limits for new rows.
 
-For a numeric response a fit gives a band low - t step to high + t step; the score of a response is
-the t at which the band reaches it. For classes it is the score of each class.
+For a numeric response a fit gives a band from low - t step to high + t step; the score of a
+response is the value of t at which the band reaches the response. For classes a fit gives a score
+per class.
 """
 
 from zlib import crc32
@@ -14,15 +15,15 @@ from lodim.engine.row_keys import WAVES
 
 OF_NUMBERS = ("absolute", "normalized", "quantile")
 OF_CLASSES = ("lac", "aps")
-FROM_SPREAD = ("normalized", "quantile")  # that need what a fit of a path leaves out
+FROM_SPREAD = ("normalized", "quantile")  # scores that need results which fits of a path leave out
 
 
 @forms.record
 class Sayings:
-    """Score and options by which fits are evaluated.
+    """Kind of score, and options with which scores are computed.
 
-    level : for the quantiles of "quantile"
-    seed : of the random numbers of "aps"
+    level : coverage whose quantiles the score "quantile" uses
+    seed : seed of the random numbers of "aps"
     """
 
     score: str = forms.choice(*OF_NUMBERS, *OF_CLASSES)
@@ -36,13 +37,13 @@ class Sayings:
 
     @property
     def size(self):
-        """Name of the measure of precision."""
+        """Name of the measure of precision: "size" of sets or "width" of intervals."""
         return "size" if self.of_classes else "width"
 
     def of_rows(self, fit, batch, u):
-        """Return low, high and step of bands, (3, n); for C classes their scores (C, n).
+        """Return low, high and step of the bands of rows, (3, n); for C classes scores (C, n).
 
-        NaN without a prediction. u (n,): see `uniforms`; None except for "aps".
+        Rows without a prediction get NaN. u (n,): result of `uniforms`.
         """
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:
@@ -57,7 +58,7 @@ class Sayings:
         return np.array([low, high, step])
 
     def uniforms(self, fit, batch):
-        """Return random numbers (n,) for "aps", which depend on the rows' features; else None."""
+        """Return random numbers (n,) for "aps", which depend on rows' features; else None."""
         if self.score != "aps":
             return None
         X = tiles.unpack(batch.X, batch.n).astype(np.float64)
@@ -65,14 +66,14 @@ class Sayings:
         return row_uniforms(X, [[self.seed, crc32(name.encode())] for name in names])
 
     def scores(self, answers, y):
-        """Return scores (n,) of responses y, infinite without a prediction."""
+        """Return the scores (n,) of responses y; infinite without a prediction."""
         if self.of_classes:
             own = answers[y.astype(int), np.arange(len(y))]
             return np.where(np.isnan(own), np.inf, own)
         return band_scores(*answers, y)
 
     def sizes(self, answers, held, level):
-        """Return widths, or numbers of classes, of held-out rows by the fits without them."""
+        """Return widths of intervals, or sizes of sets, of held-out rows, without their fold."""
         if not self.of_classes:
             low, high, step = answers
             width = high - low + 2.0 * held.quantile(level) * step
@@ -84,20 +85,20 @@ class Sayings:
         return (~(answers > at + TIE)).sum(axis=0)
 
 
-TIE = 1e-12  # of weights and of scores of classes: what is less is rounding
-SAME = 1e-8  # of the median score: scores of one row by one fit
-REPEATED = 0.01  # share of equal scores within folds, above which rows are not recognized
-CHUNK = 2**21  # numbers that are put in order at a time
+TIE = 1e-12  # tolerance for rounding errors of weights and of scores of classes
+SAME = 1e-8  # scores that differ by less, relative to the median score, belong to the same row
+REPEATED = 0.01  # share of equal scores within folds above which rows cannot be recognized
+CHUNK = 2**21  # number of values that are sorted at a time
 
 
 @forms.record
 class HeldOut:
-    """Scores of the rows that were held out, with which those of new rows are compared.
+    """Scores of held-out rows, with which scores of new rows are compared.
 
-    fold : the fit that a row was held out of
-    score : infinite where that fit has no answer
-    weight : above zero; a new row weighs one
-    of_class : the class of each row if classes have quantiles of their own, else None
+    fold : number of the fit without the row
+    score : score of the row by that fit; infinite without a prediction
+    weight : positive weights; a new row has weight one
+    of_class : class of each row if each class has its own quantile, else None
     """
 
     fold: np.ndarray = forms.whole("n", most="F - 1")
@@ -106,31 +107,31 @@ class HeldOut:
     of_class: np.ndarray | None = forms.optional(forms.whole("n"))
 
     def _check_fields(self):
-        """Raise a ValueError unless some row was held out."""
+        """Raise ValueError unless at least one row was held out."""
         if not len(self.fold):
             raise ValueError("no row was held out")
 
     def of(self, code):
-        """Return the rows of one class."""
+        """Return the held-out rows of one class."""
         at = self.of_class == code
         return HeldOut(self.fold[at], self.score[at], self.weight[at], None)
 
     @property
     def most(self):
-        """The highest level that can be reached: above it nothing is ruled out."""
+        """Highest level for which limits are finite."""
         return self.weight.sum() / (self.weight.sum() + 1.0)
 
     def quantile(self, level):
-        """The score that a share `level` of the rows, a new one among them, does not exceed."""
+        """Return the score below which a share `level` of rows lies, including a new row."""
         return float(self._quantiles(self.score[:, None], level)[0])
 
     def upper(self, base, step, level):
-        """Return upper limits (m,) of m new rows: Barber et al. (2021), Sect. 3.
+        """Return the upper limits (m,) of m new rows (Barber et al. 2021, Sect. 3).
 
         Parameters
         ----------
         base, step : (K, m) float64
-            What each fit says of the new rows; the limit of score t is base + t step.
+            Predictions of each fit for the new rows; the limit at score t is base + t step.
         level : float
         """
         if len(base) == 1:
@@ -144,9 +145,10 @@ class HeldOut:
         return out
 
     def below(self, scores):
-        """Return the weight of the held-out rows whose score is below that of a new row, by class.
+        """Return the weight of held-out rows whose score is below that of a new row, per class.
 
-        scores : (K, m, C) float64, of each class by the fit of each fold -> (m, C)
+        scores : (K, m, C) float64, scores of the classes by the fit of each fold; the result is (m,
+        C)
         """
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
@@ -157,7 +159,7 @@ class HeldOut:
         return out
 
     def sets(self, scores, level):
-        """Return whether a class is in the set of each row, (K, m, C) -> (m, C); see `below`."""
+        """Return whether each class is in the set of each row, (K, m, C) -> (m, C); see `below`."""
         if self.of_class is None:
             return self.below(scores) < self._needed(level)
         each = (self.of(c).sets(scores[..., [c]], level) for c in range(scores.shape[2]))
@@ -166,8 +168,8 @@ class HeldOut:
     def contains(self, scores):
         """Return the share of new rows that were held out, recognized by scores (K, m).
 
-        Zero if scores do not identify rows: rows of a fold have equal scores, or folds are too
-        small.
+        The result is zero if scores cannot identify rows, because rows of a fold have equal scores
+        or folds are too small.
         """
         known = [np.sort(self.score[self.fold == k]) for k in range(len(scores))]
         near = SAME * np.median(np.abs(self.score))
@@ -183,11 +185,11 @@ class HeldOut:
         return found.mean()
 
     def _needed(self, level):
-        """Return the weight that the rows within must reach."""
+        """Return the weight of held-out rows that a limit must reach."""
         return level * (self.weight.sum() + 1.0) * (1.0 - TIE)
 
     def _quantiles(self, values, level):
-        """Return weighted quantiles of the columns, (n, m) -> (m,)."""
+        """Return the weighted quantile of each column, (n, m) -> (m,)."""
         needed = self._needed(level)
         if self.weight.sum() < needed:
             return np.full(values.shape[1], np.inf)
@@ -200,9 +202,9 @@ class HeldOut:
 
 
 def held_out_weights(given, units):
-    """Return weights (n,) of held-out rows, relative to a new row.
+    """Return weights (n,) of held-out rows, relative to the weight one of a new row.
 
-    Rows of a group share the weight of one row, that of a new group (Lee, Barber and Willett 2023);
+    With groups, the weights of each group's rows sum to one (Lee, Barber and Willett 2023);
     otherwise the mean weight is one. given : (n,) float64, above zero; units : (n,) codes of
     groups, or None.
     """
@@ -213,32 +215,33 @@ def held_out_weights(given, units):
 
 
 def band_scores(low, high, step, y):
-    """Return scores (n,) of responses y: steps outside of a band, negative inside."""
+    """Return the scores (n,) of responses y: distance outside a band in steps, negative inside."""
     with np.errstate(over="ignore", invalid="ignore"):
         score = np.maximum(low - y, y - high) / np.maximum(step, np.finfo(float).tiny)
     return np.where(np.isfinite(high), score, np.inf)
 
 
 def least_ambiguous(p):
-    """Return scores (n, C) of classes: one minus their probabilities p (Sadinle et al. 2019)."""
+    """Return the scores (n, C) of classes: one minus probability p (Sadinle et al. 2019)."""
     return 1.0 - p
 
 
 def adaptive(p, u):
-    """Return scores (n, C): the probability of more probable classes, plus u times its own.
+    """Return the scores (n, C) of classes: total probability of more probable ones, plus u times p.
 
-    Romano, Sesia and Candes (2020), Sect. 2; u (n,) between 0 and 1.
+    See Romano, Sesia and Candes (2020), Sect. 2. u (n,) is between 0 and 1.
     """
     above = p[:, None, :] > p[:, :, None] + TIE
     return (above * p[:, None, :]).sum(axis=2) + u[:, None] * p
 
 
 def row_uniforms(X, seeds):
-    """Return a number in (0, 1) per row (n,) that depends only on its features X (n, q).
+    """Return a number in (0, 1) per row, (n,), that depends only on the features X (n, q).
 
-    It is a wave along a random direction, so distant rows differ and copies agree.
+    The number is a periodic function along a random direction, so distant rows differ and copies
+    agree.
 
-    X : in units of their spread, NaN if missing; seeds : (q + 1,) integers
+    X : standardized features, NaN if missing; seeds : (q + 1,) integers
     """
     *of_features, last = seeds
     direction = np.array([np.random.default_rng(s).normal() for s in of_features])

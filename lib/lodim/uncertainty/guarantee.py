@@ -1,4 +1,4 @@
-"""The coverage guarantee of conformal prediction, in numbers and words."""
+"""The coverage guarantee of conformal prediction: numbers, and text about it."""
 
 import numpy as np
 import pandas as pd
@@ -15,12 +15,12 @@ METHODS = ("cv+", "split", "jackknife+")
 
 @forms.record
 class Guarantee:
-    """Construction of intervals or sets, and the resulting guarantee.
+    """How intervals or sets were constructed, and the resulting guarantee.
 
-    n_fits : number of fits without some rows
+    n_fits : number of fits, each without some rows
     n_units : number of held-out rows or groups
-    chosen : names of the chosen settings
-    within : whether each fit chose them by its own rows
+    chosen : names of settings chosen by cross-validation
+    within : whether each fit chose these settings from its own rows
     weighted : whether rows have weights
     by : "class" if each class has its own quantile, else None
     """
@@ -35,7 +35,7 @@ class Guarantee:
     by: str | None = forms.choice(None, "class")
 
     def least(self, level):
-        """Return the guaranteed coverage (Barber et al. 2021, Theorems 1 and 4)."""
+        """Return the guaranteed coverage at a level (Barber et al. 2021, Theorems 1 and 4)."""
         alpha, n, K = 1.0 - level, self.n_units, self.n_fits
         if self.method == "split":
             return level
@@ -45,7 +45,7 @@ class Guarantee:
         return max(0.0, 1.0 - 2.0 * alpha - slack)
 
     def made(self):
-        """Return one line on the construction."""
+        """Return one line of text on the method."""
         rows = counted(self.n_units, self.unit)
         return {
             "cv+": f"Method: CV+ with {self.n_fits} folds of {rows}",
@@ -54,7 +54,7 @@ class Guarantee:
         }[self.method]
 
     def words(self, level):
-        """Return lines on the guarantee at a level."""
+        """Return lines of text on the guarantee at a level."""
         new = "new rows" if self.unit == "row" else "rows of new groups"
         least = f"at least {_percent(self.least(level))} guaranteed"
         about = "" if self.method == "split" else f"about {_percent(level)} in practice"
@@ -80,11 +80,11 @@ def _percent(share):
 
 
 ERRORS = ("std_error", "conf_low", "conf_high")
-FEW_VALUES = 10  # of a number, each of which is a group
+FEW_VALUES = 10  # numbers with at most this many distinct values: each value is a group
 
 
 def groups_of(data, by, batch):
-    """Return positions in a batch of the rows of each group, by label."""
+    """Return a dict label -> positions in the batch, for groups by a column or an array."""
     frame = read_frame(data)
     if isinstance(by, str):
         column = read_column(frame, by)
@@ -108,11 +108,11 @@ def groups_of(data, by, batch):
 
 
 def measured(covered, weight, means):
-    """Return the coverage of some rows with its error, and means of other values, as a dict."""
+    """Return a dict: coverage of rows with standard error and limits, and means of other values."""
     n, total = int((weight > 0).sum()), weight.sum()
     if not total > 0:
         return {"n": n, "coverage": np.nan} | dict.fromkeys((*ERRORS, *means), np.nan)
-    p, rows = weight @ covered / total, total**2 / (weight @ weight)  # rows of equal weight
+    p, rows = weight @ covered / total, total**2 / (weight @ weight)  # effective number of rows
     errors = np.sqrt(p * (1.0 - p) / rows), *wilson(p, rows)
     averages = {name: np.average(values, weights=weight) for name, values in means.items()}
     return {"n": n, "coverage": p} | dict(zip(ERRORS, errors, strict=True)) | averages

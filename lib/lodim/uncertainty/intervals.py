@@ -1,27 +1,27 @@
-"""Confidence limits from replicates of a weighted bootstrap, for arrays."""
+"""Confidence limits from replicates of a weighted bootstrap, computed from arrays."""
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 KINDS = "percentile", "bca"
-STEEPEST = 0.25  # of an acceleration, beyond which the formula turns back
+STEEPEST = 0.25  # largest absolute acceleration for which the formula is monotone
 NOISE = 0.65  # sqrt(n / R^3) times this is the standard error of an acceleration
-MOST_NOISE = 0.02  # above which it is taken for zero, which many rows bring it near to
-CHUNK = 2**22  # numbers of a product at a time
+MOST_NOISE = 0.02  # standard error above which an acceleration is set to zero
+CHUNK = 2**22  # largest number of values of a product at a time
 
 
 def percentile(replicates, level):
-    """Return limits (2, q) that contain the share `level` of replicates (R, q), ignoring NaN."""
+    """Return limits (2, q) that contain the share `level` of replicates (R, q), without NaN."""
     return _quantiles(replicates, np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])[:, None])
 
 
 def bca(replicates, estimate, acceleration, level):
-    """Return bias-corrected and accelerated limits (2, q) for exponential weights.
+    """Return bias-corrected and accelerated limits (2, q), adapted to exponential weights.
 
-    Efron (1987), Eq. 2.3: the percentile of z0 + (z0 + z) / (1 - a (z0 + z)), z0 by the share of
-    replicates below the estimate. Standard exponential weights have third central moment 2, counts
-    of resampled rows 1. The excess skews the replicates, and moves z0 by a and a percentile z by
-    a (z^2 - 1), which is corrected here.
+    A limit is the percentile at z0 + (z0 + z) / (1 - a (z0 + z)), where z0 follows from the share
+    of replicates below the estimate (Efron 1987, Eq. 2.3). Exponential weights have third central
+    moment 2, whereas counts of resampled rows have 1. The additional skewness shifts z0 by a and a
+    percentile z by a (z^2 - 1), which is corrected here.
 
     replicates : array (R, q), NaN if a replicate lacks an estimate; estimate, acceleration : (q,)
     """
@@ -35,11 +35,11 @@ def bca(replicates, estimate, acceleration, level):
 
 
 def accelerations(replicates, weights):
-    """Return the acceleration (q,) per statistic: a sixth of the skewness of the rows' influence.
+    """Return the acceleration (q,) of each statistic: 1/6 of the skewness of the rows' influence.
 
     The influence of a row is the covariance of statistic and weight over the replicates (Efron
-    2014, Sect. 4). Zero if it would be noise. replicates : (R, q); weights : k -> (n,) of replicate
-    k, mean one
+    2014, Sect. 4). Accelerations that are too uncertain are zero. replicates : (R, q); weights :
+    function k -> weights (n,) of replicate k, with mean one
     """
     R, q = replicates.shape
     n = len(weights(0))
@@ -58,7 +58,7 @@ def accelerations(replicates, weights):
 
 
 def standard_errors(replicates):
-    """Return standard deviations (q,) of replicates (R, q), ignoring NaN."""
+    """Return the standard deviations (q,) of replicates (R, q), ignoring NaN."""
     apart = replicates - _mean(replicates)
     known = np.isfinite(replicates).sum(axis=0)
     square = np.nan_to_num(apart**2).sum(axis=0) / np.maximum(known - 1, 1)
@@ -66,7 +66,7 @@ def standard_errors(replicates):
 
 
 def biases(replicates, estimate):
-    """Return the means of replicates (R, q) minus the estimate (q,)."""
+    """Return the means of replicates (R, q) minus the estimates (q,)."""
     return _mean(replicates) - estimate
 
 
@@ -78,7 +78,7 @@ def _mean(replicates):
 
 
 def _quantiles(replicates, shares):
-    """Return quantiles of the columns of replicates (R, q), at shares (m, 1) or (m, q): (m, q)."""
+    """Return quantiles (m, q) of replicates (R, q) at shares (m, 1) or (m, q), without NaN."""
     shares = np.broadcast_to(shares, (len(shares), replicates.shape[1]))
     out = np.full(shares.shape, np.nan)
     for j, column in enumerate(replicates.T):

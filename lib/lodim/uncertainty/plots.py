@@ -15,12 +15,12 @@ from lodim.text import shorten
 
 @literal
 def draw_bootstrap(boot, ax=None, *, top, level, kind):
-    """Draw estimates with intervals, per standard deviation of the feature if there is one."""
+    """Draw estimates with intervals, per standard deviation of the feature if possible."""
     frame, xlabel = in_pandas(boot.tidy)(level=level, kind=kind), "statistic"
     if boot.default:
         design = boot.fit.design
         per_sd = frame["term"].map(dict(zip(design.names, design.scale, strict=True)))
-        # An intercept is of another size, and no effect; views of ripr have no unit.
+        # The intercept is not an effect and has another scale; views of ripr have no unit.
         named = bool(per_sd.notna().any())
         frame, per_sd = (v[per_sd.notna()] if named else v for v in (frame, per_sd))
         xlabel = boot.fit._estimate_name + " per SD" * named
@@ -39,12 +39,12 @@ def draw_bootstrap(boot, ax=None, *, top, level, kind):
     return forest(names, *ends, xlabel, ax)
 
 
-LONGEST_TERM = 36  # characters of a term's name
+LONGEST_TERM = 36  # largest number of characters of a term's name
 
 
 @literal
 def draw_stability(stability, ax=None, top=30):
-    """Draw the share of halves that select each term, most frequent on top."""
+    """Draw the share of half-samples that select each term, the most frequent term on top."""
     frame = stability.frame.head(whole("top", top))
     place, share = np.arange(len(frame))[::-1], frame["share"].to_numpy()
     ax = ensure_axes(ax, (7.0, max(2.5, 0.28 * len(frame) + 1.4)))
@@ -65,12 +65,12 @@ def draw_stability(stability, ax=None, top=30):
     return tidy(ax)
 
 
-MOST = 200  # intervals that are drawn
-LONGEST_GROUP = 28  # characters of a group's name
+MOST = 200  # largest number of intervals drawn
+LONGEST_GROUP = 28  # largest number of characters of a group's name
 
 
 def draw_conformal(conformal, kind=None, ax=None, **arguments):
-    """Draw a kind of plot by its name; see `Conformal.plot`."""
+    """Draw a plot of the given kind, for `Conformal.plot`."""
     kinds = {"intervals": sets if conformal.says.of_classes else intervals, "coverage": coverage}
     if kind is not None:
         one_of("kind", kind, kinds)
@@ -80,7 +80,7 @@ def draw_conformal(conformal, kind=None, ax=None, **arguments):
 
 
 def intervals(conformal, ax=None, *, data, level=None, top=MOST):
-    """Draw responses and intervals against the prediction, for evenly spaced rows."""
+    """Draw responses and intervals against predictions, for rows evenly spaced by prediction."""
     frame, y = conformal._beside(data, level)
     if not len(y):
         raise ArgumentError("data has no complete row to draw")
@@ -105,7 +105,7 @@ def intervals(conformal, ax=None, *, data, level=None, top=MOST):
 
 
 def sets(conformal, ax=None, *, data, level=None):
-    """Draw the share of rows per class by the size of their set; rows without it are hatched."""
+    """Draw, per class, shares of rows by size of their set; hatched if the class is not in it."""
     frame, y = conformal._beside(data, level)
     levels = list(conformal.fit.levels)
     inside = frame[levels].to_numpy(bool)
@@ -135,7 +135,7 @@ def sets(conformal, ax=None, *, data, level=None):
 
 
 def coverage(conformal, ax=None, *, data, by=None, level=None):
-    """Draw the coverage of groups of rows with its error, and the level."""
+    """Draw the coverage of groups of rows with 95% intervals, and the level."""
     if by is None:
         raise ArgumentError("kind 'coverage' needs by, a column or an array: plot(..., by='sex')")
     frame = conformal.coverage(data, by, level=level)

@@ -1,4 +1,4 @@
-"""Intervals or sets of classes for new rows, by fits to parts of the data."""
+"""Prediction intervals, or sets of classes, for new rows, from fits to parts of the data."""
 
 from itertools import compress
 from typing import Any, Generic, Literal
@@ -19,35 +19,35 @@ from lodim.uncertainty.conformity import HeldOut, Sayings
 from lodim.uncertainty.guarantee import Guarantee, groups_of, measured
 
 COLUMNS = ("fit", "lower", "upper")
-RANGE = {  # of the responses of a family that are numbers
+RANGE = {  # family of a numeric response -> range of the response
     "poisson": (0.0, np.inf),
     "gamma": (0.0, np.inf),
     "binomial": (0.0, 1.0),
 }
-# Labels of the columns of tidy() in the print
+# Columns of tidy() -> headings in the printed table
 LABELS = {"level": "Level", "class": "Class", "score": "Score", "width": "Mean width"}
 LABELS |= {"size": "Mean size", "empty": "Empty sets"}
-MANY_KNOWN = 0.25  # share of rows recognized: more than repeated values explain
+MANY_KNOWN = 0.25  # share of recognized rows above which a warning is raised
 
 
 @forms.record
 class Conformal(Generic[FitT_co]):
-    """Prediction intervals or sets of classes, by fits to parts of the data.
+    """Prediction intervals or sets of classes, computed from fits to parts of the data.
 
     Attributes
     ----------
     fit : Fit
-        Fit to all rows (method "split": to those not held out), whose predictions are shown.
+        Fit whose predictions are shown: to all rows or, for "split", to rows that are not held out.
     full : Fit or None
-        The same; None for method "split", whose only fit is in `fits`.
+        Fit to all rows; None for method "split", whose only fit is in `fits`.
     fits : tuple of Fit
-        Fits without each fold.
+        Fits, each without one fold.
     held_out : HeldOut
         Score, fold and weight of each held-out row.
     says : Sayings
         Score, level and seed.
     guarantee : Guarantee
-        Construction and guarantee.
+        Method and coverage guarantee.
     table : DataFrame
         Result of tidy().
 
@@ -75,7 +75,7 @@ class Conformal(Generic[FitT_co]):
     name = "conformal"
 
     def _check_fields(self):
-        """Raise a ValueError unless all parts have the same model and response."""
+        """Raise ValueError unless all parts belong to the same model and response."""
         fit, classes, by = self.fit, self.held_out.of_class, self.guarantee.by
         if {(type(one), one.levels) for one in self.fits} != {(type(fit), fit.levels)}:
             raise ValueError("the fits are not of one model and response")
@@ -121,7 +121,7 @@ class Conformal(Generic[FitT_co]):
         data : frame
             New data with the columns that the fits read.
         level : float, optional
-            Coverage; by default that of the call.
+            Coverage; default: the level of the call.
         offset : array (n,) or column name, optional
         new_levels : {"error", "missing"}, default="error"
             Treatment of new levels, as in `Fit.predict`.
@@ -129,9 +129,9 @@ class Conformal(Generic[FitT_co]):
         Returns
         -------
         DataFrame
-            One row per row of `data`, with its index: fit, lower and upper; or a column per class,
-            True if it is in the set, and the set as text in .set. NaN (None for sets) if an input
-            is missing.
+            One row per row of `data`, with its index. Columns fit, lower and upper; or one column
+            per class, True if the class is in the set, and .set, the set as text. NaN (None for
+            sets) if an input is missing.
 
         Raises
         ------
@@ -140,10 +140,10 @@ class Conformal(Generic[FitT_co]):
         Warns
         -----
         DataWarning
-            If too few rows were held out for the level, or if 20 or more new rows are not
-            exchangeable with those of the call: a feature's mean has moved by a quarter of a
-            standard deviation, and by more than chance (false alarm rate about 0.001). Not tested
-            with groups.
+            If too few rows were held out for the level, or if at least 20 new rows are not
+            exchangeable with the rows of the call: a feature's mean has moved by over a quarter of
+            a standard deviation, and significantly (false alarm rate about 0.001). Not tested with
+            groups.
 
         See Also
         --------
@@ -181,17 +181,18 @@ class Conformal(Generic[FitT_co]):
         offset: Offset | None = None,
         new_levels: NewLevels = "error",
     ) -> pd.DataFrame:
-        """Measure coverage and mean size of intervals or sets on rows with known responses.
+        """Return coverage and mean size of intervals or sets for rows with known responses.
 
         Parameters
         ----------
         data : frame
-            Rows that no fit has seen; training rows are covered too often. Incomplete rows are
-            dropped.
+            Rows that were not used for any fit; training rows would be covered too often.
+            Incomplete rows are dropped.
         by : column name or array (n,), optional
-            One result per value, or per quarter for a number with more than 10 values.
+            Column or array that defines groups: one result per value, or per quarter of the rows
+            for a number with more than 10 values.
         level : float, optional
-            By default that of the call.
+            Coverage; default: the level of the call.
         offset : array (n,) or column name, optional
         new_levels : {"error", "missing"}, default="error"
             New levels raise an error, or their rows are dropped.
@@ -199,10 +200,10 @@ class Conformal(Generic[FitT_co]):
         Returns
         -------
         DataFrame
-            n; coverage, the share covered (weighted if weights are a column); std_error, conf_low
-            and conf_high (Wilson's 95% interval for n independent rows); width, mean of the
-            intervals; for classes size, mean of the sets, and empty, the share of empty sets. For
-            the coverage of each class, pass the response as `by`.
+            Columns: n; coverage, the share of covered rows (weighted if weights are a column);
+            std_error, conf_low and conf_high (Wilson's 95% interval for n independent rows); width,
+            mean width of intervals; for classes size, mean size of sets, and empty, the share of
+            empty sets. For the coverage of each class, pass the response as `by`.
 
         Raises
         ------
@@ -212,8 +213,8 @@ class Conformal(Generic[FitT_co]):
         Warns
         -----
         DataWarning
-            If over a quarter of the rows were held out in the call. They are recognized by their
-            scores, except with "jackknife+", with over 1% tied scores, and for rows fitted by
+            If over a quarter of the rows were held out in the call. Held-out rows are recognized by
+            their scores, except with "jackknife+", with over 1% tied scores, and for rows fitted by
             "split".
 
         See Also
@@ -257,14 +258,14 @@ class Conformal(Generic[FitT_co]):
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """Return scores and sizes at several levels.
+        """Return scores and mean sizes of intervals or sets at several levels.
 
         Returns
         -------
         DataFrame
-            level; class (with by="class"); score, the `level` quantile of held-out scores; width,
-            mean of the held-out intervals; for classes size, mean of their sets, and empty, share
-            of empty sets.
+            Columns: level; class (with by="class"); score, the `level` quantile of held-out scores;
+            width, mean width of held-out intervals; for classes size, mean size of sets, and empty,
+            the share of empty sets.
 
         See Also
         --------
@@ -292,9 +293,9 @@ class Conformal(Generic[FitT_co]):
         Parameters
         ----------
         kind : {"intervals", "coverage"}, default="intervals"
-            "intervals": responses and intervals against the prediction, uncovered ones in red; for
-            classes the share of rows per class by size of their set. "coverage": coverage of groups
-            with its error.
+            "intervals": responses and intervals against the prediction, with uncovered responses in
+            red; for classes the share of rows per class by size of their set. "coverage": coverage
+            of groups with its error.
         ax : Axes, optional
         **arguments
             `data`, new rows with known responses (required); `level`; `by`, column or array for
@@ -326,7 +327,7 @@ class Conformal(Generic[FitT_co]):
         return draw_conformal(self, kind, ax, **arguments)
 
     def summary(self) -> Report:
-        """Return the printed report: construction, guarantee, and table of levels.
+        """Return a report: method, guarantee, and table of levels.
 
         Returns
         -------
@@ -356,8 +357,8 @@ class Conformal(Generic[FitT_co]):
     def save(self, path: FilePath) -> None:
         """Write all fits and scores to one file, which `lodim.load` reads. No code is stored.
 
-        The file holds the training data that the fits hold (see the model's help), and the score,
-        fold and weight of each row, without labels.
+        The file holds the same training data as the saved fits (see the model's help), and the
+        score, fold and weight of each row, without row labels.
 
         Parameters
         ----------
@@ -404,7 +405,7 @@ class Conformal(Generic[FitT_co]):
         return Table("", frame.rename_axis(None), formats)
 
     def _checked(self, level):
-        """Return the level, and warn if there are too few rows for it."""
+        """Return the level to use; warn if there are too few held-out rows for it."""
         level = self.level if level is None else share("level", level)
         for name, held in self._compared():
             if not np.isfinite(held.quantile(level)) and level > held.most:
@@ -419,13 +420,13 @@ class Conformal(Generic[FitT_co]):
         return level
 
     def _compared(self):
-        """Return the held-out rows to compare with: (class or None, HeldOut) pairs."""
+        """Return a list of (class or None, HeldOut): the rows with which new rows are compared."""
         if self.held_out.of_class is None:
             return [(None, self.held_out)]
         return [(name, self.held_out.of(c)) for c, name in enumerate(self.fit.levels)]
 
     def _warn_of_training_rows(self, answers, y):
-        """Warn if rows with responses y (m,) were held out themselves."""
+        """Warn if many rows, with responses y (m,), were held out themselves."""
         of_fits = np.array([self.says.scores(of_fit, y) for of_fit in answers])
         share_known = self.held_out.contains(of_fits)
         if share_known > MANY_KNOWN:
@@ -436,7 +437,7 @@ class Conformal(Generic[FitT_co]):
             )
 
     def _warn_of_drift(self, batch):
-        """Warn if the rows of a batch are not exchangeable with those of the call."""
+        """Warn if the rows of a batch are not exchangeable with the rows of the call."""
         if self.guarantee.unit != "row":  # rows of a group are alike: few groups look like drift
             return
         moved = moved_means(self.fit, batch)
@@ -449,9 +450,9 @@ class Conformal(Generic[FitT_co]):
             )
 
     def _answers(self, data, offset, new_levels, response=False):
-        """Return each fit's predictions for the rows that all can read, (K, q, m), and these rows.
+        """Return predictions of all fits, (K, q, m), for rows that all fits can read, and the rows.
 
-        Without a prediction a band is infinite, and every class is possible.
+        Without a prediction a band is infinite, and every class is in the set.
         """
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)
@@ -471,7 +472,7 @@ class Conformal(Generic[FitT_co]):
         return answers, full
 
     def _beside(self, data, level):
-        """Return predict() for the complete rows of `data`, and their responses (n,) or codes."""
+        """Return the result of predict() for complete rows of `data`, and their responses (n,)."""
         rows = self.fit._reader.apply(data, response=True)
         frame = in_pandas(self.predict)(data, level)
         y = np.full(len(frame), np.nan)
@@ -480,26 +481,26 @@ class Conformal(Generic[FitT_co]):
         return frame[known], y[known]
 
     def _limits(self, answers, level):
-        """Return lower and upper limits (m,) of rows, by the predictions (K, 3, m)."""
+        """Return lower and upper limits (m,) of rows from their bands (K, 3, m)."""
         low, high, step = np.moveaxis(answers, 1, 0)
         lower, upper = (
             -self.held_out.upper(-low, step, level),
             self.held_out.upper(high, step, level),
         )
-        crossed = lower > upper  # of a low level the limits may have passed each other
+        crossed = lower > upper  # at low levels the limits may cross
         lower[crossed] = upper[crossed] = 0.5 * (lower[crossed] + upper[crossed])
         limits = RANGE.get(self.fit.family.name, (-np.inf, np.inf))
         return np.clip(lower, *limits), np.clip(upper, *limits)
 
     def _words(self, inside):
-        """Return sets (m, C) as text, (m,) object."""
+        """Return the sets (m, C) as texts, (m,) object."""
         levels = list(map(str, self.fit.levels))
         words = ["{" + ", ".join(compress(levels, row)) + "}" for row in inside]
         return np.array(words, dtype=object)
 
 
 def _at(batch, rows):
-    """Return the part of a batch with the data's rows at these positions."""
+    """Return the part of a batch with the rows at the given positions of the data."""
     if np.array_equal(batch.rows, rows):
         return batch
     return subset(batch, np.searchsorted(batch.rows, rows))

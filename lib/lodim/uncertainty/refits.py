@@ -1,4 +1,4 @@
-"""Refits to the same rows with other weights, and to parts of the rows."""
+"""Refits of a model to the same rows with other weights, or to parts of the rows."""
 
 import inspect
 import warnings
@@ -19,38 +19,38 @@ from lodim.formula.formula import leave_out, parse
 
 
 def settled(problem, fit):
-    """Return the problem with all settings of a fit, including chosen ones, fixed."""
-    # What a fit does not keep, as ripr's limits, is as the problem has it.
+    """Return the problem with all settings fixed at those of a fit, including chosen settings."""
+    # Settings that a fit does not keep, such as ripr's limits, stay as in the problem.
     known = {name: value for name, value in vars(fit.settings).items() if value is not None}
     return problem.settle(replace(problem.settings, **known))
 
 
 def on_one_thread(problem):
-    """Return the problem for one thread."""
+    """Return the problem with threads=1."""
     if not hasattr(problem.settings, "threads"):
         return problem
     return replace(problem, settings=replace(problem.settings, threads=1))
 
 
 def part(problem, held_out):
-    """Return the problem without the rows held out (n,) bool, and these as a batch.
+    """Return the problem without the held-out rows, (n,) bool, and these rows as a Batch.
 
-    Features are centred and scaled by the remaining rows, in the batches and in the design.
+    Features are centred and scaled by the remaining rows, both in the batches and in the design.
     """
     (train, test), mean, scale = split_and_scaling(problem.batch, held_out, problem.standardize)
     return replace(problem, batch=train, design=problem.design.rescaled(mean, scale)), test
 
 
 def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
-    """Return the results of `use` for fits without some rows.
+    """Return a list of results of `use` for fits without some rows.
 
     problem : Problem
-    held_out : list of (n,) bool, rows left out of each fit
-    use : callable(fit, Batch of the rows left out)
-    choose : whether each fit chooses open settings; else they are all known
-    light : what other fits leave out: `for_path` of `Model.run`
-    jobs : number of parallel fits, with a thread each
-    what : label of the progress
+    held_out : list of (n,) bool, rows that each fit leaves out
+    use : callable(fit, Batch of the rows left out) -> result
+    choose : whether each fit chooses open settings; else all settings are fixed
+    light : argument `for_path` of `Model.run` for fits without choice of settings
+    jobs : number of parallel fits, each on one thread
+    what : label of the progress display
     """
     problem = on_one_thread(problem) if jobs > 1 else problem
 
@@ -70,14 +70,14 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
 
 
 def _warn_once(said, n_fits):
-    """Issue one warning of each kind raised by fits to parts of the rows."""
+    """Issue one warning per category of the warnings raised by fits to parts of the rows."""
     for category in dict.fromkeys(each.category for each in said):
         texts = [str(each.message) for each in said if each.category is category]
         warn(f"{len(texts)} of {n_fits} fits to parts of the rows say: {texts[0]}", category)
 
 
 def as_read(fit, batch):
-    """Return rows of a fit's design as its reader gives them, possibly with fewer features."""
+    """Return rows of a fit's design as rows of its reader, which may have fewer features."""
     kept = fit._reader_columns
     if len(kept) == batch.X.shape[1]:
         return batch
@@ -87,15 +87,14 @@ def as_read(fit, batch):
 
 @dataclass(frozen=True)
 class RandomWeights:
-    """Standard exponential weights of mean one, times the rows' own.
+    """Random weights of replicates: standard exponential with mean one, times the rows' weights.
 
-    No weight is zero, so that no level, class or group vanishes from a replicate (Xu et al. 2020).
+    No weight is zero, so no replicate loses a level, class or group (Xu et al. 2020).
 
     base : (n,) weights of the rows
     unit : (n,) unit of each row; rows of a group (or cluster) share a weight. Units are ordered by
         the content of their rows, so that the order of rows has no effect; -1 for weight zero
-    n_units : int
-    seeds : of each replicate
+    n_units : int seeds : seed of each replicate
     """
 
     base: np.ndarray
@@ -105,7 +104,7 @@ class RandomWeights:
 
     @classmethod
     def from_batch(cls, batch, n_classes, n, seed):
-        """Return the weights of n replicates of the rows of a batch."""
+        """Return the random weights of n replicates for the rows of a batch."""
         base = batch.row_weights
         key, at = row_keys.of_batch(batch, n_classes)[0], batch.positive_weight
         units = np.arange(batch.n) if batch.units is None else batch.units
@@ -118,22 +117,22 @@ class RandomWeights:
         return cls(base, unit, len(of_unit), np.random.SeedSequence(seed).spawn(n))
 
     def of_units(self, k):
-        """Return weights (n_units,) of replicate k, of mean one."""
+        """Return the weights (n_units,) of the units in replicate k, with mean one."""
         draw = np.random.default_rng(self.seeds[k]).exponential(size=self.n_units)
         return draw / draw.mean()
 
     def of_rows(self, k):
-        """Return weights (n,) of replicate k."""
+        """Return the weights (n,) of the rows in replicate k."""
         return self.base * np.append(self.of_units(k), 0.0)[self.unit]
 
 
-ALIKE = 1e-6  # relative difference of means and deviances of the same rows
+ALIKE = 1e-6  # tolerance for relative differences of means and deviances of the same rows
 
 
 def held_problem(fit, data, groups, arguments):
-    """Return the Problem that a fit has solved, with fixed settings; DataError for other rows.
+    """Return the Problem of a fit's call with fixed settings; raise if the rows are different.
 
-    arguments : arguments of its call that were arrays, which a fit does not keep
+    arguments : arguments of the call that were arrays, which a fit does not keep
     """
     if not isinstance(fit, Fit):
         raise ArgumentError(
@@ -149,7 +148,7 @@ def held_problem(fit, data, groups, arguments):
 
 
 def _check_same_rows(problem, fit):
-    """Raise unless a problem's rows are the training rows of a fit."""
+    """Raise DataError unless the rows of a problem are the training rows of a fit."""
     ours, theirs, differs = problem.design, fit.design, ""
     if ours.names != theirs.names:
         differs = "the formula makes other features of them"
@@ -174,17 +173,17 @@ def _check_same_rows(problem, fit):
 
 
 def reweighted(problem, fit, weights):
-    """Return the fit of a problem with other weights (n,), settings and design unchanged."""
+    """Return the fit of a problem with other weights (n,); settings and design are unchanged."""
     point = replace(problem, batch=replace(problem.batch, weights=weights))
     found = problem.model.reweigh(point, fit)
     return problem.model.run(point, warm_start=fit.estimates, for_path=True, found=found)
 
 
 def refit_from_scratch(fit, data, batch: Batch, weights, groups, arguments):
-    """Return the fit of the whole call with other weights (n,), choosing open settings again."""
+    """Return the fit of the whole call with other weights (n,); open settings are chosen again."""
     formula, arguments = fit.design.formula, fit._call_arguments(arguments)
     own = inspect.signature(fit.model).parameters
-    # A dot stood for other columns.
+    # The dot of the formula must not include columns of weights or groups.
     balanced = fit.design.weights is None and is_balanced(arguments["weights"], ())
     named = None if balanced else arguments["weights"]
     formula = leave_out(formula, named, None if "groups" in own else groups)

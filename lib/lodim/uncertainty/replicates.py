@@ -1,4 +1,4 @@
-"""Replicates of a fit, and the intervals that follow from them."""
+"""Bootstrap replicates of a fit, and intervals based on them."""
 
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeAlias
@@ -19,23 +19,23 @@ from lodim.uncertainty.intervals import standard_errors as errors_of
 LEVEL = 0.95
 SCALES = {"mean": "response", "link": "link"}
 TOP = 20
-Kind: TypeAlias = Literal["percentile", "bca"]  # of intervals
-FEW_UNITS = 50  # below which intervals of replicates are clearly too short
+Kind: TypeAlias = Literal["percentile", "bca"]  # kinds of intervals
+FEW_UNITS = 50  # with fewer rows or groups, bootstrap intervals are clearly too short
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Bootstrap(Generic[FitT_co]):
-    """Replicates of a fit, and intervals based on them.
+    """Bootstrap replicates of a fit, and intervals based on them.
 
     Attributes
     ----------
     fit : Fit
         Fit to all rows with their own weights.
     terms : Index (q,)
-        Names of the estimates: term, or level (dimension) and term.
+        Names of the estimates: term, or level (or dimension) and term.
     estimate : array (q,)
     values : array (n, q)
-        Estimates of the replicates; `replicates` has them as a frame.
+        Estimates of the replicates; the property `replicates` returns them as a frame.
     acceleration : array (q,)
         For "bca".
     seed : int
@@ -51,7 +51,7 @@ class Bootstrap(Generic[FitT_co]):
         Fits of the replicates, for `predict` and `lodim.effects`; empty if their estimates would
         take over 256 MB.
     default : bool
-        Whether the statistic is the model's estimates.
+        Whether the statistic is the default, the model's estimates.
 
     See Also
     --------
@@ -87,7 +87,7 @@ class Bootstrap(Generic[FitT_co]):
 
     @property
     def replicates(self) -> pd.DataFrame:
-        """Estimates with one row per replicate and one column per estimate, NaN if absent."""
+        """Frame of estimates: one row per replicate, one column per estimate, NaN if absent."""
         return pd.DataFrame(self.values, columns=self.terms)
 
     @property
@@ -103,14 +103,14 @@ class Bootstrap(Generic[FitT_co]):
         level : float, default=0.95
             Confidence level.
         kind : {"percentile", "bca"}, default="percentile"
-            Quantiles of the replicates, or bias-corrected and accelerated ones; see
+            Quantiles of the replicates, or bias-corrected and accelerated quantiles; see
             `lodim.bootstrap`.
 
         Returns
         -------
         DataFrame
-            (level or dimension,) term, estimate, std_error (standard deviation of the replicates),
-            bias (their mean minus the estimate), conf_low, conf_high.
+            Columns: level or dimension (if any), term, estimate, std_error (standard deviation of
+            the replicates), bias (mean of the replicates minus the estimate), conf_low, conf_high.
 
         Raises
         ------
@@ -154,24 +154,24 @@ class Bootstrap(Generic[FitT_co]):
         offset: Offset | None = None,
         new_levels: NewLevels = "error",
     ) -> pd.DataFrame:
-        """Predict with a band that contains the share `level` of the replicates' predictions.
+        """Return predictions with a band that contains the share `level` of replicates.
 
-        The band is for the mean, not for new observations; for these see `lodim.conformal`.
+        The band is for the mean of the response, not for new observations (see `lodim.conformal`).
 
         Parameters
         ----------
         data, offset, new_levels
-            As in the fit's `predict`.
+            Arguments of the fit's `predict`.
         type : {"interval"}
         of : {"mean", "link"}, default="mean"
-            Mean of the response (for classes, the probabilities), or the score.
+            Mean of the response (probabilities for classes), or link score.
         level : float, default=0.95
 
         Returns
         -------
         DataFrame
-            fit, lower and upper for the rows of `data`, for more than two classes under each class.
-            NaN if an input is missing.
+            Columns fit, lower and upper for the rows of `data`; with more than two classes for each
+            class. NaN if an input is missing.
 
         Raises
         ------
@@ -206,14 +206,14 @@ class Bootstrap(Generic[FitT_co]):
     def summary(
         self, *, level: float = LEVEL, kind: Kind = "percentile", full: bool = False
     ) -> Report:
-        """Return the printed report: estimates with limits, and what these do not cover.
+        """Return a report: estimates with limits, and notes on what the limits do not cover.
 
         Parameters
         ----------
         level, kind
             As in `tidy`.
         full : bool, default=False
-            Show all rows of a table of more than 30.
+            Show all rows of tables with more than 30 rows.
 
         Returns
         -------
@@ -258,7 +258,7 @@ class Bootstrap(Generic[FitT_co]):
         ----------
         ax : Axes, optional
         top : int
-            Number of estimates drawn.
+            Largest number of estimates drawn.
         level, kind
             As in `tidy`.
 
@@ -286,7 +286,7 @@ class Bootstrap(Generic[FitT_co]):
     # Shared by the above --------------------------------------------------------------------------
 
     def _level(self, level):
-        """Return a level for which there are enough replicates."""
+        """Return the level; raise ArgumentError if it needs more replicates."""
         level = share("level", level)
         least = int(np.ceil(2.0 / (1.0 - level) - 1e-9)) - 1
         if self.n < least:
@@ -294,7 +294,7 @@ class Bootstrap(Generic[FitT_co]):
         return level
 
     def _kept(self):
-        """Return the fits of the replicates."""
+        """Return the fits of the replicates; raise ArgumentError if they were not kept."""
         if not self.fits:
             raise ArgumentError(
                 f"the fits of {self.n} replicates take more than 256 MB and are not kept: take "
@@ -303,7 +303,7 @@ class Bootstrap(Generic[FitT_co]):
         return self.fits
 
     def _notes(self, kind="percentile"):
-        """Return notes on what the intervals do not cover, and on failures."""
+        """Return a list of notes on what the intervals do not cover, and on failures."""
         notes = []
         if kind == "bca" and not self.fit._estimates_are_smooth:
             notes.append(
@@ -332,7 +332,7 @@ class Bootstrap(Generic[FitT_co]):
         return notes
 
     def _on_zeros(self):
-        """Return notes on terms that are not selected."""
+        """Return a list of notes on terms that replicates did not select."""
         zero, q = self.values == 0.0, len(self.terms)
         some, notes = int((zero.any(axis=0) & ~zero.all(axis=0)).sum()), []
         varies = ~self.terms.get_level_values(-1).isin(self.fit.design.constant)
@@ -350,7 +350,7 @@ class Bootstrap(Generic[FitT_co]):
         return notes
 
     def _on_unknown(self):
-        """Return notes on terms without an estimate."""
+        """Return a list of notes on terms without an estimate."""
         unknown, q, notes = np.isnan(self.values), len(self.terms), []
         infinite = self.default and self.fit._separated
         none = int((unknown.all(axis=0) & np.isnan(self.estimate)).sum())
@@ -366,7 +366,7 @@ class Bootstrap(Generic[FitT_co]):
         return self.summary(level=self._widest()).as_html()
 
     def _widest(self):
-        """Return the printed level: LEVEL, or the highest that the replicates allow."""
+        """Return the level to print: LEVEL, or the highest level that the replicates allow."""
         return LEVEL if self.n >= 39 else 1.0 - 2.0 / (self.n + 1)
 
     def __repr__(self):
@@ -380,7 +380,7 @@ class Bootstrap(Generic[FitT_co]):
 
 
 def _band(center, each, level):
-    """Return predictions (N,) or (N, K) as a frame, with limits by n replicates, (n, ...)."""
+    """Return predictions (N,) or (N, K) with limits as a frame, given n replicates, (n, ...)."""
     limits = percentile(each.reshape(len(each), -1), level).reshape(2, *each.shape[1:])
     if isinstance(center, pd.Series):
         columns = {"fit": center, "lower": limits[0], "upper": limits[1]}

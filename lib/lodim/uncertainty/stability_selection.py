@@ -1,9 +1,9 @@
-"""Stability selection: features that are selected in most halves of the rows.
+"""Stability selection: find features that are selected in most half-samples of the rows.
 
-Implements the bounds of Shah and Samworth (2013) on false selections. A feature is stable if a
-share tau or more of 2 B half-samples, in B complementary pairs, select it. Bounded is the expected
-number of stable features whose chance of selection in a half-sample is at most theta = q / p, that
-of a random feature.
+Implements the bounds of Shah and Samworth (2013) on false selections. A feature is stable if at
+least a share tau of 2 B half-samples, in B complementary pairs, select it. The bounds are for the
+expected number of stable features whose selection probability in a half-sample is at most theta = q
+/ p, the average over features.
 """
 
 from dataclasses import dataclass, replace
@@ -25,16 +25,16 @@ from lodim.typing import Data, FitT, FitT_co, Model, P, RowValues
 from lodim.uncertainty.refits import fit_parts, settled
 
 ROUNDING = 1e-9
-FAR = 1e5  # beyond it the tails of r-concave distributions are flat
+FAR = 1e5  # parameter above which the tails of r-concave distributions do not change
 
 
 def worst_case(q, p, cutoff):
-    """Return the bound without assumptions, Theorem 1: q^2 / (p (2 tau - 1))."""
+    """Return the bound without assumptions: q^2 / (p (2 tau - 1)) (Theorem 1)."""
     return q**2 / (p * (2.0 * cutoff - 1.0))
 
 
 def unimodal(q, p, cutoff, n_pairs):
-    """Return the bound for unimodal shares of pairs, Theorem 2; NaN if it does not apply."""
+    """Return the bound for unimodal shares of pairs (Theorem 2); NaN if it does not apply."""
     theta, B = q / p, n_pairs
     least = min(0.5 + theta**2, 0.5 + 0.5 / B + 0.75 * theta**2)
     if theta > 3.0**-0.5 or cutoff <= least:
@@ -47,7 +47,7 @@ def unimodal(q, p, cutoff, n_pairs):
 def r_concave(q, p, cutoff, n_pairs):
     """Return the bound for -1/2-concave shares of pairs and -1/4-concave shares of halves.
 
-    Sect. 3.3, Eq. 8; NaN if it does not apply.
+    See Sect. 3.3, Eq. 8. The result is NaN if the bound does not apply.
     """
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))
@@ -56,10 +56,11 @@ def r_concave(q, p, cutoff, n_pairs):
 
 
 def largest_tail(mean, t, B, r):
-    """Return the largest P(X >= t / B) of (-r)-concave distributions on 0, 1 / B, ..., 1 of a mean.
+    """Return the largest P(X >= t / B) over (-r)-concave distributions with a given mean.
 
-    It is attained by a mixture of distributions on 0..k and 0..k + 1 with probabilities
-    proportional to (a + j)^(-1 / r), with a chosen to give the mean (Appendix A.4).
+    The distributions are on 0, 1 / B, ..., 1. The maximum is reached by a mixture of distributions
+    on 0..k and 0..k + 1 with probabilities proportional to (a + j)^(-1 / r), where a gives the mean
+    (Appendix A.4).
     """
     from scipy.optimize import brentq, minimize_scalar
 
@@ -106,12 +107,12 @@ def stability(
     *args: P.args,
     **arguments: P.kwargs,
 ) -> "Stability[FitT]":
-    """Measure how often each term is selected in random halves of the rows.
+    """Measure how often each term is selected in random half-samples of the rows.
 
-    The rows are halved `n` times, and the model is fitted to both halves: complementary pairs (Shah
-    and Samworth 2013). A term used by at least a share `cutoff` of the fits is stable. This is no
-    p-value; the bound is on the expected number of stable terms whose chance of selection is below
-    average.
+    The rows are split into halves `n` times, and the model is fitted to both halves: complementary
+    pairs (Shah and Samworth 2013). A term is stable if at least a share `cutoff` of the fits use
+    it. The share is not a p-value; the bound is for the expected number of stable terms whose
+    selection probability is below average.
 
     Parameters
     ----------
@@ -120,16 +121,16 @@ def stability(
         (features of its views, and views), `gbmap` with l1_ratio above 0.
     formula, data, **arguments
         Arguments of the model. Open settings are chosen once, on all rows. They determine how many
-        terms are selected, and so the bound: use a larger penalty or smaller budget for a lower
-        one. `costnet` is fast with lambda_; with a budget each half repeats the search.
+        terms are selected, and so the bound: a larger penalty or smaller budget gives a lower
+        bound. `costnet` is fast with lambda_; with a budget each half repeats the search.
     cutoff : float, default=0.9
-        Share of the fits from which a term is stable, above 0.5 and at most 1.
+        Smallest share of the fits that makes a term stable, above 0.5 and at most 1.
     n : int, default=50
-        Number of pairs; 2 n fits.
+        Number of pairs of halves; the model is fitted 2 n times.
     groups : column name or array (n,), optional
-        Rows with equal values stay in one half.
+        Rows with equal values stay in the same half.
     seed : int, default=0
-        Seed of the halves (stratified by class), and of the model if it has one.
+        Seed of the halves (stratified by class), and of the model if it takes a seed.
     progress : bool, optional
         Show progress: True at once, False never, default after three seconds.
 
@@ -140,7 +141,7 @@ def stability(
     Raises
     ------
     ArgumentError
-        If the model selects nothing, or an argument is out of range.
+        If the model does not select features, or an argument is out of range.
     FormulaError, DataError
         As the model.
 
@@ -150,11 +151,11 @@ def stability(
 
     Notes
     -----
-    With q the mean number of terms selected by a half of p, tau the cutoff and B = n, the expected
-    number of stable terms with chance at most q / p is at most q^2 / (p (2 tau - 1)) (Theorem 1,
-    any model). Theorem 2 is sharper if the share of pairs that select a term twice is unimodal;
-    Section 3.3 if the shares are r-concave, as they nearly are in practice. The bound says little
-    if most terms have an effect.
+    Let q be the mean number of terms that a half selects out of p terms, and tau the cutoff. Then
+    the expected number of stable terms with selection probability at most q / p is at most q^2 / (p
+    (2 tau - 1)) (Theorem 1, for any model). Theorem 2 is sharper if the share of pairs that select
+    a term twice is unimodal; Section 3.3 is sharper if the shares are r-concave, as they nearly are
+    in practice. The bound is of little use if most terms have an effect.
 
     References
     ----------
@@ -207,17 +208,17 @@ def _checked_cutoff(cutoff):
 
 
 def _terms(fit):
-    """Return the positions of the terms that a fit uses."""
+    """Return the positions of the terms that a fit selected."""
     return np.unique(fit.design.term_of[fit._selected_features()])
 
 
 def _views(fit):
-    """Return the terms of each view of a fit, a set of tuples."""
+    """Return a set with the terms of each view of a fit, as tuples of positions."""
     return {tuple(np.unique(fit.design.term_of[view]).tolist()) for view in fit._selected_views()}
 
 
 def _frame(design, selected, full, cutoff):
-    """Return one row per term, most often selected first, ties in the order of the formula."""
+    """Return a frame with one row per term, most often selected first."""
     names = design.term_names
     count = np.bincount(np.concatenate([terms for terms, _ in selected]), minlength=len(names))
     share = count / len(selected)
@@ -227,7 +228,7 @@ def _frame(design, selected, full, cutoff):
 
 
 def _views_frame(design, selected, full):
-    """Return one row per view, most often selected first; None for models without views."""
+    """Return a frame with one row per view, most often selected first; None without views."""
     counts: dict = {}
     for _, views in selected:
         for view in views:
@@ -247,7 +248,7 @@ def _reach(share, cutoff):
 
 @dataclass(frozen=True, repr=False)
 class Stability(Generic[FitT_co]):
-    """Selection frequencies of terms in halves of the rows.
+    """Selection frequencies of terms in half-samples of the rows.
 
     Attributes
     ----------
@@ -259,7 +260,7 @@ class Stability(Generic[FitT_co]):
     n : int
         Number of pairs of halves.
     n_selected : float
-        Mean number of terms selected by a half.
+        Mean number of terms that a half selects.
     views : DataFrame or None
         For ripr, one row per view: view, share, in_fit.
 
@@ -292,8 +293,8 @@ class Stability(Generic[FitT_co]):
     def bounds(self) -> dict[str, float]:
         """Bounds on the expected number of terms that are stable by chance.
 
-        By assumption: "worst case" (none), "unimodal", "r-concave"; NaN if the theorem does not
-        apply to the cutoff or the number of selected terms.
+        Keys are the assumptions: "worst case" (none), "unimodal", "r-concave". A bound is NaN if
+        its theorem does not apply to the cutoff or the number of selected terms.
         """
         q, p = self.n_selected, len(self.frame)
         return {
@@ -313,8 +314,8 @@ class Stability(Generic[FitT_co]):
         Returns
         -------
         DataFrame
-            term; share of the halves; stable, whether that is `cutoff` or more; in_fit, whether the
-            fit to all rows uses it. Most often selected first.
+            Columns: term; share of the halves that select it; stable, whether the share is at least
+            `cutoff`; in_fit, whether the fit to all rows uses the term. Most often selected first.
 
         See Also
         --------
@@ -337,7 +338,7 @@ class Stability(Generic[FitT_co]):
         ----------
         ax : Axes, optional
         top : int
-            Number of terms drawn, most often selected first.
+            Largest number of terms drawn, most often selected first.
 
         Returns
         -------
@@ -359,7 +360,7 @@ class Stability(Generic[FitT_co]):
         return draw_stability(self, ax, top)
 
     def summary(self) -> Report:
-        """Return the printed report: settings, shares and bounds.
+        """Return a report: settings, shares and bounds.
 
         Returns
         -------
@@ -398,7 +399,7 @@ class Stability(Generic[FitT_co]):
         return "none" if response is None else response.name
 
     def _words(self):
-        """Return lines on what a half selects, and on the bounds."""
+        """Return lines of text on the terms that a half selects, and on the bounds."""
         q, p, bounds = self.n_selected, len(self.frame), self.bounds
         known = [k for k in ("unimodal", "r-concave") if np.isfinite(bounds[k])]
         more = [f"{significant(bounds[k])} if shares are {k}" for k in known]
