@@ -13,10 +13,10 @@
 # %% [markdown]
 # # Does lodim match the authors?
 #
-# Do lodim's fits match the results in the authors' papers? The tables show the printed figures of
-# each paper next to lodim's own, which are read from `benchmarks/results/` when this page is built.
-# The script behind each file is named. "author" in a table is the author's own package, run on the
-# same splits.
+# Do lodim's fits match the results in the papers that introduced the models? Each table compares
+# the figures printed in a paper with those of lodim. lodim's figures are read from
+# `benchmarks/results/` when this page is built, and the text names the program that measured them.
+# "author" or "authors" in a table means the authors' own program, run on the same splits.
 
 # %% tags=["remove-input"]
 from pathlib import Path
@@ -33,10 +33,14 @@ def read(name, **arguments):
 # %% [markdown]
 # ## gbmap
 #
-# Test R² or accuracy, halves of the rows, five splits (`benchmarks/accuracy.py`). `authors`: their
-# code, at its fixed settings; `paper`: Table 4 of Patron et al. (2024), tuned by random search and
-# five folds, so on four fifths of the rows. `lodim, their settings` and `lodim, default call` are
-# on the same halves as `authors`.
+# The table shows R² or accuracy on test rows. Models are fitted to a random half of the rows and
+# tested on the other half, in five splits (`benchmarks/accuracy.py`).
+#
+# - `authors`: the authors' code with its fixed settings.
+# - `paper`: Table 4 of Patron et al. (2024). The authors tuned by random search and used five
+#   folds, so they fitted four fifths of the rows.
+# - `lodim, their settings` and `lodim, default call`: lodim on the same halves as `authors`.
+# - `lodim, cv()`: lodim with the best settings of `ld.cv`.
 
 # %% tags=["remove-input"]
 table = read("accuracy")
@@ -48,13 +52,15 @@ fixed = table.groupby("data")[["authors", "authors_se", "paper"]].first()
 fixed.join(wide).round(3)
 
 # %% [markdown]
-# What did not reproduce: with the authors' settings, small or noisy data (abalone, wine_red,
-# german_credit) are overfitted, in their code as in lodim, far below the figures of their table.
-# With chosen settings these figures are reached, or nearly so. At the authors' settings lodim's
-# fits have lower objectives than theirs, which does not always help on new rows.
+# What did not reproduce: with the authors' settings, models overfit small or noisy data (abalone,
+# wine_red, german_credit), both in the authors' code and in lodim. The results are then far below
+# those of the paper's table. With settings chosen by cross-validation, lodim reaches these results,
+# or nearly so. With the authors' settings, lodim's fits have a lower training objective than the
+# authors' fits, which does not always help on new rows.
 #
-# The indicator of drift (`benchmarks/drift.py`), AUC for rows of high loss; the paper's data sets
-# and its split along one feature:
+# The next table is about the drift indicator (`benchmarks/drift.py`). It shows the AUC with which
+# the indicator detects rows of high loss, on the data sets of the paper, split along one feature as
+# in the paper.
 
 # %% tags=["remove-input"]
 lines = (results / "drift.txt").read_text().splitlines()
@@ -62,13 +68,14 @@ rows = [line.split()[:4] for line in lines[1:]]
 pd.DataFrame(rows, columns=["data", "AUC", "se", "paper"]).set_index("data")
 
 # %% [markdown]
-# If lodim's figure is far above the paper's (german_credit, pima_diabetes, breast_cancer), the
-# split may differ: the paper does not say how ties are broken, or how often the split was repeated.
+# For german_credit, pima_diabetes and breast_cancer, lodim's AUC is far above that of the paper.
+# The split may differ there: the paper does not say how ties are broken, or how often the split was
+# repeated.
 #
 # ## proset
 #
-# Test log-loss (`benchmarks/prototypes.py`); `author`: the package proset 0.6.1, on the same
-# splits, at its default penalties.
+# The table shows the log-loss on test rows (`benchmarks/prototypes.py`). `author` is the package
+# proset 0.6.1, on the same splits and with its default penalties.
 
 # %% tags=["remove-input"]
 table = read("proset")
@@ -77,15 +84,17 @@ wide = table.pivot_table(index=["data", "batches"], columns="by", values=names, 
 wide.reindex(columns=names, level=0).round(3)
 
 # %% [markdown]
-# Ruf (2022) reports log-losses of 0.43 (iris, two features), 0.14 (wine), 0.13 (cancer), 0.15
+# Ruf (2022) reports these log-losses: 0.43 (iris, two features), 0.14 (wine), 0.13 (cancer), 0.15
 # (digits), 0.18 (checkerboard), and 0.52 and 0.56 (continuous XOR of six features, without and with
-# six noise features). Neither program reaches 0.43 for iris; over ten splits its standard deviation
-# is about 0.3. In later batches the author's package uses noise features (XOR 6+6); lodim does not.
+# six noise features). Neither program reaches 0.43 for iris, but there the log-loss varies much:
+# its standard deviation over ten splits is about 0.3. On the XOR data with noise features (XOR
+# 6+6), later batches of the author's package use noise features, while those of lodim do not.
 #
 # ## melm
 #
-# Balanced accuracy of the best classifier in two dimensions, five folds (Table 2 of Czarnecki et
-# al. 2015), and separability (Table 3); `benchmarks/melm_tables.py`.
+# The table compares two results with Czarnecki et al. (2015). Table 2 of the paper has the balanced
+# accuracy of the best classifier in two dimensions, by five folds. Table 3 has the separability of
+# the classes (`benchmarks/melm_tables.py`).
 
 # %% tags=["remove-input"]
 table = read("melm_accuracy", index_col="data")
@@ -104,25 +113,27 @@ pd.DataFrame(
 # %% [markdown]
 # ## ripr
 #
-# Recovery of informative views on the thesis' synthetic data (Fiterau 2014, section 2.5;
-# `benchmarks/ripr.py`), by `method="assignment"`, the thesis' method: precision and recall of the views,
-# accuracy, that with the true views known, and of k-NN on all features. In the thesis' Table 7.4
-# precision and recall are interchanged.
+# Does `ripr` find the informative views in the synthetic data of the thesis (Fiterau 2014, section
+# 2.5)? The table is for the method of the thesis, `method="assignment"` (`benchmarks/ripr.py`). It
+# has the precision and recall of the views, and three accuracies: of the fit, of a fit that is
+# given the true views, and of k-NN on all features. In Table 7.4 of the thesis, precision and
+# recall are interchanged.
 
 # %% tags=["remove-input"]
 print((results / "ripr_recovery.txt").read_text())
 
 # %% [markdown]
-# By default lodim uses another method, views that vote together. Averaged over two splits, it is on
-# each of 33 data sets at most 0.02 below 10-NN on all features, which does not hold for one view
-# per row (`benchmarks/held_out.py`).
+# lodim's default is another method, in which all views vote. Its accuracy or R², averaged over two
+# splits, is at most 0.02 below that of 10-NN on all features on each of 33 data sets. The method of
+# the thesis, with one view per row, does not achieve this (`benchmarks/held_out.py`).
 #
 # ## costnet
 #
-# The thesis has no code, and its medical data are not public, so its figures cannot be repeated.
-# Its penalized problems are compared with CVXPY on the statement as printed (`gap`: duality gap;
-# `above`: how far the objective is above CVXPY's), and with adelie, skglm and scikit-learn where
-# groups do not overlap (`benchmarks/costnet_path.py`).
+# The results of the thesis cannot be repeated, as it has no code and its medical data are not
+# public. Instead, lodim's solution of the penalized problem is compared with other solvers
+# (`benchmarks/costnet_path.py`). CVXPY solves the problem as printed in the thesis: `gap` is the
+# duality gap, and `above` the difference of lodim's objective from that of CVXPY. If groups do not
+# overlap, adelie, skglm and scikit-learn solve the problem, too.
 
 # %% tags=["remove-input"]
 read("costnet_path").astype(object).fillna("")

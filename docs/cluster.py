@@ -13,10 +13,10 @@
 # %% [markdown]
 # # Sizing a cluster
 #
-# How many workers does a fit on a Dask cluster need, and what do they cost? Ask first whether you
-# need a cluster. A fit from files needs a disk that holds the features and some hundred MB of
-# memory ([data larger than memory](vignettes/big_data)), and one machine processes some GB of
-# features per second. `ld.estimate` predicts their size.
+# How many workers does a fit on a Dask cluster need, and how long does it take? Check first whether
+# you need a cluster. One machine can fit files with a few hundred MB of memory, if its disk has
+# room for the features ([data larger than memory](vignettes/big_data)). It processes some GB of
+# features per second. `ld.estimate` predicts the size of the features.
 #
 # ## What happens
 #
@@ -27,16 +27,18 @@
 # fit = ld.gbmap("y ~ .", data="/shared/folder/*.parquet", m=10, lambda_=1e-3, client=client)
 # ```
 #
-# Rows are split into parts of 65,536. Each worker gets consecutive parts, reads their rows from the
-# files, and keeps the features as numbers, together with response, weights and scores. A pass is
-# one task per worker: the parameters are sent, and the sums over the parts come back and are added
-# in the order of rows. So the result has the same bits for any number of workers, and in memory.
+# Rows are split into parts of 65,536. Each worker gets consecutive parts and reads their rows from
+# the files. It keeps the features as numbers in memory, together with response, weights and scores.
+#
+# A pass over the rows is one task per worker. The task receives the parameters and returns sums
+# over the parts of the worker. These sums are always added in the order of the rows. So the result
+# has the same bits for any number of workers, and for a fit in memory.
 #
 # ## What it costs
 #
-# A worker holds `n (p b + 64) / W` bytes, for `n` rows of `p` features at `b` bytes (8, or 4 with
-# `dtype="float32"`) on `W` workers. If this exceeds 60% of its memory limit, an error is raised
-# before the features are computed. A pass takes
+# Each of `W` workers needs `n (p b + 64) / W` bytes of memory for `n` rows of `p` features with `b`
+# bytes per number (8, or 4 with `dtype="float32"`). If this exceeds 60% of the memory limit of a
+# worker, an error is raised before the features are computed. A pass takes
 #
 # ```text
 # T = n p b / (W r)  +  c + W m  +  8 k (p + 3) n / (65536 v)
@@ -45,17 +47,18 @@
 #
 # with
 #
-# - `r`, bytes of features that a worker passes over in a second,
-# - `c`, what a round costs however many workers there are, and `m`, what each of them adds: its task
-#   at the scheduler, its message there and back,
-# - the sums that come back: `k (p + 3)` numbers a part, where `k` learners are fitted side by side,
-#   through a network of `v` bytes a second. They do not grow with the workers.
+# - `r`: bytes of features that a worker processes per second,
+# - `c`: fixed time per pass,
+# - `m`: time that each worker adds to a pass, for its task in the scheduler and its messages,
+# - `k`: number of learners fitted at the same time; each part returns `k (p + 3)` sums,
+# - `v`: bytes per second of the network. The time for the sums does not depend on the number of
+#   workers.
 #
 # The constants were measured with single-threaded processes on one machine
-# (`benchmarks/workers.py`, two learners side by side, as `gbmap` fits both signs). `v` cannot be
-# measured on one machine; 1 GB/s is assumed, a network of 10 Gbit/s. The workers share the cores of
-# this machine with the scheduler, so `m` contains work that a cluster does in parallel: it is
-# rather too large.
+# (`benchmarks/workers.py`; `k` is 2, because `gbmap` fits both signs at the same time). `v` cannot
+# be measured on one machine; 1 GB/s is assumed, as in a network of 10 Gbit/s. The workers share the
+# cores of this machine with the scheduler. So `m` contains work that a cluster does in parallel,
+# and is probably too large.
 
 # %% tags=["remove-input"]
 from pathlib import Path
@@ -78,8 +81,9 @@ pd.DataFrame(
 
 # %% [markdown]
 # The table compares measured passes of `gbmap` with the formula, for two learners and 20 features
-# at 8 bytes. `sent` and `answered` are bytes. The formula does not know the number of cores: more
-# workers than cores are no faster.
+# of 8 bytes. `sent` is the number of bytes that the client and the scheduler send per pass, and
+# `answered` the number of bytes of the returned sums. The formula ignores the number of cores,
+# although more workers than cores are not faster.
 
 # %% tags=["remove-input"]
 
@@ -104,10 +108,11 @@ table[shown].round(1)
 # %% [markdown]
 # ## 10 and 100 machines
 #
-# The formula for 50 features at 4 bytes and a fit of 200 passes, which is usual for `gbmap` with
-# ten boosts. A machine is one worker, as fast as one thread of the measured machine. With eight
-# threads it is up to eight times as fast at the features, within its memory bandwidth, at the same
-# cost per message. These are predictions; nobody has run them.
+# The table applies the formula to 50 features of 4 bytes and a fit of 200 passes, a usual number
+# for `gbmap` with ten boosts. It assumes that each machine is one worker, as fast as one thread of
+# the measured machine. With eight threads, a worker processes features up to eight times as fast,
+# if its memory bandwidth allows, and messages take the same time. These figures are predictions,
+# not measurements.
 
 # %% tags=["remove-input"]
 cases = pd.DataFrame(
@@ -121,14 +126,15 @@ cases["200 passes, min"] = 200 * parts.sum(axis=1) / 60
 cases.round(3)
 
 # %% [markdown]
-# More workers help as long as one more saves more of the first term than its message costs: up to
+# An additional worker helps if it saves more time for the features than its messages cost. A pass
+# is shortest with
 #
 # ```text
 # W = sqrt(n p b / (r m))
 # ```
 #
-# At this number a pass is shortest; with half as many it takes at most a quarter longer. For 50
-# features at 4 bytes:
+# workers. With half as many workers, it takes at most a quarter longer. For 50 features of 4 bytes
+# this gives:
 
 # %% tags=["remove-input"]
 best = pd.DataFrame({"rows": [10**6, 10**7, 10**8, 10**9]})
@@ -139,36 +145,40 @@ best
 # %% [markdown]
 # ## Choosing
 #
-# - **At least as many workers as hold the features** in their memory; more only shorten the passes.
-# - **One worker per machine, with all its threads**, is better than one per thread: a message
-#   serves all threads, and the bits are the same.
-# - **Equal machines**: parts are shared evenly, so the slowest machine sets the pace. Processors of
-#   several kinds may differ in the last bits; a warning names them.
-# - **`dtype="float32"`** halves memory and time.
-# - **Passes**: the sum of `fit.log["n_eval"]` for `gbmap`, the printed iterations for `glm`;
-#   cross-validation multiplies them by folds and penalties. A `sample=` on one machine settles a
-#   formula and its settings sooner.
-# - **Files** must have the same path on all workers. The partitions of a Dask frame are computed
-#   once per pass over the data (`persist()` keeps them); its rows must come in the same order each
-#   time, which is checked.
+# - **Number of workers.** Use at least as many workers as are needed to keep the features in their
+#   memory. More workers only shorten the passes.
+# - **One worker per machine.** Give each worker all threads of its machine. One worker per thread
+#   needs more messages, and the result is the same.
+# - **Equal machines.** All workers get about the same number of rows, so the slowest machine
+#   determines the time. Different types of processors may give different last bits; a warning names
+#   them.
+# - **Precision.** `dtype="float32"` halves memory and time.
+# - **Number of passes.** It is the sum of `fit.log["n_eval"]` for `gbmap`, and the printed number
+#   of iterations for `glm`. Cross-validation multiplies it by folds and penalties. To choose a
+#   formula and settings faster, use `sample=` on one machine.
+# - **Files.** They must have the same path on all workers.
+# - **Dask frames.** Their partitions are computed once per pass over the data (`persist()` keeps
+#   them in memory). Rows must be in the same order each time; lodim checks this.
 #
 # ## When something fails
 #
-# - *A worker dies*: Dask gives its parts to others, which read them again from the files and repeat
-#   the same computations. The fit continues with the same bits. The others need enough memory.
-#   Workers that join later only help with such parts.
-# - *Workers die on the same rows repeatedly*, usually for lack of memory: an error explains it.
-# - *All workers are gone*: the fit waits 30 seconds for others, then ends in an error.
-# - *The scheduler is gone*: an immediate error; the data on the workers are lost.
-# - *The session is interrupted*, or its process dies: the workers release their data.
-# - *Versions differ* in Python, lodim, NumPy, Numba, llvmlite or distributed: an error before the
-#   first pass, with the worker's address.
+# - *A worker dies.* Dask gives its parts to other workers, which read the rows again and repeat the
+#   computations. The fit continues, and its result has the same bits. The other workers need enough
+#   memory. Workers that join during a fit only get parts of workers that died.
+# - *Workers die repeatedly on the same rows*, usually for lack of memory. An error explains this.
+# - *All workers are gone.* The fit waits 30 seconds for new workers, and then raises an error.
+# - *The scheduler is gone.* An error is raised immediately, and the data on the workers are lost.
+# - *Your session is interrupted*, or its process dies. The workers release their data.
+# - *Versions of Python, lodim, NumPy, Numba, llvmlite or distributed differ.* An error with the
+#   address of the worker is raised before the first pass.
 #
 # ## Limits
 #
-# One process adds the sums and makes the steps of the optimizer: a pass cannot be shorter than its
-# messages, and tens of thousands of features make the sums large. This process also holds the
-# response, the weights and the positions of all rows, 8 bytes each per row. In `ld.cv` the scores
-# of held-out rows come back after each boost of each fold, 8 more bytes per row (and class). The
-# constants above are for one machine: between machines a message also takes the network's delay,
-# about 0.1 to 0.5 ms within a data centre.
+# - One process adds up the sums and runs the optimizer. So a pass cannot be shorter than its
+#   messages, and with tens of thousands of features the sums are large.
+# - This process also keeps the response, the weight and the position of every row in memory, 24
+#   bytes per row.
+# - In `ld.cv` it receives the scores of held-out rows after each boost of each fold, 8 more bytes
+#   per row and class.
+# - The constants above were measured on one machine. Between machines, each message also takes the
+#   delay of the network, about 0.1 to 0.5 ms within a data centre.

@@ -13,9 +13,10 @@
 # %% [markdown]
 # # Gallery
 #
-# Which plots are there, and what does each show? There is one example for each kind of
-# `fit.plot(kind)`, with the lines that draw it. Every plot takes `ax=` and returns matplotlib Axes
-# (an array of them for several panels), so titles, limits and files are set with matplotlib.
+# Which plots are there, and what does each show? This page has one example for each kind of
+# `fit.plot(kind)`, with the code that draws it. Every plot has the argument `ax=` and returns
+# matplotlib Axes (an array of Axes if it has several panels). Use matplotlib to change titles and
+# limits, or to save the figure.
 
 # %%
 import lodim as ld
@@ -51,7 +52,7 @@ ax = line.plot("qq")
 ax = line.plot("leverage")
 
 # %% [markdown]
-# Observed share of a class against its predicted probability, in held-out rows.
+# Observed share of a class against its predicted probability, for held-out rows.
 
 # %%
 risk = ld.glm("disease ~ age + sex + max_heart_rate + st_depression", data=heart[::2])
@@ -67,13 +68,13 @@ boosts = ld.gbmap("mpg ~ .", data=cars)
 ax = boosts.plot("loss")
 
 # %% [markdown]
-# Mean slope of each feature per standard deviation; grey bars average its size.
+# Mean slope of each feature, per standard deviation. Grey bars show the mean absolute slope.
 
 # %%
 ax = boosts.plot("effects")
 
 # %% [markdown]
-# Slopes at one row.
+# Slope of each feature at one row.
 
 # %%
 ax = boosts.plot("local", data=cars, row=0)
@@ -85,7 +86,8 @@ ax = boosts.plot("local", data=cars, row=0)
 ax = boosts.plot("embedding")
 
 # %% [markdown]
-# Drift indicator against loss, and its ROC curve.
+# Loss of new rows against their drift indicator, and the ROC curve of the indicator as a detector
+# of large losses.
 
 # %%
 early, late = cars[cars["model_year"] < 78], cars[cars["model_year"] >= 78]
@@ -101,7 +103,7 @@ prototypes = ld.proset("diagnosis ~ .", data=cells, lambda_v=0.03)
 ax = prototypes.plot("weights")
 
 # %% [markdown]
-# Prototypes on the principal components of the weighted features; the star is one row.
+# Prototypes on the first two principal components of the weighted features. The star is one row.
 
 # %%
 ax = prototypes.plot("map", data=cells, row=cells.loc[[297]])
@@ -113,13 +115,14 @@ ax = prototypes.plot("map", data=cells, row=cells.loc[[297]])
 ax = prototypes.plot("scatter", data=cells)
 
 # %% [markdown]
-# Estimate over two features; hatched where there are hardly any training rows.
+# Predicted probability over two features. The hatched area has hardly any training rows.
 
 # %%
 ax = prototypes.plot("surface")
 
 # %% [markdown]
-# Contributions of the features to one estimate, compared with a typical row.
+# Contribution of each feature to the prediction for one row, compared with a typical row (Shapley
+# values).
 
 # %%
 ax = prototypes.plot("shapley", data=cells, row=297)
@@ -127,7 +130,7 @@ ax = prototypes.plot("shapley", data=cells, row=297)
 # %% [markdown]
 # ## costnet
 #
-# Deviance explained against price, by the frontier and by the lasso.
+# Share of the deviance explained against the price of a model, for `costnet` and for the lasso.
 
 # %%
 prices = ld.data("heart_costs").set_index("name")
@@ -135,13 +138,13 @@ list_ = ld.costnet("disease ~ .", data=heart, costs=prices["cost"], depends_on=p
 ax = list_.plot("cost")
 
 # %% [markdown]
-# Items that are bought, and the price at which each enters.
+# Items that are bought, and the price of the first model that uses each item.
 
 # %%
 ax = list_.plot("graph")
 
 # %% [markdown]
-# Coefficients along the penalty.
+# Coefficients of the penalized models against the penalty.
 
 # %%
 ax = list_.plot("path")
@@ -149,7 +152,7 @@ ax = list_.plot("path")
 # %% [markdown]
 # ## melm
 #
-# Rows, class densities and decision boundary in the view; arrows are loadings.
+# Rows, class densities and decision boundary in the view. Arrows are loadings of features.
 
 # %%
 view = ld.melm("cultivar ~ .", data=wine, gamma=1.0)
@@ -162,7 +165,7 @@ ax = view.plot("view")
 ax = view.plot("loadings")
 
 # %% [markdown]
-# Divergence reached by each start of the search.
+# Divergence that the search reached from each starting point.
 
 # %%
 ax = view.plot("starts")
@@ -170,14 +173,14 @@ ax = view.plot("starts")
 # %% [markdown]
 # ## ripr
 #
-# All views. Solid rows are those for which the view has most weight.
+# All views. A row is drawn solid in the view that has most weight in its prediction.
 
 # %%
 views = ld.ripr("cultivar ~ .", data=wine)
 ax = views.plot("view")
 
 # %% [markdown]
-# Share of the rows and error of each view.
+# Share of the rows for which each view has most weight, and the error on these rows.
 
 # %%
 ax = views.plot("shares")
@@ -192,13 +195,13 @@ ax = ratio.plot("objective")
 # %% [markdown]
 # ## path and cv
 #
-# Mean slopes along the penalty.
+# Mean slope of each feature against the penalty.
 
 # %%
 ax = ld.path(ld.gbmap, "mpg ~ .", data=cars, m=3, n_lambda=30).plot()
 
 # %% [markdown]
-# Held-out loss along the penalty, with the minimum and the 1-SE rule.
+# Held-out loss against the penalty, with the minimum and the choice of the 1-SE rule.
 
 # %%
 ax = ld.cv(ld.gbmap, "mpg ~ .", data=cars, m=5).plot()
@@ -229,7 +232,7 @@ ax = curves.plot()
 ax = curves.plot("origin")
 
 # %% [markdown]
-# Joint effect of two features, beyond their single effects.
+# Joint effect of two features, without their single effects.
 
 # %%
 ax = ld.effects(few, cars, "weight:model_year").plot()
@@ -241,7 +244,7 @@ ax = ld.effects(few, cars, "weight:model_year").plot()
 ax = ld.effects(few, cars, kind="slope", interval=boot, level=0.9).plot()
 
 # %% [markdown]
-# Loss of deviance without each feature.
+# Increase of the deviance if the values of a feature are permuted.
 
 # %%
 ax = ld.effects(few, cars, kind="importance").plot()
@@ -249,7 +252,7 @@ ax = ld.effects(few, cars, kind="importance").plot()
 # %% [markdown]
 # ## conformal
 #
-# Prediction intervals of new rows.
+# Prediction intervals for new rows.
 
 # %%
 known, new = cars[::2], cars[1::2]
@@ -257,7 +260,7 @@ intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=5, lambda_=0.1)
 ax = intervals.plot("intervals", data=new)
 
 # %% [markdown]
-# Coverage of the intervals, by groups of a feature.
+# Coverage of the intervals, in groups of rows by a feature.
 
 # %%
 ax = intervals.plot("coverage", data=new, by="weight")
@@ -272,7 +275,7 @@ ax = sets.plot(data=wine[1::2])
 # %% [markdown]
 # ## stability
 #
-# How often halves of the data select each feature.
+# Share of the random halves of the rows that select each feature.
 
 # %%
 ax = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=20).plot()
@@ -298,7 +301,8 @@ learner.replay(pool["cultivar"], rounds=6)
 ax = learner.plot()
 
 # %% [markdown]
-# Which score wins after each round.
+# Significance of the difference from another score after each round: above zero if this score is
+# better.
 
 # %%
 chance = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, test=wine, score="random")

@@ -13,9 +13,10 @@
 # %% [markdown]
 # # Speed
 #
-# How fast are the models, compared with other packages? Each table is a file in
-# `benchmarks/results/`, measured by the named script on the named machine. Times on shared machines
-# vary by 20% and more, so the ratio to another package in the same run is more reliable.
+# How fast are the models, compared with other packages? Each table is read from a file in
+# `benchmarks/results/`. The text names the program that measured it, and the first table describes
+# the machine. Times on shared machines vary by 20% and more, so ratios to another package in the
+# same run are more reliable than times.
 
 # %% tags=["remove-input"]
 from pathlib import Path
@@ -28,9 +29,9 @@ print((results / "speed.txt").read_text())
 # %% [markdown]
 # ## gbmap, compared with the authors' code
 #
-# `benchmarks/speed.py`: synthetic classes of the paper (Eq. 13), two boosts, warm kernels.
-# `fit_products` is the time of the fit in units of one NumPy product `X @ w` in the same run;
-# `authors_loss`, `authors_evals`: mean training loss and evaluations of the authors' code.
+# `benchmarks/speed.py` fits two boosts to the synthetic classes of the paper (Eq. 13), with
+# compiled kernels. `fit_products` is the time of the fit divided by the time of one NumPy product
+# `X @ w` in the same run. `authors_loss` is the mean training loss of the authors' code.
 
 # %% tags=["remove-input"]
 table = pd.read_csv(results / "speed.csv")
@@ -40,12 +41,16 @@ table[columns].round(4).astype(object).fillna("")
 # %% [markdown]
 # ## Default calls of the shipped data
 #
-# `benchmarks/calls.py`, in seconds: `cold` is the first call on a new machine, from the import to
-# the printed summary, with all kernels that it needs compiled (processor time of all processes;
-# `cold_elapsed` by the clock, `cold_compilers` in units of a process that compiles one small
-# kernel); `warm_elapsed` the same call again, the choice
-# by cross-validation included, by the clock; `warm_peers` its processor time in units of ten-fold
-# cross-validation of scikit-learn's boosted trees of three sizes.
+# `benchmarks/calls.py` measures whole calls with default settings, from the import to the printed
+# summary, including the choice of settings by cross-validation. All times are in seconds.
+#
+# | column | meaning |
+# |---|---|
+# | `cold` | processor time of the first call on a new machine, which compiles the kernels |
+# | `cold_elapsed` | elapsed time of the first call |
+# | `cold_compilers` | `cold`, divided by the time of a process that compiles one small kernel |
+# | `warm`, `warm_elapsed` | processor time and elapsed time of the same call again |
+# | `warm_peers` | `warm`, divided by the time of a ten-fold cross-validation of scikit-learn's boosted trees in three sizes |
 
 # %% tags=["remove-input"]
 table = pd.read_csv(results / "calls.csv")
@@ -56,8 +61,9 @@ table[columns].round(2)
 # %% [markdown]
 # ## melm, compared with NumPy
 #
-# `benchmarks/melm.py`: one value with gradient, and the search from 17 starts, compared with a
-# straightforward NumPy program for the formulas of the paper.
+# `benchmarks/melm.py` compares lodim with a simple NumPy program for the formulas of the paper. The
+# times are for one evaluation of the divergence with its gradient; `ratio_17` is for the search
+# from 17 starts.
 
 # %% tags=["remove-input"]
 table = pd.read_csv(results / "melm_speed.csv")
@@ -66,7 +72,7 @@ table[["data", "n", "p", "numpy_ms", "lodim_ms", "ratio", "ratio_17"]].round(3)
 # %% [markdown]
 # ## costnet, compared with CVXPY, adelie, skglm and scikit-learn
 #
-# `benchmarks/costnet_path.py`: paths of 100 penalties, one thread.
+# `benchmarks/costnet_path.py` times paths of 100 penalties with one thread.
 
 # %% tags=["remove-input"]
 table = pd.read_csv(results / "costnet_path.csv")
@@ -75,8 +81,8 @@ table[["case", "loss", "ms", "cvxpy_ms", "ratio", "peer", "peer_ms"]].astype(obj
 # %% [markdown]
 # ## ripr, compared with SciPy's trees
 #
-# `benchmarks/ripr.py losses`: losses of all views of at most two or three features, compared with
-# `scipy.spatial.cKDTree` with threads.
+# `benchmarks/ripr.py losses` computes the losses of all views of at most two or three features,
+# with lodim and with multithreaded searches by `scipy.spatial.cKDTree`.
 
 # %% tags=["remove-input"]
 print((results / "ripr_losses.txt").read_text())
@@ -84,7 +90,7 @@ print((results / "ripr_losses.txt").read_text())
 # %% [markdown]
 # ## proset, compared with its author's package
 #
-# `benchmarks/prototypes.py`: seconds of one fit, at the author's default penalties.
+# `benchmarks/prototypes.py` measures the seconds of one fit with the author's default penalties.
 
 # %% tags=["remove-input"]
 table = pd.read_csv(results / "proset.csv")
@@ -93,12 +99,15 @@ table.pivot_table(index=["data", "batches"], columns="by", values="fit_s", sort=
 # %% [markdown]
 # ## Data larger than memory
 #
-# `benchmarks/out_of_core.py`: a Parquet data set of incompressible noise. The first table has
-# passes of `gbmap` over a scratch file of the given size (GiB), first read from the disk, then from
-# the page cache, relative to the speed of the disk (`cold_ratio`) and to a pass in memory
-# (`warm_ratio`). The second has whole fits: peak memory of the process (`anon_mib`, of which
-# `base_mib` before the fit), seconds by stage, and whether `save()` writes the same bytes as in
-# memory.
+# `benchmarks/out_of_core.py` uses a Parquet data set of incompressible noise. There are three
+# tables:
+#
+# 1. Passes of `gbmap` over a scratch file of the given size (GiB). `cold_ratio` is for a pass that
+#    reads from the disk, relative to the speed of the disk. `warm_ratio` is for a pass that reads
+#    from the page cache, relative to a pass in memory.
+# 2. Whole fits: peak memory of the process (`anon_mib`), its memory before the fit (`base_mib`),
+#    and seconds by stage.
+# 3. `equal` is true if `save()` writes the same bytes as for a fit in memory.
 
 # %% tags=["remove-input"]
 table = pd.read_csv(results / "out_of_core.csv").set_index(["what", "model"])
@@ -115,5 +124,5 @@ table.loc[["bytes"], ["rows", "equal"]]
 # %% [markdown]
 # ## The first call
 #
-# Kernels are compiled at their first use, which takes seconds once, and kept. `python -m lodim
-# warm` compiles all of them, for example when an image is built.
+# lodim compiles each kernel at its first use, which takes seconds, and keeps the compiled code.
+# `python -m lodim warm` compiles all kernels, for example when you build a container image.

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # How to read the output
 #
-# What does a label in a print or summary mean? `print(fit)` is short. `fit.summary()` is complete,
-# as text, HTML (in a notebook) or LaTeX (`as_latex()`). Long tables are cut in the middle;
-# `summary(full=True)` has every row.
+# What does each label in a printed report mean? `print(fit)` shows a short report, `fit.summary()`
+# a complete one. A summary is text, HTML (in a notebook) or LaTeX (`as_latex()`). Long tables leave
+# out rows in the middle; `summary(full=True)` shows all rows.
 
 # %%
 import lodim as ld
@@ -28,26 +28,26 @@ print(fit.summary())
 # The three figures to look at first:
 #
 # - `Dev. ratio` is the share of the deviance that the model explains on the *training* rows.
-# - `Dev. ratio (held out)` is the same for rows that cross-validation held out. New rows can expect
-#   this figure, or slightly less.
+# - `Dev. ratio (held out)` is this share for rows that cross-validation held out. Expect this
+#   figure, or slightly less, for new rows.
 # - `Converged: yes` means that the optimizer met its tolerance.
 #
 # ## Header, all models
 #
 # | label | meaning |
 # |---|---|
-# | `Response` | left side of the formula; for two classes, which class has the modelled probability |
+# | `Response` | left side of the formula; for two classes, the class whose probability is modelled |
 # | `No. observations` | rows used by the fit |
 # | `Model` | name of the function |
-# | `Rows dropped (NA)` | rows without a response or weight, or with `missing="drop"` without a feature |
+# | `Rows dropped (NA)` | rows with a missing response or weight; with `missing="drop"` also rows with a missing feature |
 # | `Family`, `Link` | distribution and scale: gaussian (squared error, identity), binomial (log-loss, logit), multinomial (log-loss, softmax); `glm`, `gbmap` and `costnet` also poisson and gamma (log) |
-# | `Features` | columns after coding: a category has one per level |
+# | `Features` | columns of the design matrix: a category has one per level |
 # | `Mean null deviance` | deviance per row of the model without features (the mean, or the class shares) |
 # | `Mean deviance` | deviance per row of the fit, on the training rows |
-# | `Dev. ratio`, `%Dev` | one minus their ratio, as a share or in per cent; R² for a numeric response |
-# | `Dev. ratio (held out)` | the same for held-out rows, at the settings nearest to those of the fit; slightly optimistic, as these rows chose the settings |
-# | `Log-loss` | mean negative log-likelihood of classes: half the mean deviance |
-# | `Converged` | whether the criterion in the notes was met |
+# | `Dev. ratio`, `%Dev` | 1 − mean deviance / mean null deviance, as a share or in per cent; R² for a numeric response |
+# | `Dev. ratio (held out)` | the same ratio for held-out rows, at the tried settings nearest to those of the fit; slightly too high, as these rows also chose the settings |
+# | `Log-loss` | mean negative log-likelihood for classes: half the mean deviance |
+# | `Converged` | whether the optimizer met the criterion in the notes |
 # | `(by CV)` | cross-validation chose this setting |
 #
 # Deviance is −2 log-likelihood up to a constant: the squared error for numbers, twice the log-loss
@@ -67,12 +67,12 @@ print(fit.summary())
 # | `Nonzero weights` | number of weights that are not zero |
 # | `Level` | class whose score a learner belongs to |
 # | `a`, `b` | constant and sign of a learner: +1 bends f upwards, −1 downwards |
-# | `\|w\|` | steepness: length of the weights per standard deviation of the features |
+# | `\|w\|` | steepness of the learner: length of its weights, per standard deviation of the features |
 # | `Active %` | share of rows on the side where the learner is not flat |
 # | `Loss`, `Cum. %Dev` | training loss and deviance explained after this boost (before a joint fit) |
 # | `Iter.` | iterations of the optimizer |
 # | `Mean`, `Per SD` | slope of f averaged over the training rows, per unit and per standard deviation |
-# | `Mean \|.\|`, `\|.\| per SD` | average size of the slope; well above the size of `Mean`, the effect changes sign |
+# | `Mean \|.\|`, `\|.\| per SD` | average absolute slope; if it is well above the absolute value of `Mean`, the slope changes sign between rows |
 # | `Df` (print) | number of nonzero weights up to this boost |
 #
 # ### proset
@@ -83,23 +83,23 @@ print(fit.summary())
 # | `Batches` | groups of prototypes, each with its own feature weights |
 # | `Prototypes`, `Active features` | training rows and features with a weight above zero |
 # | `Lambda v`, `Lambda w` | penalties of feature weights and of prototype weights |
-# | `L1 ratio v`, `L1 ratio w` | their L1 shares |
+# | `L1 ratio v`, `L1 ratio w` | L1 shares of these penalties |
 # | `Candidates`, `Scoring` | rows that may become prototypes, and rows that the weights are fitted to |
 # | `Eval.` | evaluations of the objective |
 # | `Weight`, `Per SD` | inverse width of the kernel in a feature, per unit and per standard deviation |
-# | `Familiarity` | quantiles of the total weight of similar prototypes over the training rows; the null model has 1 |
+# | `Familiarity` | total weight of similar prototypes; the table has its quantiles over the training rows; the null model has weight 1 |
 # | `Simil.`, `Impact` (explain) | similarity of a prototype, and weight times similarity |
-# | `*` (explain) | dominant set: these prototypes alone decide the class |
+# | `*` (explain) | dominant set: the prototypes that decide the class, whatever the classes of the others |
 #
 # ### costnet
 #
 # | label | meaning |
 # |---|---|
-# | `Priced items`, `Total price` | number of things with a price, and the price of all of them |
+# | `Priced items`, `Total price` | number of items with a price, and the price of all items together |
 # | `Budget` | largest price allowed, or the rule that chose the model |
 # | `Cost of the model`, `Cost` | price of a model with everything that it needs |
 # | `Df` | columns with a coefficient |
-# | `Rule`, `Relax` | search that found the model; share of the refit in its coefficients |
+# | `Rule`, `Relax` | search rule that found the model; coefficients are a mean of penalized and refitted ones, and this is the share of the refitted ones |
 # | `%Dev`, `%CV` | deviance explained on training rows and on held-out rows |
 # | `At most` | proven upper limit of `%Dev` at this price |
 # | `Purchases` | items added (+) and dropped (−) since the row above |
@@ -112,7 +112,7 @@ print(fit.summary())
 # | label | meaning |
 # |---|---|
 # | `Dimensions (k)` | number of coordinates of the view |
-# | `Rank of the features` | dimension of the space that the rows span |
+# | `Rank of the features` | rank of the feature matrix: number of linearly independent features |
 # | `Gamma`, `Covariances` | kernel width relative to Silverman's rule; kind of class covariances |
 # | `Divergence` (`Div.`) | what the search maximizes: `Fitting term` (`Fit`) minus `Regularizing term` (`Reg.`) |
 # | `Classifier` | classifier in the view |
@@ -121,7 +121,7 @@ print(fit.summary())
 # | `r(x1)` | correlation of a feature with coordinate x1 |
 # | `Overlap` | upper bound of the common area of two class densities |
 # | `Bal. acc.` | lower bound of the balanced accuracy, if the densities were the true ones |
-# | `Start`, `Below best %` | starting point of the search, and how far its end is below the best |
+# | `Start`, `Below best %` | starting point of the search, and how far the divergence reached from it is below the best one |
 #
 # ### ripr
 #
@@ -130,17 +130,17 @@ print(fit.summary())
 # | `Dimensions` | features per view |
 # | `Views`, `Views compared` | number of views in the model and in the search |
 # | `Features used` | features in at least one view; a factor counts once |
-# | `Rows unlabelled` | rows without a class, used for neighbours |
+# | `Rows unlabelled` | rows without a class, which are only used as neighbours |
 # | `Prediction` | how views predict: sum of votes, or one view per row |
-# | `Rows without a view` | rows that lack features of every view |
+# | `Rows without a view` | rows with a missing feature in every view |
 # | `Neighbours (k)` | number of neighbours that vote |
 # | `Error`, `MSE` | share of wrong classes, or mean squared error; `leave-one-out` unless stated otherwise |
 # | `x`, `y`, `z` | features of a view, as on its plot |
 # | `%Rows` | share of rows for whose prediction the view has most weight |
-# | `%Mass` | mean share of the view in the evidence |
+# | `%Weight` | mean weight of the view in the predictions of the training rows |
 #
-# All figures of `ripr`, `Dev. ratio` included, leave each row out of its own neighbours. The views
-# were chosen on the same rows, however, so new rows may have larger errors.
+# For all figures of `ripr`, `Dev. ratio` included, each row is left out of its own neighbours. But
+# the views were chosen on these rows, so errors on new rows may be larger.
 #
 # ### glm
 #
@@ -152,7 +152,7 @@ print(fit.summary())
 # | `Dispersion`, `Residual std. error` | variance factor; for gaussian its square root |
 # | `Std. error` | standard error of an estimate; note [1] names its kind |
 # | `t`, `z` | estimate over standard error |
-# | `P>\|t\|`, `P>\|z\|` | two-sided p-value of a coefficient of zero |
+# | `P>\|t\|`, `P>\|z\|` | two-sided p-value for the hypothesis that the coefficient is zero |
 # | `95% interval` | confidence interval |
 #
 # ## Results of other functions
@@ -164,27 +164,30 @@ print(fit.summary())
 # | `Acc.`, `AUC`, `R2` | `compare` | held-out accuracy, area under the ROC curve, R² |
 # | `Feat.`, `Parts` | `compare` | mean number of features and of parts (learners, prototypes, views) |
 # | `mean`, `se` | `cv` | mean held-out loss and its standard error |
-# | `min`, `1se` | `cv` | setting of lowest loss; simplest within one standard error of it |
-# | `std_error`, `bias` | `bootstrap` | spread of the replicates, and their mean minus the estimate |
+# | `min`, `1se` | `cv` | setting with the lowest loss; simplest setting within one standard error of the lowest loss |
+# | `std_error`, `bias` | `bootstrap` | standard deviation of the replicates, and their mean minus the estimate |
 # | `conf_low`, `conf_high` | `bootstrap`, `tidy` | limits of an interval |
 # | `Score` | `conformal` | conformity score, and its quantile at a level |
 # | `Mean width`, `Mean size`, `Empty sets` | `conformal` | size of intervals or sets over the training rows |
-# | `Share`, `Stable`, `In fit` | `stability` | how often halves select a term; above the cutoff; selected by all rows |
+# | `Share`, `Stable`, `In fit` | `stability` | share of the random halves of the rows that select a term; whether this share is above the cutoff; whether the fit to all rows selects the term |
 # | `low`, `high`, `range` | `effects` | smallest and largest effect of a feature, and their difference |
 #
 # ## Notes
 #
-# - **Optimizer**: how the fit ended. If it did not converge, a `ConvergenceWarning` was raised, too.
-# - **... cross-validation over ... settings**: the settings tried, and the lowest held-out loss. If it
-#   is at the end of the grid, the note says so; a wider grid may be better.
+# - **Optimizer**: how the optimization ended. If it did not converge, a `ConvergenceWarning` was
+#   raised as well.
+# - **... cross-validation over ... settings**: the settings that were tried, and the lowest
+#   held-out loss. If the chosen setting is at an end of the grid, the note says so; a wider grid
+#   may then be better.
 # - **Each of ... sets of random folds alone would choose ...**: how much the choice depends on the
 #   random folds. If this range is wide, the data do not determine the setting.
-# - **Missing values filled in**: columns, number of rows, and the imputed value.
+# - **Missing values filled in**: columns with missing values, number of rows, and the imputed
+#   value.
 #
 # ## Compare features by the column per standard deviation
 #
-# Tables of features are sorted by the estimate per standard deviation (`Per SD`, in `tidy()`
-# `std_estimate`), which is comparable between features.
+# Tables of features are sorted by the estimate per standard deviation, which is comparable between
+# features. It is called `Per SD` in summaries and `std_estimate` in `tidy()`.
 #
 # | model | what an estimate is |
 # |---|---|

@@ -14,11 +14,11 @@
 # # Tutorial: from a question to a decision
 #
 # **Question.** Patients with chest pain come to a clinic. Coronary angiography shows for certain
-# whether an artery is narrowed, but it is invasive. Which patients should have it? We have 303
-# patients with known results (Cleveland, `ld.data("heart")`). The tutorial goes from the data to
-# a decision in eight steps. Every step is one or two calls.
+# whether an artery is narrowed, but it is invasive. Which patients should have an angiography? We
+# have data on 303 patients with known results (Cleveland, `ld.data("heart")`). This tutorial goes
+# from the data to a decision in eight steps of one or two calls each.
 #
-# Set a part of the rows aside first. It is used once, at the end.
+# First hold out half of the patients. They take no part in any choice.
 
 # %%
 import pandas as pd
@@ -31,8 +31,8 @@ train, test = heart.iloc[::2], heart.iloc[1::2]
 # %% [markdown]
 # ## 1. Look at the data
 #
-# Thirteen measurements, some of them numbers and some categories. The classes are about equally
-# frequent. Six values are missing; the models impute them.
+# The data have thirteen measurements: some are numbers, some are categories. The two classes are
+# about equally frequent. Six values are missing; `gbmap` imputes them.
 
 # %%
 train.head(3).T
@@ -43,8 +43,8 @@ pd.concat({"missing": heart.isna().sum(), "levels": heart.nunique()}, axis=1)
 # %% [markdown]
 # ## 2. Compare models
 #
-# `ld.compare` fits every model on the same folds. `Loss` is the mean held-out deviance, twice the
-# log-loss. The sentences above the table say which differences are significant.
+# `ld.compare` fits every model on the same folds. The column `Loss` has the mean held-out deviance,
+# which is twice the log-loss. The sentences above the table say which differences are significant.
 
 # %%
 models = ["gbmap", "costnet", "ripr", "glm"]
@@ -52,21 +52,21 @@ ld.compare("disease ~ .", train, models, folds=5)
 
 # %% [markdown]
 # With 152 patients most differences are not significant. The null model is significantly worse than
-# the best, so the measurements are informative. `glm` has too many coefficients for the rows, and
-# its estimates did not converge. We continue with `gbmap`, which has the lowest loss.
+# the best model, so the measurements are informative. `glm` has too many coefficients for so few
+# rows, and its estimates did not converge. We continue with `gbmap`, which has the lowest loss.
 #
 # ## 3. Fit
 #
-# No setting is given, so cross-validation chooses the number of boosts and the penalty.
+# We give no setting, so cross-validation chooses the number of boosts and the penalty.
 
 # %%
 fit = ld.gbmap("disease ~ .", data=train)
 print(fit)
 
 # %% [markdown]
-# `%Dev` is the share of the deviance explained on the training rows. `Dev. ratio (held out)` is the
-# share on rows that cross-validation held out, which is what new patients can expect.
-# [How to read the output](summaries) explains every label.
+# `%Dev` is the share of the deviance explained on the training rows. `Dev. ratio (held out)` is
+# this share on rows that cross-validation held out; expect about this value for new patients. [How
+# to read the output](summaries) explains every label.
 #
 # ## 4. Check
 #
@@ -76,11 +76,11 @@ print(fit)
 fit.check(train)
 
 # %% [markdown]
-# The plot compares predicted probabilities with observed shares in held-out patients. Points near
-# the diagonal mean that the probabilities can be taken at face value. Here the observed shares are
-# more extreme: low probabilities are too high, and high ones too low. The penalty shrinks
-# predictions towards the middle. (With five groups of 30 patients, deviations of 0.1 to 0.2 can
-# also be chance.)
+# The calibration plot compares predicted probabilities with observed shares of ill patients among
+# the held-out patients. If points are near the diagonal, the probabilities are right. Here the
+# observed shares are more extreme: low probabilities are too high, and high probabilities are too
+# low. The reason is the penalty, which shrinks predictions towards the mean. (With five groups of
+# 30 patients, deviations of 0.1 to 0.2 can also be chance.)
 
 # %%
 ax = fit.plot("calibration", data=test, bins=5)
@@ -88,14 +88,14 @@ ax = fit.plot("calibration", data=test, bins=5)
 # %% [markdown]
 # ## 5. Interpret
 #
-# The effects are slopes on the logit scale, per standard deviation, averaged over the patients.
-# They describe the model, not causes.
+# The plot of effects shows slopes on the logit scale, per standard deviation, averaged over the
+# patients. They describe the model, not causes.
 
 # %%
 ax = fit.plot("effects", top=10)
 
 # %% [markdown]
-# For one patient, the local plot shows the slopes at his measurements.
+# The local plot shows the slopes for one patient.
 
 # %%
 ax = fit.plot("local", data=test, row=0)
@@ -103,8 +103,8 @@ ax = fit.plot("local", data=test, row=0)
 # %% [markdown]
 # ## 6. Quantify the uncertainty
 #
-# A conformal set contains the true class of a new patient with a given probability, here 0.9.
-# Where it contains both classes, the model cannot decide at this level.
+# A conformal set contains the true class of a new patient with a given probability, here 0.9. If
+# the set contains both classes, the model cannot decide at this level.
 
 # %%
 chosen = {"m": fit.settings.m, "lambda_": fit.settings.lambda_}
@@ -117,9 +117,9 @@ sets.coverage(test)
 # %% [markdown]
 # ## 7. Decide
 #
-# Suppose that a missed narrowing costs as much as five needless angiographies. For calibrated
-# probabilities the expected cost is lowest if everyone with a probability of at least 1 / (1 + 5)
-# is sent to angiography.
+# Suppose that a missed narrowing costs as much as five needless angiographies. If probabilities are
+# calibrated, the expected cost is lowest if every patient with a probability of at least 1 / (1 +
+# 5) has an angiography.
 
 # %%
 decision = fit.predict(test, "class", threshold=1 / 6)
@@ -135,22 +135,22 @@ for name, threshold in (("everyone", 0.0), ("probability 1/2", 1 / 2), ("probabi
 pd.DataFrame(costs).T
 
 # %% [markdown]
-# The threshold 1/6 misses the fewest patients, but its total cost is not the lowest here. The
-# reason is the calibration: this fit's low probabilities are too high, so 1/6 sends many healthy
-# patients. Before such a rule is used, probabilities should be calibrated on further patients, not
-# on these. The 151 patients took no part in any choice, so the table is an unbiased estimate for
-# each rule, from one sample.
+# Of the two thresholds on the probability, 1/6 misses fewer patients, but its total cost is not the
+# lowest here. The reason is the calibration: low probabilities of this fit are too high, so a
+# threshold of 1/6 sends many healthy patients to angiography. Before such a rule is used, calibrate
+# the probabilities on further patients, not on these. The 151 held-out patients took no part in any
+# choice, so the table is an unbiased estimate for each rule, from one sample.
 #
 # ## 8. Report
 #
-# The report page shows the fit, its checks and its effects, and predicts for values that a reader
-# enters. The saved file lets a colleague repeat the predictions.
+# The report page shows the fit, its checks and its effects. A reader can enter values there and see
+# the prediction. A colleague can load the saved file and repeat the predictions.
 #
 # ```python
 # fit.report("heart.html", train)
 # fit.save("heart.lodim")
 # ```
 #
-# **Where to go next.** If the tests have prices, [costnet](vignettes/costnet) asks which ones to
-# buy. [Which model](which_model) lists the models by question, and [How-to](howto) collects
-# recipes.
+# **Where to go next.** If medical tests have prices, [costnet](vignettes/costnet) finds the tests
+# to buy. [Which model](which_model) lists the models by question, and each page of [How-to](howto)
+# solves one task.

@@ -13,20 +13,20 @@
 # %% [markdown]
 # # Which model for which question
 #
-# What do you want to know? Find your question in the first table, and check in the second one that
-# the model suits your response.
+# Which model suits my question and my data? Find your question in the first table. Then check in
+# the second table that the model can fit your response.
 #
 # | question | model | what it gives |
 # |---|---|---|
 # | How large is each effect, and how certain is it? | [`glm`](#glm) | coefficients with standard errors, tests, intervals |
-# | How well can I predict, and still see why? | [`gbmap`](#gbmap) | a few learners; for each row a slope per feature; a drift indicator for new rows |
-# | Which known cases is this case like? | [`proset`](#proset) | a few weighted training rows, and the features in which they are compared |
+# | How well can I predict, and still see why? | [`gbmap`](#gbmap) | a sum of a few learners; the slope of each feature at each row; a drift indicator for new rows |
+# | Which known cases is this case like? | [`proset`](#proset) | a few weighted training rows, and the features in which a new row is compared with them |
 # | Which measurements are worth their price? | [`costnet`](#costnet) | the best linear or logistic model at each price |
-# | Can I see the classes apart in one picture? | [`melm`](#melm) | the linear view in which they overlap least |
+# | Can I see the classes apart in one picture? | [`melm`](#melm) | the linear view in which the classes overlap least |
 # | Are two or three measurements at a time enough? | [`ripr`](#ripr) | a handful of scatter plots that vote |
-# | There is no response; are there groups? | [`ripr`](#ripr), `"~ ."` | views with clusters, or a report that there are none |
-# | Which of these is best here, and is it better than a forest? | [`compare`](vignettes/uncertainty) | held-out losses on the same folds, with intervals for the differences |
-# | Labels are expensive; which rows should be labelled next? | [`active`](vignettes/active) | suggested rows, by any of the models |
+# | Do rows without a response form groups? | [`ripr`](#ripr), `"~ ."` | views with clusters, or a report that there are no clusters |
+# | Which of these models predicts best, and is it better than a random forest? | [`compare`](vignettes/uncertainty) | held-out losses on the same folds, with intervals for the differences |
+# | Labels are expensive: which rows should be labelled next? | [`active`](vignettes/active) | suggestions by any of the models |
 #
 # | response | `glm` | `gbmap` | `proset` | `costnet` | `melm` | `ripr` |
 # |---|---|---|---|---|---|---|
@@ -39,8 +39,8 @@
 # | standard errors and p-values | yes | | | | | |
 # | exports to SQL, plain Python, ONNX | yes | yes | yes | yes | unless `classifier` is given | |
 #
-# There are no p-values after a penalty or a selection: the data that chose a term because its effect
-# looked large cannot also test it.
+# Only `glm` has p-values. After a penalty or a selection a p-value would be wrong: if data chose a
+# term because its effect looked large, they cannot also test it.
 
 # %%
 import lodim as ld
@@ -51,9 +51,9 @@ heart, wine, cars = ld.data("heart"), ld.data("wine"), ld.data("autompg")
 # (glm)=
 # ## glm: effects with standard errors
 #
-# Use it if the question is about coefficients, and there are many rows per feature. Estimates are by
-# least squares or maximum likelihood, with robust or clustered standard errors if needed.
-# [More](vignettes/glm).
+# Use `glm` if the question is about coefficients and there are many rows per feature. It estimates
+# by least squares or maximum likelihood, with robust or clustered standard errors if needed. See
+# [the vignette](vignettes/glm).
 
 # %%
 ax = ld.glm("mpg ~ weight + horsepower + model_year + origin", data=cars).plot()
@@ -62,10 +62,10 @@ ax = ld.glm("mpg ~ weight + horsepower + model_year + origin", data=cars).plot()
 # (gbmap)=
 # ## gbmap: accurate and explainable
 #
-# The model is a sum of learners, each flat on one side of a plane and linear on the other. By
-# accuracy or R² it is most often the best of the six: alone on 13 of 33 data sets and jointly on two,
-# in one split of each (`benchmarks/held_out.py`). It extrapolates linearly beyond the training rows;
-# `predict` then warns. [More](vignettes/gbmap).
+# The model is a sum of learners, each constant on one side of a plane and linear on the other. Of
+# the six models, `gbmap` most often has the highest accuracy or R²: alone on 13 of 33 data sets,
+# and jointly with another model on two, in one split of each (`benchmarks/held_out.py`). Beyond the
+# training rows it extrapolates linearly, and `predict` warns. See [the vignette](vignettes/gbmap).
 
 # %%
 ax = ld.gbmap("mpg ~ .", data=cars).plot("effects")
@@ -74,8 +74,8 @@ ax = ld.gbmap("mpg ~ .", data=cars).plot("effects")
 # (proset)=
 # ## proset: similar cases
 #
-# An estimate is a weighted vote of prototypes, so it is explained by examples. A row that resembles
-# no prototype is reported as unfamiliar. [More](vignettes/proset).
+# A prediction is a weighted vote of prototypes, so it can be explained by examples. The familiarity
+# of a row shows whether it resembles any prototype. See [the vignette](vignettes/proset).
 
 # %%
 ax = ld.proset("disease ~ .", data=heart, lambda_v=0.02).plot("map", data=heart)
@@ -84,8 +84,8 @@ ax = ld.proset("disease ~ .", data=heart, lambda_v=0.02).plot("map", data=heart)
 # (costnet)=
 # ## costnet: measurements with prices
 #
-# Use it if measurements cost money, time or risk, or need each other. Without prices it is a sparse
-# linear or logistic model. [More](vignettes/costnet).
+# Use `costnet` if measurements cost money, time or risk, or if one measurement needs another.
+# Without prices it is a sparse linear or logistic model. See [the vignette](vignettes/costnet).
 
 # %%
 prices = ld.data("heart_costs").set_index("name")
@@ -95,8 +95,9 @@ ax = ld.costnet("disease ~ .", data=heart, costs=prices["cost"], depends_on=pric
 # (melm)=
 # ## melm: one picture of the classes
 #
-# For classes only. Each row gets two coordinates, linear in the features, such that the densities of
-# the classes overlap least. New rows are classified in this view. [More](vignettes/melm).
+# `melm` needs a response with classes. It computes two coordinates for each row, linear in the
+# features, such that the densities of the classes overlap least. New rows are classified in this
+# view. See [the vignette](vignettes/melm).
 
 # %%
 ax = ld.melm("cultivar ~ .", data=wine, gamma=1.0).plot()
@@ -105,8 +106,9 @@ ax = ld.melm("cultivar ~ .", data=wine, gamma=1.0).plot()
 # (ripr)=
 # ## ripr: a handful of views
 #
-# Neighbours vote in views of one to three features, each of which is a scatter plot. If a row lacks a
-# measurement, the views without it still vote. [More](vignettes/ripr).
+# A view is a scatter plot of one to three features. In each view the nearest training rows vote,
+# and the votes of all views are added. If a measurement of a row is missing, the views without this
+# measurement still vote. See [the vignette](vignettes/ripr).
 
 # %%
 ax = ld.ripr("cultivar ~ .", data=wine).plot()

@@ -13,7 +13,7 @@
 # %% [markdown]
 # # How costnet works
 #
-# What does one price step look like? Each point below is the best model found at its price. A step to the right buys a feature, together with everything that it needs, and raises the share of the deviance explained.
+# What does one price step look like? In the plot below, each point is the best model found at its price. A step to the right buys a feature and the items that it needs, and increases the share of the deviance explained.
 
 # %%
 import lodim as ld
@@ -26,13 +26,13 @@ ax = fit.plot("cost")
 # %% [markdown]
 # ## The model
 #
-# Each model on the list is linear (a numeric response), logistic (classes) or log-linear (counts with `family="poisson"`, whose offset is the log of an exposure; amounts with `family="gamma"`). A feature can need other items: exercise angina needs an exercise test. Buying a feature means buying all that it needs, each item once.
+# `costnet` returns a list of models, ordered by price. Each model is linear (for a numeric response), logistic (for classes) or log-linear (for counts with `family="poisson"` and amounts with `family="gamma"`; an offset is the logarithm of an exposure). A feature can need other items: exercise angina needs an exercise test. The price of a model is the price of its features and of all items that they need; each item is paid for once.
 #
-# Candidates come from several searches, called *rules*: a group penalty over the dependency graph (Fiterau 2014), the lasso, and greedy search. The penalty for item v acts on the group G_v of its columns and those of everything that depends on it: unless v is paid for, all of these are zero.
+# Candidate models come from several search methods, called *rules*: a group penalty over the dependency graph (Fiterau 2014), the lasso, and greedy search. The group penalty minimizes the expression below. For each item v it has a group G_v: the columns of v and of all features that need v. If v is not bought, all coefficients of the group are zero.
 #
 # > ½ mean deviance + `lambda_` (l1_ratio Σ_v cost_v ‖β_Gv‖₂ + (1 − l1_ratio) ½ ‖β‖²)
 #
-# Selected models are refitted without the penalty, or shrunken partly (`relax`). Cross-validation compares the candidates at each price. The list that remains is the *frontier*: every model on it has a lower held-out loss than all cheaper ones.
+# The selected features are refitted without the penalty; `relax` mixes penalized and refitted coefficients. Cross-validation compares the candidates at each price. The list of the best models is the *frontier*: every model on it has a lower held-out loss than all cheaper models.
 #
 # [The vignette](../vignettes/costnet) shows a full example with prices.
 #
@@ -42,14 +42,14 @@ ax = fit.plot("cost")
 #
 # | entry of `control` | default | meaning |
 # |---|---|---|
-# | `criterion` | "cv" | how models compete: held-out loss; or −2 log-likelihood plus, per coefficient (levels minus one for a category), 2 log log n ("hq"), 2 ("aic"), log n ("bic"), the larger of log n and 2 log p ("ebic") or 0 ("deviance"), with all models refitted |
-# | `tol` | 1e-7 | duality gap per penalty, relative to the null model's objective |
-# | `max_iter` | 200 | quadratic models per penalty, or five times as many sweeps for a numeric response |
+# | `criterion` | "cv" | criterion that compares models: "cv" is the held-out loss. The others refit all models and use −2 log-likelihood plus a price per coefficient (a category has one coefficient fewer than levels): 2 log log n ("hq"), 2 ("aic"), log n ("bic"), the larger of log n and 2 log p ("ebic"), or 0 ("deviance") |
+# | `tol` | 1e-7 | largest duality gap of a penalized model, relative to the objective of the null model |
+# | `max_iter` | 200 | largest number of quadratic approximations per penalty; for a numeric response, up to five times as many sweeps over the features |
 #
-# **Cross-validation** compares at each price the models of every third penalty of each path, with the penalty's coefficients, halfway and fully refitted, and the models that "hq" selects. There are five folds, drawn twice up to 2,000 rows; beyond 4,000 rows one of five folds of at most 20,000 rows. The standard error is that of a mean over rows. With more than two classes, models of over 100 coefficients are not refitted. If rows × columns × classes exceeds 200,000, folds are drawn once, and "lasso" is skipped if other rules are given. On autompg, diabetes and heart, eight seeds moved predictions by 0.06, 0.02 and 0.05 residual standard deviations.
+# **Cross-validation.** Candidates at each price are the models of every third penalty of each path, and the models that the criterion "hq" selects. Each penalized model competes in three versions: with penalized coefficients, refitted, and with the mean of both. Up to 2,000 rows, there are two sets of five folds, up to 4,000 rows one set. With more rows, one of five folds is held out, of at most 20,000 random rows. The standard error is that of a mean over rows. Two rules save time: with more than two classes, models of over 100 coefficients are not refitted; and if rows × columns × classes exceeds 200,000, there is one set of folds, and the rule "lasso" is skipped if other rules are given. On autompg, diabetes and heart, another seed changed predictions by 0.06, 0.02 and 0.05 residual standard deviations (eight seeds).
 #
-# **The frontier.** A model that improves on a cheaper one by less than 0.5 (−2 log-likelihood of all rows, or the criterion) is dropped. `df` counts columns with a coefficient; over K classes a column counts once. Of refitted models with equal price and criterion (1e-6), the one with the fewest purchases is kept, then the first by name. Refits have a ridge on combinations of columns that the rows leave open, so that duplicate columns share a coefficient. For classes, counts and amounts a ridge of 1e-7 of the scores' variance keeps coefficients finite if classes are separated, or a category has no count; their size has no meaning, their predictions do.
+# **The frontier.** A model is dropped if it improves on a cheaper one by less than 0.5, in units of −2 log-likelihood of all rows or of the criterion. `df` is the number of columns with a coefficient; with several classes, each column counts once. If refitted models have equal price and criterion (within 1e-6), the one with the fewest items is kept, then the first by name. If columns are collinear, a small ridge penalty makes the refitted coefficients unique, so that duplicate columns share a coefficient. For classes, counts and amounts, a ridge penalty of 1e-7 of the variance of the scores keeps coefficients finite if classes are separated, or if a category has no count. The size of such coefficients has no meaning; their predictions are valid.
 #
-# **Rules.** The group penalty alone does not reliably beat the lasso at equal cost, because it shrinks what it keeps; refitted and combined with the other rules it does, most of all at low cost. Greedy search wins on training deviance and overfits with large budgets and few rows.
+# **Rules.** At equal cost, the group penalty alone is not reliably better than the lasso, because it shrinks the coefficients of the selected features. If its models are refitted and combined with the other rules, it is better, especially at low cost. Greedy search has the lowest training deviance, but overfits with large budgets and few rows.
 #
-# **Alternatives** differ from Eq. 5.3 of the thesis, which splits a weight among sources of equal cost and so works against its purpose. Here each source has a copy of its dependents, a coefficient is the sum of its copies (the latent group lasso of Jacob et al. 2009), and the final model keeps the copies of one source.
+# **Alternatives.** An item may be available from several sources. Eq. 5.3 of the thesis splits its weight among sources of equal cost, which works against the purpose of buying only one. lodim instead copies the features that need the item, one copy per source. A coefficient is the sum of its copies (latent group lasso, Jacob et al. 2009), and the final model keeps the copies of one source only.

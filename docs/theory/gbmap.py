@@ -13,7 +13,7 @@
 # %% [markdown]
 # # How gbmap works
 #
-# What does one learner of `gbmap` look like, and how are learners added up? Below, two learners (blue and orange) are fitted to points along a V. Each is flat on one side of a point and a line on the other, with a rounded bend. The black line is their sum, the prediction.
+# What does one learner of `gbmap` look like, and how are learners added up? The plot below shows two learners (blue and orange), fitted to points along a V. Each learner is constant on one side and linear on the other, with a rounded bend between them. The black line is their sum, the prediction.
 
 # %%
 import matplotlib.pyplot as plt
@@ -39,17 +39,17 @@ ax = ax.set(xlabel="x", ylabel="y")
 # %% [markdown]
 # ## The model
 #
-# The response is modelled by a sum of m learners, each along one direction of the features (Patron et al. 2024, Eqs. 1 and 2):
+# The score is a sum of m learners. Each learner f_j depends on one linear combination of the features (Patron et al. 2024, Eqs. 1 and 2):
 #
 # > f(x) = offset + f₁(x) + ... + f_m(x),  f_j(x) = a_j + b_j g(w_jᵀ(1, x)),  b_j = −1 or +1
 #
-# Here g(z) = log(1 + exp(β z)) / β is the softplus, a rounded max(0, z). Learners are added one after the other. Boost j minimizes the mean loss of f₁ + ... + f_j plus the penalty `lambda_` × mean(w_jk²) over a_j and w_j, for both signs b_j, and keeps the better sign (Eqs. 3 and 4).
+# Here g(z) = log(1 + exp(β z)) / β is the softplus, a rounded max(0, z). The learners are fitted one after the other, in steps called *boosts*. Boost j chooses a_j and w_j to minimize the mean loss of f₁ + ... + f_j plus the penalty `lambda_` × mean(w_jk²). It does so for both signs b_j, and keeps the better sign (Eqs. 3 and 4).
 #
-# - **Embedding** (Eq. 5): the values (f₁(x), ..., f_m(x)) are coordinates of x. A feature that no learner uses has no influence on them.
+# - **Embedding** (Eq. 5): the values (f₁(x), ..., f_m(x)) are coordinates of x. A feature that no learner uses does not influence them.
 # - **Distance** (Eq. 7): d(x, x′) = Σ_j |f_j(x) − f_j(x′)| is never below the difference of the predictions.
 # - **Local coefficients**: the gradient of f at x. The summary averages them over the training rows.
 #
-# [The vignette](../vignettes/gbmap) applies all of these to data.
+# [The vignette](../vignettes/gbmap) has an example of each.
 #
 # ## Entries of `control`, and constants
 #
@@ -57,19 +57,28 @@ ax = ax.set(xlabel="x", ylabel="y")
 #
 # | entry of `control` | default | meaning |
 # |---|---|---|
-# | `max_iter` | 1000 | most evaluations per learner, after its starting points have been compared |
-# | `tol`, `ftol` | 1e-8, 1e-12 | a boost ends if no gradient exceeds `tol`, or if it can lower the objective by at most the share `ftol`. With more than 65,536 rows see below; with an L1 penalty there 1e-5 and 1e-6. Up to 65,536 rows `ftol` is 1e-8 with an L1 penalty or over 510 features; with the identity activation 1e-8 and 1e-13 |
-# | `penalize_intercept` | `False` | penalize the weight of the constant, as the authors' code does; the fit then depends on the origin of the features |
-# | `max_stages` | 100 | most boosts tried if `m` is chosen |
-# | `path_stages` | 10 | boosts of `path` if `m` is omitted |
-# | `reference_rows` | 10,000 | training rows kept for neighbours and drift |
+# | `max_iter` | 1000 | largest number of evaluations per learner, not counting the comparison of starting points |
+# | `tol`, `ftol` | 1e-8, 1e-12 | a boost ends if no gradient exceeds `tol`, or if the objective can fall by at most the share `ftol`. See *Tolerances* below for exceptions |
+# | `penalize_intercept` | `False` | penalize the weight of the constant as well, as the authors' code does; the fit then depends on the origin of the features |
+# | `max_stages` | 100 | largest number of boosts that is tried if `m` is omitted |
+# | `path_stages` | 10 | number of boosts of `path` if `m` is omitted |
+# | `reference_rows` | 10,000 | number of training rows that are kept for neighbours and drift |
 #
-# **Choice of `m` and `lambda_`.** Settings are compared by the deviance of held-out rows: five folds, drawn twice up to 2,000 rows and once up to 4,000; beyond, one of five folds is held out, of at most 20,000 random rows. With 64 or more columns folds are drawn once, and their fits end at `tol` 1e-5 and `ftol` 1e-6, rounded to 12 bits. Fits of folds use one starting point per sign. Nine penalties race (more, in steps of two, while the last on a side is best): every ten boosts those more than two standard errors behind the best are dropped, and after any boost those more than four behind whose loss rises. Boosting ends when 15 boosts have lowered the loss by at most a twentieth of its standard error, or at `max_stages`.
+# **Choice of `m` and `lambda_`.** Settings are compared by the deviance of held-out rows. Up to 2,000 rows there are two sets of five random folds, up to 4,000 rows one set. With more rows, one of five folds is held out, of at most 20,000 random rows. With 64 or more columns there is one set of folds; its fits end at `tol` 1e-5 and `ftol` 1e-6 and are rounded to 12 bits. Fits of folds use one starting point per sign.
 #
-# The best setting varies with the random folds, so similar settings are averaged. Each has weight exp(−2 (loss − lowest loss) / standard error). `lambda_` is the weighted mean in log, to half a step of the grid, and `m` that of the numbers of boosts, rounded to 1, 2, ..., 10, 12, 15, 20, 25, 30, 40, 50, 60, 80 or 100.
+# The comparison begins with nine penalties. As long as the largest or smallest penalty is best, two more are added on that side. Bad penalties are dropped early: every ten boosts, a penalty is dropped if its loss exceeds the lowest by more than two standard errors. After any boost, it is dropped if its loss increases and exceeds the lowest by more than four standard errors. Boosting ends if 15 boosts have lowered the loss by at most a twentieth of its standard error, or after `max_stages` boosts.
 #
-# **Joint fit.** Each boost is optimal given the earlier ones. A joint fit (`refit="joint"`) then optimizes all learners together, starting at the boosts. Afterwards `staged` and `first` give partial sums, which predict poorly until the last. It has 60 learners per score, fewer if there would be fewer rows than parameters (m (2 + p) per score), and its own `lambda_`, chosen by the held-out deviance of joint fits of at most 100 evaluations: three penalties around that of the boosts, and more in steps of two while the last on a side is best. If `refit` is omitted, the joint fit is used if its held-out deviance is at least 2% below that of the boosts. It is not tried if rows allow fewer than eight learners, with an L1 penalty, or with the identity activation. `path` and `cv` compare joint fits if `refit="joint"` is given. One evaluation takes one pass over the rows, whatever the number of learners. L-BFGS ends if ten further steps would lower the objective by at most 3% of the standard error of the mean loss; with `tol` or `ftol` given, by these. The points that it tries are rounded to multiples of 2^-18, so that rounding errors cannot grow from step to step.
+# The best setting varies with the random folds, so similar settings are averaged. Each setting has the weight exp(−2 (loss − lowest loss) / standard error). The chosen `lambda_` is the weighted mean of log(`lambda_`), rounded to half a step of the grid. The chosen `m` is the weighted mean number of boosts, rounded to 1, 2, ..., 10, 12, 15, 20, 25, 30, 40, 50, 60, 80 or 100.
 #
-# **Optimization.** Up to 4,096 rows and fewer than 64 columns, without an L1 penalty, boosts are solved by Newton's method, otherwise by L-BFGS. Up to 65,536 rows they are solved tightly, so that rounding cannot decide where a boost ends; for L-BFGS starting points are rounded to 12 bits, and with up to 510 columns a few Newton steps finish. With more rows a boost ends if ten further steps would lower the objective by at most a quarter of the standard error of the mean loss. From 64 features on it starts in the span of the principal Hessian directions of all rows, or of 16,384 rows if these are 128 per feature. Learners that lower the objective by less than a relative 1e-5 are dropped, except those of the first boost.
+# **Joint fit.** Each boost is optimal given the earlier boosts only. A joint fit (`refit="joint"`) then optimizes all learners together, starting from the boosts. After a joint fit, `staged` and `first` return partial sums of learners that predict poorly, except the last sum.
 #
-# On autompg, diabetes and heart, eight seeds moved predictions by 0.06, 0.04 and 0.03 residual standard deviations (`benchmarks/seeds.py`).
+# - *Size.* A joint fit has 60 learners per score, or fewer, so that there are at least as many rows as parameters (m (2 + p) per score).
+# - *Penalty.* It has its own `lambda_`, chosen by the held-out deviance of joint fits of at most 100 evaluations. Three penalties around the `lambda_` of the boosts are tried. As long as the largest or smallest one is best, two more are added on that side.
+# - *When it is used.* If `refit` is omitted, the joint fit is used if its held-out deviance is at least 2% lower than that of the boosts. It is not tried if the rows allow fewer than eight learners, with an L1 penalty, or with the identity activation. `path` and `cv` use joint fits only if `refit="joint"` is given.
+# - *Optimization.* One evaluation is one pass over the rows for any number of learners. L-BFGS ends if ten further steps would lower the objective by at most 3% of the standard error of the mean loss, or at `tol` and `ftol` if you give them. The parameters that it tries are rounded to multiples of 2^-18, so that rounding errors cannot grow from step to step.
+#
+# **Optimization of boosts.** Up to 4,096 rows and with fewer than 64 columns, without an L1 penalty, the optimizer is Newton's method, otherwise L-BFGS. For L-BFGS starting points are rounded to 12 bits, and with up to 510 columns a few Newton steps follow it. With 64 or more features, starting points lie in the span of the principal Hessian directions. These are computed from all rows, or from 16,384 rows if there are at least 128 of these rows per feature. A learner is dropped if it lowers the objective by less than a relative 1e-5, except in the first boost.
+#
+# **Tolerances.** Up to 65,536 rows, boosts are optimized so precisely that rounding errors do not matter. There the defaults of `tol` and `ftol` are those of the table, with two exceptions: `ftol` is 1e-8 with an L1 penalty or more than 510 features, and the identity activation has 1e-8 and 1e-13. With more rows, a boost ends if ten further steps would lower the objective by at most a quarter of the standard error of the mean loss; with an L1 penalty `tol` is 1e-5 and `ftol` 1e-6.
+#
+# **Sensitivity to the seed.** On autompg, diabetes and heart, another seed changed predictions by 0.06, 0.04 and 0.03 residual standard deviations (eight seeds, `benchmarks/seeds.py`).

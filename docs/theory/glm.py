@@ -13,7 +13,7 @@
 # %% [markdown]
 # # How glm works
 #
-# What does a coefficient look like with its uncertainty? Below, each point is the change of fuel consumption per standard deviation of a feature, and each line its 95% confidence interval.
+# What does a coefficient look like with its uncertainty? In the plot below, each point is the change of fuel consumption per standard deviation of a feature, and each line is the 95% confidence interval of this change.
 
 # %%
 import lodim as ld
@@ -25,9 +25,9 @@ ax = fit.plot("coefficients")
 # %% [markdown]
 # ## The model
 #
-# A generalized linear model (McCullagh and Nelder 1989) has a score η = offset + β₀ + βᵀx. The link function relates η to the mean of the response, and the family is its distribution. Coefficients maximize the likelihood without a penalty. Their standard errors come from the information matrix, or are robust (`covariance=`, `clusters=`).
+# A generalized linear model (McCullagh and Nelder 1989) has a score η = offset + β₀ + βᵀx. The link function maps the mean of the response to η, and the family is the distribution of the response. The coefficients maximize the likelihood, without a penalty. Standard errors come from the information matrix, or are robust (`covariance=`, `clusters=`).
 #
-# Estimates and standard errors agree with R and statsmodels. [The vignette](../vignettes/glm) covers tests, intervals and diagnostics.
+# Estimates and standard errors agree with R and statsmodels. [The vignette](../vignettes/glm) explains tests, intervals and diagnostics.
 #
 # ## Entries of `control`, and constants
 #
@@ -35,7 +35,9 @@ ax = fit.plot("coefficients")
 #
 # | entry of `control` | default | meaning |
 # |---|---|---|
-# | `max_iter` | 50 | iterations |
-# | `diagnostic_rows` | 10,000 | training rows whose residuals are kept for plots |
+# | `max_iter` | 50 | largest number of iterations |
+# | `diagnostic_rows` | 10,000 | number of training rows whose residuals are kept for plots |
 #
-# statsmodels fits up to 65,536 rows. More rows are read in spans without a copy, and Newton's method starts at the intercept-only model. The last steps and all inference are shared, in a basis of nearly orthogonal columns (the Cholesky factor of their cross products; a QR decomposition if columns are nearly collinear). With more rows separation is recognized by a vanishing information matrix only.
+# **Optimization.** Up to 65,536 rows, statsmodels fits the model. With more rows, lodim uses Newton's method, which starts at the model with an intercept only and reads the rows in blocks without a copy. In both cases lodim computes the last steps and all inference itself, in a basis of nearly orthogonal columns. This basis comes from the Cholesky factor of the cross products, or from a QR decomposition if columns are nearly collinear.
+#
+# **Separation.** Up to 65,536 rows, a linear program detects separated classes. With more rows, lodim only detects them if the information matrix vanishes.

@@ -154,7 +154,7 @@ CLAIMS = {
     "README": {
         "consists of 27 of the 569 tumours; a new case is compared with them on 6 of 30 features":
             "(len(fit.estimates), fit.n, fit.df, len(fit.design.names)) == (27, 569, 6, 30)",
-        "It uses 8 of 13 measurements in 5 views":
+        "The fit below uses 8 of 13 measurements in 5 views":
             "(len(fit.design.names), fit.df, len(fit.estimates)) == (13, 8, 5)",
     },
     "glm": {

@@ -132,7 +132,7 @@ def test_errors_and_shares_of_the_views():
     assert glance["deviance"] == pytest.approx(deviance)
     assert glance["error"] == pytest.approx(wrong.mean())
     assert glance["df"] == 4 and glance["n_views"] == 2
-    np.testing.assert_allclose(tidy["mass"], fit.assignment().mean().to_numpy())
+    np.testing.assert_allclose(tidy["weight"], fit.assignment().mean().to_numpy())
 
 
 def test_errors_of_numbers_and_clusters():
@@ -265,7 +265,7 @@ def test_lambda_and_its_unit():
         ld.ripr("y ~ .", TWO, lambda_=1.0, alpha=alpha, threads=1) for alpha in (0.99, 0.999)
     )
     assert one.view_names == two.view_names
-    np.testing.assert_allclose(one.tidy()["mass"], two.tidy()["mass"], atol=0.01)
+    np.testing.assert_allclose(one.tidy()["weight"], two.tidy()["weight"], atol=0.01)
     path = ld.path(ld.ripr, "y ~ .", TWO, n_lambda=5, threads=1)
     counts = [len(f.estimates) for f in path.fits]
     assert counts[0] == 1 < counts[-1]
@@ -304,7 +304,7 @@ def test_weights_stand_for_rows():
     one = ld.ripr("y ~ .", TWO, weights=weights, lambda_=1.0, k=9, threads=1, standardize=False)
     two = ld.ripr("y ~ .", TWO[weights > 0], lambda_=1.0, k=9, threads=1, standardize=False)
     assert one.view_names == two.view_names
-    np.testing.assert_allclose(one.tidy()["mass"], two.tidy()["mass"], atol=1e-6)
+    np.testing.assert_allclose(one.tidy()["weight"], two.tidy()["weight"], atol=1e-6)
     np.testing.assert_allclose(one.predict(TWO), two.predict(TWO), atol=2e-3)
 
 

@@ -439,7 +439,7 @@ class CostnetFit(Fit):
         >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
         >>> fit.at(budget=2).bought()
                     price  in_model needed_by
-        thing
+        item
         weight        1.0      True
         model_year    1.0      True
         """

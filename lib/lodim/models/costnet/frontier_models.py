@@ -268,7 +268,7 @@ def bought(fit):
         "needed_by": [", ".join(row["by"]) for row in rows.values()],
         "serves": [row["serves"] for row in rows.values()],
     }
-    frame = pd.DataFrame(columns, index=pd.Index(list(rows), name="thing", dtype=object))
+    frame = pd.DataFrame(columns, index=pd.Index(list(rows), name="item", dtype=object))
     return frame if (network.series >= 0).any() else frame.drop(columns="serves")
 
 

@@ -67,7 +67,7 @@ class RiprFit(Fit):
     <BLANKLINE>
       x            y           %Rows Error
     1 petal_length petal_width 100.0  0.04
-    Error: leave-one-out, in views chosen on these rows; for new ones see ld.cv.
+    Error: leave-one-out, in views chosen on these rows; for new rows see ld.cv.
     """
 
     name = "ripr"
@@ -335,12 +335,12 @@ class RiprFit(Fit):
         return self._in_all_rows(batch, e.information_gains(e.rows(batch)), "gain")
 
     def tidy(self) -> pd.DataFrame:
-        """A row a view: the share of the training rows that it serves, error, mass, dimension.
+        """A row a view: the share of the training rows that it serves, error, weight, dimension.
 
         A view serves the rows that queries send to it, each training row without itself, and error
         is theirs: share wrong, mean squared error, or mean squared distance to the centre of the
         cluster. The shares sum to one less that of the rows that have all features of no view;
-        mass is the share that the view has in the assignment, which is without them. With a
+        weight is the share that the view has in the assignment, which is without them. With a
         learner, error is that on the rows that it was fitted to.
 
         See Also
@@ -353,11 +353,11 @@ class RiprFit(Fit):
         >>> iris = ld.data("iris")
         >>> fit = ld.ripr("species ~ .", iris, max_dim=2, k=10)
         >>> fit.tidy().round(2).iloc[:, :4]
-                                term  estimate  error  mass
-        0  petal_length, petal_width       1.0   0.04   1.0
+                                term  estimate  error  weight
+        0  petal_length, petal_width       1.0   0.04     1.0
         """
         r, dim = self.record, (self.estimates.views >= 0).sum(axis=1)
-        columns = {"estimate": r.share, "error": r.error, "mass": r.mass, "dim": dim}
+        columns = {"estimate": r.share, "error": r.error, "weight": r.mass, "dim": dim}
         return pd.DataFrame({"term": self.view_names} | columns)
 
     def glance(self) -> pd.DataFrame:

@@ -144,7 +144,7 @@ def _screened(fit):
 
 
 def _views(fit, title, notes=()):
-    """Return the table of views; with a title also their mass."""
+    """Return the table of views; with a title also their weight."""
     frame = in_pandas(fit.tidy)()
     name = ERROR[fit.estimates.task][0]
     table = view_features(fit)
@@ -152,8 +152,8 @@ def _views(fit, title, notes=()):
     table[name] = frame["error"].to_numpy()
     formats = {"%Rows": ".1f", name: blank_if_missing}
     if title:
-        table["%Mass"] = 100.0 * frame["mass"].to_numpy()
-        formats["%Mass"] = ".1f"
+        table["%Weight"] = 100.0 * frame["weight"].to_numpy()
+        formats["%Weight"] = ".1f"
     return Table(title, table, formats, notes)
 
 
@@ -172,13 +172,13 @@ def _column_note(fit):
         return (
             f"%Rows: share of the {fit.n} training rows for whose prediction the view has most "
             f"weight, each row left out; {name}: {words} of these rows, by all views together; "
-            "%Mass: mean share of the view in the evidence for the predictions."
+            "%Weight: mean share of the view in the evidence for the predictions."
         )
     by = ", by the learner that was fitted to them" if fit.estimates.local_learners else ""
     blind = " (rows with a complete view)" if fit.record.blind else ""
     return (
         f"%Rows: share of the {fit.n} training rows assigned to the view as queries, each row left "
-        f"out; {name}: {words} of these rows{by}; %Mass: share of the view in the assignment of "
+        f"out; {name}: {words} of these rows{by}; %Weight: share of the view in the assignment of "
         f"training rows{blind}."
     )
 
@@ -364,11 +364,11 @@ def words(fit):
 def pictures(fit, data):
     """How much each view says, and the first views with the rows of the data."""
     views = in_pandas(fit.tidy)().rename(
-        columns={"term": "view", "mass": "share", "estimate": "share of the rows"}
+        columns={"term": "view", "weight": "mean weight", "estimate": "share of the rows"}
     )
-    note = "Share of the rows, or of the votes, that a view stands for."
+    note = "Mean weight of each view in the predictions of the training rows."
     hover = ("share of the rows", "error")
-    found = [Picture("Views", "bars", views, "share", "view", note, hover=hover)]
+    found = [Picture("Views", "bars", views, "mean weight", "view", note, hover=hover)]
     if data is None:
         return found
     rows, clusters = thinned(data, MOST_POINTS), fit.design.response is None
