@@ -19,8 +19,9 @@ MOST_THREADS = 1024
 def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
     """Raise ArgumentError unless a field of a frozen record is valid; unwrap NumPy scalars.
 
-    kind : type, or union of types; bools match only `bool`. allowed : function of the value. words
-    : description of allowed values, for the message
+    kind : type, or union of types; bools match only `bool`
+    allowed : function of the value that returns whether it is valid
+    words : description of valid values, for the message
     """
     value = getattr(record, name)
     if isinstance(value, np.generic):

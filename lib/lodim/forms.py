@@ -30,7 +30,7 @@ class Form:
     """A type of value, with its checks and its storage.
 
     read : callable(value, where, sizes) -> value; converts the stored value, or raises ValueError
-    that names the field `where`; sizes : dict of known symbols
+        that names the field `where`; sizes : dict of known symbols
     write : callable(value) -> stored value
     """
 

@@ -20,9 +20,8 @@ def diverse(score, X, known, n, rng):
     """Return positions of n randomly chosen rows, with high scores and far apart, (n,).
 
     As for centres of k-means++, the chance of a row is proportional to (its score + AGREED) times
-    its
-    squared distance to the nearest labelled or already chosen row. Distances are capped at their
-    median, since outliers would otherwise be chosen most.
+    its squared distance to the nearest labelled or already chosen row. Distances are capped at
+    their median, since outliers would otherwise be chosen most.
 
     score : (N,) array, zero or above; rows with NaN are chosen last
     X, known : (N, p) features of the rows and (m, p) features of the labelled rows, NaN if missing

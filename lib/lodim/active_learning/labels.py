@@ -49,8 +49,7 @@ def declare_levels(response, *frames):
 
     Models refuse unknown levels, but the levels of the pool and test rows are known from the start.
     Until a row with such a level is labelled, the level is treated as a missing value. Frames may
-    be
-    None.
+    be None.
     """
     known = [frame for frame in frames if frame is not None]
     new = {}

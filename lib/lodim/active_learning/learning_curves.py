@@ -359,8 +359,7 @@ def _sign_test(mine, others):
     """Return p-values (T,) of exact sign tests, and the signs of the differences (T,).
 
     mine, others : (T, n_test) bool, whether each run predicts each test row correctly; a test uses
-    the
-        rows that exactly one run predicts correctly
+        the rows that exactly one run predicts correctly
     """
     a, b = (mine & ~others).sum(axis=1), (others & ~mine).sum(axis=1)
     p = np.minimum(1.0, 2.0 * bdtr(np.minimum(a, b).astype(float), a + b, 0.5))

@@ -67,8 +67,7 @@ def infogain(learner, rng):
     """Return the expected decrease of the pool's total entropy if a row's label were known, (n,).
 
     A fit without the method `gains` is refitted with each label of the CANDIDATES most uncertain
-    rows;
-    other rows get NaN.
+    rows; other rows get NaN.
     """
     if hasattr(learner.fit, "gains"):
         return learner.fit.gains(learner.pool).to_numpy()

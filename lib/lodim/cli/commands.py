@@ -162,8 +162,7 @@ def write_predictions(answers: Iterable[pd.DataFrame], name: str, escape: bool =
     """Write predictions to a file, chunk by chunk, with a first column `row` that identifies rows.
 
     The column has the row labels if there are some, else row numbers from 1 over all files.
-    `escape`
-    puts an apostrophe before texts that a spreadsheet would run as formulas.
+    `escape` puts an apostrophe before texts that a spreadsheet would run as formulas.
     """
     n_before = 0
     with output_file.writing(name, other=output_file.CSV) as append:

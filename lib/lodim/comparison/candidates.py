@@ -26,8 +26,7 @@ class Candidate:
     """One row of a comparison.
 
     kind : 'model', a model function with arguments; 'call', a user's function (formula, data) ->
-    Fit;
-        'peer', a name of `peers.PEERS`; or 'null'
+        Fit; 'peer', a name of `peers.PEERS`; or 'null'
     """
 
     label: str

@@ -1,10 +1,9 @@
 """Held-out losses of several models on the same rows: means, standard errors and differences.
 
-Rows (or groups of rows) are the sampling units. Training rows of folds overlap, so means over
-folds are not independent, and the usual variance is too small. It is multiplied by
-1 + sum_k W_k / (1 - W_k), with W_k the share of fold k (Nadeau and Bengio 2003, Sect. 3, Eq. 10:
-for J splits 1/J + n_test/n_train instead of 1/J). With ten equal folds standard errors are 1.45
-times the usual ones.
+Rows (or groups of rows) are the sampling units. Training rows of folds overlap, so means over folds
+are not independent, and the usual variance is too small. It is multiplied by 1 + sum_k W_k / (1 -
+W_k), with W_k the share of fold k (Nadeau and Bengio 2003, Sect. 3, Eq. 10: for J splits 1/J +
+n_test/n_train instead of 1/J). With ten equal folds standard errors are 1.45 times the usual ones.
 """
 
 from dataclasses import dataclass

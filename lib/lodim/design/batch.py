@@ -29,7 +29,7 @@ class Batch:
     groups : (n,) float64, codes of groups that are held out together, or None
     streamed : whether X may be larger than memory (see `out_of_core`)
     size : (p,) standard deviations of the columns of X over the training rows (1 for standardized
-    or constant features); None for new data
+        or constant features); None for new data
     cache : values computed by `once`; a changed copy of the batch starts with an empty cache
     """
 
@@ -160,10 +160,8 @@ class SplitsInPlace(Sequence):
     """Pairs of training and held-out batches, one pair per fold, without copies of X.
 
     Both batches of a pair have all rows; rows that do not belong to a batch have weight zero.
-    Features
-    keep the centre and scale of all rows. `fold` (n,) is the fold of each row from 0 on; rows with
-    -1
-    are never held out.
+    Features keep the centre and scale of all rows. `fold` (n,) is the fold of each row from 0 on;
+    rows with -1 are never held out.
     """
 
     def __init__(self, batch, fold):

@@ -168,8 +168,8 @@ class Labels:
     """Row labels of a source for messages: the piece that contains a row, and its number there.
 
     runs : list of (position, first, place), one per run of consecutive rows of a piece: the
-    position
-        of the run's first row among all rows, its number in the piece, and the name of the piece
+        position of the run's first row among all rows, its number in the piece, and the name of the
+        piece
     rows : positions, among all rows, of the rows to label
     """
 
@@ -497,7 +497,7 @@ class WorkerParts(SourceParts):
         """Write the tiles on the workers; return them with the response and the RowInputs.
 
         given : RowInputs as column names, or of all rows of the source; inputs : of the complete
-        rows
+            rows
         """
         make = PartReader.from_parts(design, self, given)
         X = workers.read_parts(self.client, make, self.n, len(design.names), design.dtype)

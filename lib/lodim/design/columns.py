@@ -456,7 +456,7 @@ def rows_to_learn(table, names):
 
 
 def raise_unknown(names, everywhere):
-    """Raise DataError: a column is missing `everywhere`, or no row of positive weight has all."""
+    """Raise DataError: names[0] is missing `everywhere`, or no weighted row has all the columns."""
     if everywhere:
         raise DataError(f"column {names[0]!r} is missing in every row")
     raise DataError(f"no row of positive weight has {' and '.join(map(repr, names))}")

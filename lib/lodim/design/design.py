@@ -71,8 +71,7 @@ class Design:
     n_sampled : number of sampled rows from which splines, centres and scales were learned; 0 if no
         sample was used
     wild : Limits of each feature with extreme outliers, in order (see `summaries`). The middle of
-    the
-        other values replaces outliers, also in new data
+        the other values replaces outliers, also in new data
     """
 
     formula: str = forms.text()
@@ -246,7 +245,7 @@ class Design:
 
         known : result of `known_levels`
         part : whether these are some of the training rows; weights are then not divided by their
-        sum
+            sum
         """
         target, names = self.response if response else None, self.features
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)

@@ -47,16 +47,14 @@ class Levels:
     """Factor with the levels of a column, of C() or of a condition in I().
 
     Two levels make one 0/1 column, for the second level. More levels make one column each, so that
-    a
-    penalty treats all levels alike. For models with reference levels the first level has no column.
-    With a contrast, row i of ``matrix`` holds the column values of level i.
+    a penalty treats all levels alike. For models with reference levels the first level has no
+    column. With a contrast, row i of ``matrix`` holds the column values of level i.
 
     ``name`` is a column, or if ``called`` the code, such as ``C(x, Sum)`` or ``I(x > 0)`` with
-    levels
-    False and True. ``unseen`` are declared categories without rows, treated as missing. If missing
-    values are imputed (see `Design`) and training had some, ``missing`` is the label of their
-    column,
-    the last one. Otherwise the training ``shares`` (n_levels,) replace a missing value.
+    levels False and True. ``unseen`` are declared categories without rows, treated as missing. If
+    missing values are imputed (see `Design`) and training had some, ``missing`` is the label of
+    their column, the last one. Otherwise the training ``shares`` (n_levels,) replace a missing
+    value.
     """
 
     name: str = forms.text()

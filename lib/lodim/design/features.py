@@ -186,7 +186,7 @@ def scaling(found, names, standardize):
     """Return mean, scale and size (p,) of features, and which features are constant, (p,) bool.
 
     found : (p, 5) moments. The size is the standard deviation divided by the scale, or 1 for a
-    constant feature. Raises DataError if numbers are too large to be squared.
+        constant feature. Raises DataError if numbers are too large to be squared.
     """
     total, mean, spread, least, greatest = found.T
     with np.errstate(all="ignore"):
@@ -430,8 +430,7 @@ def tiles_in(folder, n, p, dtype):
     """Return tiles of zeros (n_tiles, p, 64) in an unnamed file of a folder.
 
     The disk space is freed together with the array. Raises ArgumentError if the folder does not
-    exist,
-    DataError if it is full or cannot be written.
+    exist, DataError if it is full or cannot be written.
     """
     shape, dtype = (count(n), p, TILE), np.dtype(dtype)
     size = shape[0] * shape[1] * shape[2] * dtype.itemsize

@@ -86,10 +86,8 @@ def convert(values, kind):
     """Return a pandas Series or DataFrame converted to the frame kind `kind`.
 
     It is returned unchanged if the package of that kind is not installed; other objects are
-    returned
-    unchanged too. Missing values become null, and row labels are dropped. A column with several
-    levels
-    of labels gets a name such as estimate[USA].
+    returned unchanged too. Missing values become null, and row labels are dropped. A column with
+    several levels of labels gets a name such as estimate[USA].
     """
     if kind == PANDAS or not isinstance(values, pd.Series | pd.DataFrame):
         return values

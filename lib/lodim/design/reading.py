@@ -45,11 +45,10 @@ class Reading:
 
     sample : number of rows drawn at random with `seed`; None means all rows
     scratch : folder of the file that holds the features. By default features are in memory;
-    features
-        of data on disk go to the temporary folder if they need over half of the free memory
+        features of data on disk go to the temporary folder if they need over half of the free
+        memory
     client : Dask client whose workers read the data and hold the features. Default: the client of
-    this
-        process for a Dask frame; False means none
+        this process for a Dask frame; False means none
     in_place : whether X may be ColumnTiles over uncopied columns, if `columns_in_place` allows it
     """
 
@@ -82,8 +81,7 @@ class Rows:
     """The complete rows of some data, before features are learned.
 
     inputs : RowInputs of the complete rows; table : Table with at least the columns of the
-    response;
-        parts : chunks with all columns
+        response; parts : chunks with all columns
     rows : (n,) int64, positions of the complete rows in `index`, the labels of all N rows
     n_dropped, n_incomplete : as in a Design
     streamed : whether the chunks are read again in each pass

@@ -40,9 +40,8 @@ class Response:
     """The left side of a formula.
 
     ``levels`` are the classes as the user wrote them (str, bool, int or float), or None for a
-    numeric
-    response. Of two classes, the second one is the success. ``called`` means that ``name`` is an
-    expression such as ``np.log(y)``, not a column.
+    numeric response. Of two classes, the second one is the success. ``called`` means that ``name``
+    is an expression such as ``np.log(y)``, not a column.
     """
 
     name: str = forms.text()
@@ -85,8 +84,7 @@ class RowInputs:
 
     `read` returns float64 arrays with NaN for missing values: weights (n,), offset (n,) or (n, K),
     order (n,), and codes of clusters and of groups, (n,). Clusters are used for covariances that
-    allow
-    dependence within a cluster. Rows of a group are held out together.
+    allow dependence within a cluster. Rows of a group are held out together.
     """
 
     weights: Any = None
@@ -273,8 +271,9 @@ def _check_weights(weights):
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
     """Read columns, and return a table of the complete rows.
 
-    Rows that miss a weight or offset are incomplete. A complete row may also not miss any column if
-    `missing` is "drop", or the response if it is "indicator". `features` and `answers` name the
+    Rows that miss a weight or offset are incomplete. So are rows that miss any column if `missing`
+    is "drop", or rows that miss the response if it is "indicator". `features` and `answers` name
+    the
     columns of the right and the left side of the formula. `known` : dict column -> arguments of
     `columns.without_levels`.
 
@@ -430,9 +429,8 @@ def class_weights(y, response, rows, size):
     """Return weights (size,) with equal sums per class: n / (K n_k) for rows of class k.
 
     y (n,) : class codes, NaN if missing; rows (n,) : positions of these rows among the `size` rows
-    of
-    the data; n : number of rows with a class, n_k of them in class k, K classes. Other rows have
-    weight one.
+        of the data; n : number of rows with a class, n_k of them in class k, K classes. Other rows
+        have weight one.
     """
     if response is None or response.levels is None:
         name = "there is none" if response is None else f"{response.name!r} is numeric"
@@ -545,7 +543,7 @@ class Fill:
     """Replacement for the missing values of a column.
 
     value : weighted mean of the training rows, or the most frequent level of a category. The level
-    is used only inside functions; elsewhere missing categories are a level of their own
+        is used only inside functions; elsewhere missing categories are a level of their own
     n_missing : number of training rows with positive weight in which the column is missing
     """
 

@@ -4,10 +4,9 @@ Summaries of chunks are merged in order, and factors are learned from the result
 
 Wild values are extreme outliers: a few numbers that are far outside the range of all others. They
 are replaced by a middle value, because a single cell of 1e12 would determine mean and scale and
-make
-all other rows nearly equal. A value is wild only if its gap to the others is many times their whole
-range, so that heavy tails stay unchanged. Wild values are not clipped to the nearest other value,
-since a few rows would then still determine the slope.
+make all other rows nearly equal. A value is wild only if its gap to the others is many times their
+whole range, so that heavy tails stay unchanged. Wild values are not clipped to the nearest other
+value, since a few rows would then still determine the slope.
 """
 
 from dataclasses import dataclass, replace
@@ -46,8 +45,7 @@ class ColumnRequest:
     """Columns to summarize, and the summaries needed.
 
     names : of all columns; coded : columns whose numbers become levels; summed : columns whose
-    moments
-        are needed; ranged : columns whose extreme numbers must be located
+        moments are needed; ranged : columns whose extreme numbers must be located
     """
 
     names: tuple[str, ...]
@@ -297,8 +295,7 @@ def may_be_wild(moments, n):
     """Return which features may have wild values according to their moments, (p,) bool.
 
     If a few wild values are beyond GAP ranges of the others, the farthest value is a certain number
-    of
-    standard deviations from the mean; features with smaller distances are excluded.
+    of standard deviations from the mean; features with smaller distances are excluded.
     """
     total, mean, spread, least, greatest = moments.T
     share = most_wild(n) / max(n, 1)

@@ -50,8 +50,7 @@ def row_names(keys, summaries, written):
     """Return summaries of columns of a dot that identify rows, and warn about each of them.
 
     Columns that are `written` in the formula are not checked. Raises DataError if a text column
-    holds
-    numbers.
+    holds numbers.
     """
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [summaries[n] for n in names if n not in written and factors.names_rows(summaries[n])]
@@ -156,8 +155,8 @@ def _against_reference(keys):
     """Return, per term, the set of its factors that R codes against a reference level.
 
     R sorts terms by degree. A factor is coded by contrasts if the other factors of the term are
-    none
-    or are part of an earlier term; else each level has a column (Chambers & Hastie 1992, page 38).
+    none or are part of an earlier term; else each level has a column (Chambers & Hastie 1992, page
+    38).
     """
     reduced, covered = {}, {frozenset()}
     for term in sorted(keys, key=len):

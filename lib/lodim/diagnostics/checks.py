@@ -52,7 +52,7 @@ class Subject:
 
     fit : Fit
     design : Design of all features if the data have them, else only of the features that the fit
-    reads
+        reads
     data : the data frame, or None
     counted : positions of the rows of `data` with positive weight
     rows : Batch of the rows by `design`, without the response

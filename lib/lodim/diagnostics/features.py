@@ -382,7 +382,7 @@ def near_copies(X, sources):
     """Return pairs of columns (n, p) with correlation SAME or more, as (i, j, correlation).
 
     sources : for each column, the set of data columns from which it is computed, or None to skip
-    it. Columns with a common source (powers, splines, levels) are not compared
+        it. Columns with a common source (powers, splines, levels) are not compared
     """
     spread = X.std(axis=0)
     use = np.flatnonzero((spread > 1e-9) & np.array([s is not None for s in sources], bool))

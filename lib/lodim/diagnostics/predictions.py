@@ -53,8 +53,7 @@ def _explained(subject, before):
     """Return the share of null deviance explained in the checked rows, and its error.
 
     `before` is the share in the training rows. Its error is included: it is taken as proportional
-    to
-    the unexplained share and to 1 / sqrt(number of rows).
+    to the unexplained share and to 1 / sqrt(number of rows).
     """
     fit, batch = subject.fit, subject.answered
     weight, family = batch.weight, subject.fit.family
@@ -280,7 +279,7 @@ def is_lost(explained_before, explained_now, error):
     """Return whether other rows lose more than the share LOST of the explained deviance.
 
     explained_before, explained_now : explained shares of the null deviance in training and in other
-    rows; error : standard error of explained_now
+        rows; error : standard error of explained_now
     """
     gap = explained_before - explained_now
     return bool(

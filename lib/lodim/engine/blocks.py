@@ -231,8 +231,7 @@ def sum_rows(part, n, add=np.add):
     """Return the sum of part(rows) over the spans of n rows, in order; rows is a slice.
 
     `add` joins two partial sums. The result of a span depends only on its rows, so the sum is the
-    same
-    bit for bit on any processor or worker.
+    same bit for bit on any processor or worker.
     """
     return reduce(add, map(part, row_spans(n)))
 

@@ -23,8 +23,7 @@ class _View(NamedTuple):
     """`ColumnTiles` as an argument of kernels.
 
     shape (n_tiles, p, 64); n : number of rows; place (p,) int64, memory addresses of the columns;
-    mean,
-    scale, inverse (p,); column, tile : empty arrays that carry the two dtypes
+    mean, scale, inverse (p,); column, tile : empty arrays that carry the two dtypes
     """
 
     shape: tuple[int, int, int]

@@ -26,8 +26,7 @@ class _Compilation(event.Listener):
     """Listener for compilations: logs one message per process, and pauses garbage collection.
 
     Numba creates millions of small objects, and searching them for cycles takes a sixth of the
-    compile
-    time. It compiles one kernel at a time, under a lock, with the kernels that it calls.
+    compile time. It compiles one kernel at a time, under a lock, with the kernels that it calls.
     """
 
     depth = 0

@@ -136,7 +136,7 @@ class Cluster:
         """Return futures of work(group, *held arrays of the group, *sent), one per group.
 
         held : list of WorkerTiles; sent : list of values for all groups, or `Each` with one per
-        group
+            group
         """
         name = name or work.__name__
         tasks = []

@@ -23,10 +23,8 @@ def keys(X, weight, y=None, n_classes=0):
 
     Copies of a row have equal keys. In highly symmetric designs, such as all combinations of some
     levels, features alone do not distinguish rows; then the response y (n,) does. It holds numbers,
-    or
-    codes of `n_classes` classes, whose names and order have no effect; the code n_classes or NaN
-    means
-    unknown.
+    or codes of `n_classes` classes, whose names and order have no effect; the code n_classes or NaN
+    means unknown.
     """
     share = weight / weight.sum()
     u = X - share @ X
@@ -68,8 +66,8 @@ def of_batch(batch, n_classes):
     """Return the keys of the rows of a batch, (n,), and of the classes, (n_classes,).
 
     Weight, offset and response of a row enter its key. Missing features count as zero, their mean.
-    The
-    key of a class is the mean of its rows' keys. `n_classes` is 0 for a numeric response or none.
+    The key of a class is the mean of its rows' keys. `n_classes` is 0 for a numeric response or
+    none.
     """
     X = np.nan_to_num(tiles.unpack(batch.X, batch.n).astype(np.float64))
     key = keys(X, batch.weight, batch.y, n_classes)
@@ -110,10 +108,8 @@ def shuffled(key, seed):
     """Return the positions of the rows in random order, (n,).
 
     The seed is mixed with a digest of all keys. With the seed alone, the row with the largest key
-    would
-    have the same position in every data set, and the effect of the seed on held-out estimates would
-    not
-    average out over data sets.
+    would have the same position in every data set, and the effect of the seed on held-out estimates
+    would not average out over data sets.
     """
     order = np.argsort(key, kind="stable")
     return order[np.random.default_rng([seed, _digest(key)]).permutation(len(key))]
@@ -123,8 +119,7 @@ def _digest(key):
     """Return an integer that depends on the set of keys, but not on their order.
 
     Keys of float32 features differ by about 1e-4 from keys of float64 features, but they have the
-    same
-    digest in at least 98 of 100 data sets (20 to 3,000 normal rows, 400 data sets each).
+    same digest in at least 98 of 100 data sets (20 to 3,000 normal rows, 400 data sets each).
     """
     total = np.cos(key).sum() / np.sqrt(max(len(key), 1))
     return int(np.floor(DIGITS * total)) % 2**32

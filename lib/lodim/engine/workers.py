@@ -47,7 +47,7 @@ class WorkerTiles:
         """Return WorkerTiles of function(tiles, *args), computed per group.
 
         shape : axes of the result after n_tiles, by default unchanged. `function` must be pure,
-        since the task is repeated if its worker is lost.
+            since the task is repeated if its worker is lost.
         """
         held, task = self._split(function, args)
         futures = self.cluster.submit(_map, held, task, function.__name__)
@@ -126,8 +126,7 @@ class WorkerTiles:
         """Return WorkerTiles (n_tiles, ..., 64) of an array (n,) or (n, K); zeros if None.
 
         Arrays that were read with the rows are already on the workers. A sent array is cached there
-        while
-        the array exists.
+        while the array exists.
         """
         if values is None:
             return self.constant(0.0)

@@ -80,7 +80,7 @@ class Call(Node):
 
 @dataclass(frozen=True, eq=False)
 class Sum(Node):
-    """bias + sum_i weights_i args_i; no argument is constant."""
+    """Weighted sum: bias + sum_i weights_i args_i; no argument is constant."""
 
     bias: float
     weights: tuple
@@ -94,7 +94,7 @@ class Sum(Node):
 
 @dataclass(frozen=True, eq=False)
 class Case(Node):
-    """Value that belongs to the first true condition, or else the default."""
+    """The value that belongs to the first true condition, or else the default."""
 
     conditions: tuple
     values: tuple
@@ -113,7 +113,7 @@ class Case(Node):
 
 @dataclass(frozen=True, eq=False)
 class Kernels(Node):
-    """sum_j weights_j exp(-1/2 |z - points_j|^2) at the point z given by args; or its logarithm.
+    """Sum of kernels sum_j weights_j exp(-1/2 |z - points_j|^2) at z = args, or its logarithm.
 
     points (m, k); weights (m,), positive if `log`
     """

@@ -22,7 +22,7 @@ class Family:
     n_scores = 1
 
     def kernel_loss(self, y, weight):
-        """Return the loss of one score in the form that kernels take (see `losses`).
+        """Return the loss with one score per row, as the tuple that kernels take (`losses`).
 
         With several classes, it is the loss of one class against all others.
         """

@@ -1,4 +1,4 @@
-"""The losses of one score in the form that kernels take, from the families' scalar functions.
+"""The losses with one score per row, in the form that kernels take.
 
 A loss is a tuple (code, flat, and three parameters): the code selects the family's functions, and
 `flat` is a lower bound of the curvature per unit of weight that the first steps of an optimizer

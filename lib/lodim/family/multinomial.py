@@ -16,8 +16,7 @@ def loss_shares(y, f, p):
     """Return the loss of a row of class y at scores f (K,), and write class probabilities to p.
 
     The loss is -log p_y. Its derivatives with respect to the scores are p_k - [k = y], and its
-    second
-    derivatives are diag(p) - p p'.
+    second derivatives are diag(p) - p p'.
     """
     largest, total = f[0], 0.0
     for k in range(1, f.size):

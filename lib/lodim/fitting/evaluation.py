@@ -37,7 +37,7 @@ class Evaluation:
     n, weight : number of rows of positive weight, and the sum of their weights
     totals : dict name of a loss -> its weighted sum
     classes : (K, 2) weight of all rows, and of correctly predicted rows, per class; None for
-    numbers
+        numbers
     squares : weighted sum of the squared response; reach : minimum and maximum of the response
     offset_given : whether there is an offset
     nulls : for numbers a NullPart per chunk; for proportions, and for classes with an offset, (y,
@@ -61,7 +61,7 @@ class Evaluation:
         """Return the Evaluation of rows with known responses and predictions.
 
         y : (n,), codes for classes; weights : (n,) as given; offset : (n, K), or None; score : (n,
-        K);
+            K);
         losses : dict of (n,) arrays
         """
         at = weights > 0

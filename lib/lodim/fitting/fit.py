@@ -644,7 +644,7 @@ forms.take_forms(Fit)
 
 
 def _name_as_method(function, cls, name):
-    """Give a module's function that is used as a method the name of the method, for errors."""
+    """Name a module's function after the method that uses it, for error messages."""
     while isfunction(function) and "." not in function.__qualname__:
         function.__module__, function.__name__ = cls.__module__, name
         function.__qualname__ = f"{cls.__qualname__}.{name}"

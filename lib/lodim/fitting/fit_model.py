@@ -34,7 +34,7 @@ SCRATCH = "scratch"  # entry of `control` that names a folder
 
 
 def fitted_by(model: Model) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate a public model function that has only a signature and help; call `fit_model`."""
+    """Return a decorator that makes a function with a signature and help call `fit_model`."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)

@@ -71,8 +71,7 @@ class Problem:
     """The data as numbers, and the settings, of a call of a model function.
 
     chosen : dict of settings chosen by cross-validation -> values chosen with each set of random
-    folds;
-        empty for one set
+        folds; empty for one set
     """
 
     model: "Model"
@@ -274,7 +273,7 @@ class Model:
         """Return the Fit of a problem with given estimates.
 
         for_path : whether to leave out slow results that a path does not show; SPREAD if the spread
-        of responses is needed only up to a factor common to all rows
+            of responses is needed only up to a factor common to all rows
         """
         raise NotImplementedError
 

@@ -110,7 +110,7 @@ def read(path: str | os.PathLike, kind: str | None = None) -> tuple[str, dict[st
     """Return the kind and the state of a file that `write` saved.
 
     kind : required kind of content, if given. Raises StoreError if the file does not exist, is
-    damaged, was not written by lodim, or has another kind or a newer format.
+        damaged, was not written by lodim, or has another kind or a newer format.
     """
     path = _path(path)
     try:

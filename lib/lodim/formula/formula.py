@@ -24,8 +24,7 @@ class Formula:
     """A parsed formula, before data are read.
 
     ``responses`` is empty for ``~ .``; otherwise each response is a column or a call. ``right`` is
-    the
-    syntax tree of the right side, ``sides`` is the text of both sides.
+    the syntax tree of the right side, ``sides`` is the text of both sides.
     """
 
     text: str
@@ -194,8 +193,7 @@ def leave_out(text, *given):
     """Return a formula whose dot excludes columns that are used as weights or groups.
 
     given : names of columns; arrays and None are ignored. For ``"y ~ ."`` and ``"id"`` the result
-    is
-    ``"y ~ . - id"``.
+        is ``"y ~ . - id"``.
     """
     for name in given:
         if isinstance(name, str):

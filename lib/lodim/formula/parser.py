@@ -67,9 +67,8 @@ class Leaf:
     """A part of a formula without operators: a dot, column, call or number.
 
     ``kind`` is 'dot', 'column', 'call' or 'number'; ``text`` is the column's name or the source.
-    The
-    text of a call is in normal spelling, with standard blanks and quotes; ``tree`` is its syntax
-    tree.
+    The text of a call is in normal spelling, with standard blanks and quotes; ``tree`` is its
+    syntax tree.
     """
 
     kind: str
@@ -84,8 +83,7 @@ class Joined:
     """Parts of a formula, and the operator before each part.
 
     The first operator is '+', or '-' if the sum starts with it. All operators have the same
-    precedence
-    and are applied from left to right.
+    precedence and are applied from left to right.
     """
 
     parts: tuple

@@ -37,7 +37,7 @@ def by_levels(up, down, code, weight, n_levels):
     """Return the centred effect of each of the ordered levels, (n_levels, K).
 
     up, down : (n, K), change of a row's prediction from its level to the next, and from the
-    previous level to its own; NaN if there is none
+        previous level to its own; NaN if there is none
     """
     total = np.bincount(code, weight, n_levels)
     step = np.zeros((n_levels, up.shape[1]))
@@ -54,7 +54,7 @@ def second_order(difference, cell, weight, shape):
 
     difference : (n, K), second difference of each row's prediction over its cell
     cell : (n, 2) intervals of each row; shape : numbers of intervals. A cell without rows takes the
-    mean of the nearest cell.
+        mean of the nearest cell.
     """
     bins, K = shape[0] * shape[1], difference.shape[1]
     flat = cell[:, 0] * shape[1] + cell[:, 1]
@@ -82,10 +82,8 @@ def order_of_levels(code, n_levels, others):
     """Return an order of levels (n_levels,) in which adjacent levels have similar rows (Sect. 5).
 
     The distance of two levels is a sum over the other features: for numbers the largest difference
-    of
-    distribution functions, for levels half the sum of absolute differences of shares. Levels are
-    sorted
-    by the first coordinate of classical scaling.
+    of distribution functions, for levels half the sum of absolute differences of shares. Levels are
+    sorted by the first coordinate of classical scaling.
 
     others : list of (values (n,), number of levels or 0 for numbers)
     """

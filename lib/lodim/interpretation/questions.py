@@ -33,8 +33,7 @@ class Along:
 
     at : positions (n,) of the rows in which the feature is known; bin_of : (n,) their intervals
     outer : (n,) bool, rows of the first and the last interval. These are wide, so differences
-    between
-        the interval's two `ends` replace gradients
+        between the interval's two `ends` replace gradients
     """
 
     at: np.ndarray

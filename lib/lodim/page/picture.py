@@ -19,8 +19,7 @@ class Picture:
     title, note : texts above the picture
     mark : 'bars' (one number per name), 'points', 'lines' (in order of x, one line per colour),
         'intervals' (an estimate per name, between `low` and `high`), 'cells' (a number, the
-        `color`,
-        per pair of names)
+        `color`, per pair of names)
     frame : one row per drawn mark
     x, y : names of the columns on the axes
     color : name of a column of numbers or names; "" for none

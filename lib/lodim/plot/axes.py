@@ -33,8 +33,7 @@ def draw(kinds, kind, fit, ax, arguments):
     """Draw a plot of a fit, and return the Axes.
 
     kinds : dict name -> function (fit, ax, ...); kind : a name, or None for the first plot that
-    accepts
-    the arguments
+        accepts the arguments
     """
     if kind is None:
         takers = (name for name in kinds if _takes(kinds[name], fit, ax, arguments))

@@ -166,7 +166,7 @@ def classes(x, y, P, key, names, ax=None, **over):
     """Draw the most probable class at each position, paler if less probable; P (y, x, K).
 
     over : points; edge, tuple of numbers (len(y), len(x)), negative where the surface is hatched,
-    and a text that explains this; star, tuple of label and position; title
+        and a text that explains this; star, tuple of label and position; title
     """
     ax = ensure_axes(ax, SIZE)
     K = P.shape[2]

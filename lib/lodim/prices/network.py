@@ -20,7 +20,7 @@ class Network:
     columns : per node a tuple of its columns of X; empty for a pure purchase
     series : number of the series of alternatives of which the node is a source, or -1
     base : position of a node's first copy, or its own position without copies. A node that needs a
-    series has one copy per source of the series
+        series has one copy per source of the series
     set_cost : callable(frozenset of names) -> float, a submodular cost instead of the sum; or None
     """
 

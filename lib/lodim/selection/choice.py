@@ -118,7 +118,7 @@ def _goes_on(problem, name, value, neighbour):
     """Return whether the model accepts a value of a setting beyond an end of the grid.
 
     value, neighbour : the value at the end, and the next value inside; their difference (or ratio)
-    determines the value that is tested
+        determines the value that is tested
     """
     model = problem.model
     if name == model.shared_setting and name not in model.penalties:

@@ -55,14 +55,13 @@ def cv(
     grid : mapping or DataFrame, optional
         Values to try, by argument: `{"m": [2, 5, 10], "beta": [1, 10]}`; all combinations are
         tried. The 1-SE rule prefers large penalties, few stages, small budgets, and values of other
-        settings that are listed first. A DataFrame has one row per point to try, simplest first.
-        If a penalty that a fit needs is neither given nor in the grid, its default values are added
-        to the grid.
-        Default: values of the model's first penalty (`lambda_` for gbmap, `lambda_v` for proset):
-        the given value, or else `n_lambda` decreasing values from lambda_max down. For costnet the
-        prices of its models are tried as budgets (an argument `budget` is an error). For ripr also
-        None (NaN in the frame) is tried, with which the model chooses its views. If a number of
-        stages (`m` of gbmap) is not given, it is chosen for each point.
+        settings that are listed first. A DataFrame has one row per point to try, simplest first. If
+        a penalty that a fit needs is neither given nor in the grid, its default values are added to
+        the grid. Default: values of the model's first penalty (`lambda_` for gbmap, `lambda_v` for
+        proset): the given value, or else `n_lambda` decreasing values from lambda_max down. For
+        costnet the prices of its models are tried as budgets (an argument `budget` is an error).
+        For ripr also None (NaN in the frame) is tried, with which the model chooses its views. If a
+        number of stages (`m` of gbmap) is not given, it is chosen for each point.
     folds : int or array (n,)
         Number of folds, drawn at random within classes, or the fold of each row of `data`. A fold
         without any row of positive weight with a response is not held out.

@@ -34,8 +34,7 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
     """Return the held-out losses of each point: a list with one row per stage.
 
     A row has one entry per fold, see `fold_row`. Points that differ only in their number of stages,
-    or
-    in their budget, share one run.
+    or in their budget, share one run.
 
     splits : list of (Batch, Batch), training and held-out rows, the folds of one draw after another
     points : list of settings
@@ -153,11 +152,9 @@ class StageLosses:
     """Held-out losses after each stage of a run, for all folds in parallel.
 
     A run ends after `n_stages` stages. If that is None, it ends after `max_stages` of the settings,
-    or
-    when the model's `patience` number of stages have gained nothing. `rows` has, for each stage and
-    fold, the mean loss, the weight, and the standard error of the mean. `of_rows` has, for each
-    fold,
-    the losses of its rows after the last stage.
+    or when the model's `patience` number of stages have gained nothing. `rows` has, for each stage
+    and fold, the mean loss, the weight, and the standard error of the mean. `of_rows` has, for each
+    fold, the losses of its rows after the last stage.
     """
 
     def __init__(self, problem, splits, settings, n_stages, loss, draws):
@@ -270,7 +267,7 @@ def rows_error(row, draws=1):
     """Return the standard error of the mean over folds, from the errors in each fold.
 
     row : (draws * K, 3), see `fold_row`. Rows are the units here, whereas `standard_error` uses the
-    few folds as units.
+        few folds as units.
     """
     share = row[:, 1] / row[:, 1].sum()
     return float(np.sqrt(draws * (share**2 * row[:, 2] ** 2).sum()))

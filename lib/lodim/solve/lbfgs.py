@@ -159,11 +159,11 @@ def _shorter(step, gain, rise):
 
 @njit(**INNER)
 def _outlook(falls, n_iter):
-    """Return the predicted gain of the next OUTLOOK steps.
+    """Return the predicted gain of the next OUTLOOK steps: the total gain of the last steps.
 
-    falls : (OUTLOOK,) gains of the last steps; the gain of step i is at position i modulo OUTLOOK.
-    The prediction is the total gain of the last steps. If gains decrease quickly, it is the sum of
-    a geometric series.
+    If gains decrease quickly, the prediction is the sum of a geometric series. falls (OUTLOOK,) are
+    the
+    gains of the last steps; the gain of step i is at position i modulo OUTLOOK.
     """
     last, before, every = 0.0, 0.0, 0.0
     for back in range(min(n_iter, OUTLOOK)):
@@ -323,7 +323,9 @@ class Steps:
         return part
 
     def take(self, at, part):
-        """Copy steps of some parameters back, during which other parameters did not move."""
+        """Copy the steps `part` of the parameters at positions `at`; other parameters were
+        fixed.
+        """
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0
         self.S[:, at], self.Y[:, at] = part.S, part.Y
@@ -339,9 +341,11 @@ class Steps:
 def _free_direction(slope, S, Y, pairs, alpha, out):
     """Set out = -H slope as `_direction` does, but with a diagonal instead of one common scale.
 
-    S, Y : pairs from the oldest to the newest. The scale of a parameter is its weighted
-    least-squares fit to the pairs, with weights 1 / s'y, so it adapts to the units of the
-    parameter. It differs from the common scale by at most the factor NEAR.
+    The scale of a parameter is its weighted least-squares fit to the pairs of S and Y (from the
+    oldest
+    to the newest), with weights 1 / s'y, so it adapts to the units of the parameter. It differs
+    from
+    the common scale by at most the factor NEAR.
     """
     _set(out, -1.0, slope)
     if pairs == 0:

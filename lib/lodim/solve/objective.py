@@ -16,10 +16,8 @@ class Objective(Protocol):
 
     Called with theta (q, d) and the indices `active` of the functions to evaluate, it returns value
     (q,) and gradient (q, d), computed in these rows. `l1` (d,) are the weights of absolute values
-    that
-    the solver adds; `precision` is the relative error of a value. `scaled` means that the Hessian
-    is
-    near the identity, so that the gradient predicts the remaining gain.
+    that the solver adds; `precision` is the relative error of a value. `scaled` means that the
+    Hessian is near the identity, so that the gradient predicts the remaining gain.
 
     For few rows, an objective may have a compiled solver, since Python would take longer between
     evaluations than the evaluations themselves: `compiled_loop(theta, max_iter, tol, ftol, memory)`

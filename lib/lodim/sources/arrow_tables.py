@@ -99,7 +99,7 @@ def read_tables(
 
     files : in the order of rows
     outline : function of a file that returns its pyarrow Schema and the number of rows of each
-    batch
+        batch
     piece : class that reads some batches
     batch : name of a batch for messages, such as "row group"
     """

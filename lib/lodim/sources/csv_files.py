@@ -195,7 +195,7 @@ def _frames(
     """Yield a CSV text in chunks, with dtypes as given or as inferred for each chunk.
 
     dtypes : dict of the columns to read; None means all. Only if all columns are read does pandas
-    raise an error for rows with too many cells.
+        raise an error for rows with too many cells.
     """
     some = {} if dtypes is None else {"usecols": list(dtypes), "dtype": dtypes}
     options = {**dialect.options(), **text, **some, "low_memory": False}

@@ -17,7 +17,7 @@ class Partition(Piece):
 
     delayed : Delayed of dask that computes it; dtypes : dict column -> dtype declared by Dask
     levels : dict column -> categories over all partitions, for columns with categories unknown to
-    Dask
+        Dask
     seen : fingerprint of its rows in earlier passes
     """
 

@@ -122,7 +122,7 @@ class HeldOut:
         return self.weight.sum() / (self.weight.sum() + 1.0)
 
     def quantile(self, level):
-        """Return the score below which a share `level` of rows lies, including a new row."""
+        """Return the weighted quantile of the scores at `level`, with a new row at infinity."""
         return float(self._quantiles(self.score[:, None], level)[0])
 
     def upper(self, base, step, level):
@@ -148,7 +148,7 @@ class HeldOut:
         """Return the weight of held-out rows whose score is below that of a new row, per class.
 
         scores : (K, m, C) float64, scores of the classes by the fit of each fold; the result is (m,
-        C)
+            C)
         """
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
@@ -206,7 +206,7 @@ def held_out_weights(given, units):
 
     With groups, the weights of each group's rows sum to one (Lee, Barber and Willett 2023);
     otherwise the mean weight is one. given : (n,) float64, above zero; units : (n,) codes of
-    groups, or None.
+        groups, or None.
     """
     if units is None:
         return given / given.mean()

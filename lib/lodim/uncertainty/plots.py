@@ -105,7 +105,7 @@ def intervals(conformal, ax=None, *, data, level=None, top=MOST):
 
 
 def sets(conformal, ax=None, *, data, level=None):
-    """Draw, per class, shares of rows by size of their set; hatched if the class is not in it."""
+    """Draw shares of rows per class by size of their set; hatched if it lacks the class."""
     frame, y = conformal._beside(data, level)
     levels = list(conformal.fit.levels)
     inside = frame[levels].to_numpy(bool)
