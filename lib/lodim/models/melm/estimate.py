@@ -1,4 +1,4 @@
-"""From rows to a view: search of directions, rule in their coordinates, and its calibration."""
+"""Fit a view to rows: search directions, fit the classification rule, calibrate it."""
 
 from dataclasses import dataclass, replace
 
@@ -25,22 +25,22 @@ from lodim.models.melm.view import View, correlations, orient, project
 from lodim.selection import folds
 from lodim.selection.tuning import FOLDS, QUICK_ROWS, count_draws, quick_splits
 
-ROUNDING = 1e-20  # of the variance: what is less within classes is rounding
-ROUNDED = 1e-12  # relative, of a sum of weights
-PARTS = 5  # of a single fold held out, each calibrated by the others
-MOST_OPEN = 2  # dimensions where k is open
-MOST_DRAWS = 12  # of the folds
-HELD_ROWS = 3000  # that all draws together hold out, beyond the first
-ALONE, FEW_CLASSES = 250, 5  # rows and classes up to which each row is held out by itself
-FEW_STARTS = 3  # of a search at most where rows are held out: there are many of these
-QUICK = {"rough": 1e-2, "refined": 1, "ftol": 1e-5}  # of these searches: what is left tells nothing
-CLOSE = {"rough": 1e-7, "refined": 1, "ftol": 1e-7}  # of those that begin next to their end
+ROUNDING = 1e-20  # share of the variance; less within classes is rounding
+ROUNDED = 1e-12  # relative rounding error of a sum of weights
+PARTS = 5  # parts of a single held-out fold, each calibrated by the others
+MOST_OPEN = 2  # most dimensions if k is not given
+MOST_DRAWS = 12  # most random divisions into folds
+HELD_ROWS = 3000  # rows held out by all divisions together
+ALONE, FEW_CLASSES = 250, 5  # rows and classes up to which rows are held out singly
+FEW_STARTS = 3  # most starts of a search in cross-validation
+QUICK = {"rough": 1e-2, "refined": 1, "ftol": 1e-5}  # tolerances of searches in folds
+CLOSE = {"rough": 1e-7, "refined": 1, "ftol": 1e-7}  # the same, starting close to the optimum
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """The one stage of melm: (View, log, None); a stage for each gamma where rows are scored.
+    """Fit the view, the only stage of melm; yield (View, log, None).
 
-    Rows to score, those of `eval_batch`, are held out: of a stage their link scores are third.
+    If `eval_batch` is given, yield (None, None, link scores of its rows) for each gamma instead.
     """
     if eval_batch is None:
         yield *fit_view(batch, settings, family), None
@@ -50,10 +50,10 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_start=None):
-    """Link scores (n, K) of the rows of `test` by views of the rows of `train`, one a gamma.
+    """Return link scores (n, K) of the rows of `test` from views of `train`, one array per gamma.
 
-    Where no view can be fitted they are the null model's. first_gamma, warm_start : see
-    `search_gammas`
+    If no view can be fitted, they are the scores of the null model. For first_gamma and warm_start
+    see `search_gammas`.
     """
     try:
         views = _quick_views(train, family, settings, gammas, first_gamma, warm_start)
@@ -65,7 +65,7 @@ def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_st
 
 
 def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
-    """Return the View of each gamma, of quick searches."""
+    """Return the View for each gamma, from searches with loose tolerances."""
     rows = ClassRows.from_batch(batch, settings, count_classes(family))
     plan = replace(_plan(settings, len(rows.present)), **(QUICK if warm_start is None else CLOSE))
     starts = first_gamma, warm_start, rows.within
@@ -77,7 +77,7 @@ def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
 
 
 def reweigh(problem, fit):
-    """The View of rows under other weights, and its log: searched and calibrated as `fit` is."""
+    """Fit the View under other weights, searched and calibrated as in `fit`; return (View, log)."""
     first_gamma = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
     view, log = fit_view(problem.batch, problem.settings, problem.family, first_gamma)
     if count_classes(problem.family) > 1:
@@ -87,20 +87,20 @@ def reweigh(problem, fit):
 
 
 def count_classes(family):
-    """Return number of classes of a family; one without a response."""
+    """Return the number of classes of a family; 1 without a response."""
     return {"none": 1, "binomial": 2}.get(family.name, family.n_scores)
 
 
 def with_dimensions(problem):
-    """Return the checked problem, its weights as counts of rows.
+    """Return the checked problem, with weights as counts of rows and k set.
 
-    Where k is open it is 2, or 1 where rows vary in one direction only.
+    If k is not given, it is 2, or 1 if the rows vary in one direction only.
     """
     problem = replace(problem, batch=_counted(problem.batch))
     if problem.settings.k is not None:
         return validate(problem)
     k = MOST_OPEN
-    if problem.family.name != "gaussian":  # which is refused
+    if problem.family.name != "gaussian":  # not allowed, raises in validate
         code, weight, i = _rows(problem.batch)
         X = np.asarray(tiles.rows(problem.batch.X, i), np.float64)
         code = np.unique(code, return_inverse=True)[1]
@@ -109,7 +109,7 @@ def with_dimensions(problem):
 
 
 def _counted(batch):
-    """The batch with weights that count rows: shares, which sum to less than that, are scaled."""
+    """Return the batch with weights that are counts of rows: smaller sums are scaled to n."""
     if batch.weights is None or batch.weight_sum >= batch.n_positive * (1.0 - ROUNDED):
         return batch
     return replace(batch, weights=batch.weights / batch.weight_sum * batch.n_positive)
@@ -119,8 +119,9 @@ def _counted(batch):
 class ClassRows:
     """Rows of positive weight: features X (m, p), class codes (m,), weights (m,).
 
-    position (m,) in the batch; codes are 0, ..., C - 1, of the classes `present` (C,);
-    within : the Basis within classes
+    position (m,) : positions in the batch
+    present (C,) : classes with rows; `code` numbers them 0, ..., C - 1
+    within : whitening Basis of the variation within classes
     """
 
     X: np.ndarray
@@ -132,7 +133,7 @@ class ClassRows:
 
     @classmethod
     def from_batch(cls, batch, settings, n_classes):
-        """Build from a batch; raise if its rows have a single class, or vary too little."""
+        """Take the rows of a batch; raise if they have a single class or vary too little."""
         code, weight, i = _rows(batch)
         X = np.asarray(tiles.rows(batch.X, i), np.float64)
         present, code = np.unique(code, return_inverse=True)
@@ -142,10 +143,11 @@ class ClassRows:
 
 
 def fit_view(batch, settings, family, first_gamma=None):
-    """The View in which classes diverge most, or of most or least entropy, with its rule; the log.
+    """Search the View of largest divergence (or of extreme entropy); return it and the log.
 
-    In the log are the ends of all starts, the best first. If a `first_gamma` is given, that one is
-    searched from all starts, and the view is followed from there; the log then names it.
+    Without classes the entropy is largest or smallest. The log has the results of all starts, the
+    best first. If `first_gamma` is given, all starts are searched for it, the view is then followed
+    to the gamma of the settings, and the log contains `gamma`.
     """
     n_classes = count_classes(family)
     if n_classes == 1 and settings.gamma is not None:
@@ -169,7 +171,7 @@ def fit_view(batch, settings, family, first_gamma=None):
 
 
 def _view_of_rows(manifold, batch, rows, settings, family):
-    """The View of a Manifold, without bounds on overlaps, and coordinates (m, k) of its rows."""
+    """Return the View of a Manifold, without overlaps, and the coordinates (m, k) of its rows."""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
         _check_spread(rows.X @ manifold.V, code, weight)
@@ -190,7 +192,7 @@ def _check_spread(Z, code, weight):
 
 
 def _rows(batch):
-    """Return class codes, weights and positions (m,) of the rows of positive weight."""
+    """Return class codes, weights and positions (m,) of the rows with positive weight."""
     i = batch.positive_weight
     weight = batch.row_weights[i]
     code = np.zeros(len(i), np.int64) if batch.y is None else batch.y[i].astype(np.int64)
@@ -198,7 +200,7 @@ def _rows(batch):
 
 
 def _checked_basis(X, code, weight, settings):
-    """The Basis within classes; raises where a density has no width along one of k directions."""
+    """Return the whitening Basis within classes; raise if rows vary in fewer than k directions."""
     shrunk = settings.covariance == SHRUNK and code.any()
     factor = settings.shrinkage_factor if shrunk else 0.0
     with single_blas():
@@ -216,7 +218,7 @@ def _checked_basis(X, code, weight, settings):
 
 
 def _plan(settings, n_present):
-    """Return the Plan of the search that settings ask for."""
+    """Return the Plan of the search that the settings ask for."""
     s, same = settings, ("k", "covariance", "shrinkage_factor", "n_starts", "seed")
     same += ("max_iter", "tol", "engine")
     return Plan(
@@ -230,10 +232,10 @@ def _plan(settings, n_present):
 
 
 def _view(V, X, Z, weight, size, manifold):
-    """Return the View of directions V, its overlaps and its rule not known yet."""
+    """Return the View of directions V, with overlaps and rule still to be filled in."""
     share = weight / weight.sum()
     deviation, correlation = correlations(X, Z, share)
-    # Potentials are of densities: they change with the unit of the coordinates.
+    # Potentials of densities depend on the units of the coordinates.
     unit = np.linalg.slogdet(manifold.V.T @ V)[1]
     return View(
         V=V,
@@ -254,7 +256,7 @@ def _view(V, X, Z, weight, size, manifold):
 
 
 def _log(manifold, smallest):
-    """Return the ends of all starts, the best first: arrays (n_starts,) by name."""
+    """Return the results of all starts, the best first, as a dict of arrays (n_starts,)."""
     value = manifold.divergences
     order = np.argsort(value if smallest else -value, kind="stable")
     log = {"start": [manifold.starts[j] for j in order], "divergence": value[order]}
@@ -262,7 +264,7 @@ def _log(manifold, smallest):
 
 
 def most_draws(batch):
-    """How often folds are drawn: more often where rows are few, and a draw says little."""
+    """Return how often rows are divided into folds: more often if there are few rows."""
     return min(MOST_DRAWS, max(1, HELD_ROWS // max(len(batch.positive_weight), 1)))
 
 
@@ -276,9 +278,9 @@ def for_folds(problem):
 
 
 def training_measures(problem, view):
-    """Return deviance and balanced accuracy of training rows, of 10,000 at most.
+    """Return deviance and balanced accuracy of at most 10,000 training rows, as a dict.
 
-    Each is left out of the densities that it is judged by; not of an estimator of the user's.
+    Each row is left out of the densities that classify it, but not of a user's estimator.
     """
     rows, score = _leave_one_out(problem, view)
     y = view.rule.present[rows.code].astype(float)
@@ -290,7 +292,7 @@ def training_measures(problem, view):
 
 
 def _leave_one_out(problem, view):
-    """Return rows, and their link scores (m, K)."""
+    """Return a sample of the training Rows, and their leave-one-out link scores (m, K)."""
     settings, rule, batch = problem.settings, view.rule, problem.batch
     code, weight, i = _rows(batch)
     Z = project(view.V, batch.X, batch.n)[i]
@@ -302,11 +304,11 @@ def _leave_one_out(problem, view):
 
 
 def calibrate(problem, view, log):
-    """Return the rule of a view calibrated on rows held out, and measures of these rows.
+    """Calibrate the rule of a view on held-out rows; return the rule and measures of these rows.
 
-    The log says whether the view was followed from another gamma: then it is in the folds as well.
-    Each fold is judged with the calibration of the others of its draw. They are not the folds that
-    gamma was chosen on: there, luck has chosen as well.
+    If the log says that the view was followed from another gamma, the views of the folds are too.
+    The measures of a fold use the calibration by the other folds. The folds differ from those that
+    chose gamma, which would be too optimistic.
     """
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
@@ -317,7 +319,7 @@ def calibrate(problem, view, log):
     tests = [test for _, test in splits]
     y = np.concatenate([test.y for test in tests])
     weight = np.concatenate([test.row_weights for test in tests])
-    # What class shares are to be is the prior's to say: with equal ones rows of rare classes count.
+    # With equal priors, rows of rare classes have more weight.
     judged = evaluation_weights(y.astype(int), weight, settings.prior == "equal")
     loss = losses_by_temperature(family, y, judged, score)
     part, draw = _parts(tests, problem, draws)
@@ -330,10 +332,10 @@ def calibrate(problem, view, log):
 
 
 def _calibration_splits(problem, view, log):
-    """Pairs of batches [(Batch, Batch)], how often their folds are drawn, and where searches begin.
+    """Return pairs of batches, the number of divisions into folds, and arguments for the search.
 
-    Few rows (or groups) are held out one by one, so that no draw moves the answer; the search for
-    the view of the others then begins at that of all.
+    A few rows (or groups) are held out one by one, so that the result does not depend on random
+    folds; each search then starts from the view of all rows.
     """
     batch, few_classes = problem.batch, count_classes(problem.family) <= FEW_CLASSES
     units, few_rows = folds.count_units(batch), len(batch.positive_weight) <= QUICK_ROWS
@@ -345,7 +347,7 @@ def _calibration_splits(problem, view, log):
 
 
 def _factors_of_others(rule, loss, part, draw):
-    """Inverse temperature (n, 1) for each row, of the rows in other parts of the same draw."""
+    """Return each row's inverse temperature (n, 1), chosen on the other parts of its division."""
     total, own = (
         np.zeros((draw.max() + 1, loss.shape[1])),
         np.zeros((part.max() + 1, loss.shape[1])),
@@ -360,7 +362,10 @@ def _factors_of_others(rule, loss, part, draw):
 
 
 def _parts(tests, problem, draws):
-    """Part (n,) of each row held out, its fold or of a single fold one of PARTS; and its draw."""
+    """Return part (n,) and division (n,) of each held-out row.
+
+    The part is its fold; a single fold is divided into PARTS parts.
+    """
     if len(tests) > 1:
         part = np.repeat(np.arange(len(tests)), [test.n for test in tests])
         return part, part * draws // len(tests)

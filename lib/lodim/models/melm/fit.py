@@ -1,4 +1,4 @@
-"""MelmFit: what melm() returns."""
+"""MelmFit: the fit that melm() returns."""
 
 from typing import Any, Literal, TypeAlias
 
@@ -19,27 +19,26 @@ from lodim.typing import Data, FilePath, NewLevels, Prediction
 PlotKind: TypeAlias = Literal["view", "loadings", "starts", "calibration"]
 
 MEASURES = ("deviance", "null_deviance", "balanced_accuracy")
-HELD = ("held_deviance", "held_balanced_accuracy")  # there where probabilities are calibrated
+HELD = ("held_deviance", "held_balanced_accuracy")  # measures if probabilities are calibrated
 
 
 class MelmFit(Fit):
-    """A fitted view.
+    """View that separates classes, with the rule that classifies in it.
 
     Attributes
     ----------
     estimates : View
-        The directions, on standardized features, and the rule that classifies along them.
+        Directions for standardized features, and the rule that classifies along them.
     log : dict of arrays (n_starts,)
-        Of each start, the best first: start (its kind), divergence reached (the entropy without a
-        response; of many rows on a sample of them), n_iter, converged.
+        Results of the starts, the best first: start (its kind), divergence (without a response the
+        entropy; for many rows on a sample of them), n_iter, converged.
     measures : dict
-        deviance, null_deviance, balanced_accuracy of the training rows (each left out of the
-        densities). Where probabilities are calibrated also held_deviance and
-        held_balanced_accuracy: of rows held out of the search, which were classified by the view
-        that the other rows gave, and calibrated by folds other than their own. The gamma of all
-        these views is that of the fit: where cross-validation has chosen it, it did so on the same
-        rows. Empty without a response.
-    n : rows of weight above zero
+        deviance, null_deviance, balanced_accuracy of the training rows (each row left out of the
+        densities). If probabilities are calibrated, also held_deviance and held_balanced_accuracy
+        of held-out rows, which are classified by a view of other rows and calibrated by other
+        folds. All these views use the fit's gamma, which cross-validation may have chosen on the
+        same rows. Empty without a response.
+    n : number of rows with positive weight
     selection : DataFrame or None
         The cross-validation that chose gamma.
 
@@ -96,7 +95,7 @@ class MelmFit(Fit):
 
     @property
     def types(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Types that predict() knows: without a response there are coordinates alone."""
+        """Values of `type` that predict() accepts; fewer without a response."""
         if self.levels is None:
             return ("projection", "density")
         return ("response", "link", "class", "prob", "projection", "density")
@@ -129,17 +128,17 @@ class MelmFit(Fit):
         data : frame
             New data; needs the columns of the formula's right side.
         type : str, optional
-            "response" (the default): probability of the second of two classes, of more a column
-            for each. "link": scores. "class": most probable class. "prob": a column for the
-            probability of each class. "projection": coordinates x1, ..., xk, the default
-            without a response. "density": logarithm of the density of each class (without a
-            response: of all rows) in the view.
+            "response" (the default): probability of the second of two classes; for more classes one
+            column per class. "link": scores. "class": most probable class. "prob": one column with
+            the probability of each class. "projection": coordinates x1, ..., xk, the default
+            without a response. "density": log density of each class (without a response: of all
+            rows) in the view.
         offset : None
-            Refused: see `melm`.
+            Not allowed: see `melm`.
         new_levels : {"error", "missing"}
-            What a level that training had not is, as `Fit.predict` says.
+            Treatment of levels that did not occur in training, as in `Fit.predict`.
         threshold : float, optional
-            With type="class" and two classes, probability from which the second is predicted. If a
+            Probability from which the second of two classes is predicted, for type="class". If a
             missed case costs c times a false alarm, 1 / (1 + c) minimizes the expected cost.
 
         Returns
@@ -150,7 +149,7 @@ class MelmFit(Fit):
         Raises
         ------
         ArgumentError
-            An offset is given, or `type` needs classes and the formula has no response.
+            If an offset is given, or if `type` needs classes and the formula has no response.
 
         See Also
         --------
@@ -181,14 +180,14 @@ class MelmFit(Fit):
         return super()._predict(batch, type)
 
     def _coordinates(self, batch):
-        """Return coordinates (n, k) of the rows of a batch."""
+        """Return the coordinates (n, k) of the rows of a batch."""
         return project(self.estimates.V, batch.X, batch.n)
 
     def tidy(self) -> pd.DataFrame:
-        """Loadings, a row for each dimension and feature.
+        """Return the loadings, one row for each dimension and feature.
 
         estimate is the change of the coordinate per unit of the feature, std_estimate per standard
-        deviation; correlation is that of feature and coordinate over the training rows.
+        deviation; correlation is the correlation of feature and coordinate in the training rows.
 
         See Also
         --------
@@ -219,7 +218,7 @@ class MelmFit(Fit):
         return in_pandas(self.tidy)().assign(estimate=loading)
 
     def coef(self) -> pd.Series:
-        """Loadings by dimension and term, per unit of the feature.
+        """Return the loadings by dimension and term, per unit of the feature.
 
         See Also
         --------
@@ -238,10 +237,10 @@ class MelmFit(Fit):
     def glance(self) -> pd.DataFrame:
         """Return one row: family, n, p, k, gamma, divergence and its terms, df, deviances.
 
-        divergence = fitting - regularizing (sums over the pairs of classes, or weighted means);
-        deviance and balanced_accuracy are of the training rows, each left out of the densities.
-        df = k (rank - k), the parameters of a subspace. Without a response: entropy, and as
-        dev_ratio the share of the variance of all features.
+        divergence = fitting - regularizing (sums over the pairs of classes, or weighted means).
+        deviance and balanced_accuracy are for training rows, each left out of the densities. df =
+        k (rank - k), the number of parameters of a subspace. Without a response: entropy, and
+        dev_ratio is the share of the variance of all features.
 
         See Also
         --------
@@ -283,12 +282,12 @@ class MelmFit(Fit):
         -------
         DataFrame
             `data` with .fitted, .resid, .loss, .class and .x1, ..., .xk; without a response only
-            the coordinates.
+            with the coordinates.
 
         Raises
         ------
         ArgumentError
-            An offset is given.
+            If an offset is given.
 
         See Also
         --------
@@ -312,28 +311,28 @@ class MelmFit(Fit):
     def evaluate(  # type: ignore[override]
         self, data: Data, *, offset: None = None
     ) -> pd.DataFrame:
-        """Return loss on data with known classes: as `Fit.evaluate`, and the balanced accuracy.
+        """Return loss and accuracy on data with known classes, as `Fit.evaluate`, in one row.
 
         Parameters
         ----------
         data : frame
-            Needs the columns of the formula, the response among them.
+            Needs the columns of the formula, including the response.
         offset : None
             Refused: see `melm`.
 
         Returns
         -------
         DataFrame
-            One row: n, deviance, dev_ratio, accuracy, log_loss, auc and balanced_accuracy, the mean
-            over classes of the share of their rows that is classified correctly; classes without
-            rows do not count.
+            One row: n, deviance, dev_ratio, accuracy, log_loss, auc and balanced_accuracy. The
+            latter is the share of correctly classified rows of a class, averaged over the classes
+            that have rows.
 
         Raises
         ------
         ArgumentError
-            The formula has no response, or an offset is given.
+            If the formula has no response, or if an offset is given.
         DataError
-            No complete row, or none of weight above zero.
+            If no row is complete and has positive weight.
 
         See Also
         --------
@@ -375,19 +374,20 @@ class MelmFit(Fit):
         Parameters
         ----------
         kind : {"view", "loadings", "starts", "calibration"}, optional
-            "view" (the default): rows with densities, decision boundary, and loadings as arrows (of
-            three dimensions rows and arrows alone). "loadings": of the features by dimension.
-            "starts": the divergence that each start of the search reached. "calibration": observed
-            share of a class against its predicted probability, in groups of rows.
+            "view" (the default): rows with densities, decision boundary, and loadings as arrows (in
+            three dimensions only rows and arrows). "loadings": loadings of the features by
+            dimension. "starts": the divergence that each start of the search reached.
+            "calibration": observed share of a class against its predicted probability, in groups of
+            rows.
         ax : Axes, optional
-            Its own by default. A view of three dimensions needs one with projection="3d", if any.
+            New axes by default. For a view of three dimensions they need projection="3d".
         **arguments
-            Of "view": data, rows to draw instead of training rows; dimensions, one to three of
-            them, numbered from 1 (default: the first two, or all three); arrows, "loadings" (the
-            default), "correlations" or None; top, how many arrows, the longest (8); contours,
-            whether densities and boundary are drawn (True). Of "loadings": top (15); of, "loadings"
-            (the default) or "correlations". Of "calibration": data (needed); level, a class (by
-            default the second of two, all of several); bins (10).
+            For "view": data, rows to draw instead of training rows; dimensions, one to three
+            dimension numbers from 1 (default: the first two, or all three); arrows, "loadings" (the
+            default), "correlations" or None; top, the number of arrows, longest first (8);
+            contours, whether densities and boundary are drawn (True). For "loadings": top (15); of,
+            "loadings" (the default) or "correlations". For "calibration": data (needed); level, a
+            class (by default the second of two, or all of several); bins (10).
 
         Returns
         -------
@@ -396,9 +396,9 @@ class MelmFit(Fit):
         Raises
         ------
         ArgumentError
-            An unknown kind or argument, or Axes without three dimensions.
+            If the kind or an argument is unknown, or the Axes lack a third dimension.
         DataError
-            `data` has no complete row.
+            If `data` has no complete row.
 
         See Also
         --------
@@ -422,20 +422,20 @@ class MelmFit(Fit):
 
     @property
     def terms(self) -> tuple[float, float]:
-        """Fitting and regularizing term of the divergence, which is their difference."""
+        """Fitting and regularizing term, whose difference is the divergence."""
         pairs: Any = self.pairs()
         weight = pairs["weight"]
         return float(weight @ pairs["fitting"]), float(weight @ pairs["regularizing"])
 
     @property
     def divergence(self) -> float:
-        """The Cauchy-Schwarz divergence; of several classes, of their pairs together."""
+        """Cauchy-Schwarz divergence; for several classes the sum or mean over their pairs."""
         fitting, regularizing = self.terms
         return fitting - regularizing
 
     @property
     def entropy(self) -> float | None:
-        """Renyi's quadratic entropy of a view without classes (Eq. 1), None with classes."""
+        """Renyi's quadratic entropy of a view without classes (Eq. 1); None with classes."""
         return -float(self.estimates.potential[0, 0]) if self.levels is None else None
 
     def _complexity(self):
@@ -460,7 +460,7 @@ class MelmFit(Fit):
 
     @property
     def dev_ratio(self) -> float:
-        """Share of the null deviance explained; without classes, share of the variance."""
+        """Share of the null deviance explained; without classes the share of the variance."""
         if self.levels is None:
             v = self.estimates
             return float((v.spread**2).sum() / (v.total or np.nan))
@@ -468,17 +468,17 @@ class MelmFit(Fit):
 
     @property
     def converged(self) -> bool:
-        """Whether the search that ended in this view met the tolerance."""
+        """Whether the search that gave this view reached its tolerance."""
         return self.estimates.converged
 
     def pairs(self) -> pd.DataFrame:
-        """Divergence = fitting - regularizing of each pair of classes, and bounds (Theorem 3).
+        """Return divergence, its two terms and bounds (Theorem 3) for each pair of classes.
 
-        overlap bounds from above the integral of the smaller of the two densities, the likelihood
-        of balanced misclassification: within a box by sqrt(volume) exp(-H2x / 2), to which what the
-        densities hold outside is added; of several boxes the best counts. balanced_accuracy = 1 -
-        overlap / 2 is a lower bound of the rule's accuracy if the densities are true, which
-        densities of training rows are not. weight is the part of the pair in the fit's divergence.
+        divergence = fitting - regularizing. overlap is an upper bound of the integral of the
+        smaller of the two densities: within a box sqrt(volume) exp(-H2x / 2), plus the probability
+        outside; the best of several boxes counts. balanced_accuracy = 1 - overlap / 2 is a lower
+        bound of the rule's accuracy if the densities are the true ones, which estimated densities
+        are not. weight is the weight of the pair in the fit's divergence.
 
         See Also
         --------
@@ -509,13 +509,13 @@ class MelmFit(Fit):
         return frame
 
     def starts(self) -> pd.DataFrame:
-        """Return starts of the search, the best first: kind, divergence reached, iterations.
+        """Return the starts of the search, the best first: kind, divergence reached, iterations.
 
-        Without a response divergence is the entropy. With more than 2,048 rows all starts
-        are searched on that many; the divergence at their ends is that of all rows. All
-        but the best three end roughly: two steps in a row raised the divergence by at most 1e-4
-        of it. Where gamma was chosen, `gamma` is the one of the starts, from whose best end the
-        view was followed to the gamma that was chosen.
+        Without a response, divergence is the entropy. With more than 2,048 rows, starts are
+        searched on a sample of this size; the divergence shown is that of all rows. All but the
+        best three starts stop early: when two successive steps increased the divergence by at most
+        1e-4 of it. If gamma was chosen, `gamma` is the value for which the starts were searched;
+        the best result was then followed to the chosen gamma.
 
         See Also
         --------

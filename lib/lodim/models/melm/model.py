@@ -1,4 +1,4 @@
-"""melm(): the maximum entropy linear manifold, from a formula to a fit."""
+"""The public function melm() and the model's declaration."""
 
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
@@ -16,13 +16,13 @@ from lodim.selection.tuning import choose, preference
 from lodim.typing import Data, DType, Engine, Missing, RowValues
 
 GAMMAS = (16.0, 8.0, 4.0, 2.0, 1.0)  # values of gamma tried by default
-SPREAD = 2.0  # standard errors by which held-out losses may differ and weigh much the same
-DOUBTED, SURE = 2.0, 4.0  # standard errors by which no shrinkage is better: to change, to be chosen
-LEAST = 0.01  # shrinkage factor in front of none
-FEW_DRAWS = 6  # of the folds that compare covariances, at most
-FINE = 32  # parts of a step between two values, so that results are stable over random folds
-TIE = 10.0  # deviance of all rows together by which two gammas are as good as equal
-SMOOTHEST, SHARPEST = 16.0, 0.125  # of gamma, on a path
+SPREAD = 2.0  # standard errors within which losses get similar weights
+DOUBTED, SURE = 2.0, 4.0  # SEs by which no shrinkage is better: some effect, chosen
+LEAST = 0.01  # smallest positive shrinkage factor
+FEW_DRAWS = 6  # most random divisions into folds when covariances are compared
+FINE = 32  # interpolated values per step, for stable results over random folds
+TIE = 10.0  # total deviance within which two gammas count as equal
+SMOOTHEST, SHARPEST = 16.0, 0.125  # gammas of a path
 
 
 REFERENCE = """\
@@ -36,7 +36,7 @@ REFERENCE = """\
 
 
 class Melm(Model):
-    """Maximum entropy linear manifold: gamma and covariance are chosen by cross-validation."""
+    """Declaration of the model melm for the shared fitting code; CV can choose its settings."""
 
     name = "melm"
     reference = REFERENCE
@@ -56,11 +56,11 @@ class Melm(Model):
     held_out_deviance = staticmethod(calibrated_deviance)
 
     def validate(self, problem):
-        """Raise if the data do not suit the model; the number of dimensions by the rows."""
+        """Raise if the data do not suit the model; set the number of dimensions if not given."""
         return estimate.with_dimensions(super().validate(problem))
 
     def fit(self, problem):
-        """Choose gamma and covariance if they are open, and return the fit of a problem."""
+        """Return the fit of a problem, after choosing gamma and covariance if not given."""
         if problem.settings.gamma is not None or problem.family.name == "none":
             return self.run(problem)
         problem, tried = _chosen(problem)
@@ -68,7 +68,7 @@ class Melm(Model):
         return self.run(problem, tried, found=found)
 
     def assemble(self, problem, view, log, selection, for_path):
-        """The MelmFit of a view, calibrated on held-out rows unless it is for a path."""
+        """Return the MelmFit of a view, calibrated on held-out rows unless it is for a path."""
         settings, family = problem.settings, problem.family
         if not view.converged:
             warn_not_converged(
@@ -90,7 +90,7 @@ MODEL = Melm()
 
 
 def _chosen(problem):
-    """The problem with gamma and an open shrinkage factor by cross-validation; the gammas tried."""
+    """Choose gamma and an open shrinkage factor by CV; return the problem and a table of gammas."""
     quick = estimate.for_folds(problem)
     draws, tie = estimate.most_draws(problem.batch), TIE / max(1.0, problem.batch.weight_sum)
     given = problem.arguments["covariance"], (problem.arguments["control"] or {})
@@ -103,7 +103,7 @@ def _chosen(problem):
 
 
 def _with_shrinkage_factor(problem, draws):
-    """The problem with covariances shrunk the less, the surer no shrinkage is better held out."""
+    """Return the problem with a shrinkage factor: smaller if held-out rows favour no shrinkage."""
     middle = replace(problem, settings=replace(problem.settings, gamma=MIDDLE))
     z = preference(middle, "shrinkage_factor", (1.0, 0.0), most_draws=draws)
     share = min(max(0.0, (z - DOUBTED) / (SURE - DOUBTED)), 1.0)
@@ -162,8 +162,8 @@ def melm(
     k : int, optional
         Dimension of the view; by default 2, or 1 if the rows vary in one direction only.
     gamma : float, optional
-        Width of the kernels relative to Silverman's rule; larger ones see less detail. By default
-        chosen by cross-validation.
+        Width of the kernels relative to Silverman's rule; wider kernels show less detail. By
+        default chosen by cross-validation.
     covariance : {"shrunk", "ledoit-wolf"}, default="shrunk"
         Covariance of a class, shrunk by the rule of Ledoit and Wolf: "shrunk" towards a multiple
         of the covariance within all classes, which that rule shrinks towards its diagonal;

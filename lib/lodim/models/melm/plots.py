@@ -10,16 +10,16 @@ from lodim.models.melm.classify.rule import fit_rule
 from lodim.models.melm.report import NEAR
 from lodim.plot import axes, bars, biplot, legend
 
-GRID = 140  # places along each side of the plane
-LINE = 600  # places along a line, in addition to those of the rows
-MOST_ROWS = 5000  # rows that are drawn
+GRID = 140  # points along each side of the plane
+LINE = 600  # points along a line, in addition to the rows
+MOST_ROWS = 5000  # most rows that are drawn
 LOADINGS, CORRELATIONS = "loadings", "correlations"
 
 
 def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contours=True):
-    """Return rows in the view, with densities, boundary, and the `top` longest arrows.
+    """Draw rows in the view, with densities, decision boundary, and the `top` longest arrows.
 
-    Of three dimensions rows and arrows alone.
+    In three dimensions only rows and arrows are drawn.
     """
     training = _training_rows(fit)
     rows = training if data is None else _new_rows(fit, data)
@@ -46,7 +46,7 @@ def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contour
 
 
 def loadings(fit, ax, *, top=15, of=LOADINGS):
-    """Return the features of the longest arrows, a mark for each dimension."""
+    """Draw the loadings of the features with the longest arrows, one mark per dimension."""
     one_of("of", of, (LOADINGS, CORRELATIONS))
     longest = _longest_arrows(fit, of, top, np.arange(fit.estimates.k))
     label = "correlation of feature and coordinate"
@@ -57,7 +57,7 @@ def loadings(fit, ax, *, top=15, of=LOADINGS):
 
 
 def starts(fit, ax):
-    """The divergence that each start of the search ended in, in decreasing order, by kind."""
+    """Draw the divergence that each start of the search reached, in decreasing order, by kind."""
     frame, ax = fit.starts(), axes.ensure_axes(ax, (7.0, 4.0))
     best, rank = frame["divergence"].iloc[0], np.arange(1, len(frame) + 1)
     style = {"s": 42, "edgecolor": "white", "linewidths": 0.5, "zorder": 3}
@@ -88,7 +88,7 @@ def _training_rows(fit):
 
 
 def _new_rows(fit, data):
-    """Return coordinates of the rows of data, and their classes, NaN where data has no response."""
+    """Return coordinates and classes of the rows of `data`; classes are NaN if unknown."""
     answered = fit.levels is not None and fit.design.has_response(data)
     batch = fit.design.apply(data, response=answered)
     code = batch.y if answered else np.full(batch.n, 0.0 if fit.levels is None else np.nan)
@@ -98,7 +98,7 @@ def _new_rows(fit, data):
 
 
 def _some_rows(xy, code):
-    """Return rows to draw: all, or MOST_ROWS random ones."""
+    """Return the rows to draw: all, or MOST_ROWS random ones."""
     if len(xy) > MOST_ROWS:
         keep = np.sort(np.random.default_rng(0).choice(len(xy), MOST_ROWS, replace=False))
         xy, code = xy[keep], code[keep]
@@ -106,13 +106,13 @@ def _some_rows(xy, code):
 
 
 def _dimensions(fit, dimensions):
-    """Return positions of the dimensions to draw, from numbers that start at 1."""
+    """Return the positions of the dimensions to draw, given numbers that start at 1."""
     k = fit.estimates.k
     if dimensions is None:
         return np.arange(min(k, 3 if k == 3 else 2))
     try:
         numbers = np.atleast_1d(np.asarray(dimensions))
-    except ValueError:  # lists of unlike lengths
+    except ValueError:  # lists of different lengths
         numbers = np.empty(0)
     whole = numbers.ndim == 1 and numbers.dtype.kind in "iu" and 1 <= len(numbers) <= 3
     if not whole or len(set(numbers.tolist()) & set(range(1, k + 1))) < len(numbers):
@@ -144,7 +144,7 @@ def _axis_labels(fit, which):
 
 
 def _rule_of_dimensions(fit, which):
-    """Return the rule of some of the dimensions alone: of their own densities."""
+    """Return a Rule for some of the dimensions only, with densities in these dimensions."""
     rule = fit.estimates.rule
     if which.tolist() == list(range(fit.estimates.k)):
         return rule
@@ -154,7 +154,7 @@ def _rule_of_dimensions(fit, which):
 
 
 def _ground(fit, rule, ends):
-    """Densities and chosen classes over the plane, and the levels of the contours."""
+    """Return densities and predicted classes over the plane, and the levels of the contours."""
     x, y = (np.linspace(*limits, GRID) for limits in ends.T)
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     threads, shape = fit.settings.n_threads, (len(y), len(x), -1)
@@ -168,7 +168,10 @@ def _ground(fit, rule, ends):
 
 
 def _contour_levels(density, rows):
-    """Levels (C, 2) above which the shares HELD of a class's rows are, from densities (m, C)."""
+    """Return density levels (C, 2) above which the shares HELD of each class's rows lie.
+
+    density (m, C) holds the densities at the rows.
+    """
     levels, quantiles = np.empty((density.shape[1], len(legend.HELD))), 1.0 - np.array(legend.HELD)
     for c in range(density.shape[1]):
         of_class = rows.code == c
@@ -178,12 +181,13 @@ def _contour_levels(density, rows):
 
 
 def _curves(fit, rule, rows, near):
-    """Places x along a line, densities there and the most probable class, -1 if there is none.
+    """Return points x along a line, densities there, and the most probable class.
 
-    near (m, 1): training rows, where the densities are evaluated too
+    near (m, 1) are the training rows' coordinates, which are included in x. The class is -1 where
+    all densities are negligible.
     """
     ends = biplot.frame(np.vstack([near, rows.xy]))[:, 0]
-    # A class that is narrow relative to the spacing peaks only at its rows.
+    # A class narrower than the spacing has its peak only at its rows.
     x = np.union1d(np.linspace(*ends, LINE), near[(near >= ends[0]) & (near <= ends[1])])
     f = np.exp(rule.log_density(x[:, None], fit.settings.n_threads))
     best = None

@@ -1,4 +1,4 @@
-"""Print, summary and page of a MelmFit."""
+"""Printed listing, summary and report page of a MelmFit."""
 
 import numpy as np
 import pandas as pd
@@ -11,12 +11,12 @@ from lodim.report.tables import Report, Table, significant
 from lodim.text import shorten
 
 MOST_FEATURES = 20  # rows of the table of loadings
-LISTED = 8  # rows of that of the short print
-LABEL = 32  # characters of a row's name
+LISTED = 8  # rows of the table in the short print
+LABEL = 32  # most characters of a row's name
 MOST_STARTS = 10
 LEFT_OUT = ", though each is left out of what classifies it"
-FLAT = 0.01  # of the variance within classes
-RARE = 0.5  # of the rows that each class has on average: below, a class is rare
+FLAT = 0.01  # share of the variance within classes
+RARE = 0.5  # rare classes have less than this share of the mean number of rows
 BALANCE = (
     "Classes are rare: predictions have the priors of the shares, and control={'prior': 'equal'} "
     "serves balanced accuracy"
@@ -25,7 +25,7 @@ SAME, NEAR = 1e-6, 0.05  # relative distance to the largest divergence
 
 
 def listing(fit):
-    """Return lines and table of the short print: the largest loadings."""
+    """Return lines and table of the short print, with the largest loadings."""
     lines = [f"Family: {fit.family.name}{_levels(fit)}", phrases.rows(fit)]
     if fit.levels is None:
         which = "First" if fit.settings.entropy == "max" else "Last"
@@ -51,7 +51,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the Report: header, loadings, pairs of classes and starts."""
+    """Return the summary Report: header, loadings, pairs of classes and starts."""
     title, tables = "Principal Components Results", [_loading_table(fit, full)]
     if fit.levels is not None:
         title = "Maximum Entropy Linear Manifold Results"
@@ -60,7 +60,7 @@ def summary(fit, full):
 
 
 def _header(fit):
-    """Return rows (label, text) of the header."""
+    """Return the rows (label, text) of the header."""
     s, d, v = fit.settings, fit.design, fit.estimates
     rows = [
         ("Response", "none" if fit.levels is None else d.response.name),
@@ -81,7 +81,7 @@ def _header(fit):
 
 
 def _class_rows(fit):
-    """Return rows (label, text) of the header that are of classes."""
+    """Return the header's rows (label, text) for fits with classes."""
     s, (fitting, regularizing) = fit.settings, fit.terms
     held = fit.measures.get("held_balanced_accuracy")
     rows = [
@@ -103,7 +103,7 @@ def _class_rows(fit):
 
 
 def _covariances(fit):
-    """The kind of the covariances, and how far they are shrunk; whether cross-validation chose."""
+    """Return kind and shrinkage factor of the covariances, as text, and whether CV chose them."""
     s, given = fit.settings, fit.arguments
     factor = "" if s.shrinkage_factor == 1.0 else f", shrinkage factor {s.shrinkage_factor:.2g}"
     was_open = given["covariance"] is None and "shrinkage_factor" not in (given["control"] or {})
@@ -111,7 +111,7 @@ def _covariances(fit):
 
 
 def _loadings(fit, most):
-    """Loadings per SD, a row for each of the `most` largest features; how many are left out."""
+    """Return a table of the `most` largest features' loadings per SD, and how many are left out."""
     loadings = in_pandas(fit.tidy)()["std_estimate"].to_numpy().reshape(fit.estimates.k, -1).T
     table = pd.DataFrame(loadings, index=list(fit.design.names), columns=fit.axes)
     size = np.sqrt((table**2).sum(axis=1).to_numpy())
@@ -120,7 +120,7 @@ def _loadings(fit, most):
 
 
 def _shortened(table):
-    """The table with its index in at most LABEL characters, different where the names are."""
+    """Return the table with index names of at most LABEL characters, still distinct."""
     return table.set_axis(shorten(table.index, LABEL), axis=0)
 
 
@@ -228,7 +228,7 @@ def _class_notes(fit):
 
 
 def _held_out(fit):
-    """Return the note on the held-out figures."""
+    """Return the note about measures on held-out rows; empty without such measures."""
     if "held_deviance" not in fit.measures:
         return ""
     text = " Held out: each row is classified by a view fitted to other rows"
@@ -243,7 +243,7 @@ def _held_out(fit):
 
 
 def _sums(view):
-    """Return how the divergence was summed, unless exactly over all pairs of rows."""
+    """Return a note if the divergence is approximate or from a sample of rows, as a list."""
     if view.drawn:
         return [f"The divergence is that of a random sample of {view.drawn} rows."]
     if view.error:
@@ -253,7 +253,7 @@ def _sums(view):
 
 
 def _flat_classes(fit):
-    """Names of classes whose variance along some direction is far below that within classes."""
+    """Return the names of classes with hardly any variance along some direction."""
     rows, names = fit.estimates.rule.rows, []
     for k, level in enumerate(fit.levels):
         Z = rows.Z[rows.code == k]
@@ -290,7 +290,7 @@ def _accuracies(fit):
 
 
 def _is_unbalanced(fit):
-    """Return whether a class is rare, and the classifier's prior is its share."""
+    """Return whether a class is rare while the classifier uses class shares as priors."""
     size = fit.estimates.size
     shares = fit.settings.prior == "shares" and fit.settings.has_builtin_classifier
     return shares and size.min() < RARE * size.mean()
@@ -305,7 +305,7 @@ def _levels(fit):
 
 
 def words(fit):
-    """The model in a few sentences."""
+    """Return a description of the model in a few sentences, as a list of paragraphs."""
     glance = in_pandas(fit.glance)().iloc[0]
     found = [
         f"The rows are seen in {glance['k']} directions, those in which the densities of the "
@@ -323,7 +323,7 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """The view, and the loadings of its axes."""
+    """Return pictures of the view, if data are given, and of the loadings of its axes."""
     tidy = in_pandas(fit.tidy)()
     largest = tidy.groupby("term")["std_estimate"].agg(lambda w: w.abs().max())
     kept = largest.sort_values(ascending=False, kind="stable").index[:MOST_NAMES]

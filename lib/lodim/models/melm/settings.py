@@ -1,4 +1,4 @@
-"""The arguments of melm, checked, and whether the data suit them."""
+"""Checked settings of melm, and checks that the data suit them."""
 
 import inspect
 from dataclasses import dataclass
@@ -27,14 +27,14 @@ CHOICES = {
     "prior": ("shares", "equal"),
     "engine": ENGINES,
 }
-GAMMA = 1e-3, 1e3  # beyond, kernels see each row alone, or no row at all
-STRONGEST = 1e6  # as a shrinkage factor: beyond, nothing of a covariance is left
+GAMMA = 1e-3, 1e3  # range of gamma; other kernels are too narrow or too wide
+STRONGEST = 1e6  # largest shrinkage factor
 FOR_CLASSES = ("gamma", "covariance", "divergence", "penalty", "n_starts", "classifier")
 CONTROL_FOR_CLASSES = ("prior", "calibrate", "shrinkage_factor", "max_iter", "tol")
 
 
 def _name_of_classifier(classifier):
-    """Return the name of one of lodim's classifiers; a StoreError for an estimator."""
+    """Return the classifier's name if it can be saved; raise a StoreError for an estimator."""
     if not isinstance(classifier, str):
         raise StoreError(
             f"a file cannot hold the classifier {type(classifier).__name__}: "
@@ -48,10 +48,10 @@ CLASSIFIER = forms.Form(forms.choice("kde").read, _name_of_classifier)
 
 @dataclass(frozen=True)
 class Settings:
-    """The model's own arguments, as `melm` describes them; gamma may be open, and k until the data.
+    """Settings of a melm fit, as explained in the help of `melm`.
 
-    Cross-validation tries a tuple of gammas in one run.
-    A covariance of None is "shrunk" if nothing is compared.
+    gamma may be None or, in cross-validation, a tuple; k may be None until the data are known. A
+    covariance of None becomes "shrunk".
     """
 
     k: int | None
@@ -97,12 +97,12 @@ class Settings:
 
     @property
     def has_builtin_classifier(self):
-        """Whether the densities classify, which a file can hold."""
+        """Whether kernel densities classify, so that the fit can be saved."""
         return self.classifier == "kde"
 
     @property
     def n_threads(self):
-        """Number of threads: all that are available by default."""
+        """Number of threads; all available threads by default."""
         return self.threads or available_threads()
 
 
@@ -126,7 +126,7 @@ def _check_classifier(classifier):
 
 
 def validate(problem):
-    """Return the problem as it is; raises where its data and arguments do not suit melm."""
+    """Return the problem unchanged; raise if its data and arguments do not suit melm."""
     if problem.arguments["offset"] is not None:
         raise ArgumentError("melm takes no offset: a view has no score that it could be part of")
     if problem.family.name == "gaussian":

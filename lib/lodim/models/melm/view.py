@@ -7,11 +7,11 @@ from lodim.engine.blocks import single_blas
 from lodim.models.melm.classify.density import N_CLASSES
 from lodim.models.melm.classify.rule import Rule
 
-FLAT = 1e-6  # of the largest eigenvalue: class means do not differ along such an axis
-TIE = 1e-6  # of the largest: loadings, or means of classes, that differ by less are equal
+FLAT = 1e-6  # relative to the largest eigenvalue: class means do not differ
+TIE = 1e-6  # relative difference of loadings or class means that count as equal
 
 
-LOG = {  # by start of the search, the best first
+LOG = {  # one entry per start of the search, the best first
     "start": forms.several("starts"),
     "divergence": forms.real("starts"),
     "n_iter": forms.whole("starts"),
@@ -21,22 +21,22 @@ LOG = {  # by start of the search, the best first
 
 @forms.record
 class View:
-    """Directions V: a row's coordinates are x'V, x its standardized features.
+    """Directions V of a view; a row with standardized features x has coordinates x'V.
 
     deviation : standard deviations of the standardized features over the training rows
-    correlation : of each feature with each coordinate over the training rows
+    correlation : correlation of each feature with each coordinate over the training rows
     spread : standard deviations of the coordinates over the training rows
-    potential : logarithms of the information potentials of classes A <= B, or (1, 1) minus the
-        entropy of a view without classes
+    potential : log information potentials of classes A <= B; without classes (1, 1), minus the
+        entropy
     overlap : bounds on the integral of the smaller density of classes A < B
-    size : sums of weights of the classes
+    size : total weights of the classes
     rank : number of directions in which rows vary within classes
     separates : whether class means differ in a direction in which no class varies
     total : variance of all features together
-    drawn : number of rows, drawn at random, that the divergence is of; 0: it is of all
-    error : of the divergence, measured if approximated; else 0
+    drawn : number of randomly drawn rows in the divergence; 0 if it uses all rows
+    error : measured error of an approximate divergence; otherwise 0
     converged : whether the search met the tolerance
-    rule : that classifies in these coordinates
+    rule : Rule that classifies in these coordinates
     """
 
     V: np.ndarray = forms.real("p", "k")
@@ -65,9 +65,9 @@ class View:
         return self.k * (self.rank - self.k)
 
     def turned_to(self, other):
-        """V (p, k) turned (or mirrored) so that rows lie nearest to where another view has them.
+        """Return V (p, k), rotated or reflected to be as close as possible to another view.
 
-        Orthogonal Procrustes: of coordinates Z and Z' of the rows, that of least |Z Q - Z'|.
+        Orthogonal Procrustes: for coordinates Z and Z' of the rows, minimizes |Z Q - Z'|.
         """
         covariance = self.correlation * self.deviation[:, None]  # of features and Z, over sd(Z)
         covariance *= (self.V * covariance).sum(axis=0)
@@ -75,7 +75,7 @@ class View:
         return self.V @ (left @ right)
 
     def pairs(self):
-        """Tuples (A, B, divergence, fitting, regularizing, overlap) of the classes A < B."""
+        """Return tuples (A, B, divergence, fitting, regularizing, overlap) of the classes A < B."""
         P, out = self.potential, []
         for a, b in zip(*np.triu_indices(len(P), 1), strict=True):
             fitting, regularizing = -2.0 * P[a, b], -P[a, a] - P[b, b]
@@ -85,7 +85,7 @@ class View:
 
 
 def project(V, tiles, n):
-    """Return coordinates (n, k) of the first n rows of tiles, whatever the other rows are."""
+    """Return the coordinates (n, k) of the first n rows of tiles, independent of other rows."""
     with single_blas():
         Z = np.matmul(V.T, tiles)
     return np.ascontiguousarray(Z.transpose(0, 2, 1).reshape(-1, V.shape[1])[:n], np.float64)
@@ -94,7 +94,7 @@ def project(V, tiles, n):
 def correlations(X, Z, share):
     """Return standard deviations (p,) of features X (n, p), and correlations (p, k) with Z (n, k).
 
-    Shares (n,) of the rows sum to one. The correlation of what is constant is zero.
+    share (n,) : row weights that sum to one. Correlations of constant features are zero.
     """
     X, Z = X - share @ X, Z - share @ Z
     cross = (X * share[:, None]).T @ Z
@@ -105,11 +105,11 @@ def correlations(X, Z, share):
 
 
 def orient(V, X, code, weight):
-    """V (p, k) in the basis that is reported: any basis of its span has the same divergence.
+    """Return V (p, k) in the reported basis; all bases of its span have the same divergence.
 
-    Rows vary by one within classes, without correlation. The first axes are those along which class
-    means differ most, and the last class is on their positive side; the others are those along
-    which spreads of classes differ most, see `upright`.
+    Coordinates have unit variances within classes and are uncorrelated. Along the first axes class
+    means differ most, and the last class is on the positive side. Along the other axes the spreads
+    of classes differ most; for their signs see `upright`.
     """
     Z, C = X @ V, int(code.max()) + 1
     size = np.bincount(code, weight, C)
@@ -129,10 +129,11 @@ def orient(V, X, code, weight):
 
 
 def upright(V, Z, share):
-    """Signs (k,) by which the largest loading of each column of V (p, k) is positive.
+    """Return signs (k,) for which the largest loading of each column of V (p, k) is positive.
 
-    Where the largest of both signs are equal, as of features that mirror each other, the longer
-    tail of the coordinates Z (n, k), of shares (n,), is on the positive side.
+    If the largest positive and negative loadings are equal, as for features that mirror each other,
+    the longer tail of the coordinates Z (n, k), with row weights share (n,), is on the positive
+    side.
     """
     up, down = V.max(axis=0), -V.min(axis=0)
     lean, tail = up - down, share @ (Z - share @ Z) ** 3
@@ -141,7 +142,7 @@ def upright(V, Z, share):
 
 
 def _axes(means, share, covariances):
-    """Orthonormal axes (k, k), and along how many of them class means differ.
+    """Return orthonormal axes (k, k), and the number of axes along which class means differ.
 
     means (C, k) and covariances (C, k, k) of the classes are whitened.
     """
@@ -155,6 +156,6 @@ def _axes(means, share, covariances):
 
 
 def _eigen(S):
-    """Eigenvalues (k,) and eigenvectors (k, k) of a symmetric matrix, the largest first."""
+    """Return eigenvalues (k,) and eigenvectors (k, k) of a symmetric matrix, largest first."""
     values, vectors = np.linalg.eigh(S)
     return values[::-1], vectors[:, ::-1]

@@ -1,4 +1,4 @@
-"""Kernel densities of the classes in a view, and the width of their kernels by leaving rows out."""
+"""Kernel densities of the classes in a view, and the choice of the kernels' width."""
 
 from dataclasses import dataclass, replace
 
@@ -17,20 +17,20 @@ from lodim.models.melm.search.whitening import (
 )
 
 N_CLASSES = "max(C, 1)"  # in a view without a response all rows are of one class
-MANY = 2**15  # rows of a class from which they are kept as cells
-FARTHEST = 1e120  # a coordinate whose square still is a number
+MANY = 2**15  # rows of a class above which only means of cells are kept
+FARTHEST = 1e120  # largest coordinate whose square does not overflow
 CELL = 0.5  # side of a cell, in standard deviations of the kernel
 SAME = 1e-6  # relative difference up to which losses are equal
-WIDTHS = 2.0 ** np.arange(2.0, -3.0, -1.0)  # tried, in Silverman's; of equals the widest
+WIDTHS = 2.0 ** np.arange(2.0, -3.0, -1.0)  # tried, relative to Silverman's rule; ties: widest
 
 
 @dataclass(frozen=True)
 class DensityOptions:
-    """Settings of densities.
+    """Settings of kernel densities.
 
-    gamma : times Silverman's bandwidths
-    covariance : kind, see `whitening`
-    equal : whether classes have equal priors instead of their shares
+    gamma : factor of Silverman's bandwidths
+    covariance : kind of class covariance, see `whitening`
+    equal : True for equal class priors, False for the classes' shares
     """
 
     gamma: float = 1.0
@@ -38,17 +38,19 @@ class DensityOptions:
     equal: bool = False
 
     def widened(self, width):
-        """Return the options with kernels `width` times as wide."""
+        """Return the options with kernels that are `width` times as wide."""
         return replace(self, gamma=width * self.gamma)
 
 
 @forms.record
 class Densities:
-    """Projected rows of the classes, as tiles of neighbours in the units of their kernels.
+    """Kernel densities of the classes: projected rows as tiles, in units of the kernels.
 
-    w is zero on padding; low, high are the tiles' boxes; start has the tiles of each class; root
-    L^-1 of its kernel's covariance L L'; scale the logarithm that is added to that of a sum of
-    kernels.
+    w : weights of the rows, zero on padding
+    low, high : bounding boxes of the tiles
+    start : first tile of each class
+    root : for each class L^-1, where L L' is the covariance of its kernel
+    scale : for each class the log of the constant that multiplies its sum of kernels
     """
 
     U: np.ndarray = forms.real("T", "k", TILE)
@@ -61,28 +63,28 @@ class Densities:
     log_prior: np.ndarray = forms.real(N_CLASSES, most=0)
 
     def _check_fields(self):
-        """Raise a ValueError unless the tiles of the classes are all there are."""
+        """Raise a ValueError unless the classes' tiles together are all tiles."""
         if self.start[0] != 0 or self.start[-1] != len(self.U):
             raise ValueError("the rows of the classes are not where the densities are")
 
 
 def _widened(densities, width):
-    """Return the Densities with kernels `width` times as wide, of rows that are no cells."""
+    """Return the Densities with kernels `width` times as wide; the rows must not be cells."""
     d, k = densities, densities.root.shape[1]
     spread = {name: getattr(d, name) / width for name in ("U", "low", "high", "root")}
     return replace(d, **spread, scale=d.scale - k * np.log(width))
 
 
 def fit_densities(Z, code, weight, options, cells=True):
-    """Densities of rows Z (n, k) of classes code (n,) and weights (n,), and where the rows are.
+    """Fit the kernel densities of rows Z (n, k) with classes code (n,) and weights (n,).
 
-    `cells`: a class of many rows is kept as the mean points of small cells.
+    If `cells` is True, a class of many rows is kept as the mean points of small cells.
 
     Returns
     -------
     densities : Densities
     place : tuple of int arrays (n,)
-        Tile of each row and its position there, -1 where rows share cells.
+        Tile of each row and its position in the tile; -1 if the row is part of a cell.
     """
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
@@ -99,7 +101,7 @@ def fit_densities(Z, code, weight, options, cells=True):
         u, w = Z[rows] @ L.T, weight[rows]
         if cells and len(rows) > MANY:
             u, w = _cells(u, w)
-            # Rows are spread about their cell's mean: the kernel is that much wider.
+            # Rows scatter around the mean of their cell, so the kernel is wider.
             wider = np.sqrt(1.0 + CELL**2 / 12.0)
             L, u, rows = L / wider, u / wider, None
         order = neighbours_first(u)
@@ -117,10 +119,11 @@ def fit_densities(Z, code, weight, options, cells=True):
 
 
 def _white_covariance(Z, weight, kind, white):
-    """Covariance (k, k) of the rows Z (n, k) of a class, that within all classes being one.
+    """Return the covariance (k, k) of a class's rows Z (n, k), relative to that within classes.
 
-    For "shrunk" the latter counts as k + 1 rows more: of three rows the intensity of
-    Ledoit and Wolf is a guess, and a class that seems flat in the view would have no width there.
+    For "shrunk", the covariance within classes (the identity here) is added with the weight of k +
+    1 rows. With very few rows the Ledoit-Wolf intensity is unreliable, and a class could have no
+    width along some direction of the view.
     """
     cov = class_covariance(Z, weight, kind, white)
     if kind != SHRUNK:
@@ -130,7 +133,7 @@ def _white_covariance(Z, weight, kind, white):
 
 
 def _cells(u, w):
-    """Return mean points (m, k) and weights (m,) of the cells that are not empty."""
+    """Return mean points (m, k) and weights (m,) of the nonempty cells of rows u (n, k)."""
     at = np.floor(u / CELL).astype(np.int64)
     at -= at.min(axis=0)
     key = np.ravel_multi_index(at.T, at.max(axis=0) + 1)
@@ -141,7 +144,10 @@ def _cells(u, w):
 
 
 def log_densities(densities, Z, threads=1, place=None):
-    """log f_c at each row of Z (m, k), (m, C); `place` of rows that are left out of their class."""
+    """Return the log densities (m, C) of the classes at points Z (m, k).
+
+    If the points are training rows, `place` says which row to leave out of its class density.
+    """
     d, P = densities, np.ascontiguousarray(np.clip(Z, -FARTHEST, FARTHEST).T)
     tiles = d.root, d.U, d.w, d.low, d.high, d.start
     return class_log_sums(P, *tiles, place, threads) + d.scale
@@ -151,16 +157,16 @@ def log_densities(densities, Z, threads=1, place=None):
 
 
 def evaluation_weights(code, weight, equal):
-    """Weights (n,) that sum to one, by which rows judge a rule; `equal`: classes weigh the same."""
+    """Return row weights (n,) that sum to one; if `equal`, each class has the same total weight."""
     weight = weight / np.bincount(code, weight)[code] if equal else weight
     return weight / max(weight.sum(), 1e-300)
 
 
 def leave_one_out_scores(rows, background, width, options, threads, known=None):
-    """Return scores (m, C) of training Rows by Bayes' rule, each left out of the densities.
+    """Return scores (m, C) of training Rows by Bayes' rule, each row left out of the densities.
 
-    `width` multiplies the gamma of `options`. known : what `fit_densities` returns of these rows,
-    without cells, if it has been called
+    `width` multiplies the gamma of `options`. known : result of `fit_densities` for these rows with
+    cells=False, if available.
     """
     known = known or fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
     densities, place = known
@@ -175,7 +181,10 @@ def leave_one_out_scores(rows, background, width, options, threads, known=None):
 
 
 def select_width(rows, background, options, threads):
-    """The width of least log-loss, in that of `options`; of those that are equal the widest."""
+    """Return the kernel width with the lowest leave-one-out log-loss, relative to `options`.
+
+    Of equal widths the largest is chosen.
+    """
     of_class = np.arange(len(rows.Z)), rows.code
     share, loss = evaluation_weights(rows.code, rows.share, options.equal), []
     widths = WIDTHS / options.gamma
@@ -187,10 +196,11 @@ def select_width(rows, background, options, threads):
 
 
 def lowest_between(values, loss):
-    """Where the loss is least of values in geometric progression; of equal ones the first.
+    """Return the value with the lowest loss; values are in geometric progression.
 
-    Between them by the parabola, in the logarithm, through the losses there and at both neighbours:
-    so it does not jump where losses move a little.
+    The minimum is interpolated by a parabola in the logarithm of the values, through the lowest
+    loss and its two neighbours, so that it changes continuously with the losses. Of equal losses
+    the first counts.
     """
     loss = np.asarray(loss)
     at = int(np.flatnonzero(loss <= (1.0 + SAME) * loss.min())[0])

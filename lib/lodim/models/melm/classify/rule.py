@@ -1,4 +1,4 @@
-"""The rule that classifies in the coordinates of a view, and how it is judged."""
+"""Classification in the coordinates of a view, with calibration and measures."""
 
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -22,19 +22,19 @@ from lodim.models.melm.classify.density import (
 )
 from lodim.models.melm.search.whitening import center_by_class
 
-INVERSE_TEMPERATURES = np.geomspace(0.0002, 2.0, 47)  # tried, where probabilities are calibrated
-ABSENT = np.log(1e-12)  # of the probability of a class that no training row has
-WIDE = 4.0  # variance of the background, in that within classes
-RAREST = 1e-12  # least probability that an estimator's class is given
-FEWEST = 30  # rows of a class that are kept, if it has them
-JUDGED = 10_000  # training rows that the width of the kernels is chosen on
+INVERSE_TEMPERATURES = np.geomspace(0.0002, 2.0, 47)  # tried in calibration
+ABSENT = np.log(1e-12)  # log probability of a class without training rows
+WIDE = 4.0  # variance of the background relative to that within classes
+RAREST = 1e-12  # smallest probability of a class by an estimator
+FEWEST = 30  # smallest number of rows kept of a class
+JUDGED = 10_000  # most training rows used to choose the kernels' width
 
 
 @forms.record
 class Rows:
-    """Training rows, all or some: coordinates Z, class codes and weights.
+    """Training rows (all, or a sample): coordinates Z, class codes and weights.
 
-    size: sums of weights of the classes among all training rows
+    size : total weight of each class among all training rows
     """
 
     Z: np.ndarray = forms.real("m", "k")
@@ -44,13 +44,13 @@ class Rows:
 
     @classmethod
     def draw(cls, Z, code, weight, n_rows, seed):
-        """About `n_rows` random ones of the rows Z (n, k), of classes code (n,)."""
+        """Return a sample of about `n_rows` of the rows Z (n, k), with classes code (n,)."""
         keep = sample_rows(Z, code, weight, n_rows, seed)
         return cls(Z[keep], code[keep], weight[keep], np.bincount(code, weight).astype(np.float64))
 
     @property
     def share(self):
-        """Weights (m,) with which each class counts as much as all of its training rows."""
+        """Weights (m,) of the rows, scaled so that each class has the weight of all its rows."""
         return self.weight * (self.size / np.bincount(self.code, self.weight))[self.code]
 
     def _check_fields(self):
@@ -60,9 +60,9 @@ class Rows:
 
 
 def sample_rows(Z, code, weight, n_rows, seed):
-    """Increasing positions of all rows Z (n, k), or of about `n_rows` in the shares of the classes.
+    """Return increasing positions of all rows Z (n, k), or of about `n_rows` of them.
 
-    Of rare classes more, for a density in k dimensions.
+    Classes are sampled in proportion; rare classes have enough rows for a density in k dimensions.
     """
     n, k = Z.shape
     if n <= n_rows:
@@ -78,12 +78,14 @@ def sample_rows(Z, code, weight, n_rows, seed):
 
 @forms.record
 class Background:
-    """Wide normal densities, one about the mean of each class, all of one covariance.
+    """Wide normal densities around the class means, with a common covariance.
 
-    A class of density f counts as (1 - share) f + share g: between and beyond the rows, where f is
-    next to nothing, the nearer mean decides, as in linear discriminant analysis, and not surely.
+    The density f of a class is replaced by (1 - share) f + share g, where g is its background. Far
+    from all rows, where f is nearly zero, the nearest mean then decides, as in linear discriminant
+    analysis, with moderate probabilities.
 
-    root R with R'R the inverse of the covariance; share: of one row among all
+    root : R with R'R the inverse of the covariance
+    share : weight of the background, that of one row among all rows
     """
 
     mean: np.ndarray = forms.real(N_CLASSES, "k")
@@ -92,7 +94,7 @@ class Background:
 
     @classmethod
     def from_rows(cls, Z, code, weight):
-        """From coordinates (n, k), classes 0, ..., C - 1 and weights (n,)."""
+        """Return the Background of coordinates (n, k), classes 0, ..., C - 1 and weights (n,)."""
         residual, mean = center_by_class(Z, code, weight)
         cov = (residual.T * weight) @ residual / weight.sum()
         cov += 1e-10 * max(np.trace(cov), 1e-300) * np.eye(len(cov))
@@ -101,7 +103,7 @@ class Background:
         return cls(mean, root, float(share))
 
     def mixed(self, log_density, Z):
-        """Return log densities (n, C) at coordinates Z (n, k), the background's share mixed in."""
+        """Return log densities (n, C) at Z (n, k), with the background mixed in."""
         apart = (Z[:, None] - self.mean) @ self.root.T
         unit = np.linalg.slogdet(self.root)[1] - 0.5 * Z.shape[1] * np.log(2.0 * np.pi)
         log_g = unit - 0.5 * (apart**2).sum(axis=2)
@@ -110,7 +112,7 @@ class Background:
 
 @dataclass(frozen=True)
 class Estimator:
-    """An estimator with predict_proba, fitted to coordinates and codes."""
+    """User's estimator with predict_proba, fitted to coordinates and class codes."""
 
     estimator: Any
     classes: np.ndarray
@@ -118,7 +120,7 @@ class Estimator:
 
     @classmethod
     def from_rows(cls, estimator, Z, code, weight, n_classes):
-        """A fitted copy of the estimator; weights are passed on where rows differ in them."""
+        """Fit a copy of the estimator; weights are passed on if they differ between rows."""
         copy, arguments = deepcopy(estimator), {}
         if (weight != weight[0]).any():
             arguments["sample_weight"] = weight
@@ -132,7 +134,7 @@ class Estimator:
         return cls(copy, np.asarray(getattr(copy, "classes_", np.arange(n_classes))), n_classes)
 
     def scores(self, Z):
-        """Return logarithms of the classes' probabilities (n, C) at coordinates (n, k)."""
+        """Return the log probabilities (n, C) of the classes at coordinates Z (n, k)."""
         out = np.full((len(Z), self.n_classes), np.log(RAREST))
         if len(Z):
             share = np.asarray(self.estimator.predict_proba(Z), np.float64)
@@ -142,15 +144,15 @@ class Estimator:
 
 @forms.record
 class Rule:
-    """Probabilities of classes from coordinates.
+    """Classification rule: class probabilities from coordinates.
 
-    rows : training rows that are kept to be drawn, about control's `reference_rows`
-    densities, background : of the classes
-    width : of the densities' kernels, in that of the search
-    other : Estimator that classifies instead; None: the densities do
-    inverse_temperature : factor of link scores by which probabilities are calibrated
-    present : codes of the classes that have training rows: of a fit all
-    n_scores : of the family; one of two classes
+    rows : training rows kept for plots, about `reference_rows` of `control`
+    densities, background : densities of the classes
+    width : width of the kernels relative to those of the search
+    other : Estimator that classifies instead of the densities, or None
+    inverse_temperature : factor of the link scores that calibrates probabilities
+    present : codes of the classes that have training rows
+    n_scores : number of scores of the family; 1 for two classes
     """
 
     rows: Rows = forms.part(Rows)
@@ -166,11 +168,11 @@ class Rule:
     n_scores: int = forms.size("K")
 
     def log_density(self, Z, threads=1):
-        """Return logarithms of the classes' densities (n, n_classes) at coordinates (n, k)."""
+        """Return the log densities (n, n_classes) of the classes at coordinates Z (n, k)."""
         return self._of_all_classes(log_densities(self.densities, Z, threads), -np.inf)
 
     def class_scores(self, Z, threads=1):
-        """Return logarithms of the classes' probabilities up to a constant (n, n_classes)."""
+        """Return the log probabilities (n, n_classes) of the classes, up to a constant per row."""
         Z = np.clip(Z, -FARTHEST, FARTHEST)
         if self.other is not None:
             return self._of_all_classes(self.other.scores(Z), ABSENT)
@@ -178,11 +180,11 @@ class Rule:
         return self._of_all_classes(self.densities.log_prior + log_f, ABSENT)
 
     def scores(self, Z, threads=1):
-        """Link scores (n, K) at coordinates (n, k)."""
+        """Return the link scores (n, K) at coordinates Z (n, k)."""
         return self._link(self.class_scores(Z, threads))
 
     def link(self, score):
-        """Link scores (n, K) of scores (n, C) of the classes that are present."""
+        """Return the link scores (n, K) from scores (n, C) of the classes with training rows."""
         return self._link(self._of_all_classes(score, ABSENT))
 
     def _link(self, score):
@@ -190,16 +192,17 @@ class Rule:
         return self.inverse_temperature * score
 
     def calibrated(self, loss):
-        """Return the rule with the inverse temperature of least loss, by `losses_by_temperature`.
+        """Return the rule with the inverse temperature of lowest loss.
 
-        An estimator of the user's stays as it is.
+        `loss` (n, n_factors) is from `losses_by_temperature`. A rule with the user's estimator is
+        not changed.
         """
         if self.other is not None:
             return self
         return replace(self, inverse_temperature=select_inverse_temperature(loss))
 
     def _of_all_classes(self, values, absent):
-        """Return values (n, n_classes) from those of the classes that are present, (n, C)."""
+        """Expand values (n, C) of the classes present to (n, n_classes), filled by `absent`."""
         if len(self.present) == self.n_classes:
             return values
         out = np.full((len(values), self.n_classes), absent)
@@ -208,7 +211,7 @@ class Rule:
 
 
 def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
-    """Return the Rule that classifies in the coordinates Z (n, k)."""
+    """Return the Rule that classifies rows with coordinates Z (n, k)."""
     rows = Rows.draw(Z, code, weight, settings.reference_rows, settings.seed)
     background = Background.from_rows(Z, code, weight)
     options, width = density_options(settings), 1.0
@@ -224,35 +227,38 @@ def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
 
 
 def density_options(settings):
-    """Return the DensityOptions of settings."""
+    """Return the DensityOptions that belong to the settings of a fit."""
     return DensityOptions(settings.gamma or 1.0, settings.covariance, settings.prior == "equal")
 
 
 def losses_by_temperature(family, y, weight, score):
-    """Weighted deviance of each row at each factor of its link scores (n, K): (n, n_factors)."""
+    """Return the weighted deviance of each row for each inverse temperature, (n, n_factors).
+
+    score (n, K) are the link scores that the factors multiply.
+    """
     return np.stack([weight * family.deviance(y, b * score) for b in INVERSE_TEMPERATURES], axis=1)
 
 
 def select_inverse_temperature(loss):
-    """Return the factor of link scores of least loss, summed over rows (n, n_factors).
+    """Return the inverse temperature with the lowest loss, summed over rows (n, n_factors).
 
-    Ties go to the smallest.
+    Of equal losses the smallest factor counts.
     """
     return lowest_between(INVERSE_TEMPERATURES, loss.sum(axis=0))
 
 
 def calibrated_deviance(family, y, weight, score):
-    """Deviance (n,) of each row once the scores are calibrated on these rows, of these weights.
+    """Return the deviance (n,) of each row after calibrating the scores on these rows.
 
-    Densities of a view that was made for the training rows are too sure of others: the deviance
-    itself would say little but how wide the kernels are.
+    Without calibration, densities from a view that was optimized for the training rows are
+    overconfident for other rows, and the deviance would mainly reflect the kernels' width.
     """
     factor = select_inverse_temperature(losses_by_temperature(family, y, weight, score))
     return family.deviance(y, factor * score)
 
 
 def balanced_accuracy(y, weight, score):
-    """Return mean over classes of the share of their rows that is classified rightly."""
+    """Return the share of correctly classified rows, averaged over the classes."""
     code = y.astype(int)
     hit = (score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0) == code
     size, right = np.bincount(code, weight), np.bincount(code, weight * hit)
@@ -260,17 +266,17 @@ def balanced_accuracy(y, weight, score):
 
 
 def coordinates(V, axes, features):
-    """Coordinates of standardized features, a list of k nodes."""
+    """Return a row's coordinates as k expression nodes of standardized features, for export."""
     return [weighted(0.0, v, features, name) for v, name in zip(V.T, axes, strict=True)]
 
 
 def score_nodes(rule, Z):
-    """Link scores at coordinates, a list of K nodes.
+    """Return the K link scores as expression nodes of the coordinates, for export.
 
     Raises
     ------
     ArgumentError
-        An estimator of the user's classifies: it is no formula.
+        If a user's estimator classifies, since it has no formula.
     """
     if rule.other is not None:
         raise ArgumentError(
@@ -283,12 +289,12 @@ def score_nodes(rule, Z):
         classes[code] = weighted(prior, [1.0], [log_f])
     if rule.n_scores > 1:
         return [weighted(0.0, [rule.inverse_temperature], [c]) for c in classes]
-    gap = call("sub", classes[1], classes[0])  # first: far away both are huge, and equal
+    gap = call("sub", classes[1], classes[0])  # subtracted first: far away both are huge
     return [weighted(0.0, [rule.inverse_temperature], [gap], "score")]
 
 
 def _log_density(rule, c, Z):
-    """Log density of class c at coordinates, that of the background mixed in."""
+    """Return the log density of class c as an expression node, with the background mixed in."""
     densities, background = rule.densities, rule.background
     tiles = slice(*densities.start[c : c + 2])
     points = densities.U[tiles].transpose(0, 2, 1).reshape(-1, len(Z))
@@ -305,7 +311,7 @@ def _log_density(rule, c, Z):
 
 
 def _log_sum(a, b):
-    """log(exp(a) + exp(b))."""
+    """Return log(exp(a) + exp(b)) as an expression node."""
     largest = call("largest", a, b)
     parts = [call("exp_negative", call("sub", x, largest)) for x in (a, b)]
     total = call("log_positive", weighted(0.0, [1.0, 1.0], parts))

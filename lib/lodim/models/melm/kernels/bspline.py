@@ -1,7 +1,7 @@
-"""Rows on a grid and back by cubic B-splines, instead of sums over all pairs of many rows.
+"""Cubic B-splines between rows and a grid, which replace sums over all pairs of many rows.
 
-Rows are columns of Z (r, n), sorted by class; stripe s of T has rows [n s / T, n (s + 1) / T). The
-grid has three axes, those beyond k of one node, and is periodic.
+Rows are columns of Z (r, n), sorted by class; stripe s of T holds rows [n s / T, n (s + 1) / T).
+The grid is periodic and has three axes; axes beyond k have one node.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ SUPPORT = 4  # nodes that a row touches along an axis
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def project(lo, hi, stripes, Z, V, P, ends):
-    """Fill P (k, n) = V'Z, and ends (stripes, 2, k), the least and greatest of each stripe."""
+    """Fill P (k, n) with V'Z, and ends (stripes, 2, k) with the range of each stripe."""
     n, k = P.shape[1], V.shape[1]
     for s in range(lo, hi):
         ends[s, 0], ends[s, 1] = np.inf, -np.inf
@@ -35,7 +35,11 @@ def project(lo, hi, stripes, Z, V, P, ends):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def spline(x, nodes, at, value, slope):
-    """Fill the nodes about x on an axis of `nodes`, their cubic B-splines and the derivatives."""
+    """Compute the nodes around x on an axis, and their cubic B-splines and derivatives.
+
+    Fills at, value and slope (SUPPORT,); returns how many nodes there are. The axis has `nodes`
+    nodes.
+    """
     if nodes == 1:
         at[0], value[0], slope[0] = 0, 1.0, 0.0
         return 1
@@ -56,7 +60,10 @@ def spline(x, nodes, at, value, slope):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def set_splines(P, i, low, step, shape, at, value, slope):
-    """Fill nodes and splines of row i on the three axes; low is a node, and step their distance."""
+    """Fill nodes, splines and derivatives of row i on the three axes.
+
+    low is a node, and step the distance of nodes.
+    """
     for j in range(3):
         x = (P[j, i] - low[j]) / step if j < P.shape[0] else 0.0
         if spline(x, shape[j], at[j], value[j], slope[j]) == 1:
@@ -66,7 +73,7 @@ def set_splines(P, i, low, step, shape, at, value, slope):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def scatter(lo, hi, stripes, P, w, start, low, step, grids):
-    """Add each row's weight to the nodes about it, grids (stripes, C, M0, M1, M2)."""
+    """Add each row's weight to the grid nodes around it, grids (stripes, C, M0, M1, M2)."""
     n = P.shape[1]
     shape = np.array(grids.shape[2:])
     at = np.empty((3, SUPPORT), np.int64)
@@ -103,7 +110,7 @@ def field_slopes(field, shape, at, value, slope, out):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def add_products(Z, first, g, size, out):
-    """out += Z[:, first:first + size] g'."""
+    """Add Z[:, first:first + size] g' to out, in place."""
     for d in range(Z.shape[0]):
         z = Z[d, first : first + size]
         for j in range(out.shape[1]):
@@ -115,7 +122,10 @@ def add_products(Z, first, g, size, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def gather(lo, hi, stripes, P, Z, w, start, low, step, fields, partials):
-    """Fill partials (stripes, r, k): sum over rows of z_i times the slope of their class' field."""
+    """Fill partials (stripes, r, k) with sums over rows of z_i times the gradient of a field.
+
+    The field is that of the row's class.
+    """
     k, n = P.shape
     shape = np.array(fields.shape[1:])
     at = np.empty((3, SUPPORT), np.int64)
@@ -137,7 +147,7 @@ def gather(lo, hi, stripes, P, Z, w, start, low, step, fields, partials):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def interpolate(P, rows, low, step, field):
-    """The interpolated field at the positions `rows`, (m,)."""
+    """Return the interpolated field at the rows with positions `rows`, (m,)."""
     out = np.zeros(rows.size)
     shape = np.array(field.shape)
     at = np.empty((3, SUPPORT), np.int64)

@@ -1,12 +1,13 @@
-"""Fused kernels of melm: the information potentials of all pairs of classes, and their gradients.
+"""CPU kernels of melm: information potentials of all pairs of classes, and their gradients.
 
-Rows are columns here: Z (r, n) holds the coordinates searched, rows sorted by class, class c in
-[start[c], start[c + 1]). A problem is one V (r, k); q of them share the arrays. With S = L L' the
-kernel between classes A and B is exp(-1/2 |u_a - u_b|^2), u = L^-1 V'z, and the sum over pairs
-that the gradient needs is made of sums over partners: each pair is visited once.
+Rows are columns here: Z (r, n) holds the search coordinates, sorted by class, class c in
+[start[c], start[c + 1]). A problem is one projection V (r, k); q problems share the arrays. With
+S = L L' the kernel between classes A and B is exp(-1/2 |u_a - u_b|^2), u = L^-1 V'z. Each pair of
+rows is visited once: the sums over pairs in the gradient are obtained from sums over partners.
 
-Functions of a block are inlined by force: else the process that compiles a kernel may run another
-compilation of them than one that loads the kernel from the cache, with other rounding.
+Functions of a block are always inlined. Otherwise a process that compiles a kernel could use
+another compilation of them than a process that loads the kernel from the cache, and round
+differently.
 """
 
 import math
@@ -16,19 +17,19 @@ import numpy as np
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative
 
-BLOCK = 64  # rows whose partners are summed while the columns are in cache
+BLOCK = 64  # rows per block, whose partners stay in the cache
 CHUNK = 512  # columns of a block
-LANES = 16  # columns that a loop takes at once: fewer than that would be taken one by one
+LANES = 16  # columns per vectorized loop step
 
 REASSOCIATE = {"reassoc", "contract", "nsz"}
 LOG_TAU = math.log(2.0 * math.pi)
-# Becomes part of what calls it, before types and code are made of both: a compilation less.
+# Inlined before types are inferred, which saves a compilation.
 INNER = {"cache": True, "error_model": "numpy", "forceinline": True, "inline": "always"}
 
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def invert_root(S, root):
-    """Fill root (k, k) with L^-1 of S = L L'; return log det S, NaN where S is not positive."""
+    """Fill root (k, k) with L^-1, where S = L L'; return log det S, or NaN if S is not positive."""
     k, log_det = S.shape[0], 0.0
     for i in range(k):
         for j in range(i + 1):
@@ -51,11 +52,11 @@ def invert_root(S, root):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def prepare(lo, hi, active, V, Z, cov, h2, P, spread, root, log_det):
-    """Projections and kernels of the problems active[lo:hi].
+    """Compute projections and kernel matrices of the problems active[lo:hi].
 
-    V (q, r, k); cov (C, r, r), h2 (C,) with Sigma_AB = h2_A cov_A + h2_B cov_B. Fills by position
-    in active: P (., k, n) = V'Z; spread (., C, r, k) = cov_c V; root (., C, C, k, k) and log_det
-    (., C, C) of V' Sigma_AB V, for A <= B.
+    V is (q, r, k); cov (C, r, r) and h2 (C,) define Sigma_AB = h2_A cov_A + h2_B cov_B. Filled, by
+    position in active: P (., k, n) = V'Z; spread (., C, r, k) = cov_c V; root (., C, C, k, k) and
+    log_det (., C, C) of V' Sigma_AB V, for A <= B.
     """
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
@@ -93,7 +94,7 @@ def prepare(lo, hi, active, V, Z, cov, h2, P, spread, root, log_det):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def whiten(P, first, size, root, U):
-    """U[:, :size] = root P[:, first:first + size]."""
+    """Fill U[:, :size] with root P[:, first:first + size]."""
     for j in range(root.shape[0]):
         for i in range(size):
             U[j, i] = root[j, 0] * P[0, first + i]
@@ -104,13 +105,13 @@ def whiten(P, first, size, root, U):
 
 @njit(cache=True, fastmath={"contract"}, error_model="numpy", forceinline=True)
 def kernel(x):
-    """exp(x), x cut at 0: compiled apart, as reassociation would undo the rounding within."""
+    """Return exp(min(x, 0)); compiled separately, since reassociation would undo its rounding."""
     return exp_negative(min(0.0, x))
 
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def add_squares(x, U, e):
-    """e += (x - U)^2."""
+    """Add (x - U)^2 to e, in place."""
     for i in range(e.size):
         t = x - U[i]
         e[i] += t * t
@@ -118,7 +119,7 @@ def add_squares(x, U, e):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def weigh_kernels(scale, w, shift, e):
-    """e = scale w exp(shift - e / 2); return its sum."""
+    """Replace e by scale w exp(shift - e / 2), in place; return its sum."""
     total = 0.0
     for i in range(e.size):
         t = scale * w[i] * kernel(shift - 0.5 * e[i])
@@ -129,7 +130,7 @@ def weigh_kernels(scale, w, shift, e):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def subtract_forces(x, U, e, T):
-    """T -= e (x - U); return the sum of what is subtracted."""
+    """Subtract e (x - U) from T, in place; return the sum of e (x - U)."""
     total = 0.0
     for i in range(e.size):
         t = e[i] * (x - U[i])
@@ -140,10 +141,11 @@ def subtract_forces(x, U, e, T):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def plane_sums(x, y, scale, X, Y, w, shift, T, S):
-    """Sum, and sums times x - X and y - Y, of scale w exp(shift - ((x - X)^2 + (y - Y)^2) / 2).
+    """Return sums of kernels and forces of a point (x, y) with points (X, Y), for k = 2.
 
-    T and S are less the terms of the latter two. One loop where `row_sums` has five: of few columns
-    most of its time is their beginnings and ends.
+    With psi = scale w exp(shift - ((x - X)^2 + (y - Y)^2) / 2), returns the sums of psi, psi (x -
+    X) and psi (y - Y); the terms of the last two are subtracted from T and S. One loop instead of
+    the five in `row_sums`, whose overhead dominates with few columns.
     """
     total, of_x, of_y = 0.0, 0.0, 0.0
     for i in range(w.size):
@@ -160,10 +162,13 @@ def plane_sums(x, y, scale, X, Y, w, shift, T, S):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def row_sums(u, scale, U, w, after, size, shift, e, T, R, general):
-    """Sum of e_ai = scale_a w_i exp(shift - 1/2 |u_a - U_i|^2) over rows a, columns i >= after + a.
+    """Sum kernels between rows a and columns i >= after + a, and the forces of the pairs.
 
-    R_a += sum_i e_ai (u_a - U_i), and T_i -= sum_a e_ai (u_a - U_i). Rows are as many as scale has;
-    of columns `size` count, and LANES more of weight zero are there to fill the last ones up.
+    The kernel is e_ai = scale_a w_i exp(shift - 1/2 |u_a - U_i|^2).
+
+    Returns the sum. Adds sum_i e_ai (u_a - U_i) to R_a and subtracts sum_a e_ai (u_a - U_i) from
+    T_i. There are len(scale) rows and `size` columns, followed by LANES columns of weight zero as
+    padding.
     """
     k, total = len(u), 0.0
     for a in range(scale.size):
@@ -192,9 +197,10 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R, general):
 
 @njit(**INNER)
 def block_sums(P, w, root, a0, a1, b0, b1, same, shift, scratch, forces_a, forces_b, general):
-    """`row_sums` between rows [a0, a1) and [b0, b1), and adds their forces.
+    """Sum kernels between rows [a0, a1) and [b0, b1) and add their forces; see `row_sums`.
 
-    same : the latter begin with the former, and pairs of two different ones count twice
+    If `same` is True, the second range starts with the first, and pairs of different rows count
+    twice.
     """
     u, U, v, e, T, R, scale = scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
@@ -228,12 +234,13 @@ def block_sums(P, w, root, a0, a1, b0, b1, same, shift, scratch, forces_a, force
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, general, totals, forces):
-    """Sums of the kernels over all pairs of rows, cut into stripes of row blocks.
+    """Sum the kernels over all pairs of rows, divided into stripes of row blocks.
 
-    Unit t is stripe t % stripes of problem t // stripes. Fills totals (units, C, C), A <= B, over
-    ordered pairs with the rows themselves; forces (units, C, k, n): of row i with all partners in
-    class B, sum_b w_i w_b psi_ib (u_i - u_b), in the units of that pair of classes. `general` is
-    None where k is two, else True: numba leaves out what the one or the other does not need.
+    Unit t is stripe t % stripes of problem t // stripes. Fills totals (units, C, C), A <= B, with
+    sums over ordered pairs including each row with itself. Fills forces (units, C, k, n) with sum_b
+    w_i w_b psi_ib (u_i - u_b) over the rows b of each class, in units of the pair of classes.
+    `general` is None for k = 2, otherwise True, so that numba compiles only the code that is
+    needed.
     """
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
@@ -257,7 +264,7 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, general, totals, forces
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def closest(lo, hi, P, start, root, shift):
-    """shift (q, C, C): half the least squared distance between rows of two classes, A < B."""
+    """Fill shift (q, C, C) with half the least squared distance between rows of classes A < B."""
     k, C = P.shape[1], start.size - 1
     u, U = np.empty((k, BLOCK)), np.empty((k, CHUNK))
     for q in range(lo, hi):
@@ -281,7 +288,7 @@ def closest(lo, hi, P, start, root, shift):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def add_forces(P, F, first, stop, share, root, M, g):
-    """M += P F', and g += share root' F, over some columns; root is lower triangular."""
+    """Add P F' to M and share root' F to g over some columns; root is lower triangular."""
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
             s, x = 0.0, share * root[m, j]
@@ -293,12 +300,11 @@ def add_forces(P, F, first, stop, share, root, M, g):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
-    """Logarithms of the potentials, and the gradient of their weighted sum.
+    """Compute logarithms of the potentials, and the gradient of their weighted sum.
 
-    rows : Z, P, start, size, h2, share; size (C,) sums of weights, share (C, C) of log ip_AB in
-        the objective, A <= B
+    rows : Z, P, start, size, h2, share; size (C,) holds total weights, share (C, C) the weight of
+        log ip_AB in the objective, A <= B
     sums : spread, root, log_det of `prepare`, then shift, totals, forces of `pair_sums`
-
     Fills potential (., C, C) by position, and gradient (q, r, k) of the problems active[lo:hi].
     """
     Z, P, start, size, h2, share = rows

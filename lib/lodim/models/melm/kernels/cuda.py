@@ -1,13 +1,13 @@
-"""CUDA twins of `kernels.cpu`: sums over the pairs of rows, from tiles that stay on the GPU.
+"""CUDA versions of `kernels.cpu`: sums over pairs of rows, from tiles that stay on the GPU.
 
-Each class fills tiles of 64 rows of its own, the last one up with rows without weight. A block of
-threads takes one tile, one class of partners and one problem: a row belongs to four threads, each
-with every fourth run of 16 partners in its registers, and gathers the forces on it. So every pair
-is visited from both sides: twice the exponentials of `kernels.cpu`, but nothing that blocks share.
+Each class has its own tiles of 64 rows; the last one is padded by rows without weight. A thread
+block takes one tile, one class of partners and one problem. Four threads share a row: each holds
+every fourth run of 16 partners in registers and sums the forces on the row. Every pair is thus
+visited from both sides, with twice the exponentials of `kernels.cpu`, but blocks share nothing.
 
-All is in float64, summed in an order that shapes alone decide; no atomics. In float32 the gradient
-would be right to 1e-7 at a start and to three digits at the end of a search, which goes on to 1e-6.
-What leaves the GPU has been summed over rows.
+Everything is in float64 and summed in an order that depends only on shapes; there are no atomic
+operations. In float32 the gradient would have only three correct digits at the end of a search,
+which needs 1e-6. Only sums over rows are copied back to the host.
 """
 
 import math
@@ -20,21 +20,21 @@ from lodim.engine.cuda import cuda, launch, limit_registers, upload
 from lodim.engine.tiles import TILE
 
 THREADS = 256
-SEGMENTS = THREADS // TILE  # threads of a row
-EACH = TILE // SEGMENTS  # partners in a tile of a thread
+SEGMENTS = THREADS // TILE  # threads per row
+EACH = TILE // SEGMENTS  # partners per thread in a tile
 LANES = 32
-WARPS = 4  # of a block that sums over rows, a feature each
-CHUNK = 8  # dimensions of the partners held in shared memory at a time
-REGISTERS = 128  # of a thread
-ROOM = 2**28  # bytes of coordinates and of forces on the GPU, up to which problems run together
-PROBLEMS = 32  # that run together at most
+WARPS = 4  # warps of a block that sums over rows, one feature each
+CHUNK = 8  # dimensions of partners in shared memory at a time
+REGISTERS = 128  # registers per thread
+ROOM = 2**28  # most bytes of coordinates and forces of problems that run together
+PROBLEMS = 32  # most problems that run together
 
 
 def upload_classes(sample):
-    """Weights and classes of the rows of a Sample, on the GPU.
+    """Upload weights and classes of the rows of a Sample to the GPU.
 
-    Returns weight (n_tiles, 64), owner (n_tiles,), the class of a tile, and begin (C + 1,), the
-    first tile of each class.
+    Returns weight (n_tiles, 64), owner (n_tiles,) with the class of each tile, and begin (C + 1,)
+    with the first tile of each class.
     """
     bounds = list(pairwise(sample.start))
     counts = [tiles.count(stop - start) for start, stop in bounds]
@@ -46,17 +46,18 @@ def upload_classes(sample):
 
 
 def together(n_tiles, C, k):
-    """Number of problems that run together, none of which sees the others."""
+    """Return how many problems run together on the GPU, limited by memory."""
     return int(min(PROBLEMS, max(1, ROOM // (16 * C * k * n_tiles * TILE))))
 
 
 def pair_sums(X, weight, owner, begin, V, root, shift):
-    """Sums of the kernels over all pairs of rows, and of the forces times the features.
+    """Return sums of the kernels over all pairs of rows, and of forces times features.
 
-    weight (n_tiles, 64), the classes owner (n_tiles,) of tiles and begin (C + 1,), the first tile
-    of each, on the GPU; of at most `together` problems V (q, r, k), root (q, C, C, k, k) and shift
-    (q, C, C), A <= B. Returns totals (q, C, C) over ordered pairs; and (q, C, k, C r): at [b, :,
-    a r + d] the sum over the rows of class a of feature d times the force of class b.
+    weight (n_tiles, 64), the classes owner (n_tiles,) of tiles and the first tiles begin (C + 1,)
+    of classes are on the GPU. There are at most `together` problems V (q, r, k), with root (q, C,
+    C, k, k) and shift (q, C, C), A <= B. Returns totals (q, C, C) over ordered pairs, and moments
+    (q, C, k, C r): entry [b, :, a r + d] sums, over the rows of class a, feature d times the force
+    of class b.
     """
     (q, r, k), C = V.shape, root.shape[1]
     U = _project(X, owner, V, root)
@@ -71,7 +72,7 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 
 
 def closest(X, weight, owner, begin, V, root):
-    """Half the least squared distance between rows of two classes, (q, C, C) for A < B."""
+    """Return half the smallest squared distance between rows of classes A < B, (q, C, C)."""
     q, C = len(V), root.shape[1]
     U = _project(X, owner, V, root)
     ends = _ends(X, U)
@@ -81,7 +82,7 @@ def closest(X, weight, owner, begin, V, root):
 
 
 def _project(X, owner, V, root):
-    """U (., C, k, n_tiles, 64): coordinates of the rows in the units of each pair of classes."""
+    """Return U (., C, k, n_tiles, 64), the rows' coordinates in units of each pair of classes."""
     (q, _, k), C = V.shape, root.shape[1]
     U = X.scratch("coordinates", (together(len(X), C, k), C, k, len(X), TILE))
     into = np.einsum("qdm,qabjm->qabdj", V, root)
@@ -95,7 +96,7 @@ def _ends(X, U):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, into, U):
-    """u = L^-1 V'z of a tile, for one class of partners and one problem."""
+    """Compute u = L^-1 V'z of the rows of a tile, for one class of partners and one problem."""
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     row, tile_class = cuda.threadIdx.x, owner[t]
     a, b = min(tile_class, c), max(tile_class, c)
@@ -108,9 +109,10 @@ def _coordinates(X, owner, into, U):
 
 @cuda.jit(device=True)
 def _squares(U, q, c, tile_class, t, s, last, point, E):
-    """Squared distances of this thread's row of tile t from its partners in tile s, in E.
+    """Fill E with squared distances between this thread's row of tile t and its partners in tile s.
 
-    Dimensions are staged a chunk at a time: that of number `last` comes last, and stays.
+    Chunks of dimensions are copied to shared memory one at a time; chunk `last` comes last and
+    stays.
     """
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * EACH
@@ -133,7 +135,7 @@ def _squares(U, q, c, tile_class, t, s, last, point, E):
 
 @cuda.jit(device=True)
 def _sum_over_segments(room, x):
-    """Sum of x over the threads of a row, for the first of them."""
+    """Return the sum of x over the threads of a row; valid in the first of these threads."""
     row, segment = cuda.threadIdx.x % TILE, cuda.threadIdx.x // TILE
     cuda.syncthreads()
     room[segment, row] = x
@@ -146,9 +148,9 @@ def _sum_over_segments(room, x):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _pair_sums(U, weight, owner, begin, shift, forces, ends):
-    """Forces of a class on the rows of a tile, and the sum of the kernels.
+    """Compute the forces of a class on the rows of a tile, and the sum of the kernels.
 
-    Beyond CHUNK dimensions the kernels are made again for each chunk of the forces.
+    With more than CHUNK dimensions the kernels are computed again for each chunk of the forces.
     """
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
@@ -157,7 +159,7 @@ def _pair_sums(U, weight, owner, begin, shift, forces, ends):
     thread, tile_class, k = cuda.threadIdx.x, owner[t], U.shape[2]
     row, first = thread % TILE, thread // TILE * EACH
     offset, w = shift[q, min(tile_class, c), max(tile_class, c)], weight[t, row]
-    # Within a class a row is pulled at as the one and as the other of a pair.
+    # Within a class, a row is both first and second row of a pair.
     sides = 2.0 if tile_class == c else 1.0
     for chunk in range((k + CHUNK - 1) // CHUNK):
         lead, total = chunk * CHUNK, 0.0
@@ -193,7 +195,7 @@ def _pair_sums(U, weight, owner, begin, shift, forces, ends):
 
 @cuda.jit(cache=True)
 def _moments(X, forces, begin, out):
-    """Sums over the rows of a class of a feature, a warp's, times the forces of another class."""
+    """Sum, over the rows of a class, a feature (one per warp) times the forces of another class."""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
     totals = cuda.local.array(CHUNK, np.float64)
     lane, warp, q = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES, cuda.blockIdx.z
@@ -222,14 +224,14 @@ def _moments(X, forces, begin, out):
 
 @cuda.jit(cache=True)
 def _closest(U, weight, owner, begin, ends):
-    """Least squared distance between the rows of a tile and those of a later class."""
+    """Compute the smallest squared distance between a tile's rows and those of a later class."""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E = cuda.local.array(EACH, np.float64)
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     thread, tile_class, least = cuda.threadIdx.x, owner[t], math.inf
     row, segment = thread % TILE, thread // TILE
-    # Rows that fill a tile up have no weight, and no place.
+    # Padding rows have no weight and are skipped.
     if tile_class < c:
         for s in range(begin[c], begin[c + 1]):
             _squares(U, q, c, tile_class, t, s, 0, point, E)

@@ -1,7 +1,7 @@
-"""Kernel densities at points, in logarithms, over tiles of rows with their boxes.
+"""Log kernel densities at points, from tiles of rows with bounding boxes.
 
-A tile too far from the point to leave a digit in the sum is passed over, so that the work follows
-the rows near by, and a point far from all still has a finite logarithm, that of the nearest row.
+Tiles too far from a point to change its sum are skipped, so that the work depends on the rows close
+by. A point far from all rows still has a finite log density, that of the nearest row.
 """
 
 import numpy as np
@@ -11,13 +11,13 @@ from lodim.engine.compiled import njit
 from lodim.models.melm.kernels.cpu import INNER, LOG_TAU, REASSOCIATE, kernel, whiten
 
 TILE = 64
-STEP = 256  # rows of a block
-DIGITS = 45.0  # exp(-DIGITS) is negligible relative to one, even a million times
+STEP = 256  # rows per block
+DIGITS = 45.0  # exp(-DIGITS) is negligible relative to one, even times a million
 
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def squares_of(u, U, e):
-    """e = |u - U|^2 for each column of a tile."""
+    """Fill e (64,) with |u - U|^2 for each column of the tile U (k, 64)."""
     for i in range(TILE):
         e[i] = 0.0
     for j in range(u.size):
@@ -29,7 +29,7 @@ def squares_of(u, U, e):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def weigh(e, w, least):
-    """Sum of w exp(-(e - least) / 2)."""
+    """Return the sum of w exp(-(e - least) / 2)."""
     total = 0.0
     for i in range(TILE):
         total += w[i] * kernel(0.5 * (least - e[i]))
@@ -38,7 +38,7 @@ def weigh(e, w, least):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def gap(u, low, high):
-    """Squared distance of a point to a box."""
+    """Return the squared distance of a point u to a box."""
     s = 0.0
     for j in range(u.size):
         t = max(0.0, max(low[j] - u[j], u[j] - high[j]))
@@ -48,9 +48,10 @@ def gap(u, low, high):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
-    """log sum_i w_i exp(-1/2 |u - U_i|^2) over tiles [first, stop), without row `place` of `tile`.
+    """Return log sum_i w_i exp(-1/2 |u - U_i|^2) over tiles [first, stop).
 
-    The nearest row is found first: its distance is what the logarithm is measured from.
+    Row `place` of tile `tile` is left out. The nearest row is found first, and its distance is
+    subtracted before exponentials are summed.
     """
     nearest = first
     for t in range(first, stop):
@@ -69,7 +70,7 @@ def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
         return -np.inf
     total = 0.0
     for t in range(first, stop):
-        # Far away both are rounded, and their difference may be lost.
+        # Far away both are rounded, so their difference is not accurate.
         if gaps[t - first] * (1.0 - 1e-12) <= least + 2.0 * DIGITS:
             squares_of(u, U[t], e)
             if t == tile:
@@ -80,11 +81,11 @@ def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def log_sums(lo, hi, step, P, root, U, w, low, high, start, tile, place, out):
-    """out[i, c] = log of the kernels of class c summed at row i, for blocks of `step` rows.
+    """Fill out[i, c] with the log of the sum of class c's kernels at row i, for blocks of rows.
 
-    P (k, m) projections; root (C, k, k) L^-1 of each class' kernel; U (T, k, 64), w (T, 64), low
-    and high (T, k) tiles of all classes, those of class c in [start[c], start[c + 1]). tile, place
-    (m,): the row itself among them, left out; -1 if it is absent.
+    P (k, m): projections of the rows, in blocks of `step`; root (C, k, k): L^-1 of each class's
+    kernel; U (T, k, 64), w (T, 64), low and high (T, k): tiles of all classes, class c in
+    [start[c], start[c + 1]). tile, place (m,): where the row itself is and must be left out, or -1.
     """
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)
@@ -103,7 +104,10 @@ def log_sums(lo, hi, step, P, root, U, w, low, high, start, tile, place, out):
 
 
 def neighbours_first(u):
-    """Order (n,) in which rows of a tile lie together: strips across each dimension in turn."""
+    """Return an order (n,) of rows that puts neighbours into the same tile.
+
+    Rows are cut into strips along each dimension in turn.
+    """
     order, n = np.arange(len(u)), len(u)
     group = np.zeros(n, np.int64)
     for j in range(u.shape[1]):
@@ -115,9 +119,9 @@ def neighbours_first(u):
 
 
 def pack_tiles(u, w):
-    """Tiles of rows u (n, k): U (T, k, 64), w (T, 64), and boxes low, high (T, k).
+    """Return rows u (n, k) as tiles: U (T, k, 64), w (T, 64), and boxes low, high (T, k).
 
-    The last row fills the last tile up.
+    The last tile is padded by the last row with weight zero.
     """
     n, k = u.shape
     count = -(-n // TILE)
@@ -128,7 +132,7 @@ def pack_tiles(u, w):
 
 
 def class_log_sums(P, root, U, w, low, high, start, place=None, threads=1):
-    """Logarithms (m, C) of the kernels of each class summed at the columns of P (k, m).
+    """Return the logs (m, C) of the sums of each class's kernels at the columns of P (k, m).
 
     `place` (2, m): tile and position of the point itself, which is left out of its class.
     """
@@ -141,7 +145,7 @@ def class_log_sums(P, root, U, w, low, high, start, place=None, threads=1):
 
 
 def exact_sums(P, Q, w, S, threads=1):
-    """sum_q w_q N(p - q; 0, S) over the columns q of Q (k, n), at each column p of P (k, m)."""
+    """Return sum_q w_q N(p - q; 0, S) at each column p of P (k, m), over the columns q of Q."""
     L = np.linalg.inv(np.linalg.cholesky(S))
     u = (L @ Q).T
     order = neighbours_first(u)

@@ -1,6 +1,6 @@
-"""The divergence of projected classes and its gradient: Eq. 2 of Czarnecki et al. (2015).
+"""Divergence of projected classes and its gradient: Eq. 2 of Czarnecki et al. (2015).
 
-Beside it the entropy of one class (Theorems 1 and 2), and bounds on the overlap of two (Theorem 3).
+Also the entropy of a single class (Theorems 1, 2), and bounds on class overlap (Theorem 3).
 """
 
 import numpy as np
@@ -10,20 +10,21 @@ from lodim.engine.blocks import for_blocks, on_host, place
 from lodim.models.melm.kernels.cpu import BLOCK, closest, finish, pair_sums, prepare
 from lodim.models.melm.search.sample import bandwidths
 
-PAIRS = 2**22  # of rows in a stripe
-STRIPES = 16  # at most: each holds the forces on all rows
-LEAST = 1e-200  # of a sum over pairs: below, its digits are lost
-ALONE = 2**15  # pairs of rows below which a problem is not worth a thread
-MANY = 2**22  # pairs of rows from which "auto" takes a GPU: fewer take the CPU milliseconds
-CUT = (0.0, 0.005, 0.02, 0.05, 0.1)  # tried: shares of rows beyond each side of a box,
-MARGIN = (0.0, 1.0, 2.0, 3.0, 4.0)  # and how many kernel widths farther out the sides are
+PAIRS = 2**22  # pairs of rows per stripe
+STRIPES = 16  # most stripes; each stores the forces on all rows
+LEAST = 1e-200  # smallest accurate sum over pairs
+ALONE = 2**15  # pairs of rows below which threads do not pay
+MANY = 2**22  # pairs of rows from which "auto" uses a GPU
+CUT = (0.0, 0.005, 0.02, 0.05, 0.1)  # tried: shares of rows beyond each side of a box
+MARGIN = (0.0, 1.0, 2.0, 3.0, 4.0)  # tried: kernel widths by which the sides are farther out
 
 
 def shares(size, average=False):
-    """Coefficients (C, C) of log ip_AB, A <= B, in the divergence of classes of sizes (C,).
+    """Return the coefficients (C, C) of log ip_AB, A <= B, in the divergence of C classes.
 
-    Two classes: 1, 1 and -2. More: the sum over all pairs, or their mean weighted by the products
-    of class shares. One: -1, Renyi's quadratic entropy.
+    Two classes: 1, 1 and -2. More classes: the sum over all pairs, or with `average` the mean
+    weighted by the products of class shares (from sizes (C,)). One class: -1, Renyi's quadratic
+    entropy.
     """
     C = len(size)
     if C == 1:
@@ -38,10 +39,11 @@ def shares(size, average=False):
 
 
 class SpanObjective:
-    """Minus a function of the spans of q projections V (r, k), as the solver takes it.
+    """Base class of objectives that depend only on the span of a projection V (r, k), negated.
 
-    The value is that of orthonormal V with the same span: from V to V M the function changes by
-    -degree log |det M|. With `penalty` it is less |V'V - I|^2, the penalty of Eq. 2.
+    The value is that of an orthonormal V with the same span: without this, replacing V by V M would
+    change the function by -degree log |det M|. With `penalty`, |V'V - I|^2 is subtracted (Eq. 2).
+    There are q projections at a time.
     """
 
     precision, scaled = 1e-14, False
@@ -51,7 +53,7 @@ class SpanObjective:
         self._degree, self._penalty, self._sign = degree, penalty, sign
 
     def __call__(self, theta, active):
-        """Return value (q,) and gradient (q, r k), filled in the rows `active`."""
+        """Return value (q,) and gradient (q, r k), filled in only for the problems `active`."""
         V = theta.reshape(-1, self.r, self.k)
         value, gradient = np.zeros(len(V)), np.zeros_like(V)
         self._fill(V, active, value, gradient)
@@ -59,11 +61,11 @@ class SpanObjective:
         return -self._sign * value, -self._sign * gradient.reshape(len(V), -1)
 
     def _fill(self, V, active, value, gradient):
-        """Fill value (q,) and gradient (q, r, k) of the projections V (q, r, k) that are active."""
+        """Fill value (q,) and gradient (q, r, k) for the active projections of V (q, r, k)."""
         raise NotImplementedError
 
     def _orthonormalize(self, V, active, value, gradient):
-        """Change values and gradients to those of an orthonormal basis, less the penalty."""
+        """Change values and gradients to those of an orthonormal basis; subtract the penalty."""
         v = V[active]
         inner = np.einsum("qdi,qdj->qij", v, v)
         if self._degree:
@@ -75,12 +77,12 @@ class SpanObjective:
             gradient[active] -= 4.0 * np.einsum("qdi,qij->qdj", v, excess)
 
     def error(self, V):
-        """Return the error of the function at one projection; zero if it is exact."""
+        """Return the approximation error of the function at a projection; 0 if it is exact."""
         return 0.0
 
 
 class Divergence(SpanObjective):
-    """Minus the divergence of q projections V (r, k), by sums over all pairs of rows.
+    """Divergence of q projections V (r, k), negated, from sums over all pairs of rows.
 
     Parameters
     ----------
@@ -90,14 +92,15 @@ class Divergence(SpanObjective):
     h2 : array (C,)
         Squared bandwidths.
     k : int
+        Number of dimensions.
     threads : int
     penalty : bool
-        Less |V'V - I|^2, the penalty of Eq. 2.
+        Subtract |V'V - I|^2, the penalty of Eq. 2.
     engine : str
-        Where the sums over pairs run: the rows stay there as long as the objective.
+        Where the sums over pairs run; rows stay on a GPU as long as the objective exists.
 
-    Of two classes or more the value does not depend on the basis; the entropy of one class grows
-    by log |det M| from V to V M.
+    For two or more classes the value does not depend on the basis; the entropy of one class grows
+    by log |det M| if V is replaced by V M.
     """
 
     def __init__(self, sample, share, h2, k, threads=1, penalty=False, engine="cpu"):
@@ -115,10 +118,10 @@ class Divergence(SpanObjective):
                 self._move_to_gpu(tiles)
 
     def _move_to_gpu(self, tiles):
-        """Sum over the rows of `tiles` on the GPU.
+        """Compute sums over the rows on the GPU that holds `tiles`.
 
-        It returns forces that are summed over rows by feature. So the host's rows are then those
-        of the identity, r in each class, on which such sums are the forces.
+        The GPU returns forces summed over rows by feature. The rows on the host are therefore
+        replaced by the r rows of the identity in each class, for which these sums are the forces.
         """
         from lodim.models.melm.kernels import cuda  # only where a GPU is asked for
 
@@ -134,12 +137,12 @@ class Divergence(SpanObjective):
             value[part] = np.einsum("qab,ab->q", potential, self._share)
 
     def potentials(self, V):
-        """Logarithms of the information potentials of one projection (r, k), (C, C) for A <= B."""
+        """Return the log information potentials (C, C), A <= B, of one projection V (r, k)."""
         V = np.ascontiguousarray(V)[None]
         return self._potentials(V, np.zeros(1, np.int64), np.zeros_like(V))[0]
 
     def _potentials(self, V, active, gradient):
-        """Return log potentials (len(active), C, C) of active problems; fills their gradients."""
+        """Return log potentials (len(active), C, C) of active problems; fill their gradients."""
         s, q, k, r = self._sample, len(active), self.k, self.r
         C, n, units = s.n_classes, self._Z.shape[1], q * self._stripes
         threads = self._threads if self._many else 1
@@ -151,7 +154,7 @@ class Divergence(SpanObjective):
         rows = P if self._tiles is None else V[active]
         self._sum_pairs(rows, root, shift, totals, forces, threads)
         if np.any(_vanished(totals, self._stripes)):
-            # Classes so far apart that all kernels vanish: they are measured from the closest pair.
+            # Classes so far apart that all kernels vanish: factor out the closest pair.
             self._shift_to_closest(rows, root, shift, threads)
             self._sum_pairs(rows, root, shift, totals, forces, threads)
         rows = self._Z, P, self._start, s.size, self._h2, self._share
@@ -161,7 +164,7 @@ class Divergence(SpanObjective):
         return potential
 
     def _sum_pairs(self, rows, root, shift, totals, forces, threads):
-        """Fill totals and forces from projected rows P on the host or projections V on the GPU."""
+        """Fill totals and forces, from projected rows on the host or projections on the GPU."""
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return
@@ -170,7 +173,7 @@ class Divergence(SpanObjective):
         for_blocks(pair_sums, len(totals), *args, totals, forces, threads=threads)
 
     def _shift_to_closest(self, rows, root, shift, threads):
-        """Fill shift with half the least squared distances between classes."""
+        """Fill shift with half the smallest squared distances between classes."""
         if self._tiles is not None:
             shift[:] = self._tiles.run(closest, *self._classes, rows, root)
         else:
@@ -179,26 +182,28 @@ class Divergence(SpanObjective):
 
 
 def _vanished(totals, stripes):
-    """Return whether the sum over pairs is too small for its digits, of each problem and pair."""
+    """Return whether each sum over pairs is too small to be accurate, by problem and pair."""
     total = totals.reshape(-1, stripes, *totals.shape[1:]).sum(axis=1)
     return (total < LEAST) & np.triu(np.ones(total.shape[1:], bool))
 
 
 def terms(potential, share):
-    """Fitting and regularizing term: -2 log ip_+- and log ip_++ + log ip_--."""
+    """Return fitting and regularizing term: -2 log ip_+- and log ip_++ + log ip_--."""
     regularizing = np.diag(potential) @ np.diag(share)
     return float((np.triu(potential, 1) * share).sum()), float(regularizing)
 
 
 class NormalEntropy(SpanObjective):
-    """Minus (or plus) Renyi's quadratic entropy of a projected normal density: Eq. 1.
+    """Renyi's quadratic entropy of projected normal densities (Eq. 1), negated.
 
     Parameters
     ----------
     cov : array (r, r)
+        Covariance of the rows.
     k : int
+        Number of dimensions.
     sign : float
-        1 seeks the largest entropy, -1 the smallest.
+        1 to find the largest entropy, -1 the smallest.
     """
 
     def __init__(self, cov, k, sign=1.0):
@@ -214,7 +219,7 @@ class NormalEntropy(SpanObjective):
         gradient[active] = np.einsum("qik,qkl->qil", spread, np.linalg.inv(form))
 
     def potentials(self, V):
-        """Minus the entropy of one projection: the logarithm of its potential, (1, 1)."""
+        """Return the log potential (1, 1) of one projection, which is minus its entropy."""
         value = self(V.reshape(1, -1), np.zeros(1, np.int64))[0]
         return self._sign * value.reshape(1, 1)
 
@@ -223,24 +228,25 @@ class NormalEntropy(SpanObjective):
 
 
 def bound(log_potential, log_volume):
-    """Bound on the overlap int min(f, g) of two densities in a region: Theorem 3.
+    """Return a bound on the overlap int min(f, g) of two densities in a region (Theorem 3).
 
     min(f, g) <= sqrt(f g), whose integral is at most sqrt(volume ip_+-). The paper's region is the
-    unit cube. The balanced accuracy of Bayes' rule there is 1 - int min(f, g) / 2.
+    unit cube. The balanced accuracy of Bayes' rule is then 1 - int min(f, g) / 2.
     """
     return np.exp(np.minimum(0.0, 0.5 * (log_potential + log_volume)))
 
 
 def kernel_widths(sample, theta, gamma):
-    """Return standard deviations (C, k) of the classes' kernels along theta (r, k) of a Sample."""
+    """Return the standard deviations (C, k) of the classes' kernels along theta (r, k)."""
     form = np.einsum("rj,crs,sj->cj", theta, sample.cov, theta, optimize=True)
     return np.sqrt(bandwidths(sample.size, theta.shape[1], gamma)[:, None] * form)
 
 
 def _boxes(Z, weight, width):
-    """Boxes (m, 2, k) about the rows Z (n, k) of a class, and bounds (m,) on its density outside.
+    """Return boxes (m, 2, k) around the rows Z (n, k) of a class, and bounds (m,) on mass outside.
 
-    width (k,) standard deviations of its kernel
+    width (k,) holds the standard deviations of the class's kernel. The bounds limit the integral of
+    the class density outside a box.
     """
     share = weight / weight.sum()
     cut = np.quantile(Z, [(c, 1.0 - c) for c in CUT], axis=0)
@@ -251,10 +257,10 @@ def _boxes(Z, weight, width):
 
 
 def overlaps(Z, code, weight, width, potential):
-    """Bounds (C, C) on the overlaps int min(f_A, f_B) over the whole space, for A < B.
+    """Return bounds (C, C) on the overlaps int min(f_A, f_B) over the whole space, for A < B.
 
-    Outside A's box the integral is at most what f_A holds there, outside B's what f_B does; in what
-    both boxes have in common Theorem 3 holds. The best pair of boxes counts.
+    Outside A's box the integral is at most the probability of f_A there, outside B's box that of
+    f_B; within both boxes Theorem 3 holds. The smallest bound over pairs of boxes is returned.
     """
     C = len(potential)
     boxes = [_boxes(Z[code == c], weight[code == c], width[c]) for c in range(C)]

@@ -1,10 +1,10 @@
-"""The divergence of many rows in k <= 3 dimensions: its potentials in the frequency domain.
+"""Divergence of many rows in k <= 3 dimensions, approximated in the frequency domain.
 
-For densities with characteristic functions phi_A, ip_AB = (2 pi)^-k int conj(phi_A) phi_B
-exp(-w' S w / 2) dw: rows are spread on a grid of half a kernel's width by cubic B-splines, whose
-own spectrum is divided out, and a pass costs O(n) and a Fourier transform for each class instead
-of n^2. Value and gradient are those of the same approximation; `errors` measures it against exact
-sums over a sample of the rows. `NoGridError` is raised if no grid suffices.
+With characteristic functions phi_A of the densities, ip_AB = (2 pi)^-k int conj(phi_A) phi_B
+exp(-w' S w / 2) dw. Rows are spread by cubic B-splines on a grid with steps of half a kernel width,
+and the spectrum of the splines is divided out. A pass costs O(n) and a Fourier transform per class
+instead of n^2. Value and gradient are those of the same approximation; `errors` compares it with
+exact sums over a sample of the rows. `NoGridError` is raised if no grid is accurate enough.
 """
 
 from dataclasses import dataclass
@@ -18,31 +18,33 @@ from lodim.models.melm.kernels.bspline import SUPPORT, gather, interpolate, proj
 from lodim.models.melm.kernels.kde import exact_sums
 from lodim.models.melm.search.divergence import SpanObjective
 
-STEP = 0.5  # of the grid, in standard deviations of the narrowest kernel
-REACH = 7.0  # deviations of the widest kernel that keep rows from their periodic images
-SPAN = 6.0  # deviations within classes that a grid must have room for, or most rows are folded
-STRIPES = 16  # of rows
-ROOM = 2**24  # nodes of the grids that the stripes fill, each its own
-MOST = 2**22  # nodes of all classes and pairs of them
-FAINT = 1e-9  # of what classes have with themselves: a potential that has lost its digits
-SAMPLE = 1000  # rows of each class on which the error is measured
+STEP = 0.5  # step of the grid, in SDs of the narrowest kernel
+REACH = 7.0  # SDs of the widest kernel between rows and their periodic images
+SPAN = 6.0  # smallest width of the grid, in SDs within classes
+STRIPES = 16  # stripes of rows
+ROOM = 2**24  # most nodes of the stripes' grids together
+MOST = 2**22  # most nodes of all classes and pairs of classes
+FAINT = 1e-9  # relative potential of a pair that is too small to be accurate
+SAMPLE = 1000  # rows per class on which the error is measured
 
 
 class NoGridError(Exception):
-    """No grid that is small enough has the digits: classes are too flat or too far apart."""
+    """No grid of allowed size is accurate enough: classes are too flat or too far apart."""
 
 
 @dataclass(frozen=True)
 class Grid:
     """Nodes of a grid over projected rows, and the modes of its Fourier transform.
 
-    low : (k,) a node; step : distance of the nodes; nodes : (3,) their numbers along the axes
-    inverse : (k, k) by which V'z is turned to have unit covariance within classes
-    cov : (C, k, k) covariances of the classes then
-    frequency : k arrays, the frequencies of a mode
-    splines : (...) factor of a mode by the splines of scattering and of gathering
-    times : (...) number of modes that a kept one stands for
-    volume : of the periodic box
+    low : (k,) lowest node
+    step : distance of the nodes
+    nodes : (3,) number of nodes along the axes
+    inverse : (k, k) matrix that gives V'z unit covariance within classes
+    cov : (C, k, k) covariances of the classes after this transformation
+    frequency : k arrays of the modes' frequencies
+    splines : (...) factor of each mode by the splines of scattering and gathering
+    times : (...) number of modes that each stored mode stands for
+    volume : volume of the periodic box
     """
 
     low: np.ndarray
@@ -57,7 +59,10 @@ class Grid:
 
 
 def _make_grid(inverse, cov, low, high, step, pad, most):
-    """The grid about rows within [low, high], of `most` nodes along an axis: others are folded."""
+    """Return the Grid around rows within [low, high], with at most `most` nodes per axis.
+
+    Rows outside the grid are folded back onto it.
+    """
     from scipy.fft import next_fast_len
 
     k, nodes = len(low), [1, 1, 1]
@@ -74,7 +79,7 @@ def _make_grid(inverse, cov, low, high, step, pad, most):
         splines = splines * np.sinc(m) ** SUPPORT
     times = np.ones((1, 1, 1))
     if k == 3:
-        # Of real rows the transform keeps half the modes of the last axis.
+        # The transform of real data stores half the modes of the last axis.
         last = np.full(nodes[2] // 2 + 1, 2.0)
         last[0] = 1.0
         if nodes[2] % 2 == 0:
@@ -85,19 +90,19 @@ def _make_grid(inverse, cov, low, high, step, pad, most):
 
 
 class Approximation(SpanObjective):
-    """Minus the divergence of q projections V (r, k), approximately, as the solver takes it.
+    """Approximate divergence of q projections V (r, k), negated.
 
-    Parameters are those of `Divergence`; k is at most 3. A pass costs what classes and pairs of
-    them have nodes, and these are `most`: rows that are far from the others are folded back onto
-    the grid, which costs digits, but not many where such rows are few.
+    Parameters are those of `Divergence`; k is at most 3. There are at most `most` nodes for all
+    classes and pairs of classes. Rows far from the others are folded back onto the grid, which
+    costs little accuracy if there are few such rows.
 
     Raises
     ------
     NoGridError
-        Raised by a call: no grid with that many nodes is accurate enough.
+        If no grid with that many nodes is accurate enough; raised by calls of the object.
     """
 
-    precision = 1e-7  # noise, from where the grid happens to lie: a line search sees nothing finer
+    precision = 1e-7  # noise from the position of the grid; limits the line search
 
     def __init__(self, sample, share, h2, k, threads=1, penalty=False, most=MOST):
         super().__init__(len(sample.Z), k, share.sum(), penalty)
@@ -112,12 +117,12 @@ class Approximation(SpanObjective):
             value[q] = (potential * self._share).sum()
 
     def potentials(self, V):
-        """Logarithms of the information potentials of one projection (r, k), (C, C) for A <= B."""
+        """Return the log information potentials (C, C), A <= B, of one projection V (r, k)."""
         P, grid = self._place(V)
         return self._potentials(grid, self._spectra(P, grid))[0]
 
     def _evaluate(self, V):
-        """Logarithms of the potentials (C, C) and gradient (r, k) of the divergence at V (r, k)."""
+        """Return log potentials (C, C) and the gradient (r, k) of the divergence at V (r, k)."""
         s = self._sample
         P, grid = self._place(V)
         potential, pull, K = self._potentials(grid, self._spectra(P, grid))
@@ -133,7 +138,7 @@ class Approximation(SpanObjective):
         for_blocks(kernel, stripes, stripes, *args, threads=self._threads)
 
     def _place(self, V):
-        """Rows projected to unit covariance within classes (k, n), and the grid about them."""
+        """Return rows projected to unit covariance within classes (k, n), and their Grid."""
         s, k = self._sample, self.k
         cov = np.einsum("di,cde,ej->cij", V, s.cov, V)
         within = np.einsum("c,cij->ij", s.size / s.size.sum(), cov)
@@ -147,7 +152,7 @@ class Approximation(SpanObjective):
         return P, _make_grid(inverse, cov, low, high, step, pad, self._most)
 
     def _spectra(self, P, grid):
-        """Characteristic functions (C, ...) of the classes, times their sizes, at the modes."""
+        """Return characteristic functions (C, ...) of the classes at the modes, times sizes."""
         s = self._sample
         stripes = max(1, min(STRIPES, ROOM // (s.n_classes * int(np.prod(grid.nodes)))))
         grids = np.empty((stripes, s.n_classes, *grid.nodes))
@@ -155,7 +160,7 @@ class Approximation(SpanObjective):
         return self._transforms(grid)[0](grids.sum(axis=0)) / grid.splines
 
     def _fields(self, grid, spectra):
-        """Fields (C, ...) on the nodes, of spectra (C, ...), as seen through the splines."""
+        """Return fields (C, ...) on the nodes from spectra (C, ...), corrected for the splines."""
         inverse = self._transforms(grid)[1]
         return inverse(spectra / grid.splines) * (np.prod(grid.nodes) / grid.volume)
 
@@ -169,10 +174,10 @@ class Approximation(SpanObjective):
         return partial(fft.fftn, **options), lambda x: fft.ifftn(x, **options).real
 
     def _potentials(self, grid, phi):
-        """Return logarithms of the potentials (C, C), and derivatives of the divergence.
+        """Return the log potentials (C, C), and derivatives of the divergence.
 
-        Those by the rows of a class are the spectrum of their field (C, ...), those by the classes'
-        V' cov V are (C, k, k).
+        The derivatives are: spectra of fields (C, ...), for derivatives by the rows of each class;
+        and (C, k, k), derivatives by the classes' V' cov V.
         """
         C, w = len(self._h2), grid.frequency
         potential, pull = np.zeros((C, C)), np.zeros_like(phi)
@@ -199,23 +204,23 @@ class Approximation(SpanObjective):
         return potential, pull, K
 
     def _pair_covariance(self, grid, a, b):
-        """Covariance (k, k) of the kernels of two classes together."""
+        """Return the covariance (k, k) of the kernel between classes a and b."""
         return self._h2[a] * grid.cov[a] + self._h2[b] * grid.cov[b]
 
     def _kernel(self, grid, a, b):
-        """Factor (...) of each mode by the kernels of two classes together."""
+        """Return the factor (...) of each mode by the kernel between classes a and b."""
         S, w = self._pair_covariance(grid, a, b), grid.frequency
         form = sum(S[i, j] * w[i] * w[j] for i in range(self.k) for j in range(self.k))
         return np.exp(-0.5 * form)
 
     def error(self, V):
-        """Error of the divergence at one projection."""
+        """Return the error of the divergence at one projection, measured on a sample of rows."""
         return float((np.abs(self.errors(V)) * np.abs(self._share)).sum())
 
     def errors(self, V):
-        """Errors (C, C) of the logarithms of the potentials, for A <= B; inf: without a digit.
+        """Return the errors (C, C), A <= B, of the log potentials; inf for potentials <= 0.
 
-        Measured on the sums of a random sample of rows with all rows, exact and approximate.
+        Exact and approximate sums of a random sample of rows with all rows are compared.
         """
         s = self._sample
         P, grid = self._place(V)
@@ -227,7 +232,7 @@ class Approximation(SpanObjective):
             w = s.weight[chosen]
             for b in range(a, C):
                 field = self._fields(grid, (self._kernel(grid, a, b) * phi[b])[None])[0]
-                # The field of interpolated nodes is seen through the splines a second time.
+                # Interpolation applies the splines to the field a second time.
                 near = w @ interpolate(P, chosen, grid.low, grid.step, field)
                 S, class_b = self._pair_covariance(grid, a, b), slice(s.start[b], s.start[b + 1])
                 sums = exact_sums(P[:, chosen], P[:, class_b], s.weight[class_b], S, self._threads)

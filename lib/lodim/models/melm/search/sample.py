@@ -1,4 +1,4 @@
-"""The rows of the classes as the objective takes them."""
+"""Rows of the classes, in the form that the objective of the search takes."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,15 +9,15 @@ import numpy as np
 from lodim.engine import row_keys, tiles
 from lodim.models.melm.search.whitening import SHRUNK, class_covariance
 
-MIN_CLASS_ROWS = 256  # of a class that are kept where rows are thinned
+MIN_CLASS_ROWS = 256  # smallest number of rows of a class in a sample
 
 
 @dataclass(frozen=True)
 class Sample:
     """Rows in the coordinates of the search, sorted by class.
 
-    Z (r, n); weight (n,); start (C + 1,) first row of each class; size (C,) sums of weights; cov
-    (C, r, r); key (n,) of each row, see `row_keys`.
+    Z (r, n): coordinates; weight (n,); start (C + 1,): first row of each class; size (C,): total
+    weights; cov (C, r, r): covariances; key (n,): key of each row, see `row_keys`.
     """
 
     Z: np.ndarray
@@ -34,12 +34,12 @@ class Sample:
 
     @cached_property
     def tiles(self):
-        """The coordinates as tiles, (n_tiles, r, 64): each class begins with a new one."""
+        """Coordinates as tiles (n_tiles, r, 64); each class starts with a new tile."""
         return np.concatenate([tiles.pack(self.Z[:, lo:hi].T) for lo, hi in pairwise(self.start)])
 
     @classmethod
     def from_rows(cls, X, code, weight, basis, covariance=SHRUNK):
-        """Rows X (n, p) of classes code (n,) and weights (n,), without those of weight zero."""
+        """Return the Sample of rows X (n, p) with classes code (n,) and positive weights (n,)."""
         order = np.argsort(code, kind="stable")
         order = order[weight[order] > 0]
         C = int(code.max()) + 1
@@ -57,9 +57,9 @@ class Sample:
         return cls(basis.coordinates(X[order]), w, start, size, np.stack(cov), key)
 
     def thinned(self, n_rows, seed):
-        """About `n_rows` random rows in the shares of the classes, at least 256 of each class.
+        """Return a random sample of about `n_rows` rows, with at least 256 rows of each class.
 
-        Covariances stay those of all rows.
+        Classes are sampled in proportion; covariances remain those of all rows.
         """
         if len(self.weight) <= n_rows:
             return self
@@ -75,5 +75,5 @@ class Sample:
 
 
 def bandwidths(size, k, gamma=1.0):
-    """Squared bandwidths (C,): gamma times Silverman's rule in k dimensions, of class sizes."""
+    """Return squared bandwidths (C,): gamma times Silverman's rule in k dimensions, per class."""
     return (gamma * (4.0 / (k + 2.0)) ** (1.0 / (k + 4.0)) * size ** (-1.0 / (k + 4.0))) ** 2

@@ -1,4 +1,4 @@
-"""The search: from many starts to the projection of the largest divergence."""
+"""Search for the projection of largest divergence, from many starts."""
 
 from dataclasses import dataclass, replace
 
@@ -14,18 +14,18 @@ from lodim.models.melm.search.whitening import SHRUNK, Basis
 from lodim.models.melm.view import upright
 from lodim.solve.lbfgs import lbfgs
 
-COARSE = 2048  # rows of the sample that all starts are searched on
-REFINED = 3  # ends that go on, over all rows and to the last digits
-ROUGH = 1e-4  # relative gain of two steps in a row at which a start is left until then
-MIDDLE = 4.0  # gamma of several that is searched first
-PARTS = 8  # steps in which the view is followed to twice or half the gamma
-SAME = 1e-4  # relative difference of divergences up to which two ends are one
-FINE = 2**14  # rows at most that sums are exact over
-PAIRS, ROWS = 120, 6.0  # squared rows, and nodes a row, of a node of the grid: see `_grid_nodes`
-TOLERANCE = 1e-3  # error of a divergence: what is farther off is summed exactly
+COARSE = 2048  # rows of the sample for searches from all starts
+REFINED = 3  # results refined over all rows, to the final tolerance
+ROUGH = 1e-4  # relative gain of two successive steps at which a start is stopped
+MIDDLE = 4.0  # gamma of several that is searched from all starts
+PARTS = 8  # steps in which a view is followed to twice or half the gamma
+SAME = 1e-4  # relative difference of divergences of two equal results
+FINE = 2**14  # most rows for exact sums
+PAIRS, ROWS = 120, 6.0  # squared rows per grid node, nodes per row; see `_grid_nodes`
+TOLERANCE = 1e-3  # largest error of an approximate divergence
 PCA, LDA, COVARIANCES, RANDOM = "pca", "lda", "covariances", "random"
-NEIGHBOUR = "neighbour"  # the end of the search with the next gamma
-LOST = 1e-6  # of the rows: a sum of them that is rounding
+NEIGHBOUR = "neighbour"  # starts from the result for the next gamma
+LOST = 1e-6  # relative size of a sum of rows that is rounding
 
 
 @dataclass(frozen=True)
@@ -35,26 +35,26 @@ class Plan:
     k : int
         Dimensions of the projection.
     gamma : float
-        Times Silverman's bandwidths.
+        Factor of Silverman's bandwidths.
     covariance : str
         "shrunk" or "ledoit-wolf", see `whitening`.
     shrinkage_factor : float
-        Of "shrunk": times the odds of the rule's intensity.
+        For "shrunk": factor of the odds of the Ledoit-Wolf intensity.
     penalty : bool
-        The paper's form, Eq. 2: features rotated but not whitened, with a penalty; else whitened
-        features without.
+        True for Eq. 2 of the paper: features rotated but not whitened, with a penalty; False for
+        whitened features without a penalty.
     average : bool
         For more than two classes: weight pairs by the products of their shares.
     smallest : bool
-        Of one class: seek the smallest entropy.
+        For one class: search the smallest entropy.
     exact_rows : int
-        Up to this many rows, sums over pairs are exact. Beyond, they are an `Approximation` if k
-        is three at most, this costs less than exact sums and its measured error is small; else
+        Sums over pairs are exact up to this many rows. Beyond, they are an `Approximation` if k is
+        at most three, this is cheaper than exact sums and its measured error is small; otherwise
         exact over all rows, or over a random sample if that takes too long.
     refined : int
-        How many ends go on, over all rows and to `ftol`.
+        Number of results that are refined over all rows, to `ftol`.
     rough : float
-        ftol of the starts before that.
+        ftol of the searches before that.
     n_starts, seed, max_iter, tol, ftol, threads : as in `solve.lbfgs`
     engine : str
         Where exact sums over pairs run: "cpu", "cuda" or "auto".
@@ -81,15 +81,15 @@ class Plan:
 
 @dataclass(frozen=True)
 class Manifold:
-    """The projection in which a search ended.
+    """Projection that a search found.
 
     V : (p, k) orthonormal, for centred features
-    fitting, regularizing : terms of its divergence; of one class the latter is the entropy
+    fitting, regularizing : terms of its divergence; for one class the latter is the entropy
     potential : (C, C) log ip_AB, for A <= B
-    starts, divergences, n_iter, converged : of each start, on the rows of the last search
-    rank, separates : of the `Basis`
-    rows : number of rows that the divergence is summed over
-    error : of the divergence, measured; zero if exact
+    starts, divergences, n_iter, converged : results of each start, on the rows of the last search
+    rank, separates : attributes of the `Basis`
+    rows : number of rows in the sums of the divergence
+    error : measured error of the divergence; zero if exact
     settled : whether the last search converged
     """
 
@@ -109,14 +109,14 @@ class Manifold:
 
     @property
     def divergence(self):
-        """The divergence; the entropy of one class."""
+        """Divergence of the classes; for one class the entropy."""
         return self.fitting + self.regularizing
 
 
 def search_manifold(X, code, weight, plan):
-    """The Manifold in which the classes overlap least; of one class that of most or least entropy.
+    """Return the Manifold of smallest class overlap, or for one class of extreme entropy.
 
-    All starts are searched roughly, on a sample of 2,048 rows, and the best ends of these go on.
+    All starts are searched roughly on a sample of 2,048 rows; the best results are refined.
 
     Parameters
     ----------
@@ -124,21 +124,22 @@ def search_manifold(X, code, weight, plan):
     code : int array (n,)
         Classes 0, ..., C - 1; zeros without a response.
     weight : array (n,)
-        Counts of rows: their sum is the size that bandwidths are made for.
+        Counts of rows; their sum is the sample size in the bandwidths.
     plan : Plan
     """
     return search_gammas(X, code, weight, plan, (plan.gamma,))[plan.gamma]
 
 
 def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None, within=None):
-    """Return the Manifold of each of several gammas and of the `first_gamma`, by gamma.
+    """Return a dict of the Manifolds for several gammas and for `first_gamma`.
 
-    The first one, by default the nearest to MIDDLE, is searched from all starts, each other from
-    where its neighbour ended: so the view is a continuous function of gamma as far as there is one,
-    which the best of many starts need not be. Other parameters are those of `search_manifold`.
+    `first_gamma` (by default the gamma closest to MIDDLE) is searched from all starts, each other
+    gamma from the result for its neighbour. So the view changes continuously with gamma if
+    possible, whereas the best of many starts might jump. Other parameters are those of
+    `search_manifold`.
 
-    warm_start : V (p, k) that the first one is searched from instead of all starts
-    within : the whitening Basis of the rows, if it is known
+    warm_start : V (p, k), the only start for `first_gamma` if given
+    within : the whitening Basis of the rows, if known
     """
     with single_blas(), progress.bar(len({*gammas, first_gamma} - {None}), "views") as shown:
         basis, sample, plan = _coordinates(X, code, weight, plan, within)
@@ -162,13 +163,13 @@ def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=No
 
 
 def steps(first, last):
-    """Gammas in which the view is followed from the first to the last one, both included."""
+    """Return gammas in geometric steps from the first to the last, both included."""
     count = int(np.ceil(PARTS * abs(np.log2(last / first)) - SAME))
     return (*(first * (last / first) ** (j / count) for j in range(count)), last)
 
 
 def _coordinates(X, code, weight, plan, within):
-    """The Basis and the Sample of rows, and the plan with no more dimensions than they have."""
+    """Return Basis and Sample of the rows, and the plan with k limited to the rank of the rows."""
     one_class = not code.any()
     whiten, shrunk = not (plan.penalty or one_class), plan.covariance == SHRUNK and not one_class
     factor, basis = plan.shrinkage_factor if shrunk else 0.0, within if whiten else None
@@ -179,7 +180,7 @@ def _coordinates(X, code, weight, plan, within):
 
 def _search(sample, basis, plan, theta, names):
     """Return the Manifold that is found from starts theta (q, r, k)."""
-    few, rough = sample, plan.ftol  # of one class passes cost next to nothing
+    few, rough = sample, plan.ftol  # passes over one class are cheap
     if sample.n_classes > 1:
         few, rough = sample.thinned(min(COARSE, plan.exact_rows), plan.seed), plan.rough
     objective = make_objective(few, plan)
@@ -191,7 +192,7 @@ def _search(sample, basis, plan, theta, names):
 
 
 def _over_all_rows(sample, ends, names, basis, plan):
-    """The Manifold of the best ends on more rows, by the cheapest sums that are near enough."""
+    """Refine the best results on more rows, by approximate or exact sums; return the Manifold."""
     n_exact = max(FINE, plan.exact_rows)
     if plan.k <= 3 and len(sample.weight) > plan.exact_rows:
         try:
@@ -210,12 +211,12 @@ def _over_all_rows(sample, ends, names, basis, plan):
 
 
 def _valued(objective, ends):
-    """Return the ends with their values by another objective."""
+    """Return the results `ends` with their values under another objective."""
     return replace(ends, value=objective(ends.theta, np.arange(len(ends.theta)))[0])
 
 
 def _continue(objective, ends, plan):
-    """Return the ends, the best of them searched further."""
+    """Return the results `ends` after refining the best ones."""
     best = distinct(ends.value)[: plan.refined]
     more = _minimize(objective, ends.theta[best], plan, plan.ftol)
     value, theta = ends.value.copy(), ends.theta.copy()
@@ -226,7 +227,7 @@ def _continue(objective, ends, plan):
 
 
 def distinct(value):
-    """Return positions of the values that differ, the lowest first."""
+    """Return the positions of the values that differ, the lowest first."""
     order = np.argsort(value, kind="stable")
     increasing = value[order]
     return order[np.diff(increasing, prepend=-np.inf) > SAME * np.abs(increasing)]
@@ -238,25 +239,28 @@ def _minimize(objective, theta, plan, ftol):
 
 
 def make_objective(sample, plan):
-    """Return the exact objective of a plan: entropy of one class, or divergence of several."""
+    """Return the exact objective of a plan: entropy for one class, divergence for several."""
     if sample.n_classes == 1:
         return NormalEntropy(sample.cov[0], plan.k, -1.0 if plan.smallest else 1.0)
     return Divergence(*_arguments(sample, plan), plan.penalty, plan.engine)
 
 
 def _arguments(sample, plan):
-    """Interface shared by Divergence and Approximation: sample, share, h2, k, threads."""
+    """Return the common arguments of Divergence and Approximation.
+
+    These are sample, share, h2, k and threads.
+    """
     h2 = bandwidths(sample.size, plan.k, plan.gamma)
     return sample, shares(sample.size, plan.average), h2, plan.k, plan.threads
 
 
 def _grid_nodes(n, n_exact):
-    """Return nodes of a grid for n rows: half the cost of exact sums, or the cost of the rows."""
+    """Return the number of grid nodes for n rows, from the costs of exact sums and of the rows."""
     return max(min(n, n_exact) ** 2 / PAIRS, ROWS * n)
 
 
 def _manifold(sample, objective, ends, names, basis, plan):
-    """Return the Manifold of the lowest of the ends."""
+    """Return the Manifold of the best of the results `ends`."""
     best = int(np.argmin(ends.value))
     V = principal_axes(basis.directions(ends.theta[best].reshape(-1, plan.k)), basis, sample)
     theta = basis.of_directions(V)
@@ -269,7 +273,7 @@ def _manifold(sample, objective, ends, names, basis, plan):
 
 
 def principal_axes(V, basis, sample):
-    """Return the orthonormal basis of a span (p, k) along the principal axes of the projected rows.
+    """Return an orthonormal basis (p, k) of a span, along the projected rows' principal axes.
 
     Signs are those of `view.upright`.
     """
@@ -287,9 +291,9 @@ def principal_axes(V, basis, sample):
 def starting_projections(sample, basis, plan):
     """Return starts theta (q, r, k), orthonormal in the coordinates of the search, and their names.
 
-    The first are made of principal components (the last ones for the smallest entropy), of the
-    directions in which class means differ, and of those in which class covariances do; the others
-    are random sums of rows, so that no basis in which the rows are given makes a difference.
+    The first starts are principal components (the last ones for the smallest entropy), directions
+    in which class means differ, and directions in which class covariances differ. The others are
+    random sums of rows, so that they do not depend on the coordinate system of the rows.
     """
     k, n_starts = plan.k, plan.n_starts
     mean, cov = class_moments(sample)
@@ -308,7 +312,7 @@ def starting_projections(sample, basis, plan):
 
 
 def _random_directions(sample, basis, k, rng):
-    """Return random sums of the rows (r, k), isotropic; zero where rows cancel."""
+    """Return k random sums of the rows (r, k); zero if rows cancel."""
     Z = sample.Z * (sample.weight / sample.weight.sum())
     theta = Z @ row_keys.waves(sample.key, k, rng)
     lost = np.linalg.norm(theta, axis=0) <= LOST * np.linalg.norm(Z)
@@ -316,7 +320,7 @@ def _random_directions(sample, basis, k, rng):
 
 
 def class_moments(sample):
-    """Means (C, r) and empirical covariances (C, r, r) of the classes."""
+    """Return the means (C, r) and empirical covariances (C, r, r) of the classes."""
     mean, cov = [], []
     for c in range(sample.n_classes):
         rows = slice(sample.start[c], sample.start[c + 1])
@@ -328,14 +332,14 @@ def class_moments(sample):
 
 
 def total_covariance(mean, cov, size):
-    """Covariance (r, r) of all rows, from means and covariances of the classes."""
+    """Return the covariance (r, r) of all rows, from means and covariances of the classes."""
     share = size / size.sum()
     centred = mean - share @ mean
     return np.einsum("c,cij->ij", share, cov) + (centred.T * share) @ centred
 
 
 def _orthonormal(V):
-    """Return an orthonormal basis (r, k) of the columns of V, dependent ones replaced at random."""
+    """Return an orthonormal basis (r, k) of V's columns, with random ones for dependent columns."""
     Q, R = np.linalg.qr(V)
     dependent = np.abs(np.diag(R)) <= 1e-12 * np.abs(R).max()
     if not dependent.any():
@@ -346,7 +350,7 @@ def _orthonormal(V):
 
 
 def _principal_components(mean, cov, sample, basis, k, smallest):
-    """theta (r, k) of the principal components of the features, in the directions that are kept."""
+    """Return k principal components of the features, as theta (r, k) in search coordinates."""
     total = total_covariance(mean, cov, sample.size)
     values, vectors = np.linalg.eigh(total)
     root = basis.back.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))
@@ -355,16 +359,16 @@ def _principal_components(mean, cov, sample, basis, k, smallest):
 
 
 def _mean_directions(mean, sample, basis):
-    """Directions (r, r) in which class means differ, in units of the spread within: most first."""
+    """Return directions (r, r) in which class means differ, relative to the spread, in order."""
     share = sample.size / sample.size.sum()
     centred = (mean - share @ mean) / basis.scale
     return np.linalg.eigh((centred.T * share) @ centred)[1][:, ::-1] / basis.scale[:, None]
 
 
 def _covariance_directions(cov, sample, basis):
-    """Directions (r, r) in which whitened class covariances differ from the pooled: most first.
+    """Return directions (r, r) in which class covariances differ from the pooled; largest first.
 
-    For two classes they are the eigenvectors of the difference of the covariances.
+    Covariances are whitened. For two classes these are the eigenvectors of their difference.
     """
     share = sample.size / sample.size.sum()
     white = np.stack([c / np.outer(basis.scale, basis.scale) for c in cov])

@@ -1,17 +1,17 @@
-"""Coordinates of the search: features whitened within classes, or rotated; covariances of classes.
+"""Coordinates of the search: features whitened within classes, or rotated; class covariances.
 
-In whitened coordinates the problem is round, and every start is a rotation of every other; the
-divergence is that of the features, as it does not change under affine maps (Observation 1).
-Directions in which no class varies are dropped: no kernel has a width there. Which these are is
-decided in features of unit variance within classes, so that it does not depend on their units.
+In whitened coordinates all starts are rotations of each other. The divergence is that of the
+original features, since it does not change under affine maps (Observation 1). Directions in which
+no class varies are dropped, since kernels have no width there; they are determined from features of
+unit variance within classes, so that units do not matter.
 
 The covariance of a class is shrunk by the rule of Ledoit & Wolf (2004). "ledoit-wolf" shrinks in
 the coordinates of the features, towards a multiple of the identity: the authors' default. "shrunk"
-shrinks in coordinates that are white within classes, towards a multiple of the pooled covariance,
-which is itself shrunk towards its diagonal: if there are few rows for the features, directions of
-little variance within classes are noise, and whitening would amplify it. It is equivariant under
-changes of the features' units, and under affine maps if the pooled covariance is not shrunk (a
-shrinkage factor of 0). A weight counts rows: weight two is two rows.
+shrinks in coordinates that are white within classes, towards a multiple of the pooled covariance.
+The pooled covariance is itself shrunk towards its diagonal: if there are few rows for the features,
+directions of little variance within classes are noise, and whitening would amplify it. This does
+not depend on the features' units, nor on affine maps if the pooled covariance is not shrunk (a
+shrinkage factor of 0). Weights count rows: a row of weight two counts as two rows.
 """
 
 from contextlib import suppress
@@ -19,22 +19,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-NULL = 1e-13  # of the largest eigenvalue: variance below may be rounding, in float32 as well
-CONSTANT = 1e-13  # of a feature's largest value: a deviation below is rounding
+NULL = 1e-13  # relative to the largest eigenvalue: smaller variance is rounding
+CONSTANT = 1e-13  # relative to a feature's largest value: smaller deviations are rounding
 SHRUNK, LEDOIT_WOLF = "shrunk", "ledoit-wolf"
 COVARIANCES = (SHRUNK, LEDOIT_WOLF)
-FLOOR = 1e-4  # of the variance within classes: smaller eigenvalues of a class are raised to it
+FLOOR = 1e-4  # smallest eigenvalue of a class, relative to the variance within classes
 
 
 @dataclass(frozen=True)
 class Basis:
-    """Coordinates z = (x - mean) into of the search; a direction theta of z is V = into theta of x.
+    """Search coordinates, z = (x - mean) into; a direction theta of z is V = into theta of x.
 
-    mean (p,); into (p, r); back (r, p), its left inverse; scale (r,) the standard deviations of z
-    within classes; kept: the share of the covariance within classes that shrinking has left, and
-    added (r, r) what it has put in its place, in coordinates that are white then; n_varying: number
-    of directions in which rows vary within classes; separates: class means differ, by more than
-    classes vary, in the directions that were dropped, so that classes do not touch there.
+    mean (p,)
+    into (p, r), and back (r, p), its left inverse
+    scale (r,) : standard deviations of z within classes
+    kept : share of the covariance within classes that is left after shrinking
+    added (r, r) : matrix added by shrinking, in coordinates that are then white
+    n_varying : number of directions in which rows vary within classes
+    separates : whether class means differ, by more than classes vary, in the dropped directions
     """
 
     mean: np.ndarray
@@ -48,7 +50,7 @@ class Basis:
 
     @classmethod
     def from_rows(cls, X, code, weight, whiten=True, shrinkage_factor=0.0):
-        """Basis of rows X (n, p), from the pooled covariance within classes.
+        """Return the Basis of rows X (n, p), from the pooled covariance within classes.
 
         Parameters
         ----------
@@ -57,9 +59,9 @@ class Basis:
             Classes 0, ..., C - 1, each with a row of positive weight.
         weight : array (n,)
         whiten : bool
-            True: z has unit variances within classes; False: X is rotated alone.
+            True: z has unit variances within classes; False: X is only rotated.
         shrinkage_factor : float
-            Above zero the covariance is shrunk towards its diagonal, by Ledoit and Wolf's
+            If positive, the covariance is shrunk towards its diagonal, by Ledoit and Wolf's
             intensity s, with its odds s / (1 - s) times this factor. Directions in which only class
             means differ are then kept.
         """
@@ -96,20 +98,20 @@ class Basis:
         return self.into.shape[1]
 
     def coordinates(self, X):
-        """Return coordinates (r, n) of rows X (n, p)."""
+        """Return the coordinates (r, n) of rows X (n, p)."""
         return np.ascontiguousarray(((X - self.mean) @ self.into).T)
 
     def directions(self, theta):
-        """V (p, k) of theta (r, k)."""
+        """Return directions V (p, k) of features from directions theta (r, k) of coordinates."""
         return self.into @ theta
 
     def of_directions(self, V):
-        """theta (r, k) of V (p, k), without the part of V in dropped directions."""
+        """Return theta (r, k) from V (p, k), ignoring the part of V in dropped directions."""
         return self.back @ V
 
 
 def center_by_class(X, code, weight):
-    """Return rows less the mean of their class (n, p), and the means (C, p)."""
+    """Return rows minus the mean of their class (n, p), and the class means (C, p)."""
     C = code.max() + 1
     size = np.bincount(code, weight, C)
     sums = np.stack([weight[code == c] @ X[code == c] for c in range(C)])
@@ -118,10 +120,10 @@ def center_by_class(X, code, weight):
 
 
 def _shrinkage(rows, values, share, n, shrinkage_factor):
-    """Return the basis kept of the covariance of n rows (n_rows, p), and the added variance.
+    """Return the share of a covariance that shrinking keeps, and the variance that it adds.
 
-    values : its eigenvalues but those that are zero; share (n_rows,) of each row;
-    shrinkage_factor : times the odds of the rule's intensity
+    rows (n_rows, p); values : nonzero eigenvalues of the covariance; share (n_rows,) of each row; n
+    : total weight; shrinkage_factor : factor of the odds of the Ledoit-Wolf intensity.
     """
     p = rows.shape[1]
     mean, square = values.sum() / p, (values**2).sum()
@@ -131,9 +133,10 @@ def _shrinkage(rows, values, share, n, shrinkage_factor):
 
 
 def _with_means(vectors, values, between, varies):
-    """Directions (p, r) and those in which class means (C, p) alone differ; variances (r,).
+    """Return directions (p, r), extended by those in which only class means differ; variances (r,).
 
-    varies (p,) : whether a feature varies within classes; others give the class away.
+    between (C, p) are the class means. varies (p,) : whether a feature varies within classes; other
+    features, which determine the class, are ignored.
     """
     rest = np.where(varies, between, 0.0)
     rest = rest - rest @ vectors @ vectors.T
@@ -143,9 +146,9 @@ def _with_means(vectors, values, between, varies):
 
 
 def _units(X, residual, share):
-    """Return standard deviations within classes (p,), and whether they are more than zero.
+    """Return standard deviations within classes (p,), and whether they are positive.
 
-    Where they are not, it is the largest absolute value.
+    For features that do not vary, the unit is the largest absolute value.
     """
     deviation, largest = np.sqrt(share @ residual**2), np.abs(X).max(axis=0)
     varies = deviation > CONSTANT * largest
@@ -154,7 +157,7 @@ def _units(X, residual, share):
 
 
 def _separates(rows, between, vectors):
-    """Whether class means differ by more than rows do beyond the directions that are kept."""
+    """Return whether class means differ more than rows do outside the kept directions."""
     row_rest = rows - rows @ vectors @ vectors.T
     mean_rest = between - between @ vectors @ vectors.T
     rounding = NULL**2 * ((between**2).sum() + (rows**2).sum())
@@ -162,7 +165,7 @@ def _separates(rows, between, vectors):
 
 
 def _eigen_of_rows(rows):
-    """Eigenvalues (m,) and orthonormal eigenvectors (p, m) of rows' rows, largest first."""
+    """Return eigenvalues (m,) and eigenvectors (p, m) of rows' rows, largest first."""
     n, p = rows.shape
     if p <= n:
         values, vectors = np.linalg.eigh(rows.T @ rows)
@@ -172,15 +175,15 @@ def _eigen_of_rows(rows):
 
 
 def empirical(X, weight):
-    """Maximum-likelihood covariance (p, p) of rows X (n, p)."""
+    """Return the maximum-likelihood covariance (p, p) of rows X (n, p)."""
     centred = X - weight @ X / weight.sum()
     return (centred.T * weight) @ centred / weight.sum()
 
 
 def ledoit_wolf(X, weight, kept=1.0, added=0.0):
-    """(1 - s) cov + s (tr cov / p) I with the s of least expected squared error, (p, p).
+    """Return the covariance (p, p) shrunk by Ledoit and Wolf: (1 - s) cov + s (tr cov / p) I.
 
-    cov is then kept times itself plus what was added; s is that of the rows.
+    The intensity s is estimated from the rows X; cov is kept times their covariance plus `added`.
     """
     n, p = weight.sum(), X.shape[1]
     centred = X - weight @ X / n
@@ -192,10 +195,11 @@ def ledoit_wolf(X, weight, kept=1.0, added=0.0):
 
 
 def _intensity(mean, square, fourth, n, p):
-    """Return the share s of Ledoit and Wolf, from moments of n rows of p features.
+    """Return Ledoit and Wolf's intensity s, from moments of n rows with p features.
 
-    mean of the variances; square, the sum of the squares of all covariances; fourth, the mean
-    fourth power of the rows' lengths
+    mean : mean variance; square : sum of squares of all covariances; fourth : mean fourth power of
+        the
+    rows' lengths.
     """
     distance = square - p * mean**2
     error = min(distance, (fourth - square) / n)
@@ -203,17 +207,17 @@ def _intensity(mean, square, fourth, n, p):
 
 
 def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
-    """Covariance (r, r) of the rows X (n, p) of a class in white coordinates X into.
+    """Return the covariance (r, r) of a class's rows X (n, p) in white coordinates X into.
 
-    Eigenvalues below FLOOR are raised to it: a direction in which one class is constant would have
-    an infinite divergence. kept, added : as of a `Basis` that is shrunk
+    Eigenvalues below FLOOR are raised to it, since a direction in which a class is constant would
+    have infinite divergence. For kept and added see `Basis`.
     """
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into
     else:
-        # Of white rows: where features almost depend on each other theirs has lost its digits.
+        # From white rows: with nearly collinear features, X has no accurate covariance.
         cov = ledoit_wolf(X @ into, weight, kept, added)
-    with suppress(np.linalg.LinAlgError):  # a tenth of the time of eigenvalues
+    with suppress(np.linalg.LinAlgError):  # ten times faster than eigenvalues
         np.linalg.cholesky(cov - FLOOR * np.eye(len(cov)))
         return cov
     values, vectors = np.linalg.eigh(cov)
