@@ -1,4 +1,4 @@
-"""Familiarity and errors of rows that the prototypes have not been fitted to."""
+"""Calibrate a proset fit: percentiles of familiarity and of prediction errors."""
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -13,11 +13,14 @@ from lodim.selection.folds import count_units
 from lodim.selection.tuning import quick_splits
 
 PERCENT = np.arange(101) / 100
-RARE = 1e-4  # level of a response below which it is not known how far out it is
+RARE = 1e-4  # smallest level of a response; more extreme levels are not reliable
 
 
 def calibrate(problem, prototypes, widen=True):
-    """The Calibration of a fit on its own rows; widened as errors of new rows are, or not."""
+    """Return the Calibration of a fit, from its training rows.
+
+    If `widen` is True, errors are widened to the size of errors on new rows.
+    """
     state = _state_with(problem, problem.batch, prototypes)
     familiarity = _percentiles(state.b - 1.0, state.weight)
     none = np.empty(0)
@@ -35,7 +38,7 @@ def calibrate(problem, prototypes, widen=True):
 
 
 def _state_with(problem, batch, prototypes):
-    """Return the BatchState of rows, with all batches of a fit to them."""
+    """Return the BatchState of the rows of a batch, with all prototypes added."""
     state = BatchState(batch, problem.family, problem.settings)
     for c in range(1, prototypes.n_batches + 1):
         state.add(prototypes.single_batch(c))
@@ -43,10 +46,11 @@ def _state_with(problem, batch, prototypes):
 
 
 def _growth(problem):
-    """Factor by which errors of new rows are larger than those of rows that weights are fitted to.
+    """Return the factor by which errors on new rows are larger than errors on fitted rows.
 
-    From fits to parts of the rows and their errors on the others. (Sizes; squares would listen to
-    the farthest rows alone, and blow up the middle.) 1 where all rows are one group.
+    Estimated from fits to parts of the rows and their errors on the other rows. Mean absolute
+    errors are used, since squared errors would be dominated by outliers. 1 if all rows are one
+    group.
     """
     if count_units(problem.batch) < 2:
         return 1.0
@@ -62,14 +66,14 @@ def _growth(problem):
 
 
 def _error_sizes(state, prototypes):
-    """Return size of the error of each row that weights are fitted to, (n,)."""
+    """Return the absolute error of each training row, (n,)."""
     if state.loss == DENSITY:
         return np.abs(ndtri(_cdf_at_response(state, prototypes)))
     return np.abs(state.y - state.a / state.b)
 
 
 def _new_error_sizes(state, prototypes, batch):
-    """Return size of the error of each row of another batch, (n,)."""
+    """Return the absolute error of each row of another batch, (n,)."""
     y = (batch.y - batch.offset_matrix(1)[:, 0] - state.level) / state.scale
     X, n = batch.X, batch.n
     if state.loss == DENSITY:
@@ -80,7 +84,8 @@ def _new_error_sizes(state, prototypes, batch):
 
 
 def _variances(state, prototypes):
-    """Variance by prototype (M,), that of the null model, and residuals (n,) over their sd."""
+    """Return variances of the prototypes (M,), that of the null model, and scaled residuals (n,).
+    """
     residual = state.y - state.a / state.b
     square = residual**2
     null = float(state.weight @ square)
@@ -91,22 +96,22 @@ def _variances(state, prototypes):
     total = null + weighted_sums(prototypes, each[:, None], X, n, state.threads)[:, 0]
     rows, w = state.prototype_rows(prototypes)
     self_part = np.bincount(rows, w * each[prototypes.member_of], n)
-    # What rounding leaves of a perfect fit is no variance.
+    # The residuals of a perfect fit are rounding errors, not variance.
     floor = 1e-12 + 1e-3 * null
     variance = np.maximum((total - self_part) / state.b, floor)
     return np.maximum(each, floor), max(null, floor), residual / np.sqrt(variance)
 
 
 def _cdf_at_response(state, prototypes):
-    """Distribution function of each row at its response, without its own prototype, (n,)."""
+    """Return each row's distribution function at its response, without its own prototype."""
     X, n = state.batch.X, state.batch.n
     F = distribution.cdf(prototypes, X, n, state.y, state.threads)
     rows, w = state.prototype_rows(prototypes)
     mass = np.bincount(rows, w, n)
-    # At its own response a prototype's normal has one half of its mass below.
+    # At its own response, half of a prototype's normal distribution lies below.
     return np.clip((F * (state.b + mass) - 0.5 * mass) / state.b, RARE, 1.0 - RARE)
 
 
 def _percentiles(values, weight):
-    """Return weighted percentiles from 0 to 100, (101,)."""
+    """Return the weighted percentiles 0, 1, ..., 100 of values, (101,)."""
     return np.quantile(values, PERCENT, weights=weight, method="inverted_cdf")

@@ -1,4 +1,4 @@
-"""The draw of candidates and of the rows that score them: Algorithm 2.1 of Ruf (2022)."""
+"""Random choice of candidates and scoring rows: Algorithm 2.1 of Ruf (2022)."""
 
 from dataclasses import dataclass, replace
 
@@ -7,15 +7,15 @@ import numpy as np
 from lodim.engine.row_keys import shuffled
 from lodim.errors import ArgumentError, DataError
 
-TIE = 1e-6  # of the largest goodness: rows that are no further below the quantile are not hard
+TIE = 1e-6  # relative tolerance of goodness at the quantile of hard rows
 
 
 @dataclass(frozen=True)
 class Split:
-    """Candidates and scoring rows of a batch.
+    """Candidates and scoring rows of a batch of prototypes.
 
-    candidates, scoring : (J,), (r,) positions, increasing; a row may be both
-    scoring_weight : (r,) weights with which the scoring rows stand for all rows
+    candidates, scoring : (J,), (r,) increasing positions; a row may be in both
+    scoring_weight : (r,) weights of the scoring rows, scaled to represent all rows
     """
 
     candidates: np.ndarray
@@ -23,12 +23,12 @@ class Split:
     scoring_weight: np.ndarray
 
     def in_all_rows(self, at):
-        """Return the split of rows at these positions (n,), as positions among all rows."""
+        """Return the split with positions mapped to `at` (n,), the positions among all rows."""
         return replace(self, candidates=at[self.candidates], scoring=at[self.scoring])
 
     @property
     def own(self):
-        """Position of each scoring row among the candidates, -1 if it is not one, (r,)."""
+        """Position of each scoring row among the candidates, -1 if it is not a candidate, (r,)."""
         own, each = np.full(len(self.scoring), -1), {"assume_unique": True, "return_indices": True}
         _, row, candidate = np.intersect1d(self.scoring, self.candidates, **each)
         own[row] = candidate
@@ -36,12 +36,12 @@ class Split:
 
 
 def easy_and_hard(label, goodness, hard_share):
-    """Groups 0..2K-1 that candidates are drawn from, (n,): easy and hard rows of each label.
+    """Return each row's group 0..2K-1 for drawing candidates, (n,): easy or hard, by label.
 
-    label (n,) int, the class (zero for numbers). Hard are the rows whose goodness, how well the
-    model so far explains them, is below the quantile `hard_share` within their label. (The report's
-    bins of right and wrong rows say nothing of probabilities and leave half of the bins empty at
-    first; the author has since taken this quantile too.)
+    label (n,) int is the class (zero for numbers). Hard rows have a goodness (how well the model so
+    far explains them) below the quantile `hard_share` within their label. (The report's bins of
+    correctly and wrongly classified rows ignore probabilities and leave half of the bins empty at
+    first; the author has since used this quantile too.)
     """
     groups = 2 * label
     for k in np.unique(label):
@@ -52,11 +52,11 @@ def easy_and_hard(label, goodness, hard_share):
 
 
 def allocate(sizes, n_candidates, max_fraction):
-    """Number of candidates to draw from each group, as even as possible, (G,): Algorithm 2.1.
+    """Return the number of candidates to draw from each group, (G,), as equal as possible.
 
-    At most `max_fraction` of a group, and never all of it: the rest stays to score. None: a group
-    may be drawn whole. Whole numbers from the start: shares of less than one half would all round
-    to nothing.
+    Algorithm 2.1. At most `max_fraction` of a group is drawn, and never the whole group, so that
+    other rows remain for scoring. If it is None, a group may be drawn completely. Counts are
+    integers from the start, since shares below one half would all round to zero.
     """
     most = sizes
     if max_fraction is not None:
@@ -69,19 +69,19 @@ def allocate(sizes, n_candidates, max_fraction):
 
 
 def draw_split(groups, weight, content, settings, seed):
-    """Return the Split of the rows, drawn at random within groups; weight (n,) sums to one.
+    """Return a random Split of the rows, drawn within groups; weight (n,) sums to one.
 
-    The rows drawn depend on their `content` (see `row_keys`) and the seed. Without a
-    max_fraction all rows score, the candidates too; with one those that are no candidates, which
-    have the weight of their whole group, N_k / (N_k - J_k) in Eq. 2.8.
+    The rows drawn depend on their `content` (see `row_keys`) and the seed. Without max_fraction all
+    rows score, including candidates. With max_fraction, only other rows score, and their weights
+    represent their whole group: a factor N_k / (N_k - J_k) in Eq. 2.8.
     """
     within = [np.flatnonzero(groups == g) for g in np.unique(groups)]
-    # Groups of equal size are ordered by content, not by the names of their classes.
+    # Groups of equal size are ordered by content, not by class names.
     within.sort(key=lambda rows: content[rows].sum())
     sizes = np.array([len(rows) for rows in within])
     if settings.max_rows is not None and len(groups) > settings.max_rows:
         share = np.rint(settings.max_rows / len(groups) * sizes).astype(int)
-        enough = max(2, int(0.5 / (settings.max_fraction or 0.5)) + 1)  # one is a candidate
+        enough = max(2, int(0.5 / (settings.max_fraction or 0.5)) + 1)  # at least one candidate
         sizes = np.minimum(sizes, np.maximum(enough, share))
     counts = allocate(sizes, settings.n_candidates, settings.max_fraction)
     parts = []
@@ -95,16 +95,16 @@ def draw_split(groups, weight, content, settings, seed):
 
 
 def _scaled_to(weight, whole):
-    """Return weights of some rows of a group, scaled to add up to the weight of the whole group."""
+    """Return the weights of some rows of a group, scaled to the weight of the whole group."""
     return weight * (whole / weight.sum()) if weight.any() else weight
 
 
 def check_rows(problem):
-    """The problem, if every class has rows to be candidates and rows to score: condition 2.14.
+    """Return the problem if every class has enough rows (condition 2.14); otherwise raise.
 
-    ceil(N / 2) >= 1 / (2 eta) and ceil(N / 2) > 1 / (2 (1 - eta)), eta the max_fraction, one half
-    without one. In the folds of a cross-validation a class with fewer has scoring rows alone. A
-    loss that classes do not have is refused too.
+    With eta = max_fraction (or 1/2): ceil(N / 2) >= 1 / (2 eta) and ceil(N / 2) > 1 / (2 (1 -
+    eta)). In cross-validation folds, a class with fewer rows only has scoring rows. Also raises if
+    the loss does not suit the response.
     """
     levels = problem.design.response.levels
     _check_loss(problem, levels)
@@ -130,7 +130,7 @@ def _share(max_fraction):
 
 
 def _check_loss(problem, levels):
-    """Raise an ArgumentError where the loss, or the penalty of its widths, would play no part."""
+    """Raise an ArgumentError if the loss, or the penalty lambda_u, would have no effect."""
     loss, control = problem.settings.loss, problem.arguments["control"] or {}
     if levels and loss != "squared":
         raise ArgumentError(
@@ -146,9 +146,9 @@ def _check_loss(problem, levels):
 
 
 def _check_continuous(problem):
-    """Raise a DataError where the response is of whole numbers that repeat.
+    """Raise a DataError if the response consists of integers that mostly repeat.
 
-    Normals of no width on the repeated values would have a likelihood without bound.
+    Normal densities of width zero at the repeated values would have an unbounded likelihood.
     """
     y = problem.batch.y[problem.batch.positive_weight]
     values, times = np.unique(y, return_counts=True)

@@ -1,4 +1,4 @@
-"""Default choice of lambda_v: sets of random folds are added until they agree."""
+"""Default choice of lambda_v: repeat cross-validation with new folds until the choice is clear."""
 
 from dataclasses import replace
 
@@ -15,26 +15,27 @@ from lodim.selection.folds import check_units
 from lodim.selection.racing import fold_means, fold_row, rows_error, standard_error
 from lodim.selection.tuning import FOLDS, count_draws, fold_splits
 
-# n lambda_v, the largest first. No value between two of them is better held out by much, and half
-# a step would move all predictions: with finer ones predictions would depend on the random folds.
+# n lambda_v, the largest first. Values in between hardly improve held-out loss, and with finer
+# steps the predictions would depend more on the random folds.
 STEPS = 100.0, 30.0, 10.0, 3.0, 1.0
-ROUGH_TOL, ROUGH_FTOL = 1e-5, 1e-7  # of the compared fits: losses change by 0.0001
-ROUGH_CANDIDATES = 300  # of these fits: with all of 1,000 rows they take twice the time
+ROUGH_TOL, ROUGH_FTOL = 1e-5, 1e-7  # tolerances of the compared fits: losses change by 0.0001
+ROUGH_CANDIDATES = 300  # candidates of these fits: 1,000 would take twice the time
 FEWEST_DRAWS, MOST_DRAWS = 2, 8
-MOST_HELD_OUT = 2000  # rows, in all draws
-BETTER = 2.0  # standard errors by which the null model must be beaten
-NEGLIGIBLE = 1e-3  # a value of less weight is not looked at in further draws
-CLEAR = 2.0  # standard errors, of the mean over all draws, from where another choice begins
-LEAST_SPREAD = 0.25  # of the centres of draws, in steps: two draws may agree by chance
+MOST_HELD_OUT = 2000  # held-out rows in all repetitions
+BETTER = 2.0  # standard errors by which a fit must beat the null model
+NEGLIGIBLE = 1e-3  # values of less weight are not tried in further repetitions
+CLEAR = 2.0  # standard errors between the mean over repetitions and another choice
+LEAST_SPREAD = 0.25  # smallest SD of centres, in steps: two repetitions may agree by chance
 
 
 def choose_lambda_v(problem):
-    """The problem with lambda_v chosen by cross-validation of its first batch, and what was tried.
+    """Choose lambda_v by cross-validation of the first batch; return problem and values tried.
 
-    The centre of the values that held-out deviance cannot tell apart (see `selection.choice`), to
-    the nearest of them. Where the best is not better than the null model by two standard errors of
-    the difference, lambda_v is so large that the fit is the null model. Folds are drawn until what
-    the choice of all sets is clear, given how the sets differ.
+    The choice is the centre of the values with similar held-out deviance (see `selection.choice`),
+    rounded to one of the values. If the best value is not better than the null model by two
+    standard errors of the difference, lambda_v is so large that the fit is the null model.
+    Cross-validation is repeated with new random folds until the choice is clear, given how much the
+    repetitions differ.
 
     Returns
     -------
@@ -61,20 +62,20 @@ def choose_lambda_v(problem):
 
 
 def _most_draws(batch):
-    if count_draws(batch) == 1:  # rows or groups are so few that each is held out by itself
+    if count_draws(batch) == 1:  # few rows or groups: each is held out singly
         return 1
     return max(FEWEST_DRAWS, min(MOST_DRAWS, MOST_HELD_OUT // batch.n_positive))
 
 
 def _seeds(seed, n):
-    """Return seeds of n draws of folds: `selection.folds.assign_draws` takes these."""
+    """Return n seeds of random folds, for `selection.folds.assign_draws`."""
     return [seed, *map(int, np.random.SeedSequence(seed).generate_state(n - 1, np.uint64))]
 
 
 def _held_out(problem, values, seed, bar):
-    """Losses with each value, and what they are below those of the null model: (n_values, K, 3).
+    """Return held-out losses for each value, and gains over the null model, (n_values, K, 3) each.
 
-    As of `racing.fold_row`; of the folds of one draw.
+    For the K folds of one random division; the last axis is that of `racing.fold_row`.
     """
     s = problem.settings
     rough = {"tol": max(s.tol, ROUGH_TOL), "ftol": max(s.ftol, ROUGH_FTOL), "threads": 1}
@@ -93,33 +94,33 @@ def _held_out(problem, values, seed, bar):
 
 
 def _null_scores(train, test, family, settings):
-    """Link scores of test rows by the null model of the training rows."""
+    """Return the link scores of test rows under the null model of the training rows."""
     state, base = BatchState(train, family, settings), test.offset_matrix(family.n_scores)
     return link_scores(state, null_sums(state, base), base)
 
 
 def _choice(losses, gains, values, null):
-    """Return the value chosen by sets of folds, at least `null` if the null model is chosen."""
+    """Return the value chosen by some repetitions; at least `null` if the null model is chosen."""
     value = values[int(_mean_position(losses) + 0.5)]
     return value if _lead_over_null(losses, gains)[0] > 0.0 else max(value, null)
 
 
 def _weights(losses):
-    """Weight of each value by the losses of some draws, (n_values,), of sum one."""
+    """Return the weight of each value from the losses of repetitions, (n_values,), of sum one."""
     rows = np.concatenate(losses, axis=1)
     return np.concatenate(weights(rows[:, None], len(losses), stages_open=False))
 
 
 def _mean_position(losses):
-    """Return the mean position of the values with similar losses over sets of folds."""
+    """Return the mean position of the values with similar losses in some repetitions."""
     weight = _weights(losses)
     return float(weight @ np.arange(len(weight)))
 
 
 def _lead_over_null(losses, gains):
-    """How much more than `BETTER` standard errors the best value is below the null model.
+    """Return the best value's gain over the null model minus `BETTER` standard errors.
 
-    And the standard error, of the difference.
+    Also returns the standard error of the gain.
     """
     best = np.argmin(fold_means(np.concatenate(losses, axis=1)))
     rows = np.concatenate(gains, axis=1)[best]
@@ -128,10 +129,11 @@ def _lead_over_null(losses, gains):
 
 
 def _is_settled(losses, gains, most):
-    """Return whether the mean position and the lead would hardly be others by `most` draws.
+    """Return whether further repetitions, up to `most`, would hardly change the choice.
 
-    Both are then farther from where the choice changes (a position half way between two values, a
-    lead of zero) than CLEAR standard errors of a mean over these sets relative to one over `most`.
+    The mean position and the lead over the null model must be far from where the choice changes
+    (half way between two values, or a lead of zero): at least CLEAR standard errors of the mean
+    over these repetitions relative to the mean over `most`.
     """
     share, centre = CLEAR * np.sqrt(1.0 / len(losses) - 1.0 / most), _mean_position(losses)
     lead, error = _lead_over_null(losses, gains)
@@ -144,7 +146,7 @@ def _is_settled(losses, gains, most):
 
 
 def _table(losses, values):
-    """A row for each value, the largest first: mean held-out loss, its standard error, weight."""
+    """Return a table of the values, largest first: mean held-out loss, standard error, weight."""
     draws, rows = len(losses), np.concatenate(losses, axis=1)
     means = fold_means(rows)
     errors = [standard_error(row, mean, draws) for row, mean in zip(rows, means, strict=True)]

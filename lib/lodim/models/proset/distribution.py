@@ -1,12 +1,13 @@
-"""The distribution of a numeric response, in standard units: mean, variance, quantiles, density.
+"""Distribution of a numeric response, in standard units: mean, variance, quantiles, density.
 
-loss="squared": m(x) = sum_j w_j G_j y_j / B, B = 1 + sum_j w_j G_j (the null model's mean is zero);
-variance sum_j w_j G_j e_j^2 / B plus the null model's, e_j the residual of prototype j in a model
-without it; quantiles m + s q, q those of the candidates' residuals over their s.
+loss="squared": the mean is m(x) = sum_j w_j G_j y_j / B with B = 1 + sum_j w_j G_j (the null
+model's mean is zero). The variance is sum_j w_j G_j e_j^2 / B plus the null model's variance, where
+e_j is the residual of prototype j in a model without it. Quantiles are m + s q, where q are the
+quantiles of the candidates' residuals divided by their s.
 
 loss="density": p(y | x) = (N(y; 0, 1) + sum_j w_j G_j N(y; y_j, 1 / u^2)) / B, a mixture of normals
-with its own mean, variance and quantiles; their levels are those that the candidates' responses
-have in their distributions.
+with its own mean, variance and quantiles. The levels of quantiles are calibrated by the levels that
+the candidates' responses have in their distributions.
 """
 
 import numpy as np
@@ -17,24 +18,24 @@ from lodim.engine.tiles import TILE
 from lodim.models.proset.kernels.cpu import DENSITY, ROOT_TAU
 from lodim.models.proset.prototypes import impacts, response_values, weighted_sums
 
-HALVINGS = 50  # by which distribution functions are inverted
-LEAST = 2.0**-53  # quantiles below this level, and above one minus it, are equal
-MOST_NORMALS = 2**18  # that are evaluated together where distribution functions are inverted
-CHUNK = 64  # tiles of rows worked on at a time
+HALVINGS = 50  # steps of bisection to invert distribution functions
+LEAST = 2.0**-53  # smallest level of a quantile; 1 minus it is the largest
+MOST_NORMALS = 2**18  # normals evaluated together to invert distribution functions
+CHUNK = 64  # tiles of rows per step
 
 
 @forms.record
 class Calibration:
-    """Percentiles over training rows, each without the prototype that it is itself.
+    """Percentiles over training rows, each row without its own prototype.
 
-    familiarity : of sum_j w_j G_j(x), Eq. 4.5
-    levels : (101,) for numeric responses: with loss="squared", of residuals over their standard
-        deviation; with loss="density", of the estimated distribution function at the response, its
-        distance from the middle (as a normal quantile) widened as errors of new rows are. Empty
-        for classes
-    variance : (M,) with loss="squared", what each prototype says of the variance, in units of
-        scale^2: the square of its own residual; else empty
-    null_variance : the same of the null model
+    familiarity : percentiles of sum_j w_j G_j(x), Eq. 4.5
+    levels : (101,) for numeric responses. loss="squared": percentiles of residuals divided by their
+        standard deviation. loss="density": percentiles of the estimated distribution function at
+        the response, whose distance from the median (as a normal quantile) is widened to that of
+        new rows. Empty for classes
+    variance : (M,) for loss="squared", the squared residual of each prototype, in units of scale^2;
+        otherwise empty
+    null_variance : variance of the null model, in units of scale^2
     """
 
     familiarity: np.ndarray = forms.real(101, least=0)
@@ -44,7 +45,7 @@ class Calibration:
 
 
 def mean_and_variance(prototypes, calibration, X, n, threads):
-    """Return mean and variance of each row, (n,), (n,), in units of scale and scale^2."""
+    """Return mean (n,) and variance (n,) of each row, in units of scale and scale^2."""
     density = prototypes.loss == DENSITY
     second = prototypes.y**2 + _widths(prototypes) ** 2 if density else calibration.variance
     values = np.column_stack([response_values(prototypes), second])
@@ -57,7 +58,7 @@ def mean_and_variance(prototypes, calibration, X, n, threads):
 
 
 def quantiles(prototypes, calibration, X, n, levels, threads):
-    """Return quantiles of each row at the levels (L,), (n, L), in units of scale."""
+    """Return the quantiles of each row at levels (L,), (n, L), in units of scale."""
     calibrated = np.interp(levels, np.arange(101) / 100, calibration.levels)
     if prototypes.loss != DENSITY:
         mean, variance = mean_and_variance(prototypes, calibration, X, n, threads)
@@ -73,10 +74,13 @@ def quantiles(prototypes, calibration, X, n, levels, threads):
 
 
 def _inverse_cdf(prototypes, W, total, p):
-    """Quantile of each row at level p, (r,), by bisection; W (r, M) and total (r,): `_mixtures`."""
+    """Return the quantile of each row at level p, (r,), by bisection.
+
+    W (r, M) and total (r,) are from `_mixtures`.
+    """
     y, width = prototypes.y, _widths(prototypes)
-    # A mixture's quantile lies among those of its normals. In arcsinh a wide normal does not
-    # coarsen the steps of narrow ones.
+    # A mixture's quantile lies between the quantiles of its normals. Bisection in arcsinh keeps
+    # steps fine for narrow normals although others are wide.
     ends = np.arcsinh(np.append(y + width * ndtri(p), ndtri(p)))
     low, high = np.full(len(W), ends.min()), np.full(len(W), ends.max())
     for _ in range(HALVINGS):
@@ -88,7 +92,7 @@ def _inverse_cdf(prototypes, W, total, p):
 
 
 def cdf(prototypes, X, n, y, threads):
-    """Distribution function of each row at its y (n,), (n,)."""
+    """Return the distribution function of each row at its response y (n,), (n,)."""
     out = np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         z = (y[rows, None] - prototypes.y) / _widths(prototypes)
@@ -97,7 +101,7 @@ def cdf(prototypes, X, n, y, threads):
 
 
 def density(prototypes, X, n, y, threads):
-    """Density of each row at its y (n,), (n,)."""
+    """Return the density of each row at its response y (n,), (n,)."""
     width, out = _widths(prototypes), np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         z = (y[rows, None] - prototypes.y) / width
@@ -108,7 +112,7 @@ def density(prototypes, X, n, y, threads):
 
 
 def _mixtures(prototypes, X, n, threads):
-    """Slices of rows, the weights W (r, M) of their normals, and W's row sums with the null's."""
+    """Yield slices of rows, the weights W (r, M) of their normals, and 1 plus the row sums of W."""
     for lo in range(0, len(X), CHUNK):
         rows = slice(lo * TILE, min(n, (lo + CHUNK) * TILE))
         W = impacts(prototypes, X[lo : lo + CHUNK], rows.stop - rows.start, threads)
@@ -116,10 +120,10 @@ def _mixtures(prototypes, X, n, threads):
 
 
 def _widths(prototypes):
-    """Return standard deviation of each prototype's normal, (M,)."""
+    """Return the standard deviation of each prototype's normal, (M,)."""
     return 1.0 / np.maximum(prototypes.u[prototypes.batch - 1], 1e-300)
 
 
 def _normal(z):
-    """Return standard normal density."""
+    """Return the standard normal density at z."""
     return np.exp(-0.5 * z * z) / ROOT_TAU

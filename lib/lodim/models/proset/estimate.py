@@ -1,4 +1,4 @@
-"""Fitting of prototypes batch by batch: each batch to what the earlier ones left."""
+"""Fit prototypes batch by batch, each batch to what the earlier ones left unexplained."""
 
 from dataclasses import replace
 from itertools import count
@@ -25,20 +25,20 @@ from lodim.models.proset.training import BatchState
 from lodim.solve.lbfgs import Steps, bounded
 
 START_V, START_W, START_U = 10.0, 1.0, 3.0
-HEAVY = 10.0  # a prototype of a class, for which little is left to chance, weighs so much more
-CORNER = 0.1  # the sizes of feature weights below this one are rounded off at first
-LEAST_V = 1e-3  # where the first descent holds a feature that does not enter
-ROUNDS = 10, 10, 10, 20, 30, 60, 100, 200  # evaluations between choices of `_descend`
-ROUGH_TOL, ROUGH_FTOL = 10.0, 100.0  # times the tolerances: where the first descent ends
-LEAST_U = 1e-3  # of the inverse width of normals, which have none at zero
+HEAVY = 10.0  # factor of the starting unit of weights for classes
+CORNER = 0.1  # size below which the L1 penalty is smoothed at first
+LEAST_V = 1e-3  # smallest feature weight in the first minimization
+ROUNDS = 10, 10, 10, 20, 30, 60, 100, 200  # evaluations per round of `_descend`
+ROUGH_TOL, ROUGH_FTOL = 10.0, 100.0  # factors of the tolerances in the first minimization
+LEAST_U = 1e-3  # smallest inverse width of normals
 
 
 def fit_stages(batch, family, settings, eval_batch=None, previous=None):
-    """Fit batches one by one: yields (prototypes, log, scores of rows held out) after each.
+    """Fit batches one by one; after each, yield (prototypes, log, scores of rows held out).
 
-    Batch c minimizes Eq. 2.8 of Ruf (2022). Without a prototype of weight above zero it is empty,
-    and so are all that follow. `previous` = (Prototypes, log) of a fit to the same rows is taken
-    over batch by batch before new ones are fitted.
+    Batch c minimizes Eq. 2.8 of Ruf (2022). If no prototype has positive weight, the batch and all
+    later ones are empty. `previous` = (Prototypes, log) of a fit to the same rows supplies the
+    first batches.
     """
     state = BatchState(batch, family, settings)
     used, ended, base, sums = np.zeros(len(state.varies), bool), False, None, None
@@ -67,7 +67,7 @@ def fit_stages(batch, family, settings, eval_batch=None, previous=None):
 
 
 def combine(parts):
-    """Return the Prototypes of several batches in one record, and one log with an entry a batch."""
+    """Join the Prototypes of several batches; return them and one log with an entry per batch."""
     fitted = [(part, log) for part, log in parts if part is not None]
     logs = [log for _, log in fitted]
     log = {name: np.array([entry[name] for entry in logs]) for name in logs[0]}
@@ -75,11 +75,12 @@ def combine(parts):
 
 
 def _fit_batch(state, c, used):
-    """Return the prototypes of batch c, and how its fit ended.
+    """Fit batch c; return its prototypes and a log entry.
 
-    Later batches are fitted twice where some features have no weight yet: with the features `used`
-    by the earlier ones, and with all. All are taken only where they lower the rows' loss by `worth`
-    standard errors: else later batches, whose gains are small, switch on noise.
+    A later batch is fitted twice if some features have no weight so far: with the features `used`
+    by earlier batches, and with all features. All features are taken only if they lower the loss by
+    more than `worth` standard errors; otherwise later batches, whose gains are small, would add
+    noise features.
     """
     split = state.split(c)
     part, end = _fit_features(state, split, state.varies)
@@ -95,14 +96,17 @@ def _fit_batch(state, c, used):
 
 
 def _fit_features(state, split, features):
-    """Prototypes of a batch with some features (p,) bool, the others without weight; a Minimum."""
+    """Fit a batch in which only `features` (p,) bool may have weights.
+
+    Returns prototypes and a Minimum.
+    """
     s, j = state.settings, split.candidates
     X, p, J = state.batch.X, len(features), len(split.candidates)
     x = tiles.rows(X, j)
     scoring = state.scoring_rows(split)
     penalty = ElasticNet.from_settings(p, J, s)
     objective = BatchObjective(scoring, x, state.y[j], state.loss, penalty, state.threads, s.engine)
-    # A step too far may overflow: the line search takes it back.
+    # Too long a step may overflow; the line search shortens it.
     most = s.max_iter
     with single_blas(), np.errstate(over="ignore"), progress.bar(most, "evaluations") as shown:
         theta, end = minimize(shown.counting(objective), state.loss, features, J, s)
@@ -110,12 +114,12 @@ def _fit_features(state, split, features):
 
 
 def _prototypes(state, split, x, v, w, u):
-    """Return the Prototypes of one batch: candidates of weight above zero, equal ones merged.
+    """Return the Prototypes of one batch: candidates with positive weight, equal ones merged.
 
-    Without a feature all rows would be alike, and the class shares say all there is: no prototypes.
+    There are no prototypes if no feature has a weight, since all rows would be equal.
     """
     live = np.flatnonzero(w * v.any())
-    v = v * (len(live) > 0)  # an empty batch uses no feature
+    v = v * (len(live) > 0)  # an empty batch has no feature weights
     j, x = split.candidates[live], x[live].astype(np.float64)
     y, on = state.y[j], v > 0
     first, weight, of = merge(np.column_stack([x[:, on] * v[on], y]), w[live])
@@ -126,9 +130,9 @@ def _prototypes(state, split, x, v, w, u):
 
 
 def _gain(state, before, after):
-    """Fall of the rows' loss from one batch to another, and its standard error.
+    """Return the decrease of the loss from batch `before` to batch `after`, and its standard error.
 
-    Each row is without the prototype that it is itself.
+    Each row's own prototype is left out.
     """
     losses = [state.losses(*state.estimates_with(part)) for part in (before, after)]
     each = losses[0] - losses[1]
@@ -137,7 +141,7 @@ def _gain(state, before, after):
 
 
 def _previous_batch(prototypes, c, state):
-    """Return batch c of a fit, with all features, which the data still have."""
+    """Return batch c of a fit with all p features; raise unless `state` has the same rows."""
     part = prototypes.single_batch(c)
     at = np.searchsorted(state.batch.rows, part.row)
     at = np.minimum(at, state.batch.n - 1)
@@ -153,13 +157,13 @@ def _previous_batch(prototypes, c, state):
 
 
 def minimize(objective, loss, features, J, settings):
-    """theta = (v (p,), w (J,), u), zero for all but `features` (p,) bool, and a Minimum.
+    """Minimize the objective of a batch; return theta = (v (p,), w (J,), u) and a Minimum.
 
-    At v_d = 0 the gradient by v_d is the penalty's alone, whatever the data say: a feature that one
-    long step has cut off would never come back, and rounding decides which ones are cut. So the
-    first descent is over v_d^2, by which zero is no such trap, with the L1 penalty rounded off near
-    zero. The second, from its end and over v_d, minimizes the objective itself, and goes on with
-    what the steps of the first have shown of its curvature.
+    Only `features` (p,) bool may have v > 0. At v_d = 0 the data do not contribute to the
+    derivative by v_d, so a feature that one long step sets to zero would never return. The first
+    minimization is therefore over v_d^2, for which zero is not a trap, with the L1 penalty smoothed
+    close to zero. The second one, over v_d, starts from its result, minimizes the objective itself,
+    and reuses the curvature information of the first.
     """
     D, p = int(features.sum()), len(features)
     w_unit = np.sqrt(J) * (HEAVY if loss == CLASSES else 1.0)
@@ -203,12 +207,13 @@ def minimize(objective, loss, features, J, settings):
 
 
 def _descend(function, t, lower, D, max_iter, stop, steps):
-    """A Minimum of a function of t = (D parameters, weights of candidates, one), as of `bounded`.
+    """Minimize a function of t = (D feature parameters, J weights of candidates, one) by `bounded`.
 
-    Most candidates soon have no weight, and those by which the loss would not fall are left out of
-    the next evaluations; after the first round features too. Where the others have come to their
-    end, those by which it now would fall come back: nothing is left out for good. `function` takes
-    t and what is kept (d,) bool, None where that is all; `steps` are of all parameters.
+    Most candidates soon have weight zero. They are left out of evaluations if the loss would not
+    decrease by adding them; after the first round, features too. When the others have converged,
+    those that would now lower the loss are added again. `function` takes t and a mask of what is
+    kept (d,) bool, or None for everything; `steps` stores curvature for all parameters. Returns a
+    Minimum.
     """
     (value, gradient), n_eval, n_iter = function(t, None), 1, 0
     keep = (t > lower) | (gradient < 0.0)
@@ -242,7 +247,7 @@ def _descend(function, t, lower, D, max_iter, stop, steps):
 
 
 def _positions(mask):
-    """Return a mask as an index; a slice if all are taken."""
+    """Return a boolean mask as an index; a slice if all entries are True."""
     return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
@@ -250,7 +255,7 @@ def _positions(mask):
 
 
 def largest_v(batch, family, settings):
-    """lambda_v with which a feature weight of 0.3 costs the whole null loss.
+    """Return a lambda_v for which a feature weight of 0.3 costs the whole null loss.
 
     Kernels with smaller weights are nearly flat.
     """
@@ -262,11 +267,11 @@ def largest_v(batch, family, settings):
 
 
 def largest_w(batch, family, settings):
-    """lambda_w whose L1 penalty is the largest slope of the loss by a weight, at weights zero.
+    """Return the lambda_w whose L1 penalty equals a bound on the loss's slope by a weight, at zero.
 
-    For classes the slope is at most sum_i weight_i (1 / p0 - 1) over the rows of one class, so
-    below one; for squares at most 2 mean |y| max |y|. Under a ridge alone a share of 0.01 stands
-    for its part.
+    For classes the slope is at most sum_i weight_i (1 / p0 - 1) over the rows of one class, hence
+    below one; for squared loss at most 2 mean |y| max |y|. For a pure ridge, an L1 share of 0.01 is
+    assumed.
     """
     state = BatchState(batch, family, settings)
     bound = 1.0

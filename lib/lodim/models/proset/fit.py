@@ -1,4 +1,4 @@
-"""ProsetFit, the fit that proset() returns."""
+"""ProsetFit: the fit that proset() returns."""
 
 from copy import copy
 from dataclasses import replace
@@ -30,28 +30,29 @@ from lodim.models.proset.prototypes import (
 from lodim.models.proset.settings import Settings
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction, Values
 
-LEVEL = 0.9  # of a prediction interval
+LEVEL = 0.9  # default level of a prediction interval
 QUANTILES = (0.05, 0.5, 0.95)
 PlotKind: TypeAlias = Literal["weights", "map", "scatter", "surface", "shapley", "calibration"]
 
 
 class ProsetFit(Fit):
-    """A fitted set of prototypes.
+    """Prototype set fitted to data.
 
     Attributes
     ----------
     estimates : Prototypes
-        The weighted training points, on standardized features, and the feature weights.
+        The weighted training points, for standardized features, and the feature weights.
     log : dict of arrays (B,)
-        For each batch: objective, deviance of the training rows (each without the prototype that it
-        is itself), grad_norm, n_iter, n_eval, converged, n_candidates, n_scoring.
+        For each batch: objective, deviance of the training rows (each without its own prototype),
+        grad_norm, n_iter, n_eval, converged, n_candidates, n_scoring.
     calibration : Calibration or None
-        Percentiles of familiarity and of errors; None in the fits of a path.
+        Percentiles of familiarity and of errors; None for fits of a path.
     typical : Typical or None
-        A training row to compare others with; None in the fits of a path.
+        A typical training row, as a reference; None for fits of a path.
     labels : tuple
         Labels in the training data of the rows that are prototypes.
-    n, null_deviance : rows of weight above zero; mean deviance of the model with an intercept alone
+    n, null_deviance : number of rows with positive weight; mean deviance of the intercept-only
+        model
 
     See Also
     --------
@@ -105,7 +106,7 @@ class ProsetFit(Fit):
 
     @property
     def types(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Types that predict() knows for the family."""
+        """Values of `type` that predict() accepts for the family."""
         if self.levels is not None:
             return ("response", "link", "class", "prob", "familiarity")
         return ("response", "link", "familiarity", "variance", "interval", "quantile")
@@ -138,20 +139,21 @@ class ProsetFit(Fit):
         data, offset
             As `Fit.predict` takes them.
         type : str
-            "response": mean of the response, for two classes the probability of the second level,
-            for more one column per class. "link": the mean; the logit; log-probabilities.
-            "class", "prob": for classes. "familiarity": sum_j w_j G_j(x), Eq. 4.5: near zero if no
-            prototype is like the row in the active features (others play no part). For a numeric
-            response also "variance", "interval" (columns lower and upper) and "quantile" (a column
-            each).
+            "response": mean of the response; for two classes the probability of the second level;
+            for more classes one column per class. "link": mean, logit or log-probabilities.
+            "class", "prob": for classes. "familiarity": sum_j w_j G_j(x), Eq. 4.5, which is close
+            to zero if no prototype resembles the row in the active features. For a numeric response
+            also "variance", "interval" (columns lower and upper) and "quantile" (one column per
+            quantile).
         level : float
-            Of type="interval": share of responses that the interval is to hold; 0.9 by default.
+            Share of responses that the interval should contain, for type="interval"; 0.9 by
+            default.
         quantiles : list of floats
-            Of type="quantile"; 0.05, 0.5 and 0.95 by default.
+            Levels of quantiles for type="quantile"; 0.05, 0.5 and 0.95 by default.
         new_levels : {"error", "missing"}
-            What a level that training had not is, as `Fit.predict` says.
+            Treatment of levels that did not occur in training, as in `Fit.predict`.
         threshold : float, optional
-            With type="class" and two classes, probability from which the second is predicted. If a
+            Probability from which the second of two classes is predicted, for type="class". If a
             missed case costs c times a false alarm, 1 / (1 + c) minimizes the expected cost.
 
         Returns
@@ -162,8 +164,8 @@ class ProsetFit(Fit):
         Raises
         ------
         ArgumentError
-            The family has no such type, or it takes no level or quantiles; or the fit is part of a
-            path, which has no variances, intervals and quantiles.
+            If the family has no such type, or the type takes no level or quantiles; or if the fit
+            is part of a path, which has no variances, intervals and quantiles.
 
         See Also
         --------
@@ -205,11 +207,11 @@ class ProsetFit(Fit):
         return super()._predict(batch, type)
 
     def tidy(self) -> pd.DataFrame:
-        """Return a row a feature: its weight, the largest over the batches.
+        """Return one row per feature with its weight, the largest over the batches.
 
-        estimate is per unit of the feature, std_estimate per standard deviation: the kernel falls
-        to exp(-1/2) at a difference of 1 / estimate. Zero: the feature is not used. `batches`
-        counts those that use it.
+        estimate is per unit of the feature, std_estimate per standard deviation: the kernel
+        decreases to exp(-1/2) at a difference of 1 / estimate. A feature with weight zero is not
+        used. `batches` is the number of batches that use the feature.
 
         See Also
         --------
@@ -234,7 +236,7 @@ class ProsetFit(Fit):
         return frame
 
     def batches(self) -> pd.DataFrame:
-        """A row a batch: candidates, prototypes, features, deviance, how the optimizer ended.
+        """Return one row per batch: candidates, prototypes, features, deviance, optimizer results.
 
         See Also
         --------
@@ -260,10 +262,10 @@ class ProsetFit(Fit):
         return frame
 
     def glance(self) -> pd.DataFrame:
-        """Return one row: family, sizes, penalties, df, mean deviances, how the optimizer ended.
+        """Return one row: family, sizes, penalties, df, mean deviances, optimizer results.
 
-        df counts features with a weight above zero. deviance is the mean over (weighted) training
-        rows, each without the prototype that it is itself.
+        df counts features with positive weight. deviance is the mean over (weighted) training rows,
+        each without its own prototype.
 
         See Also
         --------
@@ -294,23 +296,23 @@ class ProsetFit(Fit):
         return KINDS
 
     def evaluate(self, data: Data, *, offset: Offset | None = None) -> pd.DataFrame:
-        """Loss on data with known responses; with loss="density" the mean negative log-density too.
+        """Return the loss on data with known responses, in one row.
 
         Parameters
         ----------
         data : frame
-            With the columns of the formula, the response too.
+            With the columns of the formula, including the response.
         offset : array (n,) or column name, optional
 
         Returns
         -------
         DataFrame
-            One row as of `Fit.evaluate`, and nll with loss="density".
+            One row as from `Fit.evaluate`; for loss="density" with nll, the mean -log density.
 
         Raises
         ------
         DataError
-            No row is complete.
+            If no row is complete.
 
         See Also
         --------
@@ -336,13 +338,13 @@ class ProsetFit(Fit):
     def update(self, data: Data, **changes: Any) -> Self:
         """Fit the same model to `data`, with some arguments of the call changed.
 
-        Where `n_batches` alone is changed and grows, the batches of this fit are kept and new ones
-        are added to them.
+        If only `n_batches` is changed and increases, the batches of this fit are kept and new
+        batches are added.
 
         Parameters
         ----------
         data : frame
-            Where batches are added, the rows of this fit.
+            New data; if batches are added, the training rows of this fit.
         **changes
             Arguments of `proset`, or `formula`, as `Fit.update` takes them.
 
@@ -353,9 +355,9 @@ class ProsetFit(Fit):
         Raises
         ------
         ArgumentError
-            An argument of the call was an array, which a fit does not keep.
+            If an argument of the call was an array, which a fit does not keep.
         DataError
-            Batches are to be added, and `data` are other rows or have another response.
+            If batches are added, and `data` has other rows or another response than the fit.
 
         See Also
         --------
@@ -382,7 +384,7 @@ class ProsetFit(Fit):
 
     @property
     def df(self) -> int:
-        """Number of features with a weight above zero."""
+        """Number of features with positive weight."""
         return len(self.estimates.features)
 
     @property
@@ -390,7 +392,7 @@ class ProsetFit(Fit):
         return self.df + len(self.estimates)
 
     def feature_weights(self) -> np.ndarray:
-        """Return weights v of the features in each batch, per standard deviation, (B, p).
+        """Return the weights v of the features in each batch, per standard deviation, (B, p).
 
         See Also
         --------
@@ -412,7 +414,7 @@ class ProsetFit(Fit):
     def density(
         self, data: Data, at: float | Values, *, offset: Offset | None = None
     ) -> pd.DataFrame:
-        """Density of a numeric response at some values, for a fit with loss="density".
+        """Return the density of a numeric response at some values, for a fit with loss="density".
 
         Parameters
         ----------
@@ -424,12 +426,12 @@ class ProsetFit(Fit):
         Returns
         -------
         DataFrame
-            A column for each value of `at`; NaN in rows where an input is missing.
+            One column per value of `at`; NaN in rows where an input is missing.
 
         Raises
         ------
         ArgumentError
-            The fit has another loss, or `at` are no numbers.
+            If the fit has another loss, or `at` is not numeric.
 
         See Also
         --------
@@ -452,11 +454,11 @@ class ProsetFit(Fit):
         return self._in_all_rows(batch, values, list(at))
 
     def shrink(self) -> "ProsetFit":
-        """Return the same fit, which needs only the columns of its active features.
+        """Return an equivalent fit that needs only the columns of its active features.
 
-        Predictions are the same to the bit; rows that miss what plays no part have them now. Terms
-        of the formula without an active feature are dropped, the others stay whole. A fit without
-        such terms is returned as it is.
+        Predictions are identical, bit for bit; rows with missing values only in dropped columns can
+        now be predicted. Terms of the formula without an active feature are dropped, other terms
+        stay whole. A fit without such terms is returned unchanged.
 
         See Also
         --------
@@ -485,7 +487,7 @@ class ProsetFit(Fit):
         Parameters
         ----------
         kind : str
-            By default the first that takes the arguments, "map" for plot(data=new).
+            By default the first kind that takes the arguments; "map" for plot(data=new).
             "weights" (top=20): feature weights by batch. "map" (data=None, row=None,
             batch=1, named=0): prototypes of a batch by weighted PCA, Eqs. 4.1-4.4, with the rows of
             `data`, and with `row`, a frame of one row, prototypes sized by their impact on it.
@@ -495,9 +497,9 @@ class ProsetFit(Fit):
             values of one row of `data`, by position. "calibration" (data, level=None, bins=10,
             offset=None): observed share of a class against its predicted probability.
         ax : Axes, optional
-            New ones by default.
+            New axes by default.
         **arguments
-            Those in parentheses.
+            The arguments in parentheses above.
 
         Returns
         -------
@@ -506,9 +508,10 @@ class ProsetFit(Fit):
         Raises
         ------
         ArgumentError
-            There is no such kind, it does not take an argument, or there is nothing to draw.
+            If there is no such kind, if it does not take an argument, or if there is nothing to
+            draw.
         MissingExtraError
-            matplotlib is not installed.
+            If matplotlib is not installed.
 
         See Also
         --------
@@ -535,17 +538,17 @@ class ProsetFit(Fit):
     # Shared by the above -----------------------------------------------------------------------
 
     def _impacts(self, batch):
-        """w_j G_j(x) of each row of a batch and each prototype, (n, M)."""
+        """Return the impact w_j G_j(x) of each prototype on each row of a batch, (n, M)."""
         return impacts(self.estimates, batch.X, batch.n, self._threads)
 
     def _familiarity(self, batch):
-        """sum_j w_j G_j(x) of each row of a batch, (n,)."""
+        """Return the familiarity sum_j w_j G_j(x) of each row of a batch, (n,)."""
         t = self.estimates
         ones = np.ones((len(t), 1))
         return weighted_sums(t, ones, batch.X, batch.n, self._threads, self._engine)[:, 0]
 
     def _centre(self, batch):
-        """Return the null model's mean of a numeric response, (n,)."""
+        """Return the null model's mean of a numeric response for each row, (n,)."""
         return (batch.offset_matrix(1) + self.estimates.level)[:, 0]
 
     @property
@@ -559,7 +562,7 @@ class ProsetFit(Fit):
         return np.sqrt(self._variance(batch))
 
     def _variance(self, batch):
-        """Return variance of the response of each row, (n,)."""
+        """Return the variance of the response for each row, (n,)."""
         t, known = self.estimates, self._calibrated()
         moments = distribution.mean_and_variance(t, known, batch.X, batch.n, self._threads)
         return t.scale**2 * moments[1]
@@ -573,7 +576,7 @@ class ProsetFit(Fit):
         return self.estimates.features
 
     def _density(self, batch, y):
-        """Density of each row's numeric response at y, a number or (n,)."""
+        """Return the density of each row's numeric response at y, a number or (n,)."""
         t = self.estimates
         z = (y - self._centre(batch)) / t.scale
         return distribution.density(t, batch.X, batch.n, z, self._threads) / t.scale

@@ -1,4 +1,4 @@
-"""proset(): prototype sets, from a formula to a fit."""
+"""The public function proset() and the model's declaration."""
 
 from dataclasses import replace
 from itertools import islice
@@ -39,7 +39,7 @@ REFERENCE = """\
 
 
 class Proset(Model):
-    """Prototype sets: penalties and the number of batches can be chosen by cross-validation."""
+    """Declaration of the model proset for the shared fitting code; CV can choose its settings."""
 
     name = "proset"
     reference = REFERENCE
@@ -63,7 +63,7 @@ class Proset(Model):
     combine = staticmethod(combine)
 
     def validate(self, problem):
-        """Raise if rows are too few; penalties that are "auto" by the number of rows."""
+        """Raise if there are too few rows; replace "auto" penalties by numbers."""
         problem = super().validate(problem)
         settings, n = problem.settings, max(1, problem.batch.n_positive)
         lambda_w = 1e-6 * min(1.0, 1000.0 / n) if problem.family.name == "gaussian" else 1e-8
@@ -72,7 +72,7 @@ class Proset(Model):
         return candidates.check_rows(replace(problem, settings=replace(settings, **auto)))
 
     def fit(self, problem):
-        """Choose penalties and number of batches if they are open, and return the fit."""
+        """Return the fit, after choosing penalties and number of batches if they are open."""
         settings, few = problem.settings, problem.batch.n_positive <= FEW_ROWS
         given = settings.n_batches is not None and settings.lambda_w is not None
         auto = problem.arguments["lambda_v"] == "auto"
@@ -84,11 +84,11 @@ class Proset(Model):
         return self.run(*choose(problem, {name: GRIDS[name] for name in to_choose}))
 
     def selects(self, settings):
-        """Return features without a weight play no part."""
+        """Return True: features without weight have no effect."""
         return True
 
     def assemble(self, problem, prototypes, log, selection, for_path):
-        """The ProsetFit of prototypes; one of a path has no percentiles and no typical row."""
+        """Return the ProsetFit of prototypes; without calibration and typical row if for a path."""
         batch = problem.batch
         if not log["converged"].all():
             failed = np.flatnonzero(~log["converged"]) + 1
@@ -120,10 +120,10 @@ MODEL = Proset()
 
 
 def extend(fit, data, n_batches):
-    """Return the fit with batches added to those it has; `data` holds the rows of the fit."""
+    """Return the fit with further batches, up to `n_batches`; `data` holds the training rows."""
     arguments = fit._call_arguments({"n_batches": n_batches})
     problem = prepare(MODEL, fit.design.formula, data, arguments)
-    # The call may have left penalties open: the batches to come take those that were chosen.
+    # If the call left penalties open, new batches use the chosen penalties.
     settings = replace(fit.settings, n_batches=n_batches)
     chosen = {name: by_draw for name, by_draw in fit.chosen.items() if name != "n_batches"}
     problem = problem.settle(settings, chosen=chosen)

@@ -1,4 +1,4 @@
-"""The objective of one batch of prototypes: Eq. 2.8 of Ruf (2022), for classes and for numbers."""
+"""Objective of one batch of prototypes: Eq. 2.8 of Ruf (2022), for classes and numbers."""
 
 from dataclasses import dataclass
 
@@ -8,16 +8,16 @@ from lodim.engine import tiles
 from lodim.engine.blocks import for_blocks, on_host, place
 from lodim.models.proset.kernels.cpu import DENSITY, loss_gradient, scaled, square_sums
 
-MOST_BLOCKS = 64  # of rows: bounds the partial sums; many small ones let threads share few rows
-SMALL = 2**18  # pairs of rows and candidates up to which threads cost more than they bring
+MOST_BLOCKS = 64  # most blocks of rows, each with its partial sums
+SMALL = 2**18  # pairs of rows and candidates up to which threads do not pay
 
 
 @dataclass(frozen=True)
 class ScoringRows:
-    """Scoring rows as tiles: X (n_tiles, p, 64); y, and the estimate a / b of earlier batches.
+    """Scoring rows as tiles X (n_tiles, p, 64), with y and the estimate a / b of earlier batches.
 
-    y, a, b, weight, own (n_tiles, 64). weight is zero on padding; the whole adds up to one. own is
-    the position of the row among the candidates, -1 if it is not one.
+    y, a, b, weight, own (n_tiles, 64). weight is zero on padding and sums to one. own is the
+    position of the row among the candidates, or -1.
     """
 
     X: np.ndarray
@@ -29,15 +29,15 @@ class ScoringRows:
 
     @classmethod
     def from_rows(cls, X, y, a, b, weight, own, dtype):
-        """Return the tiles of rows X (n, p); y, a, b, weight, own (n,)."""
+        """Return ScoringRows from rows X (n, p) and y, a, b, weight, own (n,)."""
         return cls.from_tiles(tiles.pack(X, dtype), y, a, b, weight, own)
 
     @classmethod
     def from_tiles(cls, packed, y, a, b, weight, own):
-        """Return rows that are tiles already (n_tiles, p, 64); y, a, b, weight, own (n,)."""
+        """Return ScoringRows from tiles (n_tiles, p, 64) and y, a, b, weight, own (n,)."""
         dtype = packed.dtype.type
         y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
-        # An estimate of padding has no weight, but its logarithm must exist.
+        # Padding has no weight, but the logarithm of its estimate must exist.
         b = tiles.pad(b - 1.0, len(packed), dtype) + dtype(1)
         own = tiles.pad(own + 1, len(packed), np.int64) - 1
         return cls(packed, y, a, b, weight, own)
@@ -45,9 +45,9 @@ class ScoringRows:
 
 @dataclass(frozen=True)
 class ElasticNet:
-    """Penalty of the parameters theta = (v, w, u), each with its own weights.
+    """Penalty of the parameters theta = (v, w, u), each with its own penalty weights.
 
-    square, size : (p + J + 1,) weights of theta^2 and of |theta|
+    square, size : (p + J + 1,) factors of theta^2 and of |theta|
     """
 
     square: np.ndarray
@@ -55,9 +55,9 @@ class ElasticNet:
 
     @classmethod
     def from_settings(cls, p, J, settings):
-        """Penalize p features and J candidates: lambda ((1 - r) / 2 sum v^2 + r sum v).
+        """Return the penalty lambda ((1 - r) / 2 sum v^2 + r sum v) of p features and J candidates.
 
-        r is l1_ratio.
+        r is l1_ratio; w and u have their own lambda and r.
         """
         s = settings
         lambda_ = np.repeat([s.lambda_v, s.lambda_w, s.lambda_u], [p, J, 1])
@@ -65,13 +65,13 @@ class ElasticNet:
         return cls(0.5 * lambda_ * (1.0 - l1_ratio), lambda_ * l1_ratio)
 
     def __call__(self, theta):
-        """Return value, and gradient (p + J + 1,), where no parameter is below zero."""
+        """Return value and gradient (p + J + 1,) of the penalty, for nonnegative parameters."""
         value = self.square @ theta**2 + self.size @ theta
         return value, 2.0 * self.square * theta + self.size
 
 
 class BatchObjective:
-    """Penalized loss of the scoring rows as a function of theta = (v, w, u), all of them >= 0.
+    """Penalized loss of the scoring rows as a function of theta = (v, w, u), all nonnegative.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class BatchObjective:
     loss : code of `kernels`
     penalty : ElasticNet
     threads : int
-    engine : where the sums over the rows run: their tiles stay there as long as the objective
+    engine : where the sums over rows run; tiles stay on a GPU as long as the objective exists
     """
 
     def __init__(self, scoring, x, target, loss, penalty, threads, engine="cpu"):
@@ -98,8 +98,8 @@ class BatchObjective:
     def __call__(self, theta, among=None):
         """Return value and gradient at theta = (v (p,), w (J,), u).
 
-        among : (J,) bool, candidates whose part of the gradient is wanted, all of weight above zero
-            among them; of the others it is the penalty's alone
+        among : (J,) bool, candidates whose loss gradient is computed; it must contain all
+            candidates with positive weight. For the others only the penalty's gradient is returned
         """
         p, J = self._x.shape[1], len(self._x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]
@@ -121,7 +121,7 @@ class BatchObjective:
         return value + sums[0], gradient
 
     def _sums(self, v, w, u, active, order, loss):
-        """Loss of all scoring rows, and its derivatives by u, v (D,) and w (J,): (2 + D + J,)."""
+        """Return the loss and its derivatives by u, v (D,) and w (J,): (2 + D + J,)."""
         rows, kind, D = self._scoring, self._X.dtype, len(active)
         small_w, small_v, target = w.astype(kind), v.astype(kind), self._target[order]
         V = scaled(self._x, small_v, order, active)
@@ -129,7 +129,7 @@ class BatchObjective:
         runs = np.concatenate([[0], np.flatnonzero(new) + 1, [len(w)]])
         step = -(-len(rows.X) // MOST_BLOCKS)
         partials = np.empty((-(-len(rows.X) // step), 2 + D + len(w)))
-        # The last one is that of rows that are no candidates.
+        # The last entry is for rows that are not candidates (-1).
         position = np.full(len(self._x) + 1, -1)
         position[order] = np.arange(len(w))
         data = rows.X, rows.y, rows.a, rows.b, rows.weight, position[rows.own]

@@ -1,4 +1,4 @@
-"""Contents of each kind of plot of a ProsetFit; `lodim.plot` draws them."""
+"""Plots of a ProsetFit; `lodim.plot` draws the shapes."""
 
 from dataclasses import dataclass
 
@@ -21,13 +21,13 @@ from lodim.models.proset.explain.shapley import REFERENCE
 from lodim.models.proset.prototypes import estimates_at
 from lodim.plot import axes, bars, points
 
-STRANGE = 1  # percent of the training rows that are less familiar: beyond, a surface is veiled
+STRANGE = 1  # percentile of familiarity below which a surface is veiled
 GRID = 121  # points of a surface along each axis
-ROOM = 0.08  # of the prototypes' range, beyond its ends
+ROOM = 0.08  # margin, as a share of the prototypes' range
 
 
 def weights(fit, ax, *, top=20):
-    """Feature weights by batch, the largest first."""
+    """Draw feature weights by batch, the largest first."""
     active = by_importance(fit)
     on = active[:top]
     if not len(on):
@@ -38,7 +38,7 @@ def weights(fit, ax, *, top=20):
 
 
 def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
-    """Return prototypes of a batch on the first two axes of their weighted PCA, Eqs. 4.1-4.4."""
+    """Draw the prototypes of a batch on the first two axes of their weighted PCA, Eqs. 4.1-4.4."""
     t = fit.estimates
     if batch not in range(1, t.n_batches + 1) or not len(t.of_batch(batch)):
         raise ArgumentError(f"batch {batch!r} has no prototypes to map")
@@ -50,7 +50,7 @@ def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
 
 
 def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
-    """Return prototypes in the plane of two active features, by default the most important ones."""
+    """Draw the prototypes in the plane of two active features, by default the most important."""
     two = _two_features(fit, features)
     names = [active_names(fit)[k] for k in two]
     of = np.arange(len(fit.estimates))
@@ -58,7 +58,7 @@ def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
 
 
 def surface(fit, ax, *, features=None, reference=None, level=None):
-    """Return estimates over two active features, the others where the reference is."""
+    """Draw estimates over two active features, with the others at the reference's values."""
     two, r = _two_features(fit, features), reference_values(fit, reference)
     t = fit.estimates
     x, y, Z, mass = surface_over(fit, two, r)
@@ -77,7 +77,7 @@ def surface(fit, ax, *, features=None, reference=None, level=None):
 
 
 def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
-    """Return Shapley values of one row of `data` (by position), the largest first."""
+    """Draw the Shapley values of one row of `data` (by position), the largest first."""
     one = one_row(data, row)
     offset = zero_offset(fit) if fit.design.offset is None else None
     frame = fit.shapley(one, reference=reference, offset=offset)
@@ -103,7 +103,7 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
 
 
 def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
-    """Return prototypes `of` with rows of data and a query row, where `to_plane` puts them."""
+    """Draw the prototypes `of`, rows of data and a query row, at positions given by `to_plane`."""
     t, levels = fit.estimates, fit.levels
     size, meaning, star, faint = t.w[of], "prototype weight", None, None
     if row is not None:
@@ -123,14 +123,14 @@ def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
 
 
 def _rows(fit, data):
-    """Active features and responses of data, (n, A) and (n,); NaN without a response."""
+    """Return active features (n, A) and responses (n,) of data; NaN if responses are unknown."""
     response = fit.design.has_response(data)
     batch = fit.design.apply(data, offset=zero_offset(fit), response=response)
     return active_values(fit, batch), batch.y if response else np.full(batch.n, np.nan)
 
 
 def _map_names(fit, to_plane):
-    """Return names of the axes: their share of the variance, and the features they are made of."""
+    """Return names of the axes, with share of the variance and the main features."""
     names = []
     for k in (0, 1):
         if k >= to_plane.axes.shape[1]:
@@ -154,7 +154,7 @@ class BatchMap:
     v : (A,) feature weights, by which features are scaled (Eq. 4.1)
     centre : (A,) mean of the scaled prototypes, weighted by w (Eq. 4.2)
     axes : (A, R) directions U in decreasing order of variance, R their rank (Eq. 4.4)
-    share : (R,) of the weighted variance
+    share : (R,) share of the weighted variance
     """
 
     v: np.ndarray
@@ -163,7 +163,7 @@ class BatchMap:
     share: np.ndarray
 
     def __call__(self, x):
-        """Coordinates (n, 2) of points x (n, A) on two directions, zero on one beyond the rank."""
+        """Return coordinates (n, 2) of points x (n, A) on two axes; zero beyond the rank."""
         plane = np.zeros((len(x), 2))
         scores = (x * self.v - self.centre) @ self.axes[:, :2]
         plane[:, : scores.shape[1]] = scores
@@ -174,11 +174,11 @@ def batch_map(x, w, v):
     """Return the BatchMap of prototypes x (J, A) with weights w (J,) and feature weights v (A,)."""
     Z = x * v
     centre = w @ Z / w.sum()
-    # The eigenvectors of Z' W Z are the right singular vectors of W^(1/2) Z: half the digits lost.
+    # The right singular vectors of W^(1/2) Z are the eigenvectors of Z' W Z, but more accurate.
     s, U = np.linalg.svd(np.sqrt(w)[:, None] * (Z - centre), full_matrices=False)[1:]
     rank = int((s > 1e-10 * max(s.max(initial=0.0), 1e-300)).sum())
     axes = U[:rank].T
-    # A direction and its opposite are one: the largest entry is positive.
+    # Signs of directions are arbitrary: the largest entry is made positive.
     largest = np.abs(axes).argmax(axis=0) if rank else np.zeros(0, int)
     axes = axes * np.where(axes[largest, np.arange(rank)] < 0, -1.0, 1.0)
     return BatchMap(v, centre, axes, s[:rank] ** 2 / max((s**2).sum(), 1e-300))
@@ -188,7 +188,7 @@ def batch_map(x, w, v):
 
 
 def surface_over(fit, two, r):
-    """Original units x (G,) and y (G,), estimates (G, G, K) by [y, x], familiarity (G, G).
+    """Return x (G,), y (G,) in original units, estimates (G, G, K) by [y, x], familiarity (G, G).
 
     two : positions of two active features; r : (A,) standardized active features
     """
@@ -206,7 +206,7 @@ def surface_over(fit, two, r):
 
 
 def _two_features(fit, features):
-    """Return positions of two active features, by default the most important ones."""
+    """Return the positions of two active features, by default the most important."""
     two = select_features(fit, 2 if features is None else features)
     if len(two) != 2 or two[0] == two[1]:
         count = f"this fit has {fit.df}" if features is None else f"not {features!r}"
@@ -215,7 +215,7 @@ def _two_features(fit, features):
 
 
 def _edge(fit, mass):
-    """Return familiarity minus the veil's (G, G), and the veil's text; None without a veil."""
+    """Return familiarity minus its threshold (G, G), and the veil's label; None without a veil."""
     if fit.calibration is None:
         return None
     beyond = mass - fit.calibration.familiarity[STRANGE]
@@ -225,7 +225,7 @@ def _edge(fit, mass):
 
 
 def _other_features(fit, two, r):
-    """Return values of the features that are not drawn, as many as there is room for."""
+    """Return the values of features that are not drawn, as text; at most three."""
     rest = [k for k in by_importance(fit) if k not in two]
     values = original_units(fit, r[None])[0]
     texts = [f"{active_names(fit)[k]} = {values[k]:.4g}" for k in rest[:3]]
@@ -234,7 +234,7 @@ def _other_features(fit, two, r):
 
 
 def _one_surface(fit, Z, level):
-    """Return the values to draw (G, G), their key, and the value whose contour is drawn thick."""
+    """Return the values to draw (G, G), their key, and the value of the thick contour."""
     name = fit.design.response.name
     if fit.levels is None:
         if level is not None:
@@ -249,7 +249,10 @@ def _one_surface(fit, Z, level):
 
 
 def _of_level(fit, frame, level):
-    """The rows of one class and its label: by default the most probable one, of two the second."""
+    """Return the rows of one class and its label; by default the most probable class.
+
+    Of two classes it is always the second.
+    """
     if "level" not in frame:
         shown = fit.levels[1]
         if level is not None and not (isinstance(level, type(shown)) and level == shown):
@@ -261,7 +264,7 @@ def _of_level(fit, frame, level):
 
 
 def _with_value(one, name):
-    """Return a term with its value in the row if it is a column."""
+    """Return the name of a term, with its value in the row if it is a column."""
     if name not in one:
         return name
     value = one[name].iloc[0]

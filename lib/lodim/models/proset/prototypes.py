@@ -1,4 +1,4 @@
-"""The estimates of proset, weighted training points, and what follows from them row by row."""
+"""Prototypes (the estimates of proset), kernel sums over them, and estimates for rows."""
 
 from dataclasses import dataclass, replace
 
@@ -24,14 +24,14 @@ from lodim.models.proset.kernels.cpu import (
 )
 
 LOSS_NAMES = {CLASSES: "classes", SQUARED: "squared", DENSITY: "density"}
-STEP = 4  # tiles that a thread takes at a time
-PART = 16 * TILES_PER_BLOCK  # tiles that are on a GPU at a time
-MOST_NUMBERS = 2**23  # of a temporary: bounds the memory of predictions
-SAME = 1e-6  # largest difference, in features times their weights and in the target
-CELL = SAME / 16  # points of one cell are taken for one: what is near SAME may fall either way
+STEP = 4  # tiles per task of a thread
+PART = 16 * TILES_PER_BLOCK  # tiles on a GPU at a time
+MOST_NUMBERS = 2**23  # largest temporary array; bounds the memory of predictions
+SAME = 1e-6  # largest difference of equal prototypes, in weighted features and target
+CELL = SAME / 16  # cell size; points in one cell count as equal
 
 
-LOG = {  # by batch, how it was fitted
+LOG = {  # fields of the log, with one entry per batch
     "objective": forms.real("B"),
     "deviance": forms.squares("B"),
     "grad_norm": forms.real("B"),
@@ -45,15 +45,15 @@ LOG = {  # by batch, how it was fitted
 
 @forms.record
 class Prototypes:
-    """M prototypes in B batches, on standardized features.
+    """M prototypes in B batches, for standardized features.
 
-    features : A features with a weight above zero in some batch; no other enters
-    x : the prototypes' features; y : class code, or (y - offset - level) / scale
-    w : weights; batch : from 1
-    row : position in the training data of the first row that each stands for
-    member, member_of : all R rows that were merged, and the prototype they are in
-    v : feature weights, per standard deviation; u : widths' inverses of loss="density"
-    level : score of the null model without offset; scale : sd of a numeric response, else 1
+    features : the A features with positive weight in some batch; others have no effect
+    x : features of the prototypes; y : class code, or (y - offset - level) / scale
+    w : weights; batch : number of the batch, from 1
+    row : position in the training data of the first row merged into each prototype
+    member, member_of : positions of all R rows that were merged, and their prototypes
+    v : feature weights, per standard deviation; u : inverse widths for loss="density"
+    level : score of the null model without offset; scale : SD of a numeric response, else 1
     loss : code of `kernels`; n_classes : number of classes, 0 for a numeric response
     """
 
@@ -81,11 +81,11 @@ class Prototypes:
         return len(self.v)
 
     def of_batch(self, c):
-        """Return positions of the prototypes of batch c, from 1."""
+        """Return the positions of the prototypes of batch c, counted from 1."""
         return np.flatnonzero(self.batch == c)
 
     def single_batch(self, c):
-        """Return the Prototypes of batch c, from 1, by itself."""
+        """Return the Prototypes of batch c only, counted from 1."""
         of = self.of_batch(c)
         position = np.full(len(self), -1)
         position[of] = np.arange(len(of))
@@ -96,13 +96,13 @@ class Prototypes:
         return replace(self, **parts, batch=np.ones(len(of), np.int64))
 
     def with_all_features(self, x):
-        """Return the same with all p features, x (M, p)."""
+        """Return the same prototypes with all p features, given as x (M, p)."""
         v = np.zeros((len(self.v), x.shape[1]))
         v[:, self.features] = self.v
         return replace(self, features=np.arange(x.shape[1]), x=x, v=v)
 
     def _check_fields(self):
-        """Raise a ValueError unless there are batches, and the loss is one for the response."""
+        """Raise a ValueError unless there are batches and the loss suits the response."""
         B = len(self.v)
         if not B or self.batch.max(initial=1) > B:
             raise ValueError("there is no batch, or a prototype is of none of them")
@@ -111,7 +111,7 @@ class Prototypes:
 
 
 def join(parts):
-    """One Prototypes of batches that hold all p features: those without weight are left out."""
+    """Join the Prototypes of batches with all p features; features without weight are dropped."""
     v = np.concatenate([part.v for part in parts])
     features = np.flatnonzero(v.any(axis=0))
     whole = {
@@ -130,21 +130,22 @@ def join(parts):
 
 
 def merge(points, w):
-    """Return one prototype for each group of equal ones: connected components of max-norm <= SAME.
+    """Merge equal prototypes: connected components of points with max-norm distance <= SAME.
 
     Parameters
     ----------
     points : array (J, D + 1)
         Active features times their weights, and the target.
     w : array (J,)
+        Weights.
 
     Returns
     -------
     first, w, of : arrays (M,), (M,), (J,)
-        Position of the first member of each group, in increasing order; the sum of its weights; the
-        group of each prototype.
+        Position of the first member of each group, in increasing order; total weight of each group;
+        group of each point.
     """
-    # However often a point is repeated, the tree sees it once: pairs would grow as the square.
+    # Repeated points enter the tree once, since the number of pairs grows quadratically.
     cells = np.floor(points / CELL)
     distinct, cell = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
     pairs = cKDTree(points[distinct]).query_pairs(SAME, p=np.inf, output_type="ndarray")
@@ -153,7 +154,7 @@ def merge(points, w):
     first, group = np.unique(group, return_index=True, return_inverse=True)[1:]
     order = np.argsort(first)
     of = np.argsort(order)[group.ravel()]
-    # Without any weights NumPy's bincount gives whole numbers.
+    # For no points NumPy's bincount returns integers.
     return first[order], np.bincount(of, w, len(first)).astype(np.float64), of
 
 
@@ -161,9 +162,9 @@ def merge(points, w):
 
 
 def weighted_sums(prototypes, values, X, n, threads=1, engine="cpu"):
-    """sum_j w_j G_j(x) values_jq of the n rows in tiles X, (n, Q); values (M, Q).
+    """Return sum_j w_j G_j(x) values_jq for the n rows in tiles X, (n, Q); values (M, Q).
 
-    All estimates are made of these.
+    All estimates are computed from such sums.
     """
     out, kernels = np.zeros((len(X), values.shape[1], TILE)), []
     for c, of in _nonempty_batches(prototypes):
@@ -177,7 +178,7 @@ def weighted_sums(prototypes, values, X, n, threads=1, engine="cpu"):
 
 
 def impacts(prototypes, X, n, threads=1):
-    """w_j G_j(x), what each prototype adds to its target in each row of tiles X, (n, M)."""
+    """Return the impact w_j G_j(x) of each prototype on each row of tiles X, (n, M)."""
     out = np.empty((n, len(prototypes)))
     for c, of in _nonempty_batches(prototypes):
         kernel = batch_kernel(prototypes, c, of)
@@ -193,10 +194,10 @@ def impacts(prototypes, X, n, threads=1):
 
 
 def batch_kernel(prototypes, c, of):
-    """Active features (D,), v (D,) and `scaled` points of the prototypes `of` of batch c."""
+    """Return active features (D,), v (D,) and `scaled` points of the prototypes `of` of batch c."""
     v = prototypes.v[c - 1]
     on = np.flatnonzero(v)
-    x = np.ascontiguousarray(prototypes.x)  # of another layout `scaled` would be compiled anew
+    x = np.ascontiguousarray(prototypes.x)  # avoids another compilation of `scaled`
     return prototypes.features[on], v[on], scaled(x, v[on], of, on)
 
 
@@ -209,13 +210,13 @@ def run_kernel(kernel, X, threads, *args):
 
 
 def _nonempty_batches(prototypes):
-    """Return number and positions of each batch that has prototypes, a list of pairs."""
+    """Return a list of (number, positions of prototypes) for batches that have prototypes."""
     numbered = ((c, prototypes.of_batch(c)) for c in range(1, prototypes.n_batches + 1))
     return [(c, of) for c, of in numbered if len(of)]
 
 
 def _padded(M):
-    """Return a matrix with zeros up to multiples of FOUR, as the kernels' products take it."""
+    """Return a matrix padded with zeros to multiples of FOUR, for products in kernels."""
     out = np.zeros([-(-s // FOUR) * FOUR for s in M.shape], M.dtype)
     out[: M.shape[0], : M.shape[1]] = M
     return out
@@ -225,7 +226,10 @@ def _padded(M):
 
 
 def response_values(prototypes):
-    """The values whose sums are estimates: (M, n_classes) one-hot classes, or (M, 2) one and y."""
+    """Return the prototypes' values in `weighted_sums` from which estimates are computed.
+
+    Classes: one-hot codes (M, n_classes). Numbers: (M, 2), one and y.
+    """
     if prototypes.loss == CLASSES:
         return np.eye(prototypes.n_classes)[prototypes.y.astype(int)]
     return np.column_stack([np.ones(len(prototypes)), prototypes.y])
@@ -242,7 +246,7 @@ def null_sums(null, base):
 
 
 def link_scores(null, sums, base):
-    """Link scores (n, n_scores) from sums with those of the null model in them, Eq. 2.6."""
+    """Return link scores (n, n_scores) from sums that include the null model's, Eq. 2.6."""
     if null.loss != CLASSES:
         return base + null.level + null.scale * (sums[:, 1:] / sums[:, :1])
     log = np.log(np.maximum(sums, 1e-300))
@@ -252,7 +256,7 @@ def link_scores(null, sums, base):
 
 
 def prior(level, base, n_classes):
-    """p0_k: probabilities of the null model with each row's offset, (n, n_classes)."""
+    """Return the null model's class probabilities p0_k with each row's offset, (n, n_classes)."""
     score = level + base
     if n_classes > 2 or score.shape[1] > 1:
         return softmax(score, axis=1)
@@ -262,11 +266,11 @@ def prior(level, base, n_classes):
 
 @dataclass(frozen=True)
 class Mixture:
-    """shift + (prior + sum_j W_j targets_j) / (1 + sum_j W_j), W_j = w_j G_j(x), for n rows.
+    """Estimates of n rows as a mixture of the null model and the prototypes, Eq. 2.4.
 
-    Eq. 2.4, taken apart into what the null model and each prototype bring. Classes: the prior is
-    p0, a target one where a prototype is of the class. Numbers: the shift is the null model's mean
-    (with each row's offset), a target the distance from it.
+    The estimate is shift + (prior + sum_j W_j targets_j) / (1 + sum_j W_j), with impacts W_j =
+    w_j G_j(x). Classes: prior is p0, and targets are one-hot codes. Numbers: shift is the null
+    model's mean including each row's offset, and targets are differences from it.
 
     shift, prior : (n, K); targets : (M, K)
     """
@@ -277,7 +281,7 @@ class Mixture:
 
     @classmethod
     def from_prototypes(cls, prototypes, base):
-        """Return the mixture of rows with an offset, base (n, n_scores)."""
+        """Return the Mixture for rows with offsets base (n, n_scores)."""
         if prototypes.loss == CLASSES:
             p0 = null_sums(prototypes, base)
             return cls(np.zeros_like(p0), p0, response_values(prototypes))
@@ -290,7 +294,7 @@ class Mixture:
 
 
 def estimates_at(prototypes, x, threads):
-    """Return estimates (n, K) without an offset and sum_j W_j (n,), at points x (n, A)."""
+    """Return estimates (n, K) without offset, and sum_j W_j (n,), at points x (n, A)."""
     mixture = Mixture.from_prototypes(prototypes, np.zeros((len(x), len(prototypes.level))))
     active = replace(prototypes, features=np.arange(x.shape[1]))
     values = np.column_stack([mixture.targets, np.ones(len(prototypes))])
@@ -299,7 +303,7 @@ def estimates_at(prototypes, x, threads):
 
 
 def score_nodes(prototypes, features, offset):
-    """Link scores of standardized features, a list of K nodes."""
+    """Return the K link scores as expression nodes of standardized features, for export."""
     t = prototypes
     values = response_values(t)
     sums = [_kernel_sum(t, values[:, q], features) for q in range(values.shape[1])]
@@ -316,13 +320,13 @@ def score_nodes(prototypes, features, offset):
 
 
 def _kernel_sum(t, values, features):
-    """sum_j w_j G_j(x) values_j over all batches."""
+    """Return sum_j w_j G_j(x) values_j over all batches, as an expression node."""
     parts = []
     for c in range(1, t.n_batches + 1):
         of = t.of_batch(c)
         of = of[t.w[of] * values[of] != 0.0]
         on = np.flatnonzero(t.v[c - 1])
-        if len(of) and not len(on):  # the same everywhere
+        if len(of) and not len(on):  # no feature weight: a constant
             parts.append(Constant(float(t.w[of] @ values[of])))
         elif len(of):
             v = t.v[c - 1][on]
@@ -334,10 +338,10 @@ def _kernel_sum(t, values, features):
 
 
 def _prior(t, offset):
-    """Probabilities of the null model, a list of nodes."""
+    """Return the null model's class probabilities, as a list of expression nodes."""
     if isinstance(offset, Constant):
         return [
             Constant(float(p)) for p in prior(t.level, np.zeros((1, len(t.level))), t.n_classes)[0]
         ]
-    p = call("logistic", weighted(t.level[0], [1.0], [offset]))  # several classes take no column
+    p = call("logistic", weighted(t.level[0], [1.0], [offset]))  # only with two classes
     return [weighted(1.0, [-1.0], [p]), p]

@@ -1,4 +1,4 @@
-"""Print, summary and page of a ProsetFit."""
+"""Printed listing, summary and report page of a ProsetFit."""
 
 import numpy as np
 import pandas as pd
@@ -13,13 +13,13 @@ from lodim.text import counted, first_names, join_words
 
 MOST_FEATURES = 20  # rows of the features' table
 MOST_UNUSED = 10  # names of features without weight
-HEAVIEST = 20  # prototypes whose share of all weight is told
-MANY = 45  # prototypes beyond which it is
+HEAVIEST = 20  # heaviest prototypes whose share of the weight is reported
+MANY = 45  # number of prototypes from which it is reported
 QUANTILES = (0, 5, 25, 50, 75, 95, 100)  # of familiarity, in percent
 
 
 def listing(fit):
-    """Return lines and Table of the short print, as glmnet's."""
+    """Return lines and Table of the short print, in the style of glmnet."""
     s = fit.settings
     lines = [
         f"Family: {fit.family.name}{phrases.levels(fit, _loss(fit))}",
@@ -38,7 +38,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the Report: header, batches, features, familiarity, and how the optimizer ended."""
+    """Return the summary Report: header, batches, features, familiarity, optimizer results."""
     familiarity = () if fit.calibration is None else (_familiarity(fit),)
     return Report(
         title="Prototype Set Results",
@@ -144,7 +144,7 @@ def _notes(fit):
 
 
 def _carried(fit):
-    """Share of the weight of all prototypes that the heaviest carry, a list of one line or none."""
+    """Return a list with a line on the heaviest prototypes' share of weight; empty if few."""
     w = np.sort(fit.estimates.w)[::-1]
     if len(w) <= MANY:
         return []
@@ -161,7 +161,7 @@ def _loss(fit):
 
 
 def words(fit):
-    """The model in a few sentences."""
+    """Return a description of the model in a few sentences, as a list of paragraphs."""
     glance = in_pandas(fit.glance)().iloc[0]
     name = fit.design.response.name
     return [
@@ -175,7 +175,7 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """Weights of features, and the prototypes in the two that weigh most."""
+    """Return pictures of feature weights, and of prototypes in the two most important features."""
     tidy = in_pandas(fit.tidy)()
     active = tidy[tidy["std_estimate"] > 0].sort_values(
         "std_estimate", ascending=False, kind="stable"

@@ -1,4 +1,4 @@
-"""The arguments of proset, checked."""
+"""Checked settings of proset."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,15 +18,15 @@ from lodim.engine.blocks import ENGINES
 LOSSES = ("squared", "density")
 PRECISIONS = ("float32", "float64")
 BETWEEN = "None, or between 0 and 1, neither of them"
-PATIENCE = 5  # steps in a row that gain nothing, after which a batch is done
+PATIENCE = 5  # successive steps without gain after which a batch stops
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The arguments of a fit; `proset` says what each means.
+    """Settings of a proset fit, as explained in the help of `proset`.
 
-    n_batches, lambda_v and lambda_w may be open (None), and the latter "auto" until the family is
-    known.
+    n_batches, lambda_v and lambda_w may be None (not chosen yet); the penalties may be "auto" until
+    the family is known.
     """
 
     n_batches: int | None

@@ -1,4 +1,4 @@
-"""The training rows as the next batch of prototypes sees them."""
+"""Training rows of a proset fit, with their estimates by the prototypes so far."""
 
 import numpy as np
 
@@ -12,28 +12,26 @@ from lodim.models.proset.objective import ScoringRows
 from lodim.models.proset.prototypes import PART, batch_kernel, prior, run_kernel
 
 LOSS_CODES = {"squared": SQUARED, "density": DENSITY}
-LEAST_DENSITY = 1e-30  # of the null model at an outlier: its logarithm must exist
+LEAST_DENSITY = 1e-30  # smallest density of the null model; its logarithm must exist
 
 
 class BatchState:
-    """Rows that count, and each row's estimate a / b by the prototypes so far.
+    """Training rows of positive weight, and each row's estimate a / b by the prototypes so far.
 
-    With more than 65,536 rows all are kept, some with a weight of zero: X is not copied.
-
-    The prototype that a row is itself is left out of the row's estimate: else later batches would
-    see rows that an earlier batch knows by heart, and take them for explained.
+    With more than 65,536 rows, rows of weight zero are kept too, so that X is not copied. If a row
+    is a prototype itself, this prototype is left out of the row's estimate: otherwise later batches
+    would treat rows as explained that earlier batches only memorized.
 
     Attributes
     ----------
     batch : Batch
     y : (n,) class codes, or (response - offset - level) / scale
     weight : (n,) weights that sum to one
-    a, b : (n,) numerator and denominator of the estimate: the probability of the row's class, or
-        its density, or the mean of y
+    a, b : (n,) numerator and denominator of the estimate: the probability of the row's class, the
+        density at its response, or the mean of y
     moment : (n,) numerator of the mean of y, for numeric responses
-    level, scale, loss, n_classes : as Prototypes have them
-    content : (n,) hash of what each row holds, of many rows their lengths, which decides what is
-        drawn
+    level, scale, loss, n_classes : as in Prototypes
+    content : (n,) hash of each row's content (for many rows their lengths), for random draws
     varies : (p,) bool, features that are not constant
     """
 
@@ -65,23 +63,23 @@ class BatchState:
 
     @property
     def code(self):
-        """Class of each row, (n,) int; zero for numbers."""
+        """Class of each row, (n,) int; zero for numeric responses."""
         return self.y.astype(int) if self.loss == CLASSES else np.zeros(len(self.y), int)
 
     def losses(self, a, b):
-        """Return loss of each row with the estimates a / b, (n,)."""
+        """Return the loss of each row with the estimates a / b, (n,)."""
         if self.loss == SQUARED:
             return (a / b - self.y) ** 2
         return np.log(b) - np.log(a)
 
     def deviance(self):
-        """Weighted mean deviance of the rows, each without the prototype that it is itself."""
+        """Return the weighted mean deviance of the rows, each without its own prototype."""
         if self.loss == CLASSES:
             return float(2.0 * (self.weight @ self.losses(self.a, self.b)))
         return float(self.scale**2 * (self.weight @ (self.moment / self.b - self.y) ** 2))
 
     def split(self, c):
-        """Return candidates and scoring rows of batch c, a Split: equal seeds give equal ones."""
+        """Return the Split of batch c into candidates and scoring rows; it depends on the seed."""
         s, goodness, label = self.settings, -self.losses(self.a, self.b), self.code
         if self.weight.all():
             groups = candidates.easy_and_hard(label, goodness, s.hard_share)
@@ -92,7 +90,7 @@ class BatchState:
         return candidates.draw_split(groups, *some, s, [s.seed, c]).in_all_rows(at)
 
     def scoring_rows(self, split):
-        """The ScoringRows of a Split: the tiles of X themselves, where nearly all rows are many."""
+        """Return the ScoringRows of a Split; many rows use the tiles of X without a copy."""
         X, i, kind = self.batch.X, split.scoring, np.dtype(self.settings.precision).type
         if len(i) <= SPAN_ROWS or X.dtype != kind:
             if len(i) > SPAN_ROWS and self.batch.out_of_core:
@@ -108,18 +106,20 @@ class BatchState:
         return ScoringRows.from_tiles(X, self.y, self.a, self.b, weight, own)
 
     def estimates_with(self, part):
-        """a, b (n,) of the rows with one batch of prototypes more."""
+        """Return a, b (n,) of the rows after adding one batch of prototypes."""
         if not len(part):
             return self.a, self.b
         a, b = self._with_sums(part, self.loss, self.a)
-        # What rounding leaves of a heavy prototype may be below nothing.
+        # By rounding, the remainder of a heavy prototype may be negative.
         return a if self.loss == SQUARED else np.maximum(a, self.a), np.maximum(b, self.b)
 
     def _with_sums(self, part, loss, start):
-        """start + sum_j w_j h_ij G_ij and b + sum_j w_j G_ij, without each row's own prototype.
+        """Return start + sum_j w_j h_ij G_ij and b + sum_j w_j G_ij for each row, (n,) each.
 
-        In float64 whatever X is, some tiles at a time: in float32 G of a row with itself is not
-        one, and taking one off would leave rows below zero.
+        Each row's own prototype is left out.
+
+        Computed in float64, some tiles at a time: in float32 a row's G with itself is not exactly
+        one, and subtracting it could give negative sums.
         """
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, start, self.b))
@@ -138,7 +138,7 @@ class BatchState:
         return a, b
 
     def prototype_rows(self, part):
-        """Return rows that are prototypes of a batch, and the weight of each there, (r,), (r,)."""
+        """Return the rows that are prototypes of a batch, and the weight of each, (r,), (r,)."""
         share = part.w / np.maximum(np.bincount(part.member_of, minlength=len(part)), 1)
         return np.searchsorted(self.batch.rows, part.member), share[part.member_of]
 

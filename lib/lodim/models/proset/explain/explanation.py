@@ -1,4 +1,4 @@
-"""One estimate, taken apart prototype by prototype (Ruf 2022, Figure 4.5), and all prototypes."""
+"""Explanation of an estimate by prototypes (Ruf 2022, Figure 4.5); table of all prototypes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,29 +25,29 @@ from lodim.report.tables import Report, Table, significant
 from lodim.typing import Data, FilePath, Offset
 
 QUERY, PRIOR, PROTOTYPE, OTHERS = "query", "prior", "prototype", "others"
-MOST_ROWS, MOST_FEATURES = 16, 8  # of the printed tables
-STAR = "*"  # of the dominant set: heads its column too, whose width is wanted elsewhere
+MOST_ROWS, MOST_FEATURES = 16, 8  # size of the printed tables
+STAR = "*"  # marks the dominant set; also the heading of its narrow column
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """The parts of an estimate, by prototype.
+    """Contributions of the prototypes to one estimate.
 
     Attributes
     ----------
     frame : DataFrame
-        First the row itself (role "query"), then the null model ("prior", a row a class), then
-        prototypes by falling impact, and last the sum of those left out ("others"). Columns:
-        batch, row (label in the training data), target, prototype_weight w, similarity G(x),
-        impact w G(x), dominant (Algorithm 4.1); for classes p[class], what the row adds to the
-        probability of each class, and cumulative, the share of the estimate so far; for numbers
-        contribution, what it moves the estimate by, and cumulative, the estimate so far; then the
-        features. In the row of the query stand the estimate itself and its known response.
+        First the row itself (role "query"), then the null model ("prior", one row per class), then
+        prototypes by decreasing impact, and last the sum of the prototypes not shown ("others").
+        Columns: batch, row (label in the training data), target, prototype_weight w, similarity
+        G(x), impact w G(x), dominant (Algorithm 4.1). For classes p[class], the contribution to the
+        probability of each class, and cumulative, the share of the estimate so far. For numbers
+        contribution, the change of the estimate, and cumulative, the estimate so far. Then the
+        features. The row "query" has the estimate and, if known, the response.
     label : label of the row in the data
     prediction : Series of class probabilities, or a float
     familiarity : float, sum of all impacts (Eq. 4.5)
     quantile : float
-        Share of the training rows that are no more familiar; NaN in a fit of a path.
+        Share of the training rows that are at most as familiar; NaN in a fit of a path.
     n_prototypes, n_dominant : int
     features : list of str, the features shown, most important first
     nearest : DataFrame or None
@@ -68,7 +68,7 @@ class Explanation:
     nearest: pd.DataFrame | None = None
 
     def report(self) -> Report:
-        """Return the Report that prints: header, contributions, and features."""
+        """Return the Report that is printed: header, contributions, features."""
         return Report(
             title=f"Explanation of row {self.label}",
             header=tuple(self._header()),
@@ -77,7 +77,7 @@ class Explanation:
         )
 
     def _tables(self):
-        """Functions of the tables that there are."""
+        """Yield the functions that make the tables of this explanation."""
         yield _contributions
         if self.features:
             yield _features
@@ -85,7 +85,7 @@ class Explanation:
             yield _nearest
 
     def _header(self):
-        """Return pairs of label and value that stand above the table."""
+        """Return the pairs of label and value above the tables."""
         observed = self.frame["target"].iloc[0]
         quantile = "unknown" if np.isnan(self.quantile) else f"{self.quantile:.2f}"
         return [
@@ -99,7 +99,7 @@ class Explanation:
         ]
 
     def to_excel(self, path: FilePath) -> None:
-        """Write a formatted workbook: the explanation, and a sheet that says what it is.
+        """Write a formatted workbook with the explanation, and a sheet that describes it.
 
         Parameters
         ----------
@@ -109,9 +109,9 @@ class Explanation:
         Raises
         ------
         MissingExtraError
-            openpyxl is not installed.
+            If openpyxl is not installed.
         StoreError
-            The file cannot be written.
+            If the file cannot be written.
         """
         workbook.write_explanation(self, path)
 
@@ -132,7 +132,7 @@ def _predicted(prediction):
 
 
 def _row_labels(frame):
-    """Return words for each row of an explanation's frame."""
+    """Return a label for each row of an explanation's frame, such as "prototype 12"."""
     words = {QUERY: "row {}", PRIOR: "null model", PROTOTYPE: "prototype {}", OTHERS: "{} more"}
     return [
         words[role].format(str(row).split()[0] if role == OTHERS else row)
@@ -178,7 +178,7 @@ def _nearest(e):
 
 
 def _printed_rows(e):
-    """Return the rows that are printed: the first ones, and the sum of all others."""
+    """Return the rows of the frame that are printed: the first ones, and the sum of all others."""
     if len(e.frame) <= MOST_ROWS + 1:
         return e.frame
     first, rest = e.frame.iloc[:MOST_ROWS], e.frame.iloc[MOST_ROWS:]
@@ -226,34 +226,34 @@ def explain(
     train: Data | None = None,
     offset: Offset | None = None,
 ) -> Explanation:
-    """Return the parts of one row's estimate, by prototype (Ruf 2022, Section 4.3.1, Figure 4.5).
+    """Explain one row's estimate by its prototypes (Ruf 2022, Section 4.3.1, Figure 4.5).
 
     Parameters
     ----------
     data : frame of one row, Series, or dict of values
     features : int or list of names, optional
-        Active features to show as columns: that many, the most important first, or those
-        named; all by default.
-    least : float
-        Prototypes that make up less than this share of the estimate are summed up in one row,
-        unless they are in the dominant set.
+        Active features to show as columns: their number, most important first, or their names;
+        all by default.
+    least : float, default=0.001
+        Prototypes with less than this share of the estimate are summed up in one row, unless
+        they are in the dominant set.
     train : frame, optional
-        The training data, or other rows with known responses, of which the five nearest to the
-        row in the active features are shown too: a fit keeps no rows but its prototypes.
+        The training data, or other rows with known responses: the five rows nearest in the
+        active features are shown too. A fit itself only keeps its prototypes.
     offset : array (1,) or column name, optional
 
     Returns
     -------
     Explanation
-        It prints, shows as HTML in notebooks, writes Excel (`to_excel`), and has `.frame`. What
-        its rows add, all together, is the prediction.
+        It prints, shows as HTML in notebooks, writes Excel (`to_excel`), and has `.frame`. The
+        contributions of all rows add up to the prediction.
 
     Raises
     ------
     ArgumentError
-        More rows than one, or a feature that is not active.
+        If there is more than one row, or a feature is not active.
     DataError
-        The row misses a value.
+        If the row has a missing value.
 
     See Also
     --------
@@ -302,27 +302,27 @@ def explain(
 
 
 def _nearest_rows(fit, query, train, on):
-    """Return the rows of train nearest to the query: row, target, distance, the features `on`."""
+    """Return the rows of `train` nearest to the query, with target, distance and features `on`."""
     frame, x = nearest_rows(fit, query, train)
     names = distinct_names([active_names(fit)[k] for k in on], frame.columns)
     return pd.concat([frame, pd.DataFrame(x[:, on], columns=names)], axis=1)
 
 
 def _largest(impact, wanted):
-    """Return positions of the wanted prototypes, the largest impact first."""
+    """Return the positions of the wanted prototypes, largest impact first."""
     shown = np.flatnonzero(wanted)
     return shown[np.argsort(-impact[shown], kind="stable")]
 
 
 def _dominant(fit, impact, mixture):
-    """Return prototypes in the dominant set of an estimate, (M,) bool."""
+    """Return which prototypes are in the dominant set of an estimate, (M,) bool."""
     if fit.levels is None:
         return dominant_for_numbers(impact, fit.estimates.y)
     return dominant_for_classes(impact, fit.estimates.y.astype(int), mixture.prior[0])
 
 
 def _columns(fit):
-    """Return names of the columns that hold contributions."""
+    """Return the names of the columns with contributions."""
     return ["contribution"] if fit.levels is None else [f"p[{level}]" for level in fit.levels]
 
 
@@ -340,7 +340,7 @@ def _query_rows(fit, query, estimate):
 
 
 def _prior_rows(fit, mixture, mass, dominant):
-    """Return the null model: a row a class; for numbers one, with its mean."""
+    """Return the null model as rows: one per class, or one with the mean of a number."""
     if fit.levels is None:
         weight, target, added = [1.0], mixture.shift[0], mixture.shift
     else:
@@ -360,7 +360,7 @@ def _prototype_rows(fit, impact, dominant, added, j):
 
 
 def _other_rows(fit, impact, added, j):
-    """Return the sum of the prototypes j in one row; no row without any."""
+    """Return the sum of the prototypes j as one row; no row if there are none."""
     columns = {"row": f"{len(j)} prototypes", "prototype_weight": fit.estimates.w[j].sum()}
     columns |= {"impact": impact[j].sum(), "dominant": False}
     n = min(1, len(j))
@@ -369,7 +369,7 @@ def _other_rows(fit, impact, added, j):
 
 
 def _joined(fit, rows):
-    """Return all rows as one frame, with what they add up to so far."""
+    """Return all rows as one frame, with cumulative contributions."""
     numbers = ["prototype_weight", "similarity", "impact"]
     order = ["role", "batch", "row", "target", *numbers, "dominant", *_columns(fit)]
     whole = {
@@ -388,7 +388,7 @@ def _joined(fit, rows):
 
 
 def _with_features(fit, frame, query, shown, on):
-    """Add the features of the row and of prototypes to the other columns."""
+    """Return the frame with features of the query row and of the prototypes as further columns."""
     x = original_units(fit, np.vstack([query.x[None], fit.estimates.x[shown]]))[:, on]
     places = [0, *np.flatnonzero(frame["role"] == PROTOTYPE)]
     for k, name in enumerate(distinct_names([active_names(fit)[a] for a in on], frame.columns)):
@@ -399,7 +399,7 @@ def _with_features(fit, frame, query, shown, on):
 
 
 def distinct_names(names, taken):
-    """Return names of features; one that a table has already is marked."""
+    """Return names of features, marked by "(feature)" if a table already has that column."""
     return [f"{name} (feature)" if name in taken else name for name in names]
 
 
@@ -413,14 +413,20 @@ def _prediction(fit, estimate):
 
 
 def dominant_for_classes(impact, code, prior):
-    """Prototypes in the dominant set of a classifier, (M,) bool: Algorithm 4.1 of Ruf (2022).
+    """Return which prototypes are in the dominant set of a classifier, (M,) bool.
 
-    The most impactful ones, of equal impact all or none, with which the leading class stays ahead
-    of the second whatever classes the others are of. Empty where no class leads.
+    Algorithm 4.1 of Ruf (2022): the prototypes of largest impact (all or none of equal impact) that
+    decide the most probable class, whatever classes the other prototypes had. Empty if no class
+    leads.
 
     Parameters
     ----------
-    impact : (M,) w_j G_j(x); code : (M,) int, classes; prior : (K,) probabilities of the null model
+    impact : (M,)
+        Impacts w_j G_j(x).
+    code : (M,) int
+        Classes of the prototypes.
+    prior : (K,)
+        Probabilities of the null model.
     """
     order, last = _ranks(impact)
     by_class = np.eye(len(prior))[code[order]] * impact[order, None]
@@ -430,14 +436,17 @@ def dominant_for_classes(impact, code, prior):
 
 
 def dominant_for_numbers(impact, y):
-    """Return prototypes in the dominant set of a numeric response, (M,) bool.
+    """Return which prototypes are in the dominant set of a numeric response, (M,) bool.
 
-    The most impactful prototypes with which the estimate stays on its side of the null model's
-    mean, whatever targets (within the range of all prototypes') the others have.
+    The prototypes of largest impact that keep the estimate on its side of the null model's mean,
+    whatever targets (within the range of all prototypes) the other prototypes had.
 
     Parameters
     ----------
-    impact : (M,); y : (M,) targets less the mean of the null model
+    impact : (M,)
+        Impacts w_j G_j(x).
+    y : (M,)
+        Targets minus the mean of the null model.
     """
     order, last = _ranks(impact)
     moved = np.cumsum(impact[order] * y[order])[last]
@@ -447,19 +456,19 @@ def dominant_for_numbers(impact, y):
 
 
 def _ranks(impact):
-    """Return positions by falling impact, (M,), and where each rank of equal ones ends, (R,)."""
+    """Return positions by decreasing impact, (M,), and the last one of each tied rank, (R,)."""
     order = np.argsort(-impact, kind="stable")
     falls = np.diff(impact[order]) < 0
     return order, np.flatnonzero(np.append(falls, len(impact) > 0))
 
 
 def _rest(impact):
-    """Return sum of the impacts after each, (M,), from the end: exactly zero after the last."""
+    """Return the sum of the impacts after each, (M,); exactly zero after the last."""
     return np.append(np.cumsum(impact[::-1])[::-1][1:], 0.0)
 
 
 def _up_to(order, last, decided):
-    """Return the prototypes up to the first rank that decides, (M,) bool."""
+    """Return the prototypes up to the first rank for which `decided` is True, (M,) bool."""
     dominant = np.zeros(len(order), bool)
     if decided.any():
         dominant[order[: last[np.argmax(decided)] + 1]] = True
@@ -470,26 +479,26 @@ def _up_to(order, last, decided):
 
 
 def export(fit: Any, data: Data | None = None) -> pd.DataFrame:
-    """Return all prototypes: the basic report of Ruf (2022), Section 4.3.1.
+    """Return a table of all prototypes: the basic report of Ruf (2022), Section 4.3.1.
 
     Parameters
     ----------
     data : DataFrame, optional
-        The data that the fit was made of, whose other columns are then shown too: a fit keeps
-        the active features alone.
+        The training data, whose other columns are then shown too; a fit keeps only the active
+        features.
 
     Returns
     -------
     DataFrame
-        A row a prototype, by batch and falling weight: batch, row (label in the training data),
-        members (rows that were the same in target and active features), target,
-        prototype_weight, then the active features in original units, those with the largest
-        feature weight first. Levels have columns of 0 and 1.
+        One row per prototype, by batch and decreasing weight: batch, row (label in the training
+        data), members (number of rows with equal target and active features), target,
+        prototype_weight, then the active features in original units, largest feature weight
+        first. Levels have columns of 0 and 1.
 
     Raises
     ------
     DataError
-        `data` are other data.
+        If `data` are not the training data.
 
     See Also
     --------
@@ -517,7 +526,10 @@ def export(fit: Any, data: Data | None = None) -> pd.DataFrame:
 
 
 def _equal(column, values):
-    """Return whether a column, or columns of one name, are these numbers (J,) where it has any."""
+    """Return whether a column equals the numbers `values` (J,) wherever it is not missing.
+
+    If several columns have the name, the result is False.
+    """
     try:
         numbers = column.to_numpy(float, na_value=np.nan)
     except (TypeError, ValueError):
@@ -527,7 +539,7 @@ def _equal(column, values):
 
 
 def _other_columns(fit, data, taken):
-    """The columns of the training data that are no active feature, at the prototypes' rows."""
+    """Return the columns of the training data that are not active features, for the prototypes."""
     t = fit.estimates
     if not isinstance(data, pd.DataFrame) or len(data) <= t.row.max(initial=-1):
         raise DataError("data must be the pandas DataFrame that the fit was made of")

@@ -1,4 +1,4 @@
-"""Familiarity of rows, Eq. 4.5 of Ruf (2022): how much of the prototypes is near a row."""
+"""Familiarity of rows, Eq. 4.5 of Ruf (2022): how similar a row is to the prototypes."""
 
 from typing import Any
 
@@ -14,31 +14,32 @@ from lodim.typing import Data
 def familiarity(
     fit: Any, data: Data, *, quantile: bool = False, held_out: Data | None = None
 ) -> pd.Series:
-    """Familiarity sum_j w_j G_j(x) of each row, Eq. 4.5.
+    """Return the familiarity sum_j w_j G_j(x) of each row, Eq. 4.5.
 
-    It sees the active features alone: a row that is strange in a feature without weight is as
-    familiar as any other. `tidy` says which have weight.
+    It depends only on the active features: a row that is unusual in a feature without weight can
+    still be familiar. `tidy` shows which features have weights.
 
     Parameters
     ----------
     data : frame
-    quantile : bool
-        Whether to give the share of known rows that are no more familiar instead: 0.01 says
-        that one in a hundred is as strange.
+        With the columns of the formula's right side.
+    quantile : bool, default=False
+        Return instead the share of known rows that are at most as familiar: 0.01 means that
+        only one row in a hundred is as unusual.
     held_out : frame, optional
-        The known rows; by default the training rows, each without the prototype that it is.
+        The known rows; by default the training rows, each without its own prototype.
 
     Returns
     -------
     Series
-        A value for each row of `data`; NaN where an input is missing.
+        One value per row of `data`; NaN if an input is missing.
 
     Raises
     ------
     ArgumentError
-        `held_out` without quantile=True; or quantile=True, and the fit is part of a path.
+        If `held_out` is given without quantile=True, or quantile=True for a fit of a path.
     DataError
-        `held_out` has no complete row.
+        If `held_out` has no complete row.
 
     See Also
     --------
@@ -65,14 +66,14 @@ def familiarity(
 
 
 def familiarity_quantile(fit, value):
-    """Share of the training rows that are no more familiar; NaN where the fit does not know."""
+    """Return the share of training rows that are at most as familiar; NaN without calibration."""
     if fit.calibration is None:
         return np.nan
     return float(_share_below(fit.calibration.familiarity, value))
 
 
 def _known_values(fit, held_out):
-    """Increasing familiarities of rows held out, or their percentiles over the training rows."""
+    """Return increasing familiarities of held-out rows, or percentiles over the training rows."""
     if held_out is None:
         return fit._calibrated().familiarity
     values = fit._familiarity(fit.design.apply(held_out, offset=zero_offset(fit)))
@@ -82,5 +83,5 @@ def _known_values(fit, held_out):
 
 
 def _share_below(known, values):
-    """Return share of the increasing known values that are at most each of some values."""
+    """Return the share of the increasing values `known` that are at most each of `values`."""
     return np.searchsorted(known, values, side="right") / len(known)

@@ -1,19 +1,19 @@
-"""The rows of a frame that are nearest to one row, in the features that a fit uses."""
+"""Find the rows of a frame that are nearest to one row, in a fit's active features."""
 
 import numpy as np
 import pandas as pd
 
 from lodim.models.proset.explain.query import active_values, original_units, zero_offset
 
-MOST = 5  # rows that are shown
+MOST = 5  # most rows that are shown
 
 
 def nearest_rows(fit, query, data):
-    """The rows of data nearest to a query: a frame of row, target and distance; features (n, A).
+    """Return the rows of data nearest to a query: a frame (row, target, distance), features (n, A).
 
-    The distance is sqrt(sum_d (v_d z_d)^2), z the difference in standard deviations and v the
-    largest feature weights of the batches: the similarity to a prototype is exp(-distance^2 / 2).
-    The row itself, of the same label and at no distance, is left out. Features are the active ones
+    The distance is sqrt(sum_d (v_d z_d)^2), where z is the difference in standard deviations and v
+    the largest feature weight of the batches; the similarity to a prototype is exp(-distance^2 /
+    2). The query row itself (same label, distance zero) is left out. Features are the active ones,
     in original units.
     """
     batch = fit.design.apply(data, offset=zero_offset(fit), response=True)

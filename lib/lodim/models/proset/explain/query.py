@@ -1,4 +1,4 @@
-"""Rows that explanations and plots are asked about, and a fit's active features by name."""
+"""Query rows of explanations and plots, and a fit's active features by name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from lodim.errors import ArgumentError, DataError
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A complete row: its Batch, its label, active features x (A,), the class code or number y.
+    """A complete row: its Batch, label, active features x (A,), and class code or number y.
 
-    y is NaN where the response is not known.
+    y is NaN if the response is unknown.
     """
 
     batch: object
@@ -25,7 +25,7 @@ class Query:
 
 
 def read_query(fit, data, offset=None, what="row"):
-    """Return the Query of data that are one row: a frame of one, a Series, or a dict of values."""
+    """Return the Query for data with a single row: a frame, a Series, or a dict of values."""
     data = _as_frame(data)
     batch = fit.design.apply(data, offset=offset)
     if len(batch.index) != 1:
@@ -38,28 +38,31 @@ def read_query(fit, data, offset=None, what="row"):
 
 
 def zero_offset(fit):
-    """Return the offset of new data where only features matter: zero, or None without an offset."""
+    """Return an offset of zero for new data; None if the fit has no offset."""
     return 0.0 if fit.design.offset_given else None
 
 
 def active_values(fit, batch):
-    """Active features of the rows of a batch, standardized, (n, A) float64."""
+    """Return the standardized active features of the rows of a batch, (n, A) float64."""
     x = tiles.rows(batch.X, np.arange(batch.n))
     return x[:, fit.estimates.features].astype(np.float64)
 
 
 def by_importance(fit):
-    """Return positions among the active features, from the largest weight to the smallest, (A,)."""
+    """Return the positions of the active features by decreasing weight, (A,)."""
     return np.argsort(-fit.estimates.v.max(axis=0, initial=0.0), kind="stable")
 
 
 def active_names(fit):
-    """Return names of the active features."""
+    """Return the names of the active features."""
     return [fit.design.names[k] for k in fit.estimates.features]
 
 
 def select_features(fit, features):
-    """Positions of active features, (q,): all by importance, the first few, or those named."""
+    """Return the positions of chosen active features, (q,).
+
+    `features` is None (all, by importance), a number (the most important ones) or names.
+    """
     names, order = active_names(fit), by_importance(fit)
     if features is None:
         return order
@@ -77,20 +80,20 @@ def select_features(fit, features):
 
 
 def original_units(fit, x):
-    """Active features in original units, (n, A), from standardized x (n, A).
+    """Return active features in original units, (n, A), from standardized x (n, A).
 
-    What rounding has moved off a whole number is put back, so that 0 and 1 of categories are these.
+    Values within rounding error of an integer become integers, so that codes 0 and 1 are exact.
     """
     d, on = fit.design, fit.estimates.features
     mean, scale = d.mean[on], d.scale[on]
     values = x * scale + mean
     whole = np.rint(values)
     near = 64 * np.finfo(d.dtype).eps * (np.abs(mean) + scale * (1.0 + np.abs(x)))
-    return np.where(np.abs(values - whole) <= near, whole, values) + 0.0  # of -0.0, zero
+    return np.where(np.abs(values - whole) <= near, whole, values) + 0.0  # makes -0.0 zero
 
 
 def targets(fit):
-    """Target of each prototype, (M,): classes by their labels, numbers in original units."""
+    """Return the target of each prototype, (M,): class labels, or numbers in original units."""
     t = fit.estimates
     if fit.levels is None:
         return t.scale * t.y + t.level[0]
@@ -112,7 +115,7 @@ def _missing(fit, data):
 
 
 def _response(fit, data):
-    """Return the class code or number of the row's known response; NaN without."""
+    """Return the class code or number of the row's response; NaN if unknown."""
     if not fit.design.has_response(data):
         return np.nan
     batch = fit.design.apply(data, offset=zero_offset(fit), response=True)

@@ -1,4 +1,4 @@
-"""The typical training row of a fit, to compare other rows with: Algorithm 4.2 of Ruf (2022)."""
+"""Typical training row of a fit, as a reference for other rows: Algorithm 4.2 of Ruf (2022)."""
 
 from typing import Any
 
@@ -20,20 +20,20 @@ from lodim.models.proset.kernels.cpu import CLASSES
 from lodim.models.proset.prototypes import estimates_at
 from lodim.typing import Data
 
-MOST_ROWS = 20_000  # of the training data that are looked at
-DIGITS = 12  # to which two mean distances are taken for equal
+MOST_ROWS = 20_000  # most training rows that are considered
+DIGITS = 12  # digits to which two mean distances count as equal
 
 
 @forms.record
 class Typical:
-    """The reference point of the training rows: its standardized active features, its label."""
+    """Typical training row: its standardized active features and its label."""
 
     x: np.ndarray = forms.real("A")
     label: Any = forms.plain()
 
     @classmethod
     def from_batch(cls, batch, prototypes, seed, threads):
-        """Return the reference point of the rows of a batch with a weight above zero."""
+        """Return the typical row among the rows of a batch with positive weight."""
         rows = batch.positive_weight
         if len(rows) > MOST_ROWS:
             rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_ROWS, replace=False))
@@ -43,16 +43,16 @@ class Typical:
 
 
 def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
-    """Return a typical row, to compare others with: Algorithm 4.2.
+    """Return a typical row, to compare other rows with (Algorithm 4.2).
 
-    The row with the best ranks of mean absolute distance to all others, among standardized
-    active features and among estimates together. It is a row that exists, extreme in neither.
+    It is an actual row with small mean absolute distance to all others, both in standardized
+    active features and in estimates; the two ranks are added.
 
     Parameters
     ----------
     data : frame, optional
-        Rows to choose from; by default the training data, of which the fit keeps the choice
-        (a random sample if there are more than 20,000).
+        Rows to choose from; by default the training rows (a random sample if there are more
+        than 20,000), for which the fit stores the choice.
 
     Returns
     -------
@@ -62,9 +62,9 @@ def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
     Raises
     ------
     ArgumentError
-        No data, and the fit is part of a path, which keeps no reference.
+        If `data` is omitted and the fit is part of a path, which stores no reference.
     DataError
-        `data` has no complete row.
+        If `data` has no complete row.
 
     See Also
     --------
@@ -93,9 +93,10 @@ def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
 
 
 def reference_values(fit, data):
-    """Standardized active features (A,) of a reference: a frame of one row, or None for the fit's.
+    """Return the standardized active features (A,) of a reference row.
 
-    A frame has the columns of the formula, or the active features in original units.
+    data : frame of one row, with the columns of the formula or with the active features in original
+    units; None for the fit's own reference.
     """
     if data is None:
         return _typical(fit).x
@@ -117,23 +118,25 @@ def _typical(fit):
 
 
 def central_row(prototypes, x, threads):
-    """Return position of the reference point among rows x (n, A)."""
+    """Return the position of the most typical row among rows x (n, A)."""
     estimate, _ = estimates_at(prototypes, x, threads)
     tie = entropy(estimate) if prototypes.loss == CLASSES else np.zeros(len(x))
     return reference_point(x, estimate, tie)
 
 
 def reference_point(x, estimate, tie):
-    """Return position of the row that is most central in features and in estimates together.
+    """Return the position of the row that is most central in features and in estimates together.
 
-    Rows are ranked by mean absolute distance to all others, once among features and once among
-    estimates; Borda's rule adds the ranks.
+    Rows are ranked by mean absolute distance to all others, once by features and once by estimates;
+    the two ranks are added (Borda's rule).
 
     Parameters
     ----------
-    x : (n, A) standardized features; estimate : (n, K)
+    x : (n, A)
+        Standardized features.
+    estimate : (n, K)
     tie : (n,)
-        Breaks ties: among rows with equal points the largest value is taken, then the first.
+        Breaks ties: among rows with equal points the largest value wins, then the first row.
     """
     points = _borda_points(x) + _borda_points(estimate)
     best = np.flatnonzero(points == points.max())
@@ -141,12 +144,12 @@ def reference_point(x, estimate, tie):
 
 
 def entropy(p):
-    """Entropy of each row of probabilities p (n, K), (n,)."""
+    """Return the entropy of each row of probabilities p (n, K), (n,)."""
     return -(p * np.log(np.maximum(p, 1e-300))).sum(axis=1)
 
 
 def mean_distances(x):
-    """sum_d mean_i |x_d - x_id| of each row, (n,), by sorting."""
+    """Return sum_d mean_i |x_d - x_id| for each row of x, (n,), by sorting."""
     n = len(x)
     out = np.zeros(n)
     for column in x.T:
@@ -163,7 +166,7 @@ def mean_distances(x):
 
 
 def _borda_points(x):
-    """Borda's points, (n,): one for each row that is farther out, half a one for one as far."""
+    """Return Borda points, (n,): one per row that is farther out, half a point per row as far."""
     distance = mean_distances(x)
     size = max(distance.max(initial=0.0), 1e-300)
     return len(x) - rankdata(np.round(distance / size, DIGITS))

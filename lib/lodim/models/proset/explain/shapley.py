@@ -1,7 +1,7 @@
-"""Shapley values of proset's estimates: terms move one after the other from a reference to a row.
+"""Shapley values of proset estimates: terms move one by one from a reference row to a row.
 
-G is a product over features, so the impact of a prototype when some terms are at the row and the
-others at the reference is exp of a sum of two kinds of parts: no estimate is computed anew.
+G is a product over features. If some terms have the row's values and others the reference's, the
+impact of a prototype is therefore exp of a sum of two kinds of precomputed parts.
 """
 
 import math
@@ -16,9 +16,9 @@ from lodim.models.proset.explain.reference import reference_values
 from lodim.models.proset.prototypes import Mixture
 from lodim.typing import Data, Offset
 
-MOST_EXACT = 12  # terms that move: 2^12 coalitions
-MOST_NUMBERS = 2**22  # of a temporary
-SAMPLES = 200  # orders, each with its reverse, if there are too many coalitions
+MOST_EXACT = 12  # most terms for which all coalitions (2^12) are enumerated
+MOST_NUMBERS = 2**22  # numbers of a temporary array
+SAMPLES = 200  # random orders, each with its reverse, if coalitions are too many
 REFERENCE = "(reference)"
 
 
@@ -31,19 +31,19 @@ def shapley(
     seed: int = 0,
     offset: Offset | None = None,
 ) -> pd.DataFrame:
-    """Return Shapley values of the terms: how each moves the prediction from the reference's.
+    """Return Shapley values of the terms: how each changes the prediction from the reference's.
 
-    Values of a coalition are the predictions with its terms at the row and the others at the
-    reference (Section 4.3.2). All columns of a term (levels, a spline) move together.
+    The value of a coalition is the prediction with its terms taken from the row and all others
+    from the reference (Section 4.3.2). All columns of a term (levels, a spline) move together.
 
     Parameters
     ----------
     data : frame
     reference : frame of one row, optional
-        As `data`, or as `reference()` gives it; `reference()` by default.
+        Reference row, like `data` or like the result of `reference()`; by default `reference()`.
     n_permutations : int, optional
-        Random orders of terms, each taken with its reverse. By default all coalitions are
-        enumerated where at most 12 terms differ from the reference, and 200 orders drawn else.
+        Number of random orders of terms, each taken with its reverse. By default all coalitions
+        are enumerated if at most 12 terms differ from the reference; otherwise 200 orders.
     seed : int
         Seed of the random orders.
     offset : array (n,) or column name, optional
@@ -53,15 +53,15 @@ def shapley(
     -------
     DataFrame
         For each row of `data` (and class, if there are more than two): the prediction at the
-        reference, as term "(reference)", and a row a term with active features. What they add
-        up to is the prediction, `predict(data)`. std_error is zero where all coalitions were
-        enumerated. NaN where the row misses an input.
+        reference, as term "(reference)", and one row per term with active features. They add up
+        to the prediction, `predict(data)`. std_error is zero if all coalitions were enumerated.
+        NaN if an input is missing.
 
     Raises
     ------
     ArgumentError
-        The reference is not one complete row, or a fit that is part of a path is given none;
-        or `n_permutations` or `seed` is no such number.
+        If the reference is not one complete row, or is omitted for a fit of a path; if
+        `n_permutations` or `seed` is not a valid number.
 
     See Also
     --------
@@ -100,23 +100,24 @@ def shapley(
 
 
 def _levels(fit):
-    """The classes that have a column of their own, as type="response" of predict gives them."""
+    """Return the classes that have their own column in predict(type="response")."""
     if fit.levels is None:
         return [fit.design.response.name]
     return list(fit.levels) if len(fit.levels) > 2 else [fit.levels[1]]
 
 
 def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
-    """Shapley values and their standard errors of a row: (2, 1 + P, K), the reference's first.
+    """Return Shapley values and standard errors of a row, (2, 1 + P, K), the reference's first.
 
-    terms (P,) positions; x, r (A,) active features of the row and of the reference; base (1, K)
+    terms (P,): positions of terms; x, r (A,): active features of the row and of the reference;
+    base (1, K): offset
     """
     t = fit.estimates
     player = np.searchsorted(terms, fit.design.term_of[t.features])
     mixture = Mixture.from_prototypes(t, base)
     at_row, at_reference = (half_squares(at, t, player, len(terms)) for at in (x, r))
     out = np.zeros((2, 1 + len(terms), mixture.targets.shape[1]))
-    # Terms that are at the reference already move nothing.
+    # Terms with the reference's values have Shapley value zero.
     moving = np.unique(player[x != r])
     fixed = np.setdiff1d(np.arange(len(terms)), moving)
     w = t.w * np.exp(-at_reference[:, fixed].sum(axis=1))
@@ -131,7 +132,10 @@ def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
 
 
 def half_squares(x, prototypes, player_of, n_players):
-    """1/2 sum of (v_d (x_d - x_jd))^2 over the features of each player, (M, n_players); x (A,)."""
+    """Return half the sum of (v_d (x_d - x_jd))^2 over each player's features, (M, n_players).
+
+    x (A,) is a point; player_of (A,) the player of each feature.
+    """
     v = prototypes.v[prototypes.batch - 1]
     member = np.equal.outer(player_of, np.arange(n_players)).astype(float)
     return 0.5 * (v * (x - prototypes.x)) ** 2 @ member
@@ -140,7 +144,8 @@ def half_squares(x, prototypes, player_of, n_players):
 def coalition_values(at_row, at_reference, w, mixture):
     """Return a function that returns the estimates (C, K) of coalitions (C, P) bool.
 
-    at_row, at_reference : (M, P) of `half_squares`; mixture : of the one row
+    at_row, at_reference : (M, P) results of `half_squares`
+    mixture : Mixture of the row
     """
 
     def value(S):
@@ -156,7 +161,7 @@ def coalition_values(at_row, at_reference, w, mixture):
 
 
 def exact_values(value, P):
-    """Return Shapley values of P players by all coalitions, (P, K)."""
+    """Return the Shapley values of P players from all coalitions, (P, K)."""
     code = np.arange(2**P)
     S = (code[:, None] >> np.arange(P)) & 1 == 1
     v, size = value(S), S.sum(axis=1)
@@ -169,7 +174,10 @@ def exact_values(value, P):
 
 
 def sampled_values(value, P, n_permutations, rng):
-    """Shapley values by random orders, each with its reverse: means and standard errors, (P, K)."""
+    """Return means and standard errors of Shapley values from random orders, (P, K) each.
+
+    Each order is taken with its reverse.
+    """
     pairs = []
     for _ in range(n_permutations):
         order = rng.permutation(P)
@@ -180,7 +188,7 @@ def sampled_values(value, P, n_permutations, rng):
 
 
 def _steps(value, order):
-    """Change of the estimate by each player when they move in this order, (P, K)."""
+    """Return the change of the estimate by each player when players move in this order, (P, K)."""
     P = len(order)
     S = np.zeros((P + 1, P), bool)
     S[:, order] = np.arange(P + 1)[:, None] > np.arange(P)

@@ -1,4 +1,4 @@
-"""Workbooks of proset: Figure 4.5 of Ruf (2022), formatted."""
+"""Excel workbooks of proset, formatted like Figure 4.5 of Ruf (2022)."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from lodim.design.frame import in_pandas
 from lodim.report import excel
 from lodim.typing import Data, FilePath
 
-FEATURE, ESTIMATE = "4D7C5A", "7A4E79"  # heads: features, parts of the estimate
+FEATURE, ESTIMATE = "4D7C5A", "7A4E79"  # colours of headings: features, parts of the estimate
 FILLS = {"query": "FFF2CC", "prior": "E7E6E6", "others": "E7E6E6"}
 COLUMNS = [
     "role",
@@ -27,22 +27,23 @@ FORMATS = {"prototype_weight": "0.00", "similarity": "0.000", "impact": "0.00"}
 def to_excel(
     fit: Any, path: FilePath, row: Data | pd.Series | None = None, **arguments: Any
 ) -> None:
-    """Write a formatted workbook: `export()`, or with `row` its explanation (Figure 4.5).
+    """Write a formatted workbook with all prototypes, or an explanation of `row` (Figure 4.5).
 
     Parameters
     ----------
     path : path
         Path of the .xlsx file.
     row : frame of one row, Series, or dict of values, optional
+        Row to explain; by default the table of `export()` is written.
     **arguments
-        Of `explain`, or `data` of `export`.
+        Arguments of `explain`, or `data` of `export`.
 
     Raises
     ------
     MissingExtraError
-        openpyxl is not installed.
+        If openpyxl is not installed.
     StoreError
-        The file cannot be written.
+        If the file cannot be written.
 
     See Also
     --------
@@ -65,7 +66,7 @@ def to_excel(
 
 
 def write_explanation(e, path):
-    """Write the contributions with features, and a sheet that says of what."""
+    """Write a workbook with contributions and features, and a sheet that describes them."""
     frame = e.frame
     parts = [c for c in frame if c not in COLUMNS and c not in e.features]
     formats = FORMATS | _formats(frame, parts) | _formats(frame, e.features)
@@ -87,7 +88,7 @@ def write_explanation(e, path):
 
 
 def write_prototypes(fit, frame, path):
-    """Write all prototypes, and a sheet with the features' weights."""
+    """Write a workbook with all prototypes, and a sheet with the feature weights."""
     features = [c for c in frame if c not in COLUMNS]
     formats, heads = (
         _worded_keys(FORMATS | _formats(frame, features)),
@@ -112,7 +113,7 @@ def _about(pairs):
 
 
 def _worded(frame):
-    """Column names as words."""
+    """Return the frame with words as column names."""
     return frame.rename(columns=lambda c: c.replace("_", " ") if c in COLUMNS else c)
 
 
@@ -125,7 +126,7 @@ def _formats(frame, names):
 
 
 def _format(values):
-    """Decimals that show four digits of a column's largest number; none for whole numbers."""
+    """Return an Excel format with four digits of the largest number; none for integers."""
     values = pd.to_numeric(values, errors="coerce").dropna()
     if values.empty or (values == values.round()).all():
         return "General"

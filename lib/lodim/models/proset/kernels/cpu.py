@@ -1,13 +1,14 @@
-"""Fused kernels of proset: kernel sums over prototypes, and the objective's gradient.
+"""CPU kernels of proset: kernel sums over prototypes, and the objective's gradient.
 
-Rows come in tiles of 64 (see `lodim.engine.tiles`). For one tile at a time the similarities with
-all candidates are made by one small matrix product, used for the loss and for its gradient while
-they are in cache, and forgotten: no candidates x rows matrix is ever held. Numbers of a tile have
-the precision of X, sums over tiles are in float64; matrices are padded with zeros to multiples of
-FOUR, so that the products need no remainder loops.
+Rows are in tiles of 64 (see `lodim.engine.tiles`). For one tile at a time, the similarities with
+all candidates are computed by one small matrix product, used for the loss and its gradient while
+they are in the cache, and discarded: the matrix of candidates by rows is never stored. Numbers
+within a tile have the precision of X, sums over tiles use float64. Matrices are padded with zeros
+to multiples of FOUR, so that products need no remainder loops.
 
-Functions of a tile are inlined by force: else the process that compiles a kernel may run another
-compilation of them than one that loads the kernel from the cache, with other rounding.
+Functions of one tile are always inlined. Otherwise a process that compiles a kernel could use
+another compilation of them than a process that loads the kernel from the cache, and round
+differently.
 """
 
 import math
@@ -27,11 +28,11 @@ ROOT_TAU = math.sqrt(2.0 * math.pi)
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def multiply(V, T, Z):
-    """Z = V T of (M, K) by (K, 64), T and Z flat; M and K are multiples of four.
+    """Fill Z with V T, for V (M, K) and T (K, 64); T and Z are flat, M and K multiples of four.
 
-    Sixteen products a step stay in registers; flat arrays with constant distances between rows let
-    the compiler see that they do not overlap. V is given as V[::1], whose layout numba takes as
-    unknown: one compilation serves a matrix and its transpose.
+    Sixteen products per step stay in registers. Flat arrays with constant row distance tell the
+    compiler that they do not overlap. V is passed as V[::1], whose layout numba treats as unknown:
+    one compilation works for a matrix and its transpose.
     """
     M, K = V.shape
     zero = V.dtype.type(0)
@@ -60,10 +61,11 @@ def multiply(V, T, Z):
 
 @njit(cache=True, error_model="numpy")
 def scaled(x, v, rows, columns):
-    """Points as the kernels take them, (J', D') padded: x[rows, columns] v, -1/2 norm^2, one.
+    """Return points in the form that the kernels take, (J', D') padded.
 
-    Beside a row's features times v, one, and minus half their squared norm, the product of both is
-    the exponent of the similarity.
+    A point's row is x[rows, columns] v, then minus half its squared norm, then one. Its product
+    with a data row's features times v, then one, then minus half their squared norm, is the
+    exponent of the similarity.
     """
     J, D = rows.size, columns.size
     V = np.zeros((-(-J // FOUR) * FOUR, -(-(D + 2) // FOUR) * FOUR), v.dtype)
@@ -79,10 +81,10 @@ def scaled(x, v, rows, columns):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def similarities(tile, active, v, V, J, T, G):
-    """G[j, i] = exp(-1/2 sum_d v_d^2 (x_id - x_jd)^2), (J', 64) flat: Eq. 2.3.
+    """Fill G (J', 64), flat, with similarities exp(-1/2 sum_d v_d^2 (x_id - x_jd)^2), Eq. 2.3.
 
-    tile (p, 64); active (D,) the features that enter; V `scaled` points, J of them; T is room for
-    the tile times v, one, and minus half its norms.
+    tile (p, 64); active (D,): features with weights; V: J `scaled` points; T: work array for the
+    tile's features times v, one, and minus half their squared norms.
     """
     zero, minus_half, D = tile.dtype.type(0), tile.dtype.type(-0.5), active.size
     half_norm = T[(D + 1) * TILE : (D + 2) * TILE]
@@ -103,7 +105,7 @@ def similarities(tile, active, v, V, J, T, G):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def leave_out(own, G):
-    """G_ij becomes zero where candidate j is row i itself: own (64,) is its position, or -1."""
+    """Set G_ij to zero if candidate j is row i itself; own (64,) holds its position, or -1."""
     for i in range(TILE):
         if own[i] >= 0:
             G[own[i] * TILE + i] = 0.0
@@ -111,10 +113,11 @@ def leave_out(own, G):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def agreement(y, target, u, loss, h):
-    """Estimates h_ij of the rows' responses by one prototype with this target, (64,).
+    """Fill h (64,) with a prototype's values h_ij for the rows' responses y.
 
-    One where the classes agree; the target itself for squares; with u, a normal density of width
-    1 / u: where u is None numba leaves out what densities need.
+    Classes: 1 if the classes are equal, else 0. Squared loss: the target. Density (u not None): the
+    normal density with standard deviation 1 / u around the target. For u = None numba omits the
+    code for densities.
     """
     zero, one = h.dtype.type(0), h.dtype.type(1)
     if u is not None:
@@ -132,7 +135,10 @@ def agreement(y, target, u, loss, h):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def slopes(y, weight, A, B, loss, alpha, beta):
-    """Loss of a tile with estimates A / B; its derivatives by A, B go to alpha, beta (64,)."""
+    """Return the loss of a tile with estimates A / B; fill alpha, beta (64,) with its derivatives.
+
+    The derivatives are those with respect to A and B.
+    """
     value = 0.0
     for i in range(TILE):
         a, b, weight_i = float(A[i]), float(B[i]), float(weight[i])
@@ -152,7 +158,7 @@ def slopes(y, weight, A, B, loss, alpha, beta):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def add_impacts(G, first, stop, w, h, A, B):
-    """A += w_j h G_j and B += w_j G_j, of points with the same target."""
+    """Add w_j h G_j to A and w_j G_j to B, for points first to stop with equal targets."""
     for j in range(first, stop):
         row, wj = G[j * TILE : (j + 1) * TILE], w[j]
         for i in range(TILE):
@@ -163,7 +169,10 @@ def add_impacts(G, first, stop, w, h, A, B):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def weight_slope(G, j, w, slope):
-    """Derivative by w_j, slope being that by w_j G_j; G_j becomes C_j = w_j G_j slope."""
+    """Return the loss's derivative with respect to w_j, given that with respect to w_j G_j.
+
+    The latter is slope (64,). G_j is replaced by C_j = w_j G_j slope.
+    """
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
         c = row[i] * slope[i]
@@ -174,7 +183,7 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Derivative by u of the loss through prototype j, without its weight."""
+    """Return the loss's derivative with respect to u through prototype j, without its weight."""
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
         d = y[i] - target
@@ -184,7 +193,7 @@ def width_slope(G, j, y, target, u, h, alpha):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def feature_sum(T, Y, k, last):
-    """sum_i (reach_i t_i^2 - 2 t_i Y_ki), reach being the last row of Y, t the k-th of T."""
+    """Return sum_i (reach_i t_i^2 - 2 t_i Y_ki); reach is row `last` of Y, t is row k of T."""
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
     reach, s = Y[last * TILE : (last + 1) * TILE], T[0] - T[0]
     for i in range(TILE):
@@ -196,15 +205,15 @@ def feature_sum(T, Y, k, last):
 def loss_gradient(
     lo, hi, partials, X, y, a, b, weight, own, step, active, v, V, w, target, runs, u, loss
 ):
-    """Partial sums of the scoring rows' loss and its gradient, Eqs. 2.8 to 2.12.
+    """Fill partials with the scoring rows' loss and its gradient, summed per block (Eqs. 2.8-2.12).
 
-    Row i has the estimate A / B, A = a_i + sum_j w_j h_ij G_ij and B = b_i + sum_j w_j G_ij, over
-    the candidates but the one that it is itself, own_i (-1: none). X (n_tiles, p, 64); y, a, b,
-    weight, own (n_tiles, 64), weight zero on padding; a block has `step` tiles. V `scaled`
-    candidates, those with weights above zero first; w, target (J,); runs (R + 1,) where runs of
-    equal targets begin, and J: no run has weights both zero and above. partials (n_blocks, 2 + D +
-    J): the loss; its derivative by u; sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd) with C_ij = w_j
-    times the derivative by w_j of row i; the derivatives by w.
+    Row i has the estimate A / B with A = a_i + sum_j w_j h_ij G_ij and B = b_i + sum_j w_j G_ij,
+    summed over the candidates except itself, own_i (-1: none). X (n_tiles, p, 64); y, a, b, weight,
+    own (n_tiles, 64), weight zero on padding; a block has `step` tiles. V: `scaled` candidates,
+    those with positive weights first; w, target (J,); runs (R + 1,): starts of runs of equal
+    targets, and J; no run has both zero and positive weights. partials (n_blocks, 2 + D + J): the
+    loss; its derivative by u; sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd), where C_ij is w_j times row
+    i's derivative by w_j; the derivatives by w.
     """
     kind = X.dtype
     D, J = active.size, w.size
@@ -244,9 +253,9 @@ def loss_gradient(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
-    """out[t, q] += sum_j values_qj G_ij for the rows of tile t: every estimate is made of these.
+    """Add sum_j values_qj G_ij to out[t, q] for the rows of each tile t.
 
-    values (Q', J') with the weights in it, padded; out (n_tiles, Q, 64).
+    values (Q', J') include the weights and are padded; out (n_tiles, Q, 64).
     """
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
@@ -261,9 +270,9 @@ def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def agreement_sums(lo, hi, X, step, y, active, v, V, w, target, u, loss, A, B):
-    """A += sum_j w_j h_ij G_ij and B += sum_j w_j G_ij: what a batch brings to each row's estimate.
+    """Add sum_j w_j h_ij G_ij to A and sum_j w_j G_ij to B, (n_tiles, 64) each.
 
-    A, B (n_tiles, 64).
+    These are the contributions of one batch of prototypes to each row's estimate.
     """
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
@@ -277,7 +286,7 @@ def agreement_sums(lo, hi, X, step, y, active, v, V, w, target, u, loss, A, B):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_rows(lo, hi, X, step, active, v, V, w, out):
-    """out[t, j] = w_j G_ij, the impact of each prototype on the rows of tile t."""
+    """Fill out[t, j] with w_j G_ij, the impact of prototype j on the rows of tile t."""
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):
@@ -289,7 +298,7 @@ def kernel_rows(lo, hi, X, step, active, v, V, w, out):
 
 @njit(cache=True)
 def square_sums(V, c, out):
-    """out_k += sum_j c_j V_jk^2."""
+    """Add sum_j c_j V_jk^2 to out_k."""
     for j in range(c.size):
         if c[j] != 0.0:
             for k in range(out.size):

@@ -1,10 +1,10 @@
-"""CUDA twins of `cpu`: the same sums from tiles that stay on the GPU.
+"""CUDA versions of the kernels in `cpu`, for tiles that stay on the GPU.
 
-A block of threads takes a tile of 64 rows and goes through the points, 64 at a time: each thread
-has the similarities of four rows with four points in registers, made from features that the block
-stages in shared memory. They are made once for the estimates and again for the gradient: no more of
-the candidates x rows matrix than that is ever held. Numbers of a tile have the precision of X, sums
-over tiles are in float64, in an order that shapes alone decide; no atomics.
+A thread block takes a tile of 64 rows and goes through the points, 64 at a time. Each thread has
+the similarities of four rows with four points in registers, computed from features in shared
+memory. They are computed once for the estimates and again for the gradient, so that the matrix of
+candidates by rows is never stored. Numbers within a tile have the precision of X, sums over tiles
+use float64, in an order that depends only on shapes; there are no atomic operations.
 """
 
 import math
@@ -16,36 +16,36 @@ from lodim.engine.tiles import TILE
 from lodim.models.proset.kernels.cpu import CLASSES, ROOT_TAU, SQUARED
 
 SIDE = 16  # threads along rows, and along points
-EACH = TILE // SIDE  # rows and points of a thread: every SIDE-th
+EACH = TILE // SIDE  # rows and points per thread: every SIDE-th
 THREADS = SIDE * SIDE
 CHUNK = 8  # features of rows and points held in shared memory at a time
 LANES = THREADS // CHUNK  # threads that add up one feature of a chunk
-PITCH, WIDE_PITCH = TILE + 1, THREADS + 1  # one more, so that neighbours lie in different banks
-ROOM = 2 * SIDE * PITCH  # numbers on their way from thread to thread; CHUNK * WIDE_PITCH fit too
-PROCESSORS = 132  # of the GPU that grids are cut for; a constant, so that sums do not depend on it
-RESIDENT = 2  # blocks of a pass that a processor has registers for
-REGISTERS = 128  # of a thread
+PITCH, WIDE_PITCH = TILE + 1, THREADS + 1  # one more, so that neighbours are in different banks
+ROOM = 2 * SIDE * PITCH  # numbers exchanged between threads; CHUNK * WIDE_PITCH fit too
+PROCESSORS = 132  # multiprocessors assumed for grids; constant, so that sums do not vary
+RESIDENT = 2  # blocks per multiprocessor, limited by registers
+REGISTERS = 128  # registers per thread
 ROOT_HALF = math.sqrt(0.5)  # exp(-z^2 / 2) is exp(-(ROOT_HALF z)^2): constants stay on the host
 
 
 def count_blocks(n_tiles):
-    """Thread blocks that share the tiles evenly."""
+    """Return the number of thread blocks that share the tiles evenly."""
     each = -(-n_tiles // (PROCESSORS * RESIDENT))
     return -(-n_tiles // each)
 
 
 def width(J):
-    """Number of columns that hold J points: whole tiles of them."""
+    """Return the number of columns for J points, rounded up to whole tiles."""
     return -(-J // TILE) * TILE
 
 
 def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss):
-    """Loss of the scoring rows, and its derivatives by u, v (D,) and w (J,): (2 + D + J,).
+    """Return the scoring rows' loss and its derivatives by u, v (D,) and w (J,): (2 + D + J,).
 
-    rows (n_tiles, 4, 64) holds y, a, b, weight; own (n_tiles, 64) int the candidate that a row is
-    itself, -1 for none; candidates (p + 1, J) features and target; points is room for (p + 2,
-    width(J)), all of them on the GPU, and but for own of X's dtype. v (D,) is of the features
-    `active`, w (J,) of the candidates `order`, those with weights above zero first.
+    rows (n_tiles, 4, 64): y, a, b, weight; own (n_tiles, 64) int: the candidate that the row is
+    itself, -1 for none; candidates (p + 1, J): features and target; points (p + 2, width(J)): work
+    array. All are on the GPU and, except own, have X's dtype. v (D,) belongs to the features
+    `active`, w (J,) to the candidates `order`, those with positive weights first.
     """
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
     live = np.count_nonzero(w.astype(X.dtype))
@@ -60,13 +60,13 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
     launch(_loss_gradient, n_blocks, THREADS, *arguments)
     launch(_add_partials, -(-(2 + D + J) // TILE), TILE, partials, sums)
     out = sums.copy_to_host()
-    # The kernel adds up C_ij (v_d (x_id - x_jd))^2 / 2.
+    # The kernel sums C_ij (v_d (x_id - x_jd))^2 / 2.
     out[2 : 2 + D] = -2.0 * out[2 : 2 + D] / v
     return out
 
 
 def kernel_sums(X, active, v, V, J, values, out):
-    """Add sum_j values_qj G_ij to out (n_tiles, Q, 64) on the host, as `cpu.kernel_sums` does."""
+    """Add sum_j values_qj G_ij to the host array out (n_tiles, Q, 64); see `cpu.kernel_sums`."""
     D, Q = active.size, out.shape[1]
     points, weights = np.zeros((D, width(J)), X.dtype), np.zeros((Q, width(J)), X.dtype)
     points[:, :J], weights[:, :J] = ROOT_HALF * V[:J, :D].T, values[:Q, :J]
@@ -78,7 +78,7 @@ def kernel_sums(X, active, v, V, J, values, out):
 
 @cuda.jit(cache=True)
 def _gather_points(candidates, theta, index, D, J, points):
-    """Rows of points: the active features times v, then w, then the target; zero beyond J."""
+    """Fill the rows of points: active features times v, then w, then the target; zero beyond J."""
     j, k = cuda.grid(1), cuda.blockIdx.y
     if j >= J:
         points[k, j] = 0.0
@@ -92,7 +92,7 @@ def _gather_points(candidates, theta, index, D, J, points):
 
 @cuda.jit(device=True)
 def _stage(X, t, active, v, points, j, first, size, row, point):
-    """Stage a chunk of features, times v, of a tile's rows and of the points from j on."""
+    """Copy a chunk of features, times v, of a tile's rows and of 64 points to shared memory."""
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
         k, i = e // TILE, e % TILE
         row[k, i] = v[first + k] * X[t, active[first + k], i]
@@ -101,7 +101,7 @@ def _stage(X, t, active, v, points, j, first, size, row, point):
 
 @cuda.jit(device=True)
 def _similarities(X, t, active, v, D, points, j, row, point, G):
-    """G_ij of this thread's rows and points; the last chunk of features stays staged."""
+    """Compute G_ij of this thread's rows and points; the last chunk stays in shared memory."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for r in range(EACH):
         for c in range(EACH):
@@ -123,7 +123,7 @@ def _similarities(X, t, active, v, D, points, j, row, point, G):
 
 @cuda.jit(device=True)
 def _leave_out(own, t, index, D, J, first, G):
-    """G_ij is zero where point j of a tile of points is row i itself."""
+    """Set G_ij to zero if point j of a tile of points is row i itself."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for c in range(EACH):
         j = first + yours + SIDE * c
@@ -135,9 +135,10 @@ def _leave_out(own, t, index, D, J, first, G):
 
 @cuda.jit(device=True)
 def _agreement(y, target, normal, loss):
-    """Estimate h_ij of a row's response by a prototype with this target, and its slope by u.
+    """Return a prototype's value h_ij for a row's response, and its derivative by u.
 
-    normal : 1; and of a normal density of width 1 / u, u sqrt(1/2), its height, and height / u
+    normal : 1 and, for a normal density with standard deviation 1 / u, u sqrt(1/2), the density's
+    height, and height / u
     """
     one, narrow, height, peak = normal
     if loss == CLASSES:
@@ -151,7 +152,7 @@ def _agreement(y, target, normal, loss):
 
 @cuda.jit(device=True)
 def _slopes(y, a, b, weight, loss):
-    """Loss of a row with the estimate a / b; its derivatives by a and b."""
+    """Return the loss of a row with estimate a / b, and its derivatives by a and b."""
     if weight == 0.0:
         return 0.0, 0.0, 0.0
     if loss == SQUARED:
@@ -164,7 +165,7 @@ def _slopes(y, a, b, weight, loss):
 def _estimates(
     X, t, rows, own, index, theta, points, D, J, live, normal, loss, row, point, G, A, B, room
 ):
-    """Leave in room, by thread, the sums over points of h_ij w_j G_ij and of w_j G_ij, by row."""
+    """Store each thread's sums over points of h_ij w_j G_ij and of w_j G_ij by row in `room`."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for r in range(EACH):
         A[r], B[r] = 0.0, 0.0
@@ -188,7 +189,7 @@ def _estimates(
 
 @cuda.jit(device=True)
 def _column(room, start, i):
-    """Sum of the parts that SIDE threads have left for row or point i."""
+    """Return the sum of the parts that SIDE threads have stored for row or point i."""
     total = 0.0
     for part in range(SIDE):
         total += float(room[(start + part) * PITCH + i])
@@ -197,7 +198,7 @@ def _column(room, start, i):
 
 @cuda.jit(device=True)
 def _feature_sums(X, t, active, v, D, points, j, row, point, C, zero, room, out):
-    """out[d] += sum_ij C_ij (v_d (x_id - x_jd))^2 over the rows and points of the block."""
+    """Add sum_ij C_ij (v_d (x_id - x_jd))^2, over the block's rows and points, to out[d]."""
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE
     feature, lane = thread // LANES, thread % LANES
@@ -231,7 +232,10 @@ def _feature_sums(X, t, active, v, D, points, j, row, point, C, zero, room, out)
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
-    """Partial sums of a block, tile by tile: the loss; by u; by v as `_feature_sums`; by w."""
+    """Compute a block's partial sums, tile by tile: loss, derivatives by u, v and w.
+
+    Those by v are the sums of `_feature_sums`.
+    """
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     room = cuda.shared.array(ROOM, X.dtype)
@@ -294,7 +298,7 @@ def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partial
 
 @cuda.jit(cache=True)
 def _add_partials(partials, sums):
-    """sums[k] = sum of partials[:, k], a thread each."""
+    """Compute sums[k] as the sum of partials[:, k], with one thread per k."""
     k = cuda.grid(1)
     if k < sums.size:
         total = 0.0
@@ -305,7 +309,10 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _kernel_sums(X, active, v, points, values, out):
-    """A block for each tile: similarities go to shared memory, then a thread sums up for a row."""
+    """Compute `kernel_sums`, with one block per tile.
+
+    Similarities are stored in shared memory; then one thread sums for each row.
+    """
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     held = cuda.shared.array((TILE, TILE), X.dtype)
@@ -330,9 +337,9 @@ def _kernel_sums(X, active, v, points, values, out):
 def upload_rows(X, scoring, x, target):
     """Upload the arrays that `loss_gradient` needs in addition to tiles X, for one batch.
 
-    rows (n_tiles, 4, 64) of the `scoring` record's y, a, b and weight; own (n_tiles, 64);
-    candidates (p + 1, J), from x (J, p) and target (J,); points (p + 2, width(J)), room for the
-    features in use times v, w and target.
+    rows (n_tiles, 4, 64): y, a, b and weight of the `scoring` record; own (n_tiles, 64); candidates
+    (p + 1, J), from x (J, p) and target (J,); points (p + 2, width(J)): work array for features, w
+    and target.
     """
     rows = np.stack([scoring.y, scoring.a, scoring.b, scoring.weight], axis=1)
     room = np.zeros((x.shape[1] + 2, width(len(x))), X.dtype)
