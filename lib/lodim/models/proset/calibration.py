@@ -84,8 +84,7 @@ def _new_error_sizes(state, prototypes, batch):
 
 
 def _variances(state, prototypes):
-    """Return variances of the prototypes (M,), that of the null model, and scaled residuals (n,).
-    """
+    """Return variances of the prototypes (M,), that of the null model, and residuals by SD (n,)."""
     residual = state.y - state.a / state.b
     square = residual**2
     null = float(state.weight @ square)
