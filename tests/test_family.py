@@ -155,9 +155,16 @@ def test_losses_of_kernels(name):
     np.testing.assert_allclose(curvature, (up[1] - down[1]) / (2 * step), atol=1e-9)
     half = 1.0 if name == "gaussian" else 0.5
     assert value.sum() == pytest.approx(half * WEIGHT @ family.deviance(y, f[:, None]), rel=1e-12)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["gaussian", "binomial", *LOG_LINKS])
+def test_losses_of_tiles_in_single_precision(name):
+    y, f = LOG_LINKS.get(name, np.arange(N) % 2 * 1.0), RNG.normal(size=N)
+    loss = families.make(name, 2).kernel_loss(y, WEIGHT)
     tiles = [np.resize(v, 64).astype(np.float32) for v in (y, f, WEIGHT)]
     out = np.empty((3, 64), np.float32)
     losses.tile_loss_slope(loss, *tiles, out[0], out[1])
     losses.tile_curvature(loss, *tiles, out[2])
-    for got, expected in zip(out, (value, slope, curvature), strict=True):
+    for got, expected in zip(out, losses.rows(loss, y, f, WEIGHT), strict=True):
         np.testing.assert_allclose(got[:N], expected, rtol=2e-4, atol=1e-6)

@@ -295,7 +295,8 @@ def test_without_scikit_learn(monkeypatch):
     assert "without boosting and forest: scikit-learn is not installed" in repr(table)
 
 
-def test_plots():
+def test_plots(monkeypatch):
+    monkeypatch.setattr(peers, "find_spec", lambda name: None)  # without boosting and forest
     clear = FRAME.assign(y=1e-3 * FRAME["y"] + 50.0 * FRAME["a"] + FRAME["b"])
     models = {"all": GLMS["all"], "two": lambda _, data: ld.glm("y ~ a + b", data),
               "one": GLMS["one"]}  # fmt: skip

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import lodim as ld
-from contract.cases import FORMULA, MODELS, contract_of, frame_of
+from contract.cases import FORMULA, MODELS, SLOW, contract_of, frame_of, some_long
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -56,7 +56,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
     assert "lambda_" in (tmp_path / "site/reference/lodim.gbmap.html").read_text()
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", some_long(MODELS, SLOW))
 def test_every_label_of_a_summary_is_explained(model):
     page = (DOCS / "summaries.py").read_text().replace("\\|", "|")
     for kind in contract_of(model).kinds:

@@ -158,7 +158,7 @@ class _Search:
         measured, _ = oracle.items.closed(state.measured, state.paid, self._with(sets, after))
         known = measured[:, oracle.items.column_item] & ~self._lost
         start = np.append(0, np.cumsum(known.sum(axis=1)))
-        columns, mixture = np.nonzero(known)[1], oracle.mixture
+        columns, mixture = np.nonzero(known)[1].copy(), oracle.mixture
         found = state.x, oracle._filled, self.points, self.y
         return candidate_losses(*found, columns, start, mixture.arrays, mixture.label)
 

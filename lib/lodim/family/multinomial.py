@@ -50,7 +50,9 @@ class Multinomial(Family):
     kernel_loss = Binomial.kernel_loss  # loss of one class against the others
 
     def deviance(self, y, score):
-        return 2.0 * shares_of_rows(y, np.ascontiguousarray(score, np.float64))[0]
+        return (
+            2.0 * shares_of_rows(np.asarray(y, float), np.ascontiguousarray(score, np.float64))[0]
+        )
 
     def mean(self, score):
         """Return the probabilities of the classes, (n, K)."""

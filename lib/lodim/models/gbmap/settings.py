@@ -168,8 +168,8 @@ class Settings:
         if not self.softplus:  # estimates of linear models must be accurate
             tol, ftol = 1e-8, 1e-13
         return {
-            "tol": tol if self.tol is None else self.tol,
-            "ftol": ftol if self.ftol is None else self.ftol,
+            "tol": tol if self.tol is None else float(self.tol),
+            "ftol": ftol if self.ftol is None else float(self.ftol),
         }
 
 

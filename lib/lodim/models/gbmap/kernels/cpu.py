@@ -332,9 +332,9 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
     dtype = room.dtype
     v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]
-    z, g, value, back = np.empty((4, TILE), dtype)
-    slope, (score, r) = np.empty((M, TILE), dtype), np.empty((2, K, TILE), dtype)
-    p = np.empty(K, dtype)
+    z, g, slope = np.empty(TILE, dtype), np.empty(TILE, dtype), np.empty((M, TILE), dtype)
+    score, r, p = np.empty((K, TILE), dtype), np.empty((K, TILE), dtype), np.empty(K, dtype)
+    value, back = np.empty(TILE, dtype), np.empty(TILE, dtype)
     for block in range(lo, hi):
         out = partials[block]
         out[:] = 0.0
