@@ -124,14 +124,15 @@ def _search(problem, near):
     else:
         values = lambda_grid(problem, "lambda_", N_LAMBDAS, LEAST_SHARE)
         at = None if near is None else int(np.abs(np.log(values / near)).argmin())
-        lo, hi = MIDDLE if at is None else (max(0, at - 1), min(N_LAMBDAS, at + 2))
+        lo, hi = MIDDLE if at is None else (max(0, at - 1), min(N_LAMBDAS, at + 4))
+        margin = 2 if exact.joint else 1  # penalties below the best one
         while True:
             chosen, table = choose(tried, {"lambda_": values[lo:hi]}, **how)
-            best = lo + int(table["weight"].argmax())
-            lower, higher = max(0, lo - FURTHER * (best == lo)), hi + FURTHER * (best == hi - 1)
-            if (lower, min(higher, N_LAMBDAS)) == (lo, hi):
+            best, tried_before = lo + int(table["weight"].argmax()), (lo, hi)
+            lo = max(0, lo - FURTHER) if best == lo else lo
+            hi = min(N_LAMBDAS, hi + FURTHER) if best >= hi - margin else hi
+            if (lo, hi) == tried_before:
                 break
-            lo, hi = lower, min(higher, N_LAMBDAS)
     given = {name: getattr(exact, name) for name in ("tol", "ftol", "n_starts", "max_iter")}
     return replace(chosen, settings=replace(chosen.settings, **given)), table
 
