@@ -323,9 +323,7 @@ class Steps:
         return part
 
     def take(self, at, part):
-        """Copy the steps `part` of the parameters at positions `at`; other parameters were
-        fixed.
-        """
+        """Copy the steps `part` of parameters at positions `at`; other parameters were fixed."""
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0
         self.S[:, at], self.Y[:, at] = part.S, part.Y
