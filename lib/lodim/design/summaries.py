@@ -248,6 +248,7 @@ DEPTH = 10  # depth of the examined tails, in multiples of `most_wild`
 @forms.record
 class Limits:
     """Range of a feature's values without the wild values (extreme outliers) of training rows.
+
     feature : name of the feature
     least, greatest : range of the values that are not wild
     middle : value that replaces wild values: mean of a low and a high quantile of all values

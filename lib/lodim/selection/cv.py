@@ -241,7 +241,7 @@ class CV(Generic[FitT_co]):
     best : Fit
         Fit to all rows with the settings chosen by `rule`.
     penalties, stages, budget : names of the model's penalties, of its number of stages, and of the
-    limit of its price
+        limit of its price
     held_out : str
         Units that folds hold out as a whole; empty for single random rows.
     grid_ends : tuple of str

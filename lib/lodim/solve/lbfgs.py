@@ -308,7 +308,7 @@ class Steps:
     Attributes
     ----------
     S, Y : (MEMORY, d) steps and changes of the gradient; `pairs` rows are used, and row `newest` is
-    the last step
+        the last step
     """
 
     def __init__(self, d):

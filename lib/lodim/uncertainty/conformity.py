@@ -205,8 +205,9 @@ def held_out_weights(given, units):
     """Return weights (n,) of held-out rows, relative to the weight one of a new row.
 
     With groups, the weights of each group's rows sum to one (Lee, Barber and Willett 2023);
-    otherwise the mean weight is one. given : (n,) float64, above zero; units : (n,) codes of
-        groups, or None.
+    otherwise the mean weight is one.
+
+    given : (n,) float64, above zero; units : (n,) codes of groups, or None
     """
     if units is None:
         return given / given.mean()

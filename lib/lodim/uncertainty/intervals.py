@@ -38,8 +38,9 @@ def accelerations(replicates, weights):
     """Return the acceleration (q,) of each statistic: 1/6 of the skewness of the rows' influence.
 
     The influence of a row is the covariance of statistic and weight over the replicates (Efron
-    2014, Sect. 4). Accelerations that are too uncertain are zero. replicates : (R, q); weights :
-    function k -> weights (n,) of replicate k, with mean one
+    2014, Sect. 4). Accelerations that are too uncertain are zero.
+
+    replicates : (R, q); weights : function k -> weights (n,) of replicate k, with mean one
     """
     R, q = replicates.shape
     n = len(weights(0))

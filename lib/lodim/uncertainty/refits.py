@@ -94,7 +94,8 @@ class RandomWeights:
     base : (n,) weights of the rows
     unit : (n,) unit of each row; rows of a group (or cluster) share a weight. Units are ordered by
         the content of their rows, so that the order of rows has no effect; -1 for weight zero
-    n_units : int seeds : seed of each replicate
+    n_units : int
+    seeds : seed of each replicate
     """
 
     base: np.ndarray
