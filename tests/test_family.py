@@ -139,13 +139,82 @@ def test_null_model_of_many_rows(name, k):
     assert loss == pytest.approx(parts[0] + parts[1] + parts[2], rel=1e-15)
 
 
-LOG_LINKS = {"poisson": RNG.poisson(2.0, N) * 1.0, "gamma": RNG.gamma(2.0, 1.0, N)}
+LOG_LINKS = {
+    "poisson": RNG.poisson(2.0, N) * 1.0,
+    "gamma": RNG.gamma(2.0, 1.0, N),
+    "tweedie": RNG.poisson(1.0, N) * RNG.gamma(2.0, 1.0, N),
+}
+PARAMETER = {"tweedie": 1.3, "quantile": 0.8, "huber": 0.7}
 
 
-@pytest.mark.parametrize("name", ["gaussian", "binomial", *LOG_LINKS])
+@pytest.mark.parametrize("name", LOG_LINKS)
+def test_log_links_against_statsmodels(name):
+    family, y = families.make(name, 0, PARAMETER.get(name)), LOG_LINKS[name]
+    link, score = sm.families.links.Log(), RNG.normal(size=(N, 1))
+    other = {
+        "poisson": sm.families.Poisson(),
+        "gamma": sm.families.Gamma(link),
+        "tweedie": sm.families.Tweedie(link, var_power=1.3),
+    }[name]
+    mean = family.mean(score)
+    np.testing.assert_allclose(mean, np.exp(score[:, 0]))
+    expected = [other.deviance(y[[i]], mean[[i]]) for i in range(N)]
+    np.testing.assert_allclose(family.deviance(y, score), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(family.variance(mean), other.variance(mean), rtol=1e-12)
+    fit = sm.GLM(y, np.ones(N), other, offset=score[:, 0], var_weights=WEIGHT).fit(tol=1e-14)
+    null = family.null_intercept(y, WEIGHT, score)
+    np.testing.assert_allclose(null, fit.params, rtol=1e-8)
+
+
+def test_quantile_and_huber_against_others():
+    from scipy.special import huber
+    from sklearn.metrics import mean_pinball_loss
+
+    y, f = RNG.normal(size=N), RNG.normal(size=(N, 1))
+    check = families.make("quantile", 0, 0.8).deviance(y, f)
+    expected = 2.0 * mean_pinball_loss(y, f[:, 0], sample_weight=WEIGHT, alpha=0.8)
+    assert WEIGHT @ check == pytest.approx(expected, rel=1e-12)
+    found = families.make("huber", 0, 0.7).deviance(y, f)
+    np.testing.assert_allclose(found, 2.0 * huber(0.7, y - f[:, 0]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["quantile", "huber"])
+def test_null_models_of_numbers(name):
+    """No other constant does better; it is that of repeated rows, and of rows of weight zero."""
+    family, y, offset = (
+        families.make(name, 0, PARAMETER[name]),
+        RNG.normal(size=N),
+        RNG.normal(size=(N, 1)),
+    )
+    null = family.null_intercept(y, WEIGHT, offset)
+    least = family.null_deviance(y, WEIGHT, offset)
+    for other in (y - offset[:, 0])[:, None] + np.array([-1e-3, 0.0, 1e-3]):
+        assert least <= WEIGHT @ family.deviance(y, offset + other[0]) + 1e-15
+    grid = [WEIGHT @ family.deviance(y, offset + null + s) for s in np.linspace(-0.1, 0.1, 21)]
+    assert least <= min(grid) + 1e-15
+    times = RNG.integers(0, 3, N)
+    twice = family.null_intercept(
+        *(np.repeat(v, times, axis=0) for v in (y, times * 0.0 + 1.0 / times.sum(), offset))
+    )
+    np.testing.assert_allclose(
+        family.null_intercept(y, times / times.sum(), offset), twice, rtol=1e-9
+    )
+
+
+def test_rounding_of_the_check_loss():
+    """The loss of kernels exceeds the check loss by at most h log 2, as its help states."""
+    family, y, f = families.make("quantile", 0, 0.8), RNG.normal(size=N), RNG.normal(size=N)
+    loss, ones = family.kernel_loss(y, WEIGHT), np.ones(N)
+    excess = losses.rows(loss, y, f, ones)[0] - 0.5 * family.deviance(y, f[:, None])
+    assert (excess >= -1e-15).all() and (excess <= loss[3] * np.log(2.0) + 1e-15).all()
+    at_kink = losses.rows(loss, y, y, ones)[0]
+    np.testing.assert_allclose(at_kink, loss[3] * np.log(2.0))
+
+
+@pytest.mark.parametrize("name", ["gaussian", "binomial", "quantile", "huber", *LOG_LINKS])
 def test_losses_of_kernels(name):
     """Slope and curvature against finite differences; the value is that of the deviance."""
-    family = families.make(name, 2)
+    family = families.make(name, 2, PARAMETER.get(name))
     y = LOG_LINKS.get(name, np.arange(N) % 2 * 1.0)
     f, step = RNG.normal(size=N), 1e-5
     loss = family.kernel_loss(y, WEIGHT)
@@ -153,7 +222,9 @@ def test_losses_of_kernels(name):
     up, down = (losses.rows(loss, y, f + s, WEIGHT) for s in (step, -step))
     np.testing.assert_allclose(slope, (up[0] - down[0]) / (2 * step), atol=1e-9)
     np.testing.assert_allclose(curvature, (up[1] - down[1]) / (2 * step), atol=1e-9)
-    half = 1.0 if name == "gaussian" else 0.5
+    half = 1.0 if name in ("gaussian", "huber") else 0.5
+    if name == "quantile":
+        half = value.sum() / (WEIGHT @ family.deviance(y, f[:, None]))  # see the test above
     assert value.sum() == pytest.approx(half * WEIGHT @ family.deviance(y, f[:, None]), rel=1e-12)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 import lodim
+from lodim import family as families
 from lodim.design.frame import in_pandas, with_column
 from lodim.errors import ArgumentError, DataError, MissingExtraError
 from lodim.text import unused_name
@@ -63,6 +64,7 @@ OF_ROWS = {
     *("weights", "offset", "groups", "order", "clusters", "constraints", "progress", "family"),
     *("sample", "client"),
 }
+PARAMETERS = {name for name, *_ in families.PARAMETERS.values()}  # of families of numbers
 OWN = {"formula": None, "new_levels": "error"}  # parameters of all estimators, with defaults
 RANK_DEFICIENT = {"rank_deficient": "zero"}  # glm predicts all rows, as scikit-learn requires
 HELP = """
@@ -392,13 +394,19 @@ class GbmapRegressor(
 ):
     """Gradient boosting mapping for a numeric response; see `lodim.gbmap`.
 
-    `family` is "gaussian", "poisson" (counts) or "gamma" (positive amounts).
+    `family` is "gaussian", "poisson" (counts), "gamma" (positive amounts), "tweedie" (amounts, some
+    of them zero, with `power`), "quantile" (with `quantile`) or "huber" (wild values).
     transform() gives the embedding, whose L1 distance ignores features irrelevant to y.
     """
 
 
 class GbmapClassifier(
-    _Classifier, _Embedding, _Estimator, model="gbmap", chooses="lambda_ (and m, if open)"
+    _Classifier,
+    _Embedding,
+    _Estimator,
+    model="gbmap",
+    without=PARAMETERS,
+    chooses="lambda_ (and m, if open)",
 ):
     """Gradient boosting mapping for classes; see `lodim.gbmap`.
 
@@ -509,16 +517,16 @@ class RiprClusterer(ClusterMixin, _Estimator, model="ripr", without=["method", "
 
 
 class GlmRegressor(_Regressor, _Estimator, model="glm", own={"family": "gaussian"}):
-    """Least squares, Poisson or gamma regression without a penalty; see `lodim.glm`.
+    """Regression without a penalty for a numeric response; see `lodim.glm`.
 
-    `family` is "gaussian", "poisson" or "gamma". With missing="drop", the default, missing values
-    raise an error, as in scikit-learn's linear models.
+    `family` is "gaussian", "poisson", "gamma" or "tweedie" (with `power`). With missing="drop", the
+    default, missing values raise an error, as in scikit-learn's linear models.
     """
 
     _of_predict: ClassVar[dict] = RANK_DEFICIENT
 
 
-class GlmClassifier(_Classifier, _Estimator, model="glm"):
+class GlmClassifier(_Classifier, _Estimator, model="glm", without=PARAMETERS):
     """Logistic or multinomial regression without a penalty; see `lodim.glm`.
 
     With missing="drop", the default, missing values raise an error, as in scikit-learn's linear

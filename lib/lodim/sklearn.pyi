@@ -22,7 +22,7 @@ from lodim.models.melm.fit import MelmFit
 from lodim.models.proset.fit import ProsetFit
 from lodim.models.ripr.fit import RiprFit
 from lodim.selection.cv import CV
-from lodim.typing import DType, Engine, HasColumns, Missing, NewLevels, Values
+from lodim.typing import DType, Engine, HasColumns, Missing, NewLevels, NumberFamily, Values
 
 __all__ = [
     "CostnetClassifier",
@@ -83,7 +83,9 @@ class GbmapRegressor(_Regressor, _Transformer, BaseEstimator):
         n_starts: int = 2,
         refit: Literal["none", "joint"] | None = None,
         monotone: dict[str, Literal["increasing", "decreasing"]] | None = None,
-        family: Literal["gaussian", "poisson", "gamma"] = "gaussian",
+        family: Literal["gaussian"] | NumberFamily = "gaussian",
+        power: float | None = None,
+        quantile: float | None = None,
         missing: Missing = "indicator",
         standardize: bool = True,
         dtype: DType = "float64",
@@ -339,7 +341,8 @@ class GlmRegressor(_Regressor, BaseEstimator):
         *,
         formula: str | None = None,
         new_levels: NewLevels = "error",
-        family: Literal["gaussian", "poisson", "gamma"] = "gaussian",
+        family: Literal["gaussian", "poisson", "gamma", "tweedie"] = "gaussian",
+        power: float | None = None,
         missing: Missing = "drop",
         covariance: Literal["nonrobust", "HC0", "HC1", "HC2", "HC3", "cluster"] | None = None,
         control: dict[str, Any] | None = None,

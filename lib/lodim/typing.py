@@ -41,6 +41,7 @@ RowValues: TypeAlias = str | Values  # name of a column, or a value per row
 DType: TypeAlias = Literal["float64", "float32"] | type[float] | type[np.float32]
 Engine: TypeAlias = Literal["cpu", "cuda", "auto"]
 Family: TypeAlias = Literal["gaussian", "binomial", "multinomial"]
+NumberFamily: TypeAlias = Literal["poisson", "gamma", "tweedie", "quantile", "huber"]
 Missing: TypeAlias = Literal["indicator", "drop"]
 Offset: TypeAlias = RowValues | float
 NewLevels: TypeAlias = Literal["error", "missing"]

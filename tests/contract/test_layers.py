@@ -67,7 +67,8 @@ MAY = {  # what each block may import beside itself, from the bottom up
     "errors": set(), "text": set(), "typing": set(), "atomic_write": set(),
     "progress": {"errors"}, "checks": BASE,
     "forms": BASE, "formula": BASE, "engine": BASE, "classification": set(),
-    "design": BASE | {"formula", "engine", "sources"}, "family": BASE | {"engine"},
+    "family": BASE | {"engine"},
+    "design": BASE | {"formula", "engine", "sources", "family"},
     "solve": BASE | {"engine"}, "report": BASE | {"formula"}, "datasets": BASE,
     "sources": BASE | {"datasets"},
 }  # fmt: skip

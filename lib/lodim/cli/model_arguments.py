@@ -4,6 +4,7 @@ import argparse
 import inspect
 from pathlib import Path
 
+from lodim import family as families
 from lodim.fitting.model import Option
 from lodim.fitting.registry import model_module
 
@@ -85,7 +86,12 @@ def options(model):
     family = f"{', '.join(model.families)}; default: by the response"
     known = inspect.signature(model.function).parameters
     shared = (option for option in SHARED if option.name in known)
-    return (Option("--family", "family", str, family), *shared, *model.options)
+    numbers = [
+        Option(f"--{name}", name, float, f"of family {of}: a number {words}")
+        for of, (name, *_, words) in families.PARAMETERS.items()
+        if name in known
+    ]
+    return (Option("--family", "family", str, family), *numbers, *shared, *model.options)
 
 
 def _separator(text):

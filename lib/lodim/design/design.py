@@ -35,12 +35,12 @@ from lodim.design.rows import (
 )
 from lodim.design.summaries import Limits, limits_by_position, most_wild
 from lodim.errors import ArgumentError, DataError, ExtrapolationWarning, FormulaError, warn
+from lodim.family import FAMILIES, is_parameter, parameter_of
 from lodim.formula.formula import answers, expand, parse, quote, written
 from lodim.sources.read import read_source
 from lodim.text import counted
 
 REAL = (float, np.float64, np.float32)
-FAMILIES = ("gaussian", "binomial", "multinomial", "poisson", "gamma", "none")
 LARGEST = 1e160  # largest mean in a file whose square is finite
 MISSING = ("drop", "indicator", "keep")  # allowed treatments of missing features
 
@@ -51,6 +51,7 @@ class Design:
 
     formula : as the user wrote it
     family : name of the response's family, 'none' without a response
+    parameter : of the family, such as Tweedie's power; None without
     terms : tuple of terms; a term is a tuple of factors, whose columns are multiplied
     names, term_names : names of the p features, and of the terms
     term_of : (p,) number of the term that makes each feature
@@ -76,6 +77,7 @@ class Design:
 
     formula: str = forms.text()
     family: str = forms.choice(*FAMILIES)
+    parameter: float | None = forms.optional(forms.real())
     response: Response | None = forms.optional(forms.part(Response))
     terms: tuple = forms.several(None, forms.several(None, forms.one_of(*factors.KINDS)))
     names: tuple[str, ...] = forms.several("p")
@@ -105,6 +107,8 @@ class Design:
         inputs=RowInputs(),  # noqa: B008
         *,
         family=None,
+        power=None,
+        quantile=None,
         standardize=True,
         dtype="float64",
         missing="drop",
@@ -125,9 +129,11 @@ class Design:
         data : DataFrame, mapping, path or other source
         inputs : RowInputs, optional
             Column names, or arrays (N,) or (N, K); weights may be "balanced", see `class_weights`.
-        family : {None, 'gaussian', 'binomial', 'multinomial', 'poisson', 'gamma', 'none'}
+        family : name of `lodim.family.FAMILIES`, optional
             None infers it: levels, and numbers that are exactly {0, 1} or {-1, 1}, are classes;
             other numbers are gaussian.
+        power, quantile : float
+            Parameters of families, see `lodim.family.PARAMETERS`.
         standardize : bool
             Scale features to unit standard deviation; they are always centred.
         dtype : {'float64', 'float32'}
@@ -150,6 +156,8 @@ class Design:
         """
         _check_arguments(family, dtype, standardize, missing)
         read = _read(formula, data, inputs, family, which, missing, reading)
+        given = {"power": power, "quantile": quantile}
+        parameter = parameter_of(read.family, read.y, read.rows.inputs.weights, given)
         rows, parts, summaries, fills = read.rows, read.parts, read.summaries, ()
         if missing == "indicator":
             fills = learn_fills(columns_within(summaries, parts))
@@ -166,6 +174,7 @@ class Design:
         design = cls(
             formula=formula,
             family=read.family,
+            parameter=parameter,
             response=read.response,
             terms=terms,
             **named,
@@ -387,6 +396,8 @@ class Design:
             raise ValueError("a feature has nothing that stands for its missing values")
         if self.response is not None:
             self.response.check_family(self.family)
+        if not is_parameter(self.family, self.parameter):
+            raise ValueError(f"the parameter {self.parameter} does not fit family {self.family!r}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,10 +27,10 @@ from lodim.design.expressions import tree
 from lodim.design.frame import check_numeric_text, read_column
 from lodim.engine.blocks import each
 from lodim.errors import DataError
+from lodim.family import NUMERIC
 from lodim.formula.language import column_name, function_name, is_condition, quote, spell
 from lodim.text import first_few
 
-NUMERIC = ("gaussian", "poisson", "gamma")  # families of numeric responses
 BALANCED = "balanced"  # value of weights= that gives each class the same total weight
 LARGEST = 1e70  # largest absolute response, weight or offset: losses use its fourth power
 
@@ -488,11 +488,10 @@ def _values(source, rows, family):
             f"the response {source.name!r} must hold proportions, from 0 to 1, as in training; it "
             f"holds {y.min():g} to {y.max():g}"
         )
-    if family != "gaussian" and y.size and not (y > 0 if family == "gamma" else y >= 0).all():
-        allowed = "numbers above 0" if family == "gamma" else "counts, 0 or more"
+    if family in NUMERIC and not NUMERIC[family].contains(y).all():
         raise DataError(
             f"the response {source.name!r} reaches down to {y.min():g}; family {family!r} needs "
-            f"{allowed}"
+            f"{NUMERIC[family].support}"
         )
     return y
 

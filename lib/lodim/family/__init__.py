@@ -1,30 +1,104 @@
 """Families: deviance, mean and null model of a response, as functions of the link scores.
 
-Scores are (n, K). K is 1 for gaussian (identity link), binomial (logit of the second level),
-poisson and gamma (log link), and the number of classes for multinomial (softmax). Responses are
-float (n,): numbers, or class codes. Each file defines one or more families and their loss as scalar
-functions for kernels; `losses` selects among these functions.
+Scores are (n, K). K is the number of classes for multinomial (softmax), else 1 (for two classes the
+logit of the second). Responses are float (n,): numbers, or class codes. Each file defines one or
+more families and their loss as scalar functions for kernels; `losses` selects among these
+functions.
 """
 
+from numbers import Real
+
+import numpy as np
+
+from lodim.errors import ArgumentError
 from lodim.family.binomial import Binomial, Proportion
 from lodim.family.family import LARGEST_LOG, RAREST, Family, NoResponse, beyond_null, hits
 from lodim.family.gaussian import Gaussian
+from lodim.family.huber import Huber, learned_limit
 from lodim.family.multinomial import Multinomial
-from lodim.family.power import Gamma, Poisson
+from lodim.family.power import Gamma, Poisson, PowerVariance, Tweedie
+from lodim.family.quantile import Quantile
 
 __all__ = [
-    "LARGEST_LOG", "RAREST", "Binomial", "Family", "Gamma", "Gaussian", "Multinomial",
-    "NoResponse", "Poisson", "Proportion", "beyond_null", "family_of", "has_classes", "hits",
+    "FAMILIES",
+    "LARGEST_LOG",
+    "NUMERIC",
+    "PARAMETERS",
+    "RAREST",
+    "Binomial",
+    "Family",
+    "Gamma",
+    "Gaussian",
+    "Huber",
+    "Multinomial",
+    "NoResponse",
+    "Poisson",
+    "PowerVariance",
+    "Proportion",
+    "Quantile",
+    "Tweedie",
+    "beyond_null",
+    "family_of",
+    "has_classes",
+    "hits",
+    "is_parameter",
     "make",
+    "parameter_of",
 ]  # fmt: skip
 
+NUMERIC = {
+    "gaussian": Gaussian,
+    "poisson": Poisson,
+    "gamma": Gamma,
+    "tweedie": Tweedie,
+    "quantile": Quantile,
+    "huber": Huber,
+}
+CLASSES = {"binomial": Binomial, "multinomial": Multinomial}
+FAMILIES = (*NUMERIC, *CLASSES, "none")
+# Families with a parameter: the argument that gives it, its limits, and these in words; or a
+# function that learns it from the response and its weights.
+PARAMETERS = {
+    "tweedie": ("power", 1.0, 2.0, "between 1 (Poisson) and 2 (gamma)"),
+    "quantile": ("quantile", 0.0, 1.0, "between 0 and 1, such as 0.9"),
+}
+LEARNED = {"huber": learned_limit}
 
-def make(name, n_levels):
+
+def make(name, n_levels=0, parameter=None):
     """Return the family with this name, for a response with `n_levels` levels."""
     if name == "multinomial":
         return Multinomial(n_levels)
-    known = (Gaussian(), Binomial(), Poisson(), Gamma(), NoResponse())
-    return {family.name: family for family in known}[name]
+    known = {**NUMERIC, "binomial": Binomial, "none": NoResponse}[name]
+    return known() if parameter is None else known(parameter)
+
+
+def is_parameter(family, value):
+    """Return whether a number, or None, can be the parameter of a family."""
+    if family not in PARAMETERS and family not in LEARNED:
+        return value is None
+    _, least, most, _ = PARAMETERS.get(family, ("", 0.0, np.inf, ""))
+    return isinstance(value, Real) and not isinstance(value, bool) and least < value < most
+
+
+def parameter_of(family, y, weight, given):
+    """Return the parameter of a family; None without.
+
+    y, weight : (n,) to learn it from, the latter None if all rows weigh the same
+    given : the arguments that give parameters, None or a number, by name
+    """
+    own, *_, words = PARAMETERS.get(family, (None, ""))
+    for name, value in given.items():
+        if value is not None and name != own:
+            of = next(known for known, (other, *_) in PARAMETERS.items() if other == name)
+            raise ArgumentError(f"{name}= is for family={of!r}, not {family!r}: leave it out")
+    if family in LEARNED:
+        weight = np.ones(len(y)) if weight is None else weight
+        return float(LEARNED[family](y, weight / weight.sum()))
+    value = given.get(own)
+    if not is_parameter(family, value):
+        raise ArgumentError(f"family={family!r} needs {own}=, a number {words}, not {value!r:.40}")
+    return None if value is None else float(value)
 
 
 def has_classes(family):
@@ -36,4 +110,4 @@ def family_of(design):
     """Return the family of a design's response."""
     if design.family == "binomial" and design.levels is None:
         return Proportion()
-    return make(design.family, len(design.levels or ()))
+    return make(design.family, len(design.levels or ()), design.parameter)

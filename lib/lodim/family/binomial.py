@@ -53,6 +53,9 @@ class Binomial(Family):
     def residual(self, y, score):
         return y - self.mean(score)
 
+    def variance(self, mean):
+        return mean * (1.0 - mean)
+
     def most_deviance(self, y):
         """Return the deviance at probability 1e-5, as in glmnet; see `Family.most_deviance`."""
         return -2.0 * np.log(LEAST_PROBABILITY)
@@ -67,6 +70,7 @@ class Proportion(Binomial):
     """Family of proportions of successes, weighted by numbers of trials; deviance per trial."""
 
     loss: str = "binomial deviance per trial"
+    least, most = 0.0, 1.0
 
     def deviance(self, y, score):
         least = 2.0 * (xlogy(y, y) + xlogy(1.0 - y, 1.0 - y))  # minus the smallest deviance

@@ -20,6 +20,29 @@ class Family:
     """
 
     n_scores = 1
+    degree = 2  # a response and a score of c times the size have c^degree times the deviance
+    dispersed = False  # whether the dispersion is estimated
+    canonical = True  # whether expected and observed curvature are equal
+    least, most = -np.inf, np.inf  # range of numeric responses
+    support = ""  # allowed responses, in words
+
+    @property
+    def label(self):
+        """Return the name, with the parameter that the user gave."""
+        return self.name
+
+    @staticmethod
+    def contains(y):
+        """Return whether responses are allowed, (n,)."""
+        return np.ones(len(y), bool)
+
+    def relative_slope(self, mean):
+        """Return the derivative of the mean in the score over the variance; 1 if canonical."""
+        return 1.0
+
+    def per(self, scale):
+        """Return the family of responses of one score divided by a scale."""
+        return self
 
     def kernel_loss(self, y, weight):
         """Return the loss with one score per row, as the tuple that kernels take (`losses`).

@@ -32,6 +32,7 @@ class Gaussian(Family):
     link: str = "identity"
     loss: str = "squared error"
     n_scores: int = 1
+    dispersed = True
 
     def kernel_loss(self, y, weight):
         return SQUARED
@@ -44,6 +45,9 @@ class Gaussian(Family):
 
     def residual(self, y, score):
         return y - score[:, 0]
+
+    def variance(self, mean):
+        return np.ones_like(mean)
 
     def most_deviance(self, y):
         """Return the deviance of an error as large as the range of y."""

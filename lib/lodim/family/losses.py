@@ -15,9 +15,15 @@ from lodim.family.binomial import loss_slope as logistic
 from lodim.family.gaussian import SQUARED
 from lodim.family.gaussian import curvature as squared_curvature
 from lodim.family.gaussian import loss_slope as squared
+from lodim.family.huber import HUBER
+from lodim.family.huber import curvature as huber_curvature
+from lodim.family.huber import loss_slope as huber
 from lodim.family.power import POWER
 from lodim.family.power import curvature as power_curvature
 from lodim.family.power import loss_slope as power
+from lodim.family.quantile import CHECK
+from lodim.family.quantile import curvature as check_curvature
+from lodim.family.quantile import loss_slope as check
 
 _SQUARED = SQUARED[0]
 
@@ -29,6 +35,10 @@ def loss_slope(loss, y, f, weight):
         return squared(y, f, weight)
     if loss[0] == POWER:
         return power(loss[2], loss[3], y, f, weight)
+    if loss[0] == CHECK:
+        return check(loss[2], loss[3], y, f, weight)
+    if loss[0] == HUBER:
+        return huber(loss[2], y, f, weight)
     return logistic(y, f, weight)
 
 
@@ -39,6 +49,10 @@ def curvature(loss, y, f, weight):
         return squared_curvature(y, f, weight)
     if loss[0] == POWER:
         return power_curvature(loss[2], y, f, weight)
+    if loss[0] == CHECK:
+        return check_curvature(loss[3], y, f, weight)
+    if loss[0] == HUBER:
+        return huber_curvature(loss[2], y, f, weight)
     return logistic_curvature(y, f, weight)
 
 
@@ -53,6 +67,16 @@ def tile_loss_slope(loss, y, f, weight, value, slope):
         exponent, constant = loss[2], loss[3]
         for i in range(TILE):
             value[i], slope[i] = power(exponent, constant, y[i], f[i], weight[i])
+        return
+    if loss[0] == CHECK:
+        quantile, width = loss[2], loss[3]
+        for i in range(TILE):
+            value[i], slope[i] = check(quantile, width, y[i], f[i], weight[i])
+        return
+    if loss[0] == HUBER:
+        limit = loss[2]
+        for i in range(TILE):
+            value[i], slope[i] = huber(limit, y[i], f[i], weight[i])
         return
     for i in range(TILE):
         value[i], slope[i] = logistic(y[i], f[i], weight[i])
@@ -69,6 +93,16 @@ def tile_curvature(loss, y, f, weight, out):
         exponent = loss[2]
         for i in range(TILE):
             out[i] = power_curvature(exponent, y[i], f[i], weight[i])
+        return
+    if loss[0] == CHECK:
+        width = loss[3]
+        for i in range(TILE):
+            out[i] = check_curvature(width, y[i], f[i], weight[i])
+        return
+    if loss[0] == HUBER:
+        limit = loss[2]
+        for i in range(TILE):
+            out[i] = huber_curvature(limit, y[i], f[i], weight[i])
         return
     for i in range(TILE):
         out[i] = logistic_curvature(y[i], f[i], weight[i])

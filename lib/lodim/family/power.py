@@ -1,6 +1,7 @@
 """Counts and amounts with a log link, whose variance is a power of the mean.
 
-The power is 1 for Poisson counts and 2 for gamma amounts. The loss is half the deviance.
+The power is 1 for Poisson counts, 2 for gamma amounts, and between for Tweedie's amounts, some of
+which are zero. The loss is half the deviance.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ from scipy.special import logsumexp, xlogy
 from lodim.engine.blocks import dot, sum_rows
 from lodim.engine.compiled import scalar
 from lodim.engine.scalar_math import exp_bounded, like
-from lodim.family.family import LARGEST_LOG, RAREST, Family
+from lodim.family.family import LARGEST_LOG, RAREST
+from lodim.family.log_link import LogLink
 
 POWER = 2  # code of the loss; its parameters are the power, and a constant that is subtracted
 
@@ -35,32 +37,25 @@ def curvature(power, y, f, weight):
     return weight * (up * exp_bounded(up * f) + down * y * exp_bounded(-down * f))
 
 
-class LogLink(Family):
-    """Base class of families with a log link; the variance is proportional to mean ** power."""
+class PowerVariance(LogLink):
+    """Base class of families whose variance is proportional to mean ** power."""
 
-    link: str = "log"
+    def variance(self, mean):
+        return mean**self.power
 
-    def mean(self, score):
-        return np.exp(np.minimum(score[:, 0], LARGEST_LOG))
+    def relative_slope(self, mean):
+        return 1.0 if self.canonical else mean ** (1.0 - self.power)
 
-    def residual(self, y, score):
-        return y - self.mean(score)
-
-    def spread(self, mean):
-        """Return the standard deviation of responses up to a factor, given their means."""
-        return mean ** (0.5 * self.power)
+    def curvature(self, y, mean):
+        """Return the second derivative of the loss in the score, by the mean."""
+        p = self.power
+        return (p - 1.0) * y * mean ** (1.0 - p) + (2.0 - p) * mean ** (2.0 - p)
 
     def kernel_loss(self, y, weight):
         level = sum_rows(lambda i: dot(weight[i], y[i]), len(y))
         constant = sum_rows(lambda i: dot(weight[i], self.saturated(y[i])), len(y))
         flat = 0.05 * level ** (2.0 - self.power)  # share of the curvature at the mean response
         return POWER, float(flat), float(self.power), float(constant), 0.0
-
-    def most_deviance(self, y):
-        """Return the deviance of the smallest response if the largest one is predicted."""
-        least = y[y > 0.0].min(initial=np.inf) if self.power > 1.0 else y.min()
-        most = y.max()
-        return float(self.deviance(np.array([min(least, most)]), np.log([[most]]))[0]) or np.inf
 
     def null_intercept(self, y, weight, offset):
         """Return the root s (1,) of sum w exp((1-p)(o+s)) (y - exp(o+s)) = 0, o the offset."""
@@ -74,13 +69,12 @@ class LogLink(Family):
 
 
 @dataclass(frozen=True)
-class Poisson(LogLink):
+class Poisson(PowerVariance):
     """Family of counts with variance = mean; deviance 2 (y log(y / mu) - (y - mu))."""
 
     name: str = "poisson"
     loss: str = "Poisson deviance"
     power: float = 1.0
-    support: str = "counts, 0 or more"
 
     def saturated(self, y):
         return y - xlogy(y, y)
@@ -91,7 +85,7 @@ class Poisson(LogLink):
 
 
 @dataclass(frozen=True)
-class Gamma(LogLink):
+class Gamma(PowerVariance):
     """Family of positive numbers with variance proportional to the squared mean; log link.
 
     The deviance is 2 ((y - mu) / mu - log(y / mu)).
@@ -100,7 +94,13 @@ class Gamma(LogLink):
     name: str = "gamma"
     loss: str = "gamma deviance"
     power: float = 2.0
-    support: str = "numbers above 0"
+    support = "numbers above 0"
+    dispersed = True
+    canonical = False
+
+    @staticmethod
+    def contains(y):
+        return y > 0.0
 
     def saturated(self, y):
         return 1.0 + np.log(y)
@@ -108,6 +108,34 @@ class Gamma(LogLink):
     def deviance(self, y, score):
         log_ratio = np.log(y) - score[:, 0]
         return 2.0 * (np.expm1(np.minimum(log_ratio, LARGEST_LOG)) - log_ratio)
+
+
+@dataclass(frozen=True)
+class Tweedie(PowerVariance):
+    """Amounts of which some are zero; variance proportional to a power of the mean; log link.
+
+    Deviance 2 (y^(2-p) / ((1-p)(2-p)) - y mu^(1-p) / (1-p) + mu^(2-p) / (2-p)), 1 < p < 2.
+    """
+
+    power: float
+    name: str = "tweedie"
+    loss: str = "Tweedie deviance"
+    support = "amounts, 0 or more"
+    dispersed = True
+    canonical = False
+
+    @property
+    def label(self):
+        return f"tweedie of power {self.power:g}"
+
+    def saturated(self, y):
+        p = self.power
+        return y ** (2.0 - p) / ((2.0 - p) * (p - 1.0))
+
+    def deviance(self, y, score):
+        p, s = self.power, np.clip(score[:, 0], -LARGEST_LOG, LARGEST_LOG)
+        fitted = np.exp((2.0 - p) * s) / (2.0 - p) + y * np.exp((1.0 - p) * s) / (p - 1.0)
+        return np.maximum(2.0 * (fitted - self.saturated(y)), 0.0)
 
 
 def _log(y):

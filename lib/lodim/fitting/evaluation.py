@@ -19,7 +19,7 @@ class NullPart:
     """Null model of some rows with positive weight.
 
     weight : sum of the weights
-    size : sum of weights, or for Poisson counts the weighted sum of the counts
+    size : sum of w exp((2 - p) score), p the power of the variance; of the weights for gaussian
     intercept, deviance : of the null model of these rows; the deviance is a sum
     """
 
@@ -40,8 +40,7 @@ class Evaluation:
         numbers
     squares : weighted sum of the squared response; reach : minimum and maximum of the response
     offset_given : whether there is an offset
-    nulls : for numbers a NullPart per chunk; for proportions, and for classes with an offset, (y,
-        weights, offset) per chunk
+    nulls : for numbers a NullPart per chunk; (y, weights, offset) per chunk if these do not add up
     ranked : (y, weights, scores) per chunk of classes, for the AUC
     """
 
@@ -165,8 +164,9 @@ def share_explained(deviance, null_deviance, square, varies):
 
 def _needs_rows(family, offset_given):
     """Return whether the null deviance cannot be computed from sums over chunks."""
-    proportions = isinstance(family, families.Proportion)
-    return proportions or (offset_given and families.has_classes(family))
+    if families.has_classes(family):
+        return offset_given
+    return not isinstance(family, families.Gaussian | families.PowerVariance)
 
 
 def _by_class(y, weights, score):
@@ -182,7 +182,8 @@ def _null_of(family, y, weights, offset):
     """Return the NullPart of rows with positive weight."""
     total = weights.sum()
     null = family.null_score(y, weights / total, offset)
-    size = weights @ y if family.name == "poisson" else total
+    power = 2.0 if family.name == "gaussian" else family.power
+    size = weights @ np.exp((2.0 - power) * null[:, 0])
     intercept = null[0, 0] - offset[0, 0]
     return NullPart(total, size, intercept, weights @ family.deviance(y, null))
 
@@ -191,8 +192,8 @@ def _null_deviance(family, parts):
     """Return the total deviance of the null model of all chunks, given a NullPart per chunk.
 
     With a common intercept c, the deviance of chunk k exceeds that of its own null model. With d =
-    c_k - c, the excess is w d^2 for gaussian, 2 w (e^d - 1 - d) for gamma, and 2 s (e^-d - 1 + d)
-    for poisson, where s is the weighted sum of the counts.
+    c_k - c, the excess is w d^2 for gaussian, else 2 s (g(2 - p, -d) + g(p - 1, d)), where p is the
+    power of the variance, s the size, and g(a, d) = (exp(a d) - 1) / a.
     """
     weight, size, own, deviance = (
         np.array([getattr(part, name) for part in parts])
@@ -201,9 +202,12 @@ def _null_deviance(family, parts):
     if family.name == "gaussian":
         c = (weight @ own) / weight.sum()
         return deviance.sum() + weight @ (own - c) ** 2
-    if family.name == "gamma":
-        c = np.logaddexp.reduce(own + np.log(weight)) - np.log(weight.sum())
-        return deviance.sum() + 2.0 * weight @ (np.expm1(own - c) - (own - c))
-    size = np.maximum(size, families.RAREST * weight)
-    c = np.log(size.sum()) - np.logaddexp.reduce(np.log(size) - own)
-    return deviance.sum() + 2.0 * size @ (np.expm1(c - own) - (c - own))
+    up, down = 2.0 - family.power, family.power - 1.0
+    log_size = np.log(np.maximum(size, families.RAREST * weight))
+    c = np.logaddexp.reduce(log_size + down * own) - np.logaddexp.reduce(log_size - up * own)
+    return deviance.sum() + 2.0 * np.exp(log_size) @ (_grown(up, c - own) + _grown(down, own - c))
+
+
+def _grown(rate, d):
+    """Return (exp(rate d) - 1) / rate, and its limit d for a rate of zero."""
+    return np.expm1(rate * d) / rate if rate else d

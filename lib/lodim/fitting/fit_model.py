@@ -29,7 +29,8 @@ from lodim.report import phrases
 from lodim.text import counted, size_in_bytes
 from lodim.typing import P, R
 
-DESIGN = ("family", *INPUTS, "standardize", "dtype", "missing", "sample")  # options of the design
+# Options of the design.
+DESIGN = ("family", "power", "quantile", *INPUTS, "standardize", "dtype", "missing", "sample")
 SCRATCH = "scratch"  # entry of `control` that names a folder
 
 

@@ -26,6 +26,8 @@ STORED = {  # kind of file -> module and class of its content
 
 SHARED: dict[str, forms.Form] = {  # forms of arguments that all models share
     "family": forms.optional(forms.text()),
+    "power": forms.optional(forms.real()),
+    "quantile": forms.optional(forms.real()),
     "sample": forms.optional(forms.whole(least=1)),
     "standardize": forms.flags(),
     "missing": forms.text(),

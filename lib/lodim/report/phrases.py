@@ -34,7 +34,7 @@ def header(fit, *rows):
         ("No. observations", str(fit.n)),
         ("Model", fit.name),
         ("Rows dropped (NA)", str(fit.design.n_dropped)),
-        ("Family", fit.family.name),
+        ("Family", fit.family.label),
         *rows,
         ("Dev. ratio", f"{fit.dev_ratio:z.4f}"),
         ("Converged", "yes" if fit.converged else "NO"),

@@ -19,11 +19,6 @@ from lodim.uncertainty.conformity import HeldOut, Sayings
 from lodim.uncertainty.guarantee import Guarantee, groups_of, measured
 
 COLUMNS = ("fit", "lower", "upper")
-RANGE = {  # family of a numeric response -> range of the response
-    "poisson": (0.0, np.inf),
-    "gamma": (0.0, np.inf),
-    "binomial": (0.0, 1.0),
-}
 # Columns of tidy() -> headings in the printed table
 LABELS = {"level": "Level", "class": "Class", "score": "Score", "width": "Mean width"}
 LABELS |= {"size": "Mean size", "empty": "Empty sets"}
@@ -489,8 +484,8 @@ class Conformal(Generic[FitT_co]):
         )
         crossed = lower > upper  # at low levels the limits may cross
         lower[crossed] = upper[crossed] = 0.5 * (lower[crossed] + upper[crossed])
-        limits = RANGE.get(self.fit.family.name, (-np.inf, np.inf))
-        return np.clip(lower, *limits), np.clip(upper, *limits)
+        family = self.fit.family
+        return np.clip(lower, family.least, family.most), np.clip(upper, family.least, family.most)
 
     def _words(self, inside):
         """Return the sets (m, C) as texts, (m,) object."""

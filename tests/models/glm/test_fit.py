@@ -18,7 +18,9 @@ FAMILIES = {
     "binomial": sm.families.Binomial(),
     "poisson": sm.families.Poisson(),
     "gamma": sm.families.Gamma(sm.families.links.Log()),
+    "tweedie": sm.families.Tweedie(sm.families.links.Log(), var_power=1.5),
 }
+MORE = {"tweedie": {"power": 1.5}}  # arguments of a family
 RIGHT = "x1 * g + x2 + h:x2"
 N = 400
 
@@ -43,6 +45,7 @@ def df():
     df["poisson"] = rng.poisson(np.exp(eta)).astype(float)
     df["gamma"] = rng.gamma(2.0, np.exp(eta) / 2.0)
     df["multinomial"] = rng.choice(list("pqr"), N)
+    df["tweedie"] = rng.gamma(rng.poisson(np.exp(eta)) + 1e-9).round(9)
     return df
 
 
@@ -58,7 +61,8 @@ def by_term(values):
 @pytest.mark.parametrize("offset", [None, "o"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_against_statsmodels(df, family, weights, offset):
-    fit = ld.glm(f"{family} ~ {RIGHT}", df, family=family, weights=weights, offset=offset)
+    call = {"family": family, "weights": weights, "offset": offset} | MORE.get(family, {})
+    fit = ld.glm(f"{family} ~ {RIGHT}", df, **call)
     beside = {"var_weights": None if weights is None else df["w"]}
     beside["offset"] = None if offset is None else df["o"]
     other = smf.glm(f"{family} ~ x1 * g + x2 + h:x2", df, family=FAMILIES[family], **beside)
@@ -74,12 +78,26 @@ def test_against_statsmodels(df, family, weights, offset):
         np.testing.assert_allclose(got[expected.index], expected, rtol=1e-8, atol=1e-8)
     assert len(tidy) == len(other.params)
     np.testing.assert_allclose(fit.predict(df), other.fittedvalues, rtol=1e-8)
-    if family != "gamma":  # of which R and statsmodels define it otherwise
+    if family == "tweedie":  # R knows none either
+        assert np.isnan(fit.log_likelihood) and np.isnan(fit.aic)
+    elif family != "gamma":  # of which R and statsmodels define it otherwise
         assert fit.log_likelihood == pytest.approx(other.llf, rel=1e-10)
     assert fit.df_resid == other.df_resid
     assert fit.dispersion == pytest.approx(other.scale, rel=1e-8)
     null = fit.null_deviance * (N if weights is None else df["w"].sum())
     assert null == pytest.approx(other.null_deviance, rel=1e-8)
+
+
+def test_tweedie_against_scikit_learn(df):
+    from sklearn.linear_model import TweedieRegressor
+
+    fit = ld.glm("tweedie ~ x1 + x2", df, family="tweedie", power=1.5)
+    peer = TweedieRegressor(power=1.5, alpha=0.0, link="log", solver="newton-cholesky", tol=1e-12)
+    peer.fit(df[["x1", "x2"]], df["tweedie"])
+    np.testing.assert_allclose(fit.predict(df), peer.predict(df[["x1", "x2"]]), rtol=1e-8)
+    assert fit.evaluate(df)["dev_ratio"].item() == pytest.approx(
+        peer.score(df[["x1", "x2"]], df["tweedie"]), rel=1e-10
+    )
 
 
 @pytest.mark.parametrize("weights", [None, "w"])
@@ -382,14 +400,15 @@ def test_intervals_hold_new_observations(family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_anova(df, family):
-    small = ld.glm(f"{family} ~ x1", df, family=family)
-    large = ld.glm(f"{family} ~ x1 + g + x2", df, family=family)
+    call = {"family": family} | MORE.get(family, {})
+    small = ld.glm(f"{family} ~ x1", df, **call)
+    large = ld.glm(f"{family} ~ x1 + g + x2", df, **call)
     table = small.anova(large)
     pd.testing.assert_frame_equal(table, large.anova(small))
     fall = N * (small.deviance - large.deviance)
     row = table.iloc[1]
     assert row["df"] == 3 and row["df_resid"] == N - 5
-    if family in ("gaussian", "gamma"):
+    if family in ("gaussian", "gamma", "tweedie"):
         assert row["F"] == pytest.approx(fall / 3 / large.dispersion)
         assert row["p_value"] == pytest.approx(stats.f.sf(row["F"], 3, N - 5))
     else:
@@ -493,7 +512,7 @@ def test_weights_of_zero_do_not_count(df):
 
 @pytest.mark.parametrize("family", [*FAMILIES, "multinomial"])
 def test_saved_fits_say_the_same(df, family, tmp_path):
-    fit = ld.glm(f"{family} ~ x1 + g", df, family=family)
+    fit = ld.glm(f"{family} ~ x1 + g", df, family=family, **MORE.get(family, {}))
     fit.save(tmp_path / "fit")
     back = ld.load(tmp_path / "fit")
     assert str(back.summary()) == str(fit.summary())

@@ -403,6 +403,6 @@ def lambda_max(batch, family, settings):
     if settings.l1_ratio >= 0.01:
         # Slightly above the bound, so that a path begins with zero weights despite rounding.
         return float(np.clip(1.000001 * largest * p / settings.l1_ratio, 1e-8, MOST))
-    loss = state.deviance() / state.scale**2
+    loss = state.deviance() / state.scale**state.family.degree
     gain = 0.01 / (settings.m or 1)
     return float(np.clip(p * squares / (4.0 * gain * max(loss, 1e-12)), 1e-8, MOST))

@@ -13,7 +13,7 @@ from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.monotone import directions
 from lodim.models.gbmap.settings import Settings, is_wide, needs
 from lodim.selection.tuning import choose
-from lodim.typing import Data, DType, Engine, Family, Missing, Offset, RowValues
+from lodim.typing import Data, DType, Engine, Family, Missing, NumberFamily, Offset, RowValues
 
 N_LAMBDAS, LEAST_SHARE = 23, 1e-12  # penalties on the grid; ratio of smallest to largest
 MIDDLE, FURTHER = (3, 12), 2  # positions tried first; number added if an end is best
@@ -33,7 +33,7 @@ class Gbmap(Model):
 
     name = "gbmap"
     reference = REFERENCE
-    families = ("gaussian", "binomial", "multinomial", "poisson", "gamma")
+    families = (*Model.families, "poisson", "gamma", "tweedie", "quantile", "huber")
     settings = Settings
     penalties: ClassVar = {"lambda_": Penalty(boost.lambda_max)}
     stage_setting = "m"
@@ -142,7 +142,9 @@ def gbmap(
     formula: str,
     data: Data,
     *,
-    family: Family | Literal["poisson", "gamma"] | None = None,
+    family: NumberFamily | Family | None = None,
+    power: float | None = None,
+    quantile: float | None = None,
     m: int | None = None,
     lambda_: float | None = None,
     beta: float = 10.0,
@@ -184,10 +186,18 @@ def gbmap(
     data : frame, path or other source
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame.
-    family : {"gaussian", "binomial", "multinomial", "poisson", "gamma"}, optional
-        Squared error; log-loss of two classes; softmax log-loss of K classes, with one learner per
-        class in each boost; counts and positive amounts, with a log link (for counts per exposure
-        the offset is the log of the exposure). By default one of the first three, by the response.
+    family : str, optional
+        "gaussian", "binomial" or "multinomial", by default by the response: squared error; log-loss
+        of two classes; softmax log-loss of K classes, with one learner per class in each boost.
+        "poisson", "gamma" or "tweedie": counts, positive amounts, and amounts of which some are
+        zero, with a log link (for counts per exposure the offset is the log of the exposure).
+        "quantile": a quantile of a number. "huber": a number with wild values, of which those over
+        1.345 robust standard deviations off count by their distance.
+    power : float, optional
+        Of family="tweedie": power of the mean that the variance is proportional to, between 1
+        (Poisson) and 2 (gamma).
+    quantile : float, optional
+        Of family="quantile": which one, such as 0.9.
     m : int, optional
         Number of boosts; by default chosen with lambda_ by cross-validation.
     lambda_ : float, optional

@@ -17,7 +17,7 @@ def listing(fit):
     """Return lines and table of the short print, in the style of glmnet."""
     s = fit.settings
     lines = [
-        f"Family: {fit.family.name} ({fit.family.link} link){phrases.levels(fit)}",
+        f"Family: {fit.family.label} ({fit.family.link} link){phrases.levels(fit)}",
         phrases.rows(fit),
         f"Boosts: {s.m}, lambda: {significant(s.lambda_)}{_chosen(fit)}, {_activation(s)}",
         *_refitted(fit),

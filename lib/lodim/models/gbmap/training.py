@@ -107,6 +107,7 @@ class BoostState:
             y = beyond_null(y, base[:, 0], null)
             scale = _scale(y, weight)
             y /= scale
+            family = family.per(scale)
         loss = family.kernel_loss(y, weight)
         X, rotation = batch.X, None
         p = max(1, int(tiles.varies(X).sum()))
@@ -259,15 +260,16 @@ class BoostState:
 
     def deviance(self):
         """Return the weighted mean deviance of the rows, in units of the response."""
+        unit = self.scale**self.family.degree
         if self.on_workers:
-            return self.scale**2 * float(self.device.deviance())
+            return unit * float(self.device.deviance())
         score = self.score if self.device is None else self.device.score.copy_to_host()
 
         def part(i):
             own = tiles.unpack(score[tiles.of_rows(i)], i.stop - i.start)
             return dot(self.weight[i], self.family.deviance(self.y[i], own))
 
-        return self.scale**2 * float(sum_rows(part, len(self.y)))
+        return unit * float(sum_rows(part, len(self.y)))
 
 
 def _as_tiles(X, *columns):

@@ -9,7 +9,6 @@ from scipy import stats
 from lodim.errors import ArgumentError
 from lodim.fitting.fit_model import in_memory, model_of, prepare
 from lodim.models.glm.inference import fingerprint
-from lodim.models.glm.likelihood import DISPERSED
 
 
 def compare(one, other):
@@ -23,7 +22,7 @@ def compare(one, other):
     if fall < -1e-7 * max(small.log["deviance"], 1e-300):
         raise ArgumentError("the larger fit has the larger deviance: it has not converged")
     fall = max(fall, 0.0)
-    dispersed = large.family.name in DISPERSED
+    dispersed = large.family.dispersed
     if dispersed:
         with np.errstate(divide="ignore", invalid="ignore"):
             value = np.divide(fall / df, large.dispersion)
@@ -140,7 +139,7 @@ def _is_margin(terms, k):
 
 
 def _statistic(fit):
-    name = "F" if fit.family.name in DISPERSED else ("chi2" if _is_robust(fit) else "LR")
+    name = "F" if fit.family.dispersed else ("chi2" if _is_robust(fit) else "LR")
     return f"wald_{name}" if _is_robust(fit) else name
 
 
@@ -151,7 +150,7 @@ def _test(fit, df, fall):
     """
     if not df:
         return {}
-    if fit.family.name not in DISPERSED:
+    if not fit.family.dispersed:
         return {"LR": fall, "p_value": stats.chi2.sf(fall, df)}
     value = fall / df / fit.dispersion
     return {"F": value, "p_value": stats.f.sf(value, df, fit.df_resid)}
@@ -163,7 +162,7 @@ def _whole(fit):
 
 def _parts(fit, sets, data, changes, method):
     """Return a _Part for each set of terms, from the estimates for least squares, else refitted."""
-    if fit.family.name in DISPERSED and not fit.dispersion > 0.0:
+    if fit.family.dispersed and not fit.dispersion > 0.0:
         raise ArgumentError(f"{method}() needs residuals to test with, and this fit has none")
     if fit.family.name == "gaussian" and data is None:
         return [_projected(fit, some) for some in sets]
@@ -226,7 +225,7 @@ def _wald_frame(fit, terms, tests):
     """Return the table of Wald tests of terms with the robust covariance."""
     value, df = np.array(tests, dtype=float).reshape(-1, 2).T
     with np.errstate(invalid="ignore", divide="ignore"):
-        if fit.family.name in DISPERSED:
+        if fit.family.dispersed:
             value = value / df
             p = stats.f.sf(value, df, fit._df_of_t)
         else:

@@ -7,7 +7,6 @@ import numpy as np
 
 from lodim.design.frame import in_pandas
 from lodim.family import Proportion
-from lodim.models.glm.likelihood import DISPERSED
 
 
 class Described:
@@ -60,7 +59,7 @@ class Described:
 
     @property
     def _n_parameters(self):
-        return self.df + (self.family.name in DISPERSED)
+        return self.df + (self.family.dispersed)
 
     @property
     def aic(self) -> float:
@@ -128,6 +127,6 @@ class Described:
     @property
     def _df_of_t(self):
         """Degrees of freedom of the t distribution; infinite if the normal distribution is used."""
-        if self.family.name not in DISPERSED:
+        if not self.family.dispersed:
             return np.inf
         return float(self.log["n_clusters"] - 1 if self.log["n_clusters"] else self.df_resid)

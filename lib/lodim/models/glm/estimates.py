@@ -34,7 +34,7 @@ LOG = {  # sizes, likelihood, and how the fit ended
     "rows": forms.text(),
     "dispersion": forms.squares(nan=True),
     "deviance": forms.squares(),
-    "log_likelihood": forms.squares(),
+    "log_likelihood": forms.squares(nan=True),
     "sum_weights": forms.real(nan=True),
     "covariance": forms.choice(*COVARIANCES),
     "n_clusters": forms.whole(),

@@ -37,9 +37,9 @@ class GlmFit(Described, Fit):
     df, df_resid : int
         Number of estimated coefficients, and rows (times scores) minus this number.
     dispersion : float
-        Pearson's estimate for gaussian (the residual variance) and gamma, otherwise 1.
+        Pearson's estimate for gaussian (the residual variance), gamma and tweedie, otherwise 1.
     log_likelihood, aic, bic : float
-        As R's logLik, AIC and BIC: an estimated dispersion counts as a parameter.
+        As R's logLik, AIC and BIC: an estimated dispersion counts as a parameter. NaN for tweedie.
     null_deviance : float
         Mean deviance of the intercept-only model.
     diagnostics : Diagnostics or None
@@ -141,7 +141,7 @@ class GlmFit(Described, Fit):
             "prob": one column with the probability of each class. "interval" (for numbers and two
             classes): columns fit, lower and upper, the confidence interval of the mean; for numbers
             also new_lower and new_upper, a prediction interval for a new observation of weight one
-            (not for proportions, since the number of trials is unknown).
+            (not for proportions, whose numbers of trials are unknown, nor for tweedie).
         offset : array (n,) or column name, optional
         level : float
             Confidence level for type="interval"; 0.95 by default.
@@ -212,7 +212,7 @@ class GlmFit(Described, Fit):
         parts = [self.family.mean(score[:, None])[:, None]]
         parts.append(intervals.of_mean(self.family, score, error, level, df))
         names = ["fit", "lower", "upper"]
-        if self.levels is None and not self._of_trials:
+        if self.levels is None and self.family.name not in ("binomial", "tweedie"):
             if self.log["covariance"].startswith("HC"):
                 warn(
                     f"new_lower and new_upper assume the variance of the {self.family.name} family "
@@ -235,8 +235,8 @@ class GlmFit(Described, Fit):
             Confidence of the limits.
         exponentiate : bool, default=False
             Apply exp() to `estimate`, `conf_low` and `conf_high`. They are then odds ratios for
-            binomial and multinomial, ratios of means for poisson and gamma. As in R's broom,
-            `std_error` and `statistic` still refer to the coefficients.
+            binomial and multinomial, ratios of means for a log link. As in R's broom, `std_error`
+            and `statistic` still refer to the coefficients.
 
         Returns
         -------
@@ -496,9 +496,9 @@ class GlmFit(Described, Fit):
             term is added to the earlier terms; for gaussian the sum of squares), df_resid, deviance
             (residual sum over rows), the statistic and p_value. With `other`: one row per fit, the
             smaller fit first, with formula, df_resid, deviance, df, the statistic and p_value.
-            The statistic is F for gaussian and gamma: the decrease of the deviance per df divided
-            by the dispersion of the larger (or this) fit. Otherwise it is LR, the decrease itself,
-            with a chi-square test (McCullagh & Nelder 1989, Sect. 2.3 and 8.3).
+            The statistic is F if the dispersion is estimated: the decrease of the deviance per df
+            divided by the dispersion of the larger (or this) fit. Otherwise it is LR, the decrease
+            itself, with a chi-square test (McCullagh & Nelder 1989, Sect. 2.3 and 8.3).
 
             With robust errors there is no likelihood ratio. Instead, wald_F or wald_chi2 uses the
             robust covariance to test that a term has no effect, in the model with this term and all

@@ -26,7 +26,7 @@ from lodim.family import Proportion
 from lodim.fitting.storage import plain_label
 from lodim.models.glm import passes
 from lodim.models.glm.estimates import Diagnostics, with_constant
-from lodim.models.glm.likelihood import DISPERSED, all_scores, pearson, saturated, working_weights
+from lodim.models.glm.likelihood import all_scores, pearson, saturated, working_weights
 from lodim.models.glm.passes import WHOLE
 
 FLAT = 1e-10  # share of the null model's information that counts as zero
@@ -38,7 +38,7 @@ def measures(rows, found, df_resid):
     """Return sizes, dispersion, deviance and likelihood of a fit, as a dict."""
     batch, family = rows.batch, rows.family
     dispersion = 1.0
-    if family.name in DISPERSED:
+    if family.dispersed:
         dispersion = float(found.totals[1] / df_resid) if df_resid else np.nan
     return {
         "n": rows.positive,
@@ -57,7 +57,7 @@ def log_likelihood(rows, deviance):
     """Return the log-likelihood of all rows, given their deviance.
 
     As R's logLik: for gaussian at the dispersion that maximizes it (the mean squared residual), for
-    gamma at the mean deviance.
+    gamma at the mean deviance. NaN for tweedie, whose density has no closed form.
     """
     family, n = rows.family, rows.positive
     if isinstance(family, Proportion):
@@ -71,6 +71,8 @@ def log_likelihood(rows, deviance):
     if family.name == "poisson":
         most = rows.total(lambda y, w, offset: w * (xlogy(y, y) - y - gammaln(y + 1.0)))
         return most - 0.5 * deviance
+    if family.name == "tweedie":
+        return np.nan
     total = rows.sum_weights
     shape = total / max(deviance, 1e-300)
     of_rows = rows.total(lambda y, w, offset: w * np.log(y))

@@ -1,20 +1,11 @@
 """Derivatives, weights and residuals of families, for covariances and tests.
 
-The dispersion phi is estimated for gaussian and gamma; otherwise it is 1 (McCullagh & Nelder 1989,
+The dispersion phi is 1 unless the family says that it is estimated (McCullagh & Nelder 1989,
 Sect. 2.2 and 8.3).
 """
 
 import numpy as np
 from scipy.special import gammaln, xlogy
-
-DISPERSED = ("gaussian", "gamma")  # families whose dispersion is estimated: t and F, not z
-
-
-def variance(family, mean):
-    """Return the variance function V(mu) of a family at the means, (n,)."""
-    if family.name == "binomial":
-        return mean * (1.0 - mean)
-    return mean ** {"gaussian": 0, "poisson": 1, "gamma": 2}[family.name]
 
 
 def all_scores(linear, family):
@@ -29,18 +20,20 @@ def working_weights(family, weight, mean):
 
     The derivative is with respect to the row's score.
     """
-    return weight * (1.0 if family.name == "gamma" else variance(family, mean))
+    if family.canonical:
+        return weight * family.variance(mean)
+    return weight * mean * family.relative_slope(mean)
 
 
 def curvatures(family, y, weight, mean, observed=False):
     """Return phi times second derivatives of each row's -log-likelihood, (P, n).
 
     The P pairs are pairs of scores s >= t. Derivatives are expected, or with `observed` at the
-    actual responses. The two differ only for gamma, whose link is not canonical: Newton steps with
-    the expected one then converge slowly.
+    actual responses. The two differ if the link is not canonical: Newton steps with the expected
+    one then converge slowly.
     """
-    if family.name == "gamma" and observed:
-        return (weight * y / mean)[None]
+    if observed and not family.canonical:
+        return (weight * family.curvature(y, mean))[None]
     if family.name != "multinomial":
         return working_weights(family, weight, mean)[None]
     p, S = mean.T[1:], mean.shape[1] - 1
@@ -66,13 +59,12 @@ def slopes(family, y, weight, mean):
     """Return phi times the derivatives of the rows' log-likelihoods by their scores, (n, S)."""
     if family.name == "multinomial":
         return (weight * (np.equal.outer(np.arange(1, mean.shape[1]), y) - mean.T[1:])).T
-    residual = weight * (y - mean) / (mean if family.name == "gamma" else 1.0)
-    return residual[:, None]
+    return (weight * (y - mean) * family.relative_slope(mean))[:, None]
 
 
 def pearson(family, y, mean):
     """Return the Pearson residuals (y - mu) / sqrt(V(mu)), (n,)."""
-    return (y - mean) / np.sqrt(np.maximum(variance(family, mean), 1e-300))
+    return (y - mean) / np.sqrt(np.maximum(family.variance(mean), 1e-300))
 
 
 def saturated(y, trials):

@@ -27,7 +27,7 @@ class Glm(Model):
     name = "glm"
     reference = REFERENCE
     settings = Settings
-    families = ("gaussian", "binomial", "multinomial", "poisson", "gamma")
+    families = ("gaussian", "binomial", "multinomial", "poisson", "gamma", "tweedie")
     learning: ClassVar = {"reference_levels": True}
     streams = True
     on_workers = True
@@ -70,7 +70,8 @@ def glm(
     formula: str,
     data: Data,
     *,
-    family: Family | Literal["poisson", "gamma"] | None = None,
+    family: Family | Literal["poisson", "gamma", "tweedie"] | None = None,
+    power: float | None = None,
     weights: RowValues | None = None,
     offset: Offset | None = None,
     missing: Missing = "drop",
@@ -84,8 +85,8 @@ def glm(
     """Fit a generalized linear model by maximum likelihood, with standard errors and tests.
 
     The model is g(E y) = offset + b_0 + x'b, without a penalty: least squares, logistic,
-    multinomial logistic, Poisson and gamma regression. statsmodels fits it (for many rows see
-    Notes); formulas are those of lodim.
+    multinomial logistic, Poisson, gamma and Tweedie regression. statsmodels fits it (for many rows
+    see Notes); formulas are those of lodim.
 
     Parameters
     ----------
@@ -98,10 +99,13 @@ def glm(
     data : frame, path or other source
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame.
-    family : {"gaussian", "binomial", "multinomial", "poisson", "gamma"}, optional
+    family : {"gaussian", "binomial", "multinomial", "poisson", "gamma", "tweedie"}, optional
         Links, in this order: identity; logit of the second of two classes; scores of K classes
-        against the first; log for counts; log for numbers above 0. The default is one of the first
-        three, depending on the response.
+        against the first; log for counts; log for numbers above 0; log for amounts of which some
+        are 0. The default is one of the first three, depending on the response.
+    power : float, optional
+        Power of the mean that the variance is proportional to, for family="tweedie": between 1
+        (Poisson) and 2 (gamma).
     weights : column name, array (n,) or "balanced", optional
         Prior weights, as in R: the variance of a row is dispersion times V(mean) divided by its
         weight. A class or count of weight 2 gives the estimates, nonrobust errors and AIC of two
@@ -158,8 +162,8 @@ def glm(
     -----
     Columns that are linear combinations of earlier columns are dropped and listed in `fit.aliased`,
     as by R's glm (tolerance 1e-7). Inference uses the t distribution if the dispersion is estimated
-    (gaussian, gamma), with the residual degrees of freedom, or G - 1 for G clusters; else the
-    normal distribution. The dispersion is Pearson's X2 over the residual degrees of freedom.
+    (gaussian, gamma, tweedie), with the residual degrees of freedom, or G - 1 for G clusters; else
+    the normal distribution. The dispersion is Pearson's X2 over the residual degrees of freedom.
 
     As in all models of lodim, a few values of a feature that are more than ten ranges away from all
     others are replaced by the middle of the other values, with a warning. R uses such values

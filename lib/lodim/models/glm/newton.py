@@ -46,7 +46,7 @@ def maximize(rows, basis, start, at_null, max_iter):
     moved = reached and decrement > UNMOVED * best
     if reached:
         found = replace(found, coef=found.coef + step)
-    if moved or rows.family.name == "gamma":  # its expected information is not the observed one
+    if moved or not rows.family.canonical:  # the expected information is not the observed one
         found = Sums.of_rows(rows, basis, found.coef, observed=False)
     return found, bool(reached), n_iter
 

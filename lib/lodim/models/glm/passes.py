@@ -15,7 +15,6 @@ from lodim.engine import tiles
 from lodim.models.glm import kernels
 from lodim.models.glm.estimates import with_constant
 from lodim.models.glm.likelihood import (
-    DISPERSED,
     all_scores,
     curvatures,
     joined_blocks,
@@ -139,7 +138,7 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
         w = part.of_live(part.weights)
         mean = family.mean(score)
         totals[0] += w @ family.deviance(y_live, score)
-        if family.name in DISPERSED:
+        if family.dispersed:
             totals[1] += w @ pearson(family, y_live, mean) ** 2
         u, c = slopes(family, y_live, w, mean), curvatures(family, y_live, w, mean, observed)
         kernels.products(*part.basis, part.padded(u.T), part.padded(c), gradient, blocks)

@@ -6,7 +6,6 @@ import numpy as np
 
 from lodim.design.frame import in_pandas
 from lodim.engine.blocks import SPAN_ROWS
-from lodim.models.glm.likelihood import DISPERSED
 from lodim.page.picture import MOST_NAMES, Picture
 from lodim.report import phrases, tables
 from lodim.report.tables import Report, Table
@@ -27,7 +26,7 @@ def listing(fit):
     """Return lines and table of the short print, in the style of R."""
     log = fit.log
     lines = [
-        f"Family: {fit.family.name} ({fit.family.link} link){phrases.levels(fit)}",
+        f"Family: {fit.family.label} ({fit.family.link} link){phrases.levels(fit)}",
         phrases.rows(fit, f" of {log['sum_weights']:,.10g} trials" if fit._of_trials else ""),
         f"Residual deviance: {significant(log['deviance'])} on {fit.df_resid} degrees of freedom, "
         f"AIC: {significant(fit.aic, 5)}",
@@ -75,7 +74,7 @@ def _coefficients(fit, title, inference=True):
     table = table.assign(Estimate=frame["estimate"])
     formats = {"Estimate": significant}
     if inference:
-        t = "t" if fit.family.name in DISPERSED else "z"
+        t = "t" if fit.family.dispersed else "z"
         formats |= {"Std. error": significant, t: ".2f", f"P>|{t}|": _p_value}
         table = table.assign(
             **{
@@ -113,7 +112,7 @@ def _notes(fit):
     if kind == "cluster":
         of += f" ({log['n_clusters']} of them)"
     law = "the normal distribution"
-    if fit.family.name in DISPERSED:
+    if fit.family.dispersed:
         law = f"the t distribution with {fit._df_of_t:g} degrees of freedom"
     known = in_pandas(fit.tidy)()["std_error"].notna().any()  # False if the classes are separated
     notes = [f"Standard errors {of}; p-values and intervals by {law}."] if known else []

@@ -18,7 +18,7 @@ def is_separated(family, X, y, H, flat):
     H is the information at the estimates; data are separated only if an eigenvalue is at most
     `flat`.
     """
-    if family.name in ("gaussian", "gamma"):
+    if family.name in ("gaussian", "gamma"):  # no mean at the edge of its range fits a row
         return False
     if np.linalg.eigvalsh(H).min(initial=np.inf) > flat:
         return False
@@ -43,7 +43,7 @@ def _rows(family, X, y):
     if family.name == "binomial":
         mixed = (y > 0.0) & (y < 1.0)  # proportions strictly between 0 and 1 fix the score
         return csr_array((2.0 * y - 1.0)[~mixed, None] * X[~mixed]), csr_array(X[mixed])
-    if family.name == "poisson":  # a mean of zero fits a count of zero
+    if family.link == "log":  # a mean of zero fits a response of zero
         return csr_array(-X[y == 0]), csr_array(X[y > 0])
     blocks = []
     for k in range(family.n_scores):

@@ -17,7 +17,7 @@ def maximize(family, X, y, weight, offset, max_iter):
 
     Parameters
     ----------
-    family : Gaussian, Binomial, Multinomial, Poisson or Gamma
+    family : Gaussian, Binomial, Multinomial, or a family with a log link
     X : (n, q)
         The constant and the features, none of them aliased.
     y, weight : (n,)
@@ -53,10 +53,12 @@ def _irls(family, X, y, weight, offset, max_iter):
     from statsmodels.genmod import families
     from statsmodels.genmod.generalized_linear_model import GLM
 
+    log = families.links.Log()
     known = {
         "binomial": families.Binomial,
         "poisson": families.Poisson,
-        "gamma": lambda: families.Gamma(families.links.Log()),
+        "gamma": lambda: families.Gamma(log),
+        "tweedie": lambda: families.Tweedie(log, var_power=family.power),
     }
     model = GLM(y, X, family=known[family.name](), offset=offset, var_weights=weight)
     fit = model.fit(

@@ -1,0 +1,85 @@
+"""A quantile of numbers: the check loss, rounded where a fit minimizes it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lodim.engine.blocks import dot, sum_rows
+from lodim.engine.compiled import scalar
+from lodim.engine.scalar_math import like
+from lodim.family.binomial import curvature as logistic_curvature
+from lodim.family.binomial import loss_slope as logistic
+from lodim.family.family import Family
+
+CHECK = 3  # the code of the loss; its parameters are the quantile and the width of the rounding
+WIDTH = 0.1  # of the rounding, as a share of the check loss of the null model
+
+
+@scalar
+def loss_slope(quantile, width, y, f, weight):
+    """Return the weighted loss q (y - f) + h log(1 + exp((f - y) / h)) and its derivative in f.
+
+    It exceeds the check loss by at most h log(2).
+    """
+    h = like(width, f)
+    value, slope = logistic(like(quantile, f), (f - y) / h, weight)
+    return h * value, slope
+
+
+@scalar
+def curvature(width, y, f, weight):
+    """Return the weighted second derivative in f."""
+    h = like(width, f)
+    return logistic_curvature(y, (f - y) / h, weight) / h
+
+
+def weighted_quantile(x, weight, share):
+    """Return the least x up to which the weights (sum one) add up to a share."""
+    order = np.argsort(x, kind="stable")
+    order = order[weight[order] > 0.0]
+    total = np.cumsum(weight[order])
+    at = np.searchsorted(total, share * total[-1] * (1.0 - 1e-12))
+    return float(x[order[min(at, len(order) - 1)]])
+
+
+@dataclass(frozen=True)
+class Quantile(Family):
+    """Numbers by one of their quantiles; deviance 2 max(q (y - f), (q - 1) (y - f)).
+
+    For the median that is the absolute error.
+    """
+
+    quantile: float
+    name: str = "quantile"
+    link: str = "identity"
+    loss: str = "twice the check loss"
+    degree = 1
+
+    @property
+    def label(self):
+        return f"quantile {self.quantile:g}"
+
+    def kernel_loss(self, y, weight):
+        null = self.null_intercept(y, weight, np.zeros((len(y), 1)))[0]
+        check = 0.5 * sum_rows(lambda i: dot(weight[i], self._twice(y[i] - null)), len(y))
+        return CHECK, 0.05, self.quantile, WIDTH * check if check > 0.0 else 1.0, 0.0
+
+    def _twice(self, rest):
+        return 2.0 * np.maximum(self.quantile * rest, (self.quantile - 1.0) * rest)
+
+    def deviance(self, y, score):
+        return self._twice(y - score[:, 0])
+
+    def mean(self, score):
+        """Return the quantile, (n,)."""
+        return score[:, 0]
+
+    def residual(self, y, score):
+        return y - score[:, 0]
+
+    def most_deviance(self, y):
+        """Return the larger deviance of an error as large as the range of y."""
+        return float(self._twice(np.ptp(y) * np.array([1.0, -1.0])).max()) or np.inf
+
+    def null_intercept(self, y, weight, offset):
+        return np.array([weighted_quantile(y - offset[:, 0], weight, self.quantile)])
