@@ -13,13 +13,13 @@
 # %% [markdown]
 # # Learning from few labels
 #
-# Labels are expensive: which rows should an expert label next? Active learning (Fiterau 2014, ch.
-# 3) lets the model suggest them. With `ripr` the expert is also shown the few features in which to
-# look at each row.
+# If labels are expensive, which rows should an expert label next? In active learning (Fiterau 2014,
+# ch. 3) the model suggests these rows. With `ripr`, the expert also sees the few features in which
+# the model compares each row.
 #
-# `ld.active` needs a few labelled rows, a pool of unlabelled ones, and any lodim model for classes.
-# The example is radar returns from the ionosphere, good (they show structure) or bad. A quarter of
-# the rows is kept out for testing; of the others, 24 labels are known.
+# `ld.active` needs a few labelled rows, a pool of unlabelled rows, and a lodim model for classes.
+# The example is radar returns from the ionosphere, which are good (they show structure) or bad. A
+# quarter of the rows is held out for testing. Of the remaining rows, 24 have known labels.
 
 # %%
 import matplotlib.pyplot as plt
@@ -42,17 +42,18 @@ learner = ld.active(ld.ripr, "quality ~ .", labelled=labelled, pool=pool, test=t
 print(learner)
 
 # %% [markdown]
-# ## Asking
+# ## Ask for labels
 #
-# `query` returns the rows of the pool to label next: their score, the predicted class, and the view
-# in which to look at them. (`pool` has a column of labels here, which is ignored.)
+# `query` returns the rows of the pool to label next, with their score, the predicted class, and the
+# view with most weight. (In this example `pool` has a column of labels, which `query` ignores.)
 
 # %%
 asked = learner.query(6)
 asked.iloc[:, :3]
 
 # %% [markdown]
-# The expert sees the first row as the star, in the views of the current model.
+# The explanation and the plot show the first of these rows, as a star, in the views of the current
+# model.
 
 # %%
 print(learner.fit.explain(asked.iloc[[0]]))
@@ -61,15 +62,15 @@ print(learner.fit.explain(asked.iloc[[0]]))
 axes = learner.fit.plot(row=asked.iloc[[0]])
 
 # %% [markdown]
-# `teach` takes the labels by row label, and the model is refitted from scratch.
+# `teach` receives the new labels, indexed by row label, and refits the model.
 
 # %%
 learner.teach(answers[asked.index])
 print(learner)
 
 # %% [markdown]
-# `teach` raises an error for a row that is not in the pool, a row that already has a label, and a
-# missing label:
+# `teach` raises an error if a row is not in the pool, if it already has a label, or if the new
+# label is missing:
 
 # %%
 try:
@@ -80,13 +81,14 @@ except ld.DataError as error:
 # %% [markdown]
 # ## When to stop
 #
-# `learner.stop` is None until the rule says stop. Without further labels one cannot know the error
-# of a model, but one can see whether more labels still change it. `Kappa` compares the predictions
-# for the first pool with those of the round before (Cohen's kappa). The rule stops once its mean
-# over three rounds reaches 0.99 (Bloodgood and Vijay-Shanker 2009). `agreement=` and `rounds=`
-# change the limits; with test rows, `target=` is an acceptable error.
+# `learner.stop` is None as long as more labels are useful. Without further labels the error of a
+# model is unknown, but one can measure whether new labels still change its predictions. `Kappa` is
+# the agreement between the predictions of this round and of the previous round for the rows of the
+# first pool (Cohen's kappa). The rule says stop when the mean of kappa over three rounds is at
+# least 0.99 (Bloodgood and Vijay-Shanker 2009). `agreement=` and `rounds=` change these limits. If
+# you give test rows, `target=` is an error that is low enough to stop.
 #
-# `replay` queries and teaches from known labels, to simulate a run:
+# `replay` simulates a run with known labels: it repeats `query` and `teach`.
 
 # %%
 while learner.stop is None and len(learner.pool):
@@ -100,18 +102,19 @@ ax = learner.plot()
 # ## Which score?
 #
 # - `"uncertainty"`: rows whose classes are most evenly probable (Eq. 3.2).
-# - `"committee"`: rows on which the views of the model disagree (Eq. 3.3); of other models, fits to
-#   bootstraps.
-# - `"diverse"`, the default: such rows too, drawn so that they are far from each other and from
-#   those that are labelled, as k-means++ draws centres.
-# - `"infogain"`: rows whose label is expected to lower the entropy of all others most.
-# - `"margin"`: rows whose two most probable classes are closest.
-# - `"entropy"`: the opposite of uncertainty: rows that are likely to fit the model.
-# - `"random"`.
-# - A function of one's own, of the fit and the rows of the pool: it gives a number for each row.
+# - `"committee"`: rows on which the views of `ripr` disagree (Eq. 3.3). For other models, rows on
+#   which fits to bootstrap samples disagree.
+# - `"diverse"`, the default: rows with a high committee score that are also far from each other and
+#   from labelled rows. They are drawn as k-means++ draws centres.
+# - `"infogain"`: rows whose label is expected to lower the entropy of the predictions for all other
+#   rows most.
+# - `"margin"`: rows whose two most probable classes have the most similar probabilities.
+# - `"entropy"`: the opposite of uncertainty: rows whose predicted class is most probable.
+# - `"random"`: random rows.
+# - Your own function of the fit and the rows of the pool, which returns a number for each row.
 #
-# One run is not enough to compare scores. `learning_curves` repeats each of them from the same
-# first rows, and tests their paired differences.
+# One run is not enough to compare scores. Here each score is used from the same first rows, for
+# several random splits, and `learning_curves` tests the paired differences.
 
 # %%
 scores = ("random", "diverse", "uncertainty", "committee", "infogain", "entropy")
@@ -133,19 +136,21 @@ curves.plot(ax=axes[0])
 ax = curves.plot("winloss", axes[1], of="diverse")
 
 # %% [markdown]
-# `Area` is the mean height of a curve. `Difference` compares it with that of random choice, run by
-# run, and `p` is from the paired t test. The plots on the right are the win/loss graphs of the
-# thesis (Figs. 7.6 and 7.7): −log₁₀ p after each round, above zero if `"diverse"` wins. Between the
-# dashed lines the difference is not significant.
+# `Area` is the mean accuracy over a learning curve. `Difference` is the mean difference in area
+# from random choice in the same run, and `p` is from the paired t test. The plot on the right is
+# the win/loss graph of the thesis (Figs. 7.6 and 7.7): it shows −log₁₀ p after each round, above
+# zero if `"diverse"` is better. Between the dashed lines the difference is not significant.
 #
-# The differences are small compared with those between first samples. A single run proves nothing,
-# and eight prove little: `benchmarks/active.py` runs more, on five data sets.
+# The differences between scores are small compared with the differences between random splits. One
+# run proves nothing, and eight runs prove little: `benchmarks/active.py` has more runs, on five
+# data sets.
 #
-# ## Noise that cannot be learnt
+# ## Rows with random labels
 #
-# A score that looks for doubt finds noise. In these synthetic rows, two views determine the class
-# of most rows; the others lie close together and have random labels. A batch of distant rows asks
-# about such a cluster only a few times.
+# Scores that select uncertain rows also select rows whose label is pure noise. In this synthetic
+# example, two views determine the class of most rows. The other rows lie close together and have
+# random labels. The score `"diverse"` selects distant rows, so it asks for only a few labels of
+# this cluster.
 
 
 # %%
@@ -178,13 +183,17 @@ ax = noise.plot()
 # %% [markdown]
 # ## Other models
 #
-# Any classifier of lodim can be used; its committee is fitted to bootstraps. Gains over random
-# choice in mean accuracy (`benchmarks/active.py`, 10 repetitions, 12 to 108 labels): proset on
-# ionosphere 0.038 with "committee" (p = 3e-4), 0.026 with "diverse" (p = 0.003), 0.018 with
-# "uncertainty" and "margin" (p = 0.009); no significant difference on heart. gbmap on heart 0.018
-# to 0.019 with "committee", "uncertainty" and "margin", 0.012 with "diverse" (p from 0.12). So use
-# "committee", or "diverse", which is safe if labels are noisy; "margin" or "uncertainty" if ten
-# more fits per round take too long.
+# `ld.active` works with any classifier of lodim. Its committee consists of fits to bootstrap
+# samples. The table has the gain in mean accuracy over random choice (`benchmarks/active.py`, 10
+# repetitions, 12 to 108 labels).
+#
+# | model and data | "committee" | "diverse" | "uncertainty", "margin" |
+# |---|---|---|---|
+# | proset, ionosphere | 0.038 (p = 3e-4) | 0.026 (p = 0.003) | 0.018 (p = 0.009) |
+# | gbmap, heart | 0.018 to 0.019 (not significant) | 0.012 (not significant) | 0.018 to 0.019 (not significant) |
+#
+# proset on heart has no significant difference either. So use "committee", or "diverse" if labels
+# may be wrong. If ten more fits per round take too long, use "margin" or "uncertainty".
 
 # %%
 proset = ld.active(ld.proset, "quality ~ .", labelled, pool, test=test, committee=5, lambda_v=0.05)
@@ -193,7 +202,8 @@ print(proset.replay(answers, 24, rounds=3))
 # %% [markdown]
 # ## Without any labels
 #
-# With `None` for the labelled rows, the first queries are random, until the model can be fitted.
+# If you give `None` instead of labelled rows, the first queries are random, until there are enough
+# labels to fit the model.
 
 # %%
 cold = ld.active(ld.proset, "quality ~ .", None, pool, test=test, lambda_v=0.05, score="margin")

@@ -13,11 +13,12 @@
 # %% [markdown]
 # # What all models share
 #
-# How do I predict, plot, choose settings, save, and use the command line? All of this is the same
-# for all models (`glm` has no penalty, and so no path). The vignettes of the models explain what
-# each is for.
+# How do I predict, plot, choose settings, save a fit, and use the command line? These functions are
+# the same for all models; only `glm` has no path, because it has no penalty. The vignettes of the
+# models explain the purpose of each model, and [Formulas](formulas) explains the notation of
+# formulas.
 #
-# `fit` below is used throughout. [Formulas](formulas) have a page of their own.
+# The examples on this page use the following fit:
 
 # %%
 import tempfile
@@ -32,24 +33,24 @@ fit
 # %% [markdown]
 # ## Predictions
 #
-# `fit.predict(data, type)`:
+# `fit.predict(data, type)` has these types:
 #
-# | type | gives | for |
+# | type | result | for |
 # |---|---|---|
 # | `"response"` | mean of the response; probability of the second level; a column for each of several classes | all |
-# | `"link"` | score f(x): identity, logit, or one per class | all |
-# | `"class"` | most probable class; for two classes the second one from `threshold=` on | classes |
+# | `"link"` | score f(x): the mean for numbers, the logit for two classes, one score per class for several | all |
+# | `"class"` | most probable class; for two classes the second one if its probability is at least `threshold=` | classes |
 # | `"prob"` | a column with the probability of each class | classes |
-# | `"cost"` | price of a row | `costnet` |
+# | `"cost"` | price of the features that the model uses for a row | `costnet` |
 # | `"familiarity"` | total weight of the prototypes that resemble x; near zero for unlike rows | `proset` |
 # | `"variance"`, `"interval"`, `"quantile"` | for a numeric response: `level=0.9`, `quantiles=[0.05, 0.5, 0.95]` | `proset` |
 # | `"interval"` | confidence interval of the mean, and an interval of a new observation: `level=0.95` | `glm` |
 # | `"projection"` | coordinates x1, ..., xk in the view | `melm` |
 # | `"density"` | logarithm of the density of each class in the view | `melm` |
-# | `"view"` | the view that predicts the row | `ripr` |
-# | `"cluster"` | for `"~ ."`: view and cluster, such as `"2.1"` | `ripr` |
-# | `"embedding"` | (f_1(x), ..., f_m(x)) | `gbmap` |
-# | `"local"` | gradient of f at x, per unit of each feature | `gbmap` |
+# | `"view"` | the view with most weight in the prediction of the row | `ripr` |
+# | `"cluster"` | with the formula `"~ ."`: view and cluster, such as `"2.1"` | `ripr` |
+# | `"embedding"` | values of the learners, (f_1(x), ..., f_m(x)) | `gbmap` |
+# | `"local"` | slope of f at x, per unit of each feature | `gbmap` |
 
 # %%
 fit.predict(cars.head(3))
@@ -62,22 +63,24 @@ fit.augment(cars.head(3))[["mpg", ".fitted", ".resid"]]
 #
 # ### Errors of different cost
 #
-# If a missed case costs c times a false alarm, predict a case from the probability 1 / (1 + c) on:
-# `fit.predict(new, "class", threshold=1 / 6)` for c = 5. There the expected costs of both errors
-# are equal, and no search for a threshold is needed, provided that the probabilities are right.
-# The calibration plot of held-out rows shows whether they are. The [tutorial](../tutorial) does all
-# of this. `fit.evaluate(new)` has the AUC, the share of pairs of a case and a healthy person whose
-# probabilities are in the right order. It does not depend on a threshold.
+# Suppose that a missed case costs c times as much as a false alarm. Then predict a case if its
+# probability is at least 1 / (1 + c). For c = 5 write `fit.predict(new, "class", threshold=1 / 6)`.
+# At this threshold the expected costs of both errors are equal, if the probabilities are right. The
+# calibration plot of held-out rows shows whether they are right; the [tutorial](../tutorial) has an
+# example.
+#
+# `fit.evaluate(new)` returns the AUC, which does not depend on a threshold. It is the share of
+# pairs of a case and a non-case in which the case has the higher probability.
 
 # %% [markdown]
 # ## Plots
 #
-# `fit.plot(kind)` draws on `ax=` or on new Axes, and returns them. Without a kind it draws the
-# first one that takes the arguments.
+# `fit.plot(kind)` draws on the Axes in `ax=` or on new Axes, and returns the Axes. If `kind` is
+# omitted, it draws the first kind that accepts the arguments.
 #
 # | kind | for all models with classes shows |
 # |---|---|
-# | `"calibration"` | observed share of a class against its predicted probability, in groups of the rows of `data=`, with their histogram |
+# | `"calibration"` | observed share of a class against its predicted probability, in groups of the rows of `data=`, and a histogram of the probabilities |
 #
 # | kind | for `gbmap` shows |
 # |---|---|
@@ -97,35 +100,38 @@ fit.augment(cars.head(3))[["mpg", ".fitted", ".resid"]]
 #
 # | kind | for `costnet` shows |
 # |---|---|
-# | `"cost"` | deviance explained against the price, the lasso's curve, the cross-validation (the default) |
-# | `"graph"` | what is bought, and at which price it comes in |
-# | `"path"` | coefficients of the penalty along lambda |
+# | `"cost"` | share of the deviance explained against the price, on training rows, on held-out rows, and for the lasso (the default) |
+# | `"graph"` | items that are bought, and the price of the first model that uses each |
+# | `"path"` | coefficients of the penalized models against lambda |
 #
 # | kind | for `melm` shows |
 # |---|---|
-# | `"view"` | rows, densities of classes, decision boundary, and loadings as arrows (the default; of three dimensions rows and arrows alone); new rows by `data=` |
-# | `"loadings"` | the largest loadings, or with `of="correlations"` correlations, by dimension |
-# | `"starts"` | the divergence that each start of the search reached |
+# | `"view"` | rows, densities of classes, decision boundary, and loadings as arrows (the default; only rows and arrows in three dimensions); `data=` draws new rows |
+# | `"loadings"` | the largest loadings of each dimension, or the largest correlations with `of="correlations"` |
+# | `"starts"` | divergence that the search reached from each starting point |
 #
 # | kind | for `ripr` shows |
 # |---|---|
-# | `"view"` | the views side by side: rows that a view serves solid, the others faint, one `row=` as a star (the default) |
+# | `"view"` | the views side by side (the default): a row is solid in the view that has most weight in its prediction, and faint in the others; a row given as `row=` is a star |
 # | `"shares"` | share of the rows and error of each view |
-# | `"objective"` | what the search minimizes, round by round |
+# | `"objective"` | objective after each iteration of the search |
 #
 # | kind | for `glm` shows |
 # |---|---|
 # | `"coefficients"` | estimates per standard deviation, with confidence intervals (the default) |
 # | `"residuals"`, `"qq"`, `"leverage"` | residuals against fitted values, against normal quantiles, and against leverages with Cook's distance |
 #
-# Further methods: `tidy()`, `glance()` and `augment(data)` as in broom; `evaluate(data)`; `coef()`;
-# `update(data, ...)`. For `gbmap`: `learners()`, `projections()`, `distance()`, `neighbours()`,
-# `regions()`, `drift()`, `drift_threshold()`, `staged()`, `first(m)`. For `proset`: `export()`,
-# `explain(row)`, `familiarity(data, quantile=True)`, `shapley(data)`, `reference()`, `shrink()`,
-# `density(data, at)`, `to_excel(path)`, `batches()`, `update(data, n_batches=...)`. For `costnet`:
-# `prices()`, `bought()`, `at(budget)`, `staged(data)`, `path()`, `inputs`. For `melm`: `pairs()`,
-# `starts()`. For `ripr`: `explain(row)`, `votes(data)`, `assignment()`, `clusters()`. For `glm`:
-# `anova()`, `anova(other)`, `drop1()`, `covariance()`, `aliased`, `separated`.
+# Fits have further methods and attributes; `help()` describes each:
+#
+# | model | methods and attributes |
+# |---|---|
+# | all | `tidy()`, `glance()` and `augment(data)` as in R's broom; `evaluate(data)`, `coef()`, `update(data, ...)` |
+# | `gbmap` | `learners()`, `projections()`, `distance()`, `neighbours()`, `regions()`, `drift()`, `drift_threshold()`, `staged()`, `first(m)` |
+# | `proset` | `export()`, `explain(row)`, `familiarity(data, quantile=True)`, `shapley(data)`, `reference()`, `shrink()`, `density(data, at)`, `to_excel(path)`, `batches()`, `update(data, n_batches=...)` |
+# | `costnet` | `prices()`, `bought()`, `at(budget)`, `staged(data)`, `path()`, `inputs` |
+# | `melm` | `pairs()`, `starts()` |
+# | `ripr` | `explain(row)`, `votes(data)`, `assignment()`, `clusters()` |
+# | `glm` | `anova()`, `anova(other)`, `drop1()`, `covariance()`, `aliased`, `separated` |
 
 # %%
 fit.plot("effects")
@@ -133,23 +139,26 @@ fit.plot("effects")
 # %% [markdown]
 # ## Path and cross-validation
 #
-# `path` fits 100 decreasing penalties; `path.at(1.0)` is the fit of the nearest one, and its plot
-# shows mean local coefficients against log(lambda). `cv` tries 25 penalties by 10 folds: `min` has
-# the lowest mean held-out loss, `1se` is the largest penalty within one standard error of it.
-# `cv.best` is refitted with the former, or with the latter for `rule="1se"`. A grid tries other
-# settings, such as `grid={"m": [2, 5, 10], "beta": [1, 10]}`, each with the 25 penalties unless
-# `lambda_` is given.
+# `ld.path` fits 100 decreasing penalties. `path.at(1.0)` returns the fit whose penalty is nearest
+# to 1, and `path.plot()` shows mean local coefficients against log(lambda).
 #
-# For `costnet`, `cv` gives error against price, `rule="1se"` the cheapest model within one standard
-# error, and `path` the fits of single penalties.
+# `ld.cv` compares 25 penalties by 10 folds. `min` is the penalty with the lowest mean held-out
+# loss; `1se` is the largest penalty whose loss is within one standard error of the lowest.
+# `cv.best` is a fit to all rows with the penalty `min`, or `1se` if you give `rule="1se"`. To
+# compare other settings, give a grid such as `grid={"m": [2, 5, 10], "beta": [1, 10]}`. Each
+# combination is tried with all 25 penalties, unless you give `lambda_`.
 #
-# `proset` has two penalties, `lambda_v` for features and `lambda_w` for prototypes:
-# `ld.path(ld.proset, ..., penalty="lambda_w")`, and `grid={"lambda_v": [...], "lambda_w": [...],
-# "n_batches": [1, 2, 3]}` for `cv`.
+# Some models differ:
 #
-# `melm` is smoother with a larger `gamma`, which takes the role of a penalty. `grid={"k": [1, 2,
-# 3], "gamma": [0.5, 1, 2]}` compares dimensions, and `grid={"gamma": [0.5, 1, 2], "covariance":
-# ["shrunk", "ledoit-wolf"]}` also chooses the covariance of a class.
+# - For `costnet`, `cv` estimates the error at each price. `rule="1se"` chooses the cheapest model
+#   within one standard error, and `path` fits penalized models.
+# - `proset` has two penalties, `lambda_v` for features and `lambda_w` for prototypes. Write
+#   `ld.path(ld.proset, ..., penalty="lambda_w")`, or `grid={"lambda_v": [...], "lambda_w": [...],
+#   "n_batches": [1, 2, 3]}` for `cv`.
+# - For `melm`, the kernel width `gamma` has the role of the penalty: a larger value gives a
+#   smoother model. `grid={"k": [1, 2, 3], "gamma": [0.5, 1, 2]}` compares dimensions.
+#   `grid={"gamma": [0.5, 1, 2], "covariance": ["shrunk", "ledoit-wolf"]}` also compares estimates
+#   of the class covariances.
 
 # %%
 path = ld.path(ld.gbmap, "mpg ~ .", data=cars, n_lambda=20, m=3)
@@ -165,27 +174,27 @@ cv.plot()
 # %% [markdown]
 # ## Files
 #
-# A saved fit is a zip of JSON and plain arrays; loading runs no code from it. Checksums detect
-# damaged files. They are no signature: anyone who alters a file can recompute them. Saving over a
-# file keeps its mode, and over a symbolic link writes the target. A fit that contains an estimator
-# of another library cannot be saved.
+# `fit.save(path)` writes a zip of JSON and plain arrays, and `ld.load(path)` reads it. Loading runs
+# no code from the file. Checksums detect damaged files, but they are no signature: anyone who
+# alters a file can recompute them. A fit that contains an estimator of another library cannot be
+# saved. If the file exists, its permissions are kept; if it is a symbolic link, its target is
+# replaced.
 #
-# A file contains the names of columns, levels of categories, means and standard deviations, the
-# extreme values seen by a spline, and the following parts of single training rows:
+# What is stored? A file contains estimates and settings, the names of columns, the levels of
+# categories, means and standard deviations of columns, and the smallest and largest value of a
+# column in a spline. For most models it also contains parts of single training rows:
 #
-# | model | training rows in its file | to keep none |
+# | model | parts of training rows in its file | how to store none |
 # |---|---|---|
 # | `costnet` | none | |
-# | `gbmap` | response and embedding of at most 10,000 rows, for `neighbours()` and `drift()`; with as many learners as features, these can be computed from it | `control={"reference_rows": 0}` |
-# | `proset` | the prototypes and a typical row: row labels, values of the active features, responses of the prototypes | not possible |
-# | `glm` | mean, residual, leverage and Cook's distance of at most 10,000 rows, for the diagnostic plots | `control={"diagnostic_rows": 0}` |
-# | `melm` | class and coordinates of all rows; of a class of more than 32,768 rows means of small cells, and some rows; with as many dimensions as features, these can be computed from them | not possible |
-# | `ripr` | all rows: row labels, responses, weights, values of the features that the views use | not possible |
+# | `gbmap` | response, score and embedding of at most 10,000 rows, for `neighbours()` and `drift()`. If there are at least as many learners as features, the features can be computed from the embedding | `control={"reference_rows": 0}` |
+# | `proset` | the prototypes and a typical row: row labels, values of the active features, and responses of the prototypes | not possible |
+# | `glm` | row label, fitted mean, residuals, leverage and Cook's distance of at most 10,000 rows, for the diagnostic plots. The response can be computed from mean and residuals | `control={"diagnostic_rows": 0}` |
+# | `melm` | class and coordinates of all rows. For a class of more than 32,768 rows: means of small groups of rows, and some single rows. If there are as many dimensions as features, the features can be computed from the coordinates | not possible |
+# | `ripr` | all rows: row labels, responses, weights, and values of the features that the views use | not possible |
 #
-# Row labels are those of the data's index: `df.reset_index(drop=True)` removes names. If no folder
-# can be written, as in a container with read-only packages, compiled kernels are cached in a
-# temporary folder of the user, or not at all; the log says which, and `NUMBA_CACHE_DIR` names
-# another folder.
+# Row labels are taken from the index of the data. To store no names, fit
+# `df.reset_index(drop=True)`.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
@@ -197,10 +206,11 @@ back.predict(cars).equals(fit.predict(cars))
 # %% [markdown]
 # ## Data sets
 #
-# `ld.data()` lists the included data sets, and `ld.data("german_credit")` reads one; sources and
-# licences are in `data/README.md`. Generators of synthetic data: `synth_cos_r`, `synth_cos_c`,
-# `three_clusters`, `checkerboard`, `xor`, `friedman1`, `informative_views`, `informative_views_r`,
-# and `monitoring`, for features with prices that are computed from each other.
+# `ld.data()` lists the included data sets, and `ld.data("german_credit")` reads one.
+# `data/README.md` has their sources and licences. These functions generate synthetic data:
+# `synth_cos_r`, `synth_cos_c`, `three_clusters`, `checkerboard`, `xor`, `friedman1`,
+# `informative_views`, `informative_views_r`, and `monitoring` (features with prices, some of which
+# are computed from others).
 
 # %%
 ld.data()
@@ -220,5 +230,6 @@ ld.data()
 # python -m lodim warm                                     # compile all kernels now, for an image
 # ```
 #
-# The file of `--output` has one row per new row, in order. Its first column, `row`, is the number
-# of the row from 1, or its label if the first column of the new CSV file has no name.
+# The file given as `--output` has one row per new row, in the same order. Its first column, `row`,
+# is the number of the row, counted from 1. If the first column of the new CSV file has no name, it
+# contains row labels, and `row` repeats them.

@@ -13,16 +13,16 @@
 # %% [markdown]
 # # Data larger than memory
 #
-# How do I fit data that do not fit into memory? `data=` also accepts a path or pattern of Parquet,
-# CSV or Arrow files, a `Dataset` of pyarrow, a `LazyFrame` of polars, or a `DataFrame` of Dask. The
-# call is the same, and so is the result, to the last bit. (`pip install "lodim[arrow]"`, and
-# `"lodim[dask]"` for clusters.)
+# How do I fit data that are larger than memory? `data=` also accepts a path or pattern of Parquet,
+# CSV or Arrow files, a pyarrow `Dataset`, a polars `LazyFrame`, or a Dask `DataFrame`. The call is
+# the same as for a data frame, and the result is the same to the last bit. Install `"lodim[arrow]"`
+# for files, and `"lodim[dask]"` for clusters.
 #
 # ## A set of files
 #
-# No large data set comes with lodim, so we make one: each car of `autompg` 256 times, with
-# measurements changed at random by about 3%, in one Parquet file per model year. These are 101,888
-# rows of 398 cars. They show how files work, but contain no more information than 398 cars.
+# lodim does not include a large data set, so we generate one. It has each car of `autompg` 256
+# times, with measurements that are randomly changed by about 3%, and one Parquet file per model
+# year. These are 101,888 rows, but they contain no more information than the 398 cars.
 
 # %%
 import subprocess
@@ -54,14 +54,14 @@ fit = ld.gbmap("mpg ~ .", data=pattern, m=3, lambda_=0.01)
 fit
 
 # %% [markdown]
-# The files were read two or three times, 65,536 rows at a time: first for what the formula learns
-# from all rows (levels, means, scales, imputed values), then for the features, as numbers. Features
-# stay in memory if they take at most half of what is free, and otherwise go to a scratch file,
-# which is deleted at the end of the fit. `control={"scratch": folder}` names a folder on a fast
-# disk, and always uses it.
+# lodim reads the files two or three times, 65,536 rows at a time. It first learns levels, means,
+# scales and imputed values from all rows, and then computes the features as numbers. Features stay
+# in memory if they need at most half of the free memory. Otherwise they go to a scratch file, which
+# is deleted at the end of the fit. With `control={"scratch": folder}` they always go to a scratch
+# file in this folder, for example on a fast disk.
 #
-# The order of the rows is that of the sorted file names. A frame of these rows gives the same fit:
-# what `save` writes is equal byte by byte.
+# The order of the rows is that of the sorted file names. A data frame with the same rows gives the
+# same fit: `save` writes the same bytes.
 
 # %%
 frame = pd.concat(map(pd.read_parquet, sorted(folder.iterdir())), ignore_index=True)
@@ -75,28 +75,29 @@ len(saved)
 # %% [markdown]
 # ## Levels and gaps
 #
-# A level may occur only in the last file, and a column may be missing in some files: horsepower is
-# unknown in five of the thirteen years. The types of columns are determined over all files:
-# integers and decimals together are numbers.
+# A level may occur only in the last file, and values may be missing in some files: horsepower has
+# missing values in five of the thirteen years. The type of a column is determined from all files:
+# if some files have integers and others decimals, the column is numeric.
 
 # %%
 frame["horsepower"].isna().groupby(frame["model_year"]).sum().loc[lambda gaps: gaps > 0]
 
 # %% [markdown]
-# Weights, offset and clusters are names of columns. Splines have their knots at quantiles of all
-# rows, or of a random million if there are more; the summary says which.
+# Weights, offset and clusters are given as names of columns. The knots of splines are quantiles of
+# all rows, or of a million random rows if there are more; the summary says which.
 
 # %%
 line = ld.glm("mpg ~ bs(weight, df=4) + horsepower + origin", data=pattern)
 line
 
 # %% [markdown]
-# Standard errors assume independent rows. Our rows are copies, so here they are about sixteen times
-# too small: many rows need not be much information.
+# Standard errors assume independent rows. Our rows are 256 copies of each car, so here the standard
+# errors are about 16 times too small (the square root of 256).
 #
-# ## What will it need?
+# ## How much memory will a fit need?
 #
-# `estimate` looks at some rows and predicts what a call needs.
+# `estimate` reads some rows, and predicts how much memory and disk space a call needs and how often
+# it reads the data.
 
 # %%
 ld.estimate(ld.gbmap, "mpg ~ .", pattern, m=3, lambda_=0.01)
@@ -104,9 +105,9 @@ ld.estimate(ld.gbmap, "mpg ~ .", pattern, m=3, lambda_=0.01)
 # %% [markdown]
 # ## A sample
 #
-# Often a part of the rows is enough to explore a formula or to choose a model. `sample=` draws rows
-# at random, the same ones for the same `seed`. With many rows it is necessary for `ripr` and
-# `melm`, which compare all rows with each other.
+# A part of the rows is often enough to explore a formula or to choose a model. `sample=` selects
+# random rows, the same rows for the same `seed`. `ripr` and `melm` need it with very many rows,
+# because they compare rows with each other.
 
 # %%
 ld.ripr("mpg ~ .", data=pattern, sample=2000)
@@ -114,9 +115,10 @@ ld.ripr("mpg ~ .", data=pattern, sample=2000)
 # %% [markdown]
 # ## Cross-validation
 #
-# With files, whole blocks of 4,096 rows are assigned to folds, so that no row is copied. If
-# neighbouring rows are related, as years here, this is a harder test than single rows, and often a
-# more honest one. Here it also keeps copies of one car together.
+# With files, a fold consists of whole blocks of 4,096 rows, so that no row is copied. If
+# neighbouring rows are related, as rows of the same year are here, blocks give a higher held-out
+# loss than single rows, and often a more realistic one. Here blocks also keep copies of one car
+# together.
 
 # %%
 cv = ld.cv(ld.gbmap, "mpg ~ .", data=pattern, m=3, grid={"lambda_": [0.001, 0.1, 10]}, folds=5)
@@ -125,8 +127,8 @@ cv
 # %% [markdown]
 # ## Predictions
 #
-# With `output=` predictions are written chunk by chunk; the file appears once it is complete.
-# `augment` adds them to the columns of the data, and `evaluate` sums the losses.
+# With `output=`, predictions are written to a file in chunks; the file appears when it is complete.
+# `augment` also writes the columns of the data, and `evaluate` computes the loss.
 
 # %%
 predicted = fit.predict(pattern, output=folder / "predicted.parquet")
@@ -137,7 +139,7 @@ same
 fit.evaluate(pattern)
 
 # %% [markdown]
-# On the command line, a pattern in quotes is one argument:
+# On the command line, put the pattern in quotes, so that it is one argument:
 
 # %%
 command = ["lodim", "glm", "mpg ~ weight + origin", pattern, "--predict", pattern]
@@ -148,9 +150,10 @@ print(done.stdout)
 # %% [markdown]
 # ## A cluster
 #
-# With a Dask client, the workers read the files, keep the features, and return sums for each pass.
-# Here the two workers are threads of this process; `LocalCluster(n_workers=2)` would start
-# processes, and `Client("address:8786")` connects to machines that see the same files.
+# With a Dask client, the workers read the files, keep the features in their memory, and return sums
+# for each pass. In this example the two workers are threads of this process.
+# `LocalCluster(n_workers=2)` would start processes, and `Client("address:8786")` connects to
+# machines that can read the same files.
 
 # %%
 from dask.distributed import Client, LocalCluster
@@ -165,12 +168,13 @@ saved.add((folder / "workers.lodim").read_bytes())
 len(saved)
 
 # %% [markdown]
-# A single file once more: sums are added in a fixed order, whichever worker computed them. [Sizing
-# a cluster](../cluster) describes the cost of passes, messages and failures.
+# All four saved files are equal, because sums are added in a fixed order, whichever worker computes
+# them. [Sizing a cluster](../cluster) describes the time of passes and messages, and what happens
+# if a worker fails.
 #
-# ## What goes wrong
+# ## Errors
 #
-# Files with different columns are found before anything is computed.
+# If the columns of the files differ, an error is raised before anything is computed:
 
 # %%
 broken = frame.head(100).assign(origin=1.5)
@@ -181,7 +185,7 @@ except ld.DataError as error:
     print(error)
 
 # %% [markdown]
-# So is a truncated file,
+# A truncated file also raises an error:
 
 # %%
 whole = (folder / "cars-1977.parquet").read_bytes()
@@ -192,7 +196,7 @@ except ld.DataError as error:
     print(error)
 
 # %% [markdown]
-# and a level without a training row.
+# So does a level that the training rows did not have:
 
 # %%
 (folder / "cars-1977b.parquet").unlink()
@@ -203,8 +207,9 @@ except ld.DataError as error:
     print(error)
 
 # %% [markdown]
-# A file that changes during a fit, a folder without files, or a disk without room for the scratch
-# file: each is an error that names the file or folder, and leaves nothing behind.
+# Further errors are raised if a file changes during a fit, if a folder has no data files, and if
+# the disk has no room for the scratch file. Each message names the file or folder. No scratch file
+# is left after an error.
 
 # %%
 kept.cleanup()

@@ -13,27 +13,26 @@
 # %% [markdown]
 # # The best model at every price
 #
-# Which measurements are worth their price? Asking a patient's age costs next to nothing, a blood
-# test some dollars, a scan a hundred. Some costs are shared: once the blood is drawn, a second test
-# on it is cheaper, and a stress test gives three results for one price. `costnet` takes the prices
-# and the dependencies, and fits the best model at each price.
+# Which measurements are worth their price? To ask for a patient's age costs almost nothing, a blood
+# test a few dollars, a scan a hundred dollars. Some costs are shared: after the blood is drawn, a
+# second blood test is cheaper, and a stress test gives three results for one price. You give
+# `costnet` the prices and the dependencies, and it fits the best model at each price.
 #
-# Let c_v be the price of item v, and S(w) the features that a model with weights w uses. The cost
-# of a model is what must be paid in total,
+# The cost of a model is the sum of the prices c_v of all items v that it uses or needs, each
+# counted once. Finding the best model at a price is a search over sets of items. `costnet` uses
+# several search rules:
 #
-# > cost(w) = Σ c_v over all v that are used, or needed by what is used, each once.
+# - **group**: a convex penalty (Fiterau, Eqs. 5.1 and 5.2). The group G_v of item v contains v and
+#   all features that need v, directly or through other items. The rule minimizes
 #
-# Finding the best model at a price is a search over sets. `costnet` uses several search rules. The
-# first is a convex penalty (Fiterau, Eqs. 5.1 and 5.2). Each item v has a group G_v of itself and
-# all features that need it, directly or through others, and
+#   > ½ mean deviance + λ Σ_v c_v ‖w_{G_v}‖₂.
 #
-# > ½ mean deviance + λ Σ_v c_v ‖w_{G_v}‖₂
+#   Either all weights of a group are zero, or its item v is paid for once.
+# - **lasso**: the weighted lasso. It counts a needed item once for each feature that needs it.
+# - **greedy**: add the item that lowers the deviance most, or most per cost.
 #
-# is zero for a whole group, or pays for it once. The other rules are the weighted lasso (which
-# counts a needed item once for each feature that needs it) and a greedy rule that buys what gains
-# most, or most per cost. Every selection found by a rule is refitted without the penalty. The
-# frontier lists the models, shrunken or refitted, whose held-out loss is lower than that of all
-# cheaper ones, with the rule that found each.
+# The selected features are refitted without the penalty. The *frontier* lists all models whose
+# held-out loss is lower than that of all cheaper models, with the rule that found each model.
 #
 # This page diagnoses heart disease with a published price list.
 
@@ -53,9 +52,9 @@ heart.head(3)
 # %% [markdown]
 # ## The price list
 #
-# 303 patients came for coronary angiography; the features were known before it. The prices are
-# those of Turney (1995), in Canadian dollars. A test that shares a procedure with others has a
-# small price of its own, and needs that procedure.
+# The data are 303 patients who came for coronary angiography; the features were known before the
+# angiography. The prices are those of Turney (1995), in Canadian dollars. If several tests share a
+# procedure, each test has a small price and needs the procedure, which has its own price.
 
 # %%
 prices = ld.data("heart_costs")
@@ -67,11 +66,11 @@ needs = prices.set_index("name")["needs"]
 print(f"everything: {costs.sum():.2f} dollars")
 
 # %% [markdown]
-# `costs` gives a price to each feature, and to each item that is not a feature (the blood draw, the
-# two stress tests). `depends_on` lists what each feature needs. By default models compete by their
-# held-out loss, which keeps the list short. To show the whole trade-off, this example uses
-# `criterion="deviance"`: every refitted model that explains more of the training rows is listed,
-# and cross-validation chooses among them.
+# `costs` has a price for each feature, and for each item that is not a feature (the blood draw, the
+# two stress tests). `depends_on` lists the items that each feature needs. By default the frontier
+# contains models with low held-out loss, and is short. To show a longer list, this example uses
+# `criterion="deviance"`: the frontier contains every refitted model with a lower training deviance
+# than all cheaper models, and cross-validation chooses among them.
 
 # %%
 priced = dict(costs=costs, depends_on=needs, control={"criterion": "deviance"})
@@ -79,43 +78,47 @@ fit = ld.costnet("disease ~ .", data=heart, **priced)
 print(fit)
 
 # %% [markdown]
-# Each row is a model that explains more than all cheaper ones. `Cost` is the price for one patient,
-# `Df` the number of columns with a coefficient (a category has one per level), `%Dev` the share of
-# the null deviance explained on the training rows, `%CV` on held-out rows, `Rule` the search that
-# found it, and `Lambda` the penalty of the group rule. The star is the model that `predict` uses:
-# the cheapest within one standard error of the best held-out loss.
+# Each row is a model that explains more than all cheaper models.
 #
-# `prices()` lists what each step buys:
+# - `Cost`: price of the model for one patient.
+# - `Df`: number of columns with a coefficient (a category has one column per level).
+# - `%Dev`, `%CV`: percentage of the null deviance explained, on training rows and on held-out rows.
+# - `Rule`, `Lambda`: search rule that found the model, and its penalty for the group rule.
+# - The star marks the model that `predict` uses: the cheapest within one standard error of the
+#   lowest held-out loss.
+#
+# `prices()` lists the items that each step buys:
 
 # %%
 fit.prices()[["cost", "df", "dev_ratio", "rule", "new", "dropped"]]
 
 # %% [markdown]
-# For four dollars, three questions and a blood pressure cuff explain more than half of what can be
-# explained at all. Then come the exercise test with its three results, fluoroscopy (`vessels`) and
-# the thallium test. The small steps in between add little: a blood test or an ECG at rest is
-# dropped again when the exercise test is bought.
+# For four dollars, three questions and a blood pressure cuff explain more than half of the deviance
+# that can be explained. The next large steps are the exercise test with its three results,
+# fluoroscopy (`vessels`) and the thallium test. The small steps between them add little: a blood
+# test or an ECG at rest is dropped again if the exercise test is bought.
 
 # %%
 ax = fit.plot("cost", log=True)
 
 # %% [markdown]
-# The dashed line is the weighted lasso, refitted too. It prices each feature as if it were bought
-# alone, so it misses that the second result of an exercise test costs one dollar:
+# The dashed line is the weighted lasso, which is also refitted. It prices each feature as if it
+# were bought alone. So it does not use that the second result of an exercise test costs only one
+# dollar:
 
 # %%
 lasso = fit.estimates.lasso
 pd.DataFrame({"cost": lasso.cost, "dev_ratio": 1 - lasso.deviance / fit.null_deviance})
 
 # %% [markdown]
-# The graph shows what is bought, and at which price it enters:
+# The graph shows the items that are bought, and the price of the first model that uses each:
 
 # %%
 ax = fit.plot("graph")
 
 # %% [markdown]
-# The path shows the coefficients of the penalty alone, as in glmnet. They are shrunken, so
-# `predict` does not use them; the selections are refitted for the frontier.
+# The path shows the coefficients of the penalized models, as in glmnet. These coefficients are
+# shrunken, so `predict` does not use them; the frontier has refitted coefficients.
 
 # %%
 ax = fit.plot("path")
@@ -126,11 +129,11 @@ fit.path().iloc[::12]
 # %% [markdown]
 # ## How much is enough?
 #
-# On the training rows more is always better. Cross-validation repeats the whole frontier without
-# each fold and computes the loss of its models on that fold: error against price. `min` is the
-# lowest error; `1se` is the cheapest model within one standard error of it. Here there are ten
-# folds and the standard error is that over folds; the print above used five folds, drawn twice, and
-# the standard error over rows.
+# On the training rows, a more expensive model is always better. Cross-validation computes the whole
+# frontier without each fold, and the loss of its models on this fold. The result is the held-out
+# error at each price. `min` is the model with the lowest error; `1se` is the cheapest model within
+# one standard error of the lowest error. Here there are ten folds and the standard error is over
+# folds. The print above is based on two sets of five folds, and its standard error is over rows.
 
 # %%
 cv = ld.cv(ld.costnet, "disease ~ .", data=heart, **priced, folds=10, rule="1se")
@@ -142,8 +145,8 @@ chosen = cv.best
 chosen.bought()
 
 # %% [markdown]
-# This is the shopping list of the model: the prices add up to its cost, and `needed_by` names the
-# features that need a procedure. New patients need these columns and no others:
+# This table is the shopping list of the model. The prices add up to its cost, and `needed_by` names
+# the features that need a procedure. To predict for new patients, only these columns are needed:
 
 # %%
 print(f"{chosen.cost:.2f} dollars:", ", ".join(chosen.inputs))
@@ -152,8 +155,8 @@ print(chosen.summary())
 # %% [markdown]
 # ## A budget
 #
-# `fit.at(budget=...)` returns the fit with the best model within the budget. Everything that it
-# prints, predicts and evaluates refers to that model:
+# `fit.at(budget=...)` returns a fit whose predictions and reports are those of the best model
+# within the budget:
 
 # %%
 patients = heart.dropna().iloc[[0, 1, 2, 3]]
@@ -164,8 +167,9 @@ table.insert(0, "disease", patients["disease"])
 table
 
 # %% [markdown]
-# A budget as an argument of the fit limits the search as well, which saves time with many features.
-# It chooses the most expensive model within the budget, without cross-validation:
+# With `budget=` as an argument of `costnet`, the search is limited to the budget, which saves time
+# if there are many features. The fit then predicts by the most expensive model within the budget,
+# without cross-validation:
 
 # %%
 cheap = ld.costnet("disease ~ .", data=heart, **priced, budget=100)
@@ -174,8 +178,8 @@ print(f"{cheap.cost:.2f} dollars, {100 * cheap.dev_ratio:.1f} % of the deviance 
 # %% [markdown]
 # ## What to buy next
 #
-# A practice has a treadmill and asks its questions anyway. Set the price of what is already there
-# to zero, and the list starts with the best addition:
+# Suppose that a medical practice has a treadmill and asks the questions anyway. Set the price of
+# these items to zero. Then the list begins with the best item to add:
 
 # %%
 owned = costs.copy()
@@ -186,9 +190,9 @@ following.prices()[["cost", "df", "dev_ratio", "new"]]
 # %% [markdown]
 # ## One of two will do
 #
-# The maximal heart rate can be read off either stress test. Turney's list has it with the thallium
-# test; here either is enough. A *series* is a quantity that one of several sources provides, and
-# features depend on the series:
+# Either stress test measures the maximal heart rate. In Turney's list it belongs to the thallium
+# test; now we allow either test. A *series* is a quantity that each of several sources provides.
+# Features depend on the series:
 
 # %%
 either = priced | {
@@ -199,8 +203,8 @@ series = ld.costnet("disease ~ .", data=heart, **either, budget=324)
 series.at(budget=100).bought()
 
 # %% [markdown]
-# `serves` names the series of a source. With the exercise test in the basket, the heart rate costs
-# one dollar. How much more is explained?
+# The column `serves` names the series that a source provides. If the exercise test is bought, the
+# heart rate costs only one dollar more. How much more of the deviance is explained?
 
 # %%
 lists = {"with the thallium test": fit, "with either": series}
@@ -210,8 +214,8 @@ pd.DataFrame({name: [f.at(budget=b).dev_ratio for b in at] for name, f in lists.
 # %% [markdown]
 # ## Terms of the formula
 #
-# A transformed column needs its column and costs nothing more, unless `costs` says otherwise. The
-# columns of a spline or a category are bought together.
+# A transformed column needs the original column and costs nothing in addition, unless you give it a
+# price in `costs`. The columns of a spline or a category are bought together.
 
 # %%
 formula = "disease ~ . + bs(age, df=4) + chest_pain:sex"
@@ -232,14 +236,16 @@ print(f"{size / 1024:.0f} KiB, equal predictions: {same}")
 # %% [markdown]
 # ## What the numbers do not mean
 #
-# - A feature that is not bought is not without information: another may say the same for less.
-# - A model of the list is the best of those that the rules found at its price, not the best there
-#   is; `dev_ratio_bound`, where it is known, says how much better any could be.
-# - `dev_ratio` is of the training rows, of models that were picked among many. What to expect of
-#   new rows is the cross-validated curve, and of the point that was picked on it a little less.
-# - Coefficients were selected and then fitted to the same rows: there are no standard errors and
-#   no p-values.
-# - All patients get the same tests. A plan that decides after each result what to do next may cost
-#   less on average; that is another model (thesis, Sect. 6.2).
-# - The prices are those of one schedule in the nineties, and they are money alone: a thallium test
-#   is also a dose, an angiography a risk.
+# - A feature that is not bought may still be informative: another item may give the same
+#   information at a lower price.
+# - A model on the list is the best model that the search rules found at its price, not the best
+#   possible model. If it is known, `dev_ratio_bound` is an upper limit for every model at this
+#   price.
+# - `dev_ratio` is for training rows, of models that were selected among many. For new rows expect
+#   the cross-validated value, and slightly less for the selected model.
+# - There are no standard errors and no p-values, because coefficients were selected and fitted on
+#   the same rows.
+# - All patients get the same tests. A plan that decides after each result which test comes next may
+#   cost less on average; see `ld.acquire`.
+# - The prices are from one fee schedule of the nineties. They do not include other costs: a
+#   thallium test is also a dose of radiation, and an angiography is a risk.

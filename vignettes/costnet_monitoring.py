@@ -13,19 +13,20 @@
 # %% [markdown]
 # # Alerts of a bedside monitor
 #
-# Which features of bedside signals are worth computing? A monitor raises alerts, and many are
-# artifacts: a probe that slipped, a cable. The signals in the minutes before an alert show whether
-# it is real: last readings, means, slopes, ranges, and how many samples arrived at all. Each signal
-# needs a sensor, each further operation some computing, and features computed from the same signal
-# share its price.
+# Which features of bedside signals are worth computing? A bedside monitor raises many alerts that
+# are artifacts, for example because a probe slipped. The signals in the minutes before an alert
+# show whether the alert is real: their last values, means, slopes, ranges, and the share of samples
+# that were received. Each signal needs a sensor, and each operation needs computing time. Features
+# of the same signal share the price of the signal.
 #
 # This is the setting of M. Fiterau's thesis (Sect. 5.3): 812 alerts, 150 interdependent features,
-# one unit of cost for each base feature and one for each operation. Those data are not public.
-# `ld.monitoring` generates such data with a known truth: 25 signals of 48 samples in four minutes,
-# features derived from them, and a response that is the sum of a few features.
+# one unit of cost for each base feature and one for each operation. The data of the thesis are not
+# public. `ld.monitoring` generates similar data with a known truth: 25 signals of 48 samples in
+# four minutes, features computed from them, and a response that is the sum of a few features.
 #
-# This page compares `costnet` with the lasso on kept-out rows, and shows that a chain of operations
-# is paid for once. It ends with harder prices: one of two sources, set-up costs, and discounts.
+# This page compares `costnet` with the lasso on held-out rows, and shows that a chain of operations
+# is paid for once. It ends with more difficult prices: one of two sources, set-up costs, and
+# discounts.
 
 # %%
 import matplotlib.pyplot as plt
@@ -43,9 +44,9 @@ print(len(costs), "features,", len(needs), "of them derived")
 train[["rr", "rr_mean", "rr_sd", "rr_density", "rr_mean_slope", "rr_per_bp", "y"]].head(3)
 
 # %% [markdown]
-# `rr` is the last reading of the respiratory rate, `rr_density` the share of samples that arrived,
-# `rr_mean_slope` the slope of the half-minute means, and so needs `rr_mean`, which needs `rr`;
-# `rr_per_bp` needs two signals.
+# `rr` is the last value of the respiratory rate. `rr_density` is the share of samples that were
+# received. `rr_mean_slope` is the slope of the half-minute means, so it needs `rr_mean`, which
+# needs `rr`. `rr_per_bp` needs two signals.
 
 # %%
 {name: needs[name] for name in ("rr_mean", "rr_mean_slope", "rr_per_bp")}
@@ -53,8 +54,8 @@ train[["rr", "rr_mean", "rr_sd", "rr_density", "rr_mean_slope", "rr_per_bp", "y"
 # %% [markdown]
 # ## A chain is paid once
 #
-# Every feature here has a price of 1. The cost of a model is the price of everything that it uses
-# *or needs*, each once, also through chains:
+# Every feature here has a price of 1. The cost of a model is the price of all features that it uses
+# *or needs*, directly or through other features, each counted once:
 
 # %%
 chain = {
@@ -81,7 +82,7 @@ print(fit)
 ax = fit.plot("cost")
 
 # %% [markdown]
-# The table compares the true features with those that the model buys:
+# The table lists the features of the true model, and whether the fitted model uses them:
 
 # %%
 truth = alerts.attrs
@@ -97,10 +98,11 @@ ax = fit.plot("graph")
 # %% [markdown]
 # ## Against the lasso
 #
-# The thesis tabulates the mean squared error at each cost, for its penalty and for the lasso. Here
-# is the same on 4000 new alerts, for each rule alone and for all of them, over five data sets. The
-# criterion is that of Hannan and Quinn on the training rows. All models are refitted without their
-# penalty, also those of the lasso, and all costs are what must really be paid.
+# The thesis has a table of the mean squared error at each cost, for its penalty and for the lasso.
+# The next table has the mean squared error on 4000 new alerts, for each search rule alone and for
+# all rules together, averaged over five data sets. Models are selected by the criterion of Hannan
+# and Quinn on the training rows. All models are refitted without a penalty, and costs are computed
+# correctly, also for the lasso.
 
 # %%
 budgets = np.array([0, 1, 2, 3, 4, 6, 8, 10, 12])
@@ -129,12 +131,14 @@ ax.set(xlabel="budget", ylabel="mean squared error, new alerts")
 ax.spines[["top", "right"]].set_visible(False)
 
 # %% [markdown]
-# At a cost of 1 only one reading can be bought. From 3 on the lasso pays: it prices a derived
-# feature as the feature and its signal together, so it misses that the second feature of a signal
-# is cheap. The group penalty sees it, but shrinks what it keeps, so it is not reliably better by
+# A budget of 1 buys only one signal. From a budget of 3 on, the lasso has a larger error than all
+# rules together. The reason is that it prices a derived feature as the feature and its signal
+# together, so it does not use that the second feature of a signal is cheap. The group penalty uses
+# this, but it shrinks the coefficients of the selected features, so it is not reliably better by
 # itself. The greedy rule shrinks nothing. The grey line is the variance of the noise.
 #
-# How much of the difference is chance? The differences from the lasso, seed by seed:
+# How much of the difference is chance? The table shows the mean difference from the lasso over the
+# five data sets, and its standard error:
 
 # %%
 wide = errors.pivot_table(index=["budget", "seed"], columns="rule", values="mse")
@@ -142,7 +146,7 @@ difference = (wide["all"] - wide["lasso"]).unstack("seed")
 pd.DataFrame({"mean": difference.mean(axis=1), "se": difference.sem(axis=1)})
 
 # %% [markdown]
-# Which rule won the places on the frontier of the first fit?
+# How many models on the frontier of the first fit did each rule find?
 
 # %%
 fit.prices()["rule"].value_counts().to_frame("models")
@@ -151,8 +155,8 @@ fit.prices()["rule"].value_counts().to_frame("models")
 # ## One of two sources
 #
 # Blood pressure can be measured by a catheter in the artery, which is exact and expensive, or by a
-# cuff. Means, slopes and ratios can be derived from either. `bp` is then not a feature but a
-# *series* with two sources.
+# cuff. Means, slopes and ratios can be computed from either source. In this case `bp` is not a
+# feature but a *series*: a quantity with two sources.
 
 # %%
 two = ld.monitoring(812 + 4000, seed=3, alternatives=True)
@@ -168,8 +172,8 @@ bought = either.bought()
 bought[bought["serves"].ne("") | bought.index.str.startswith("bp")]
 
 # %% [markdown]
-# `serves` names the series of a source. If the patient already has the catheter, its reading is
-# free.
+# The column `serves` names the series that a source provides. If the patient already has a
+# catheter, its measurements are free:
 
 
 # %%
@@ -191,10 +195,11 @@ compare({"nothing in place": either, "catheter in place": placed}, (2, 4, 8, 12,
 # %% [markdown]
 # ## Devices: set-up costs and discounts
 #
-# Prices need not add up. Here the signals come from devices. Each device costs 3 to set up, its
-# first signal costs 0.5 and each further one 0.25; operations cost 0.1 each. Such a cost is
-# *submodular*: an item adds no more to a large basket than to a small one. `costs` may be any such
-# function of a set of names.
+# The price of several items need not be the sum of their prices. In this example the signals come
+# from devices. Each device costs 3 to set up. Its first signal costs 0.5, and each further signal
+# 0.25. Each operation costs 0.1. Such a cost is *submodular*: an item does not add more to the
+# price of a large set than to the price of a smaller one. `costs` may be any submodular function of
+# a set of names.
 
 # %%
 devices = {
@@ -219,9 +224,9 @@ together = ld.costnet("y ~ .", data=train, costs=price, depends_on=needs, budget
 print(together)
 
 # %% [markdown]
-# Adding up the prices of single signals, 3.5 each, misses that the second signal of a device is
-# cheap. Both models below cost at most 5 by their own accounts; `cost` is the value of the price
-# function.
+# What happens if we add up the prices of single signals, 3.5 each? This ignores that the second
+# signal of a device is cheap. Both models in the table have a budget of 5, each with its own
+# prices; the column `cost` is the value of the price function.
 
 # %%
 alone = {name: price(frozenset([name])) for name in costs}
@@ -240,8 +245,8 @@ pd.DataFrame(rows).T
 # %% [markdown]
 # ## Alert or artifact
 #
-# With two classes the deviance is that of a logistic regression. `ld.cv` chooses how much to spend:
-# the cheapest model within one standard error.
+# With two classes, `costnet` fits logistic regressions. `ld.cv` chooses how much to spend: the
+# cheapest model within one standard error of the lowest loss.
 
 # %%
 labelled = ld.monitoring(812 + 4000, seed=18, response="alert")
@@ -262,12 +267,12 @@ pd.concat({b: chosen.at(b).evaluate(new) for b in budgets}, names=["budget"]).dr
 # %% [markdown]
 # ## What the numbers do not mean
 #
-# - The alerts are drawn by a recipe whose truth is linear in a few features, as the model is. Real
-#   alerts are not so kind; compare the vignette on heart disease.
-# - The frontier is selected on its training rows. On new alerts a model is worse than its
-#   `dev_ratio`, as the tables above show, and the more so the longer the list of candidates.
-# - The rules are searches. That one of them won a place on the list does not make it the better
-#   rule: at another price, or in another draw, it is another.
-# - A set function is taken at its word: it must not fall as things are added. Where it is not
-#   submodular (a thing is cheaper only with another that was not bought), the rules still keep the
-#   budget, but may miss more.
+# - The true model of these synthetic alerts is linear in a few features, as `costnet` assumes. Real
+#   data are more difficult; see the vignette on heart disease.
+# - The frontier is selected on its training rows. On new alerts a model explains less than its
+#   `dev_ratio`, as the tables above show. The difference increases with the number of candidate
+#   models.
+# - The rules are searches. If a rule found a model on the list, it is not generally the better
+#   rule: at another price, or for other data, another rule may find the best model.
+# - A price function of sets must not decrease if items are added; lodim checks this only for some
+#   sets. If it is not submodular, the rules still keep the budget, but may miss better models.

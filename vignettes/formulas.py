@@ -13,64 +13,84 @@
 # %% [markdown]
 # # Formulas
 #
-# How do I write a formula? The left side is the response, the right side lists the features, as in
-# R.
+# How do I write a formula? As in R, the left side is the response, and the right side lists the
+# features.
 #
-# | formula | means |
+# | formula | meaning |
 # |---|---|
-# | `y ~ .` | all columns other than the response, the columns used as `weights=` or `offset=`, and answers that `augment()` has put there (`.fitted`, `.resid`, ...) |
-# | `y ~ . - id` | without `id` |
+# | `y ~ .` | all columns except the response, the columns of `weights=` and `offset=`, and columns that `augment()` has added (`.fitted`, `.resid`, ...) |
+# | `y ~ . - id` | all columns except `id` |
 # | `y ~ a + b` | two columns |
 # | `y ~ a:b`, `y ~ a*b` | the product; `a + b + a:b` |
 # | `y ~ (a + b + c)**2`, `y ~ .**2` | main effects and all products of two |
-# | `np.log(y) ~ .` | a transformed response; predictions are of `np.log(y)` |
+# | `np.log(y) ~ .` | a transformed response; the model predicts `np.log(y)` |
 # | `I(y > 25) ~ .` | a condition as the response: the two classes False and True |
 # | `y ~ I(a > 0):b` | a condition as a feature: a factor with the levels False and True, as in R and patsy |
-# | `y ~ . + I(a**2) + np.sqrt(b)` | arithmetic stands inside of `I()`; numpy's elementary functions |
+# | `y ~ . + I(a**2) + np.sqrt(b)` | transformed columns: arithmetic inside `I()`, and elementary functions of numpy |
 # | `y ~ C(code)` | numbers as categories |
-# | `y ~ days(d) + year(d) + month(d) + weekday(d)` | numbers of a column of dates |
+# | `y ~ days(d) + year(d) + month(d) + weekday(d)` | numbers computed from a column of dates |
 # | `y ~ bs(a, df=4)`, `cr(a, df=4)`, `cc(a, df=4)` | B-splines, natural and cyclic cubic splines; `te(...)` for their tensor products |
-# | `y ~ bs(a, df=4, lower_bound=0, upper_bound=9)` | B-splines with bounds: values outside are refused |
-# | `y ~ center(a) + scale(b)` | `a` less its mean over the training rows; `scale` also divides by the standard deviation (divisor n - 1, as R's `scale`) |
-# | `y ~ standardize(b)` | as `scale`, with divisor n, as patsy's `standardize`; both take `ddof=` |
+# | `y ~ bs(a, df=4, lower_bound=0, upper_bound=9)` | B-splines with bounds: values outside the bounds raise an error |
+# | `y ~ center(a) + scale(b)` | `center` subtracts the mean of the training rows; `scale` also divides by the standard deviation (divisor n - 1, as R's `scale`) |
+# | `y ~ standardize(b)` | as `scale`, but with divisor n, as patsy's `standardize`; both functions have the argument `ddof=` |
 # | `` y ~ Q("model year") `` | a column whose name is not a Python name |
-# | `fit.update(df, formula=". ~ . - a")` | as in R: where the left side is a dot, both dots stand for the sides of the fit's formula |
+# | `fit.update(df, formula=". ~ . - a")` | as in R: if the left side is a dot, both dots stand for the two sides of the formula of `fit` |
 #
-# Text columns are categories. Each level has its own column, which a penalty allows. `glm` has no
-# penalty and codes factors as R does: relative to the first level (`C(x, Treatment("b"))` names
-# another), or with a column for every level if the rest of the term is not part of an earlier term.
-# Terms are sorted by degree for this, as in R: `a:b + a` is coded as `a + a:b`. A column of bools
-# and a condition in `I()` are the same: a factor with the levels False and True.
+# There is always an intercept. A formula cannot run other code or use variables of your program.
+# For R's notation (`^`, `poly`, `s`, `offset`) the error message shows the notation used here.
+# Names may be in any script. If a table has two names that Python treats as equal (`µ` and `μ`),
+# write them in `Q()`. The number of features is limited and checked before they are computed: 100
+# per column may always be used; beyond that the limit is 100,000 features and 100 million numbers.
 #
-# There is always an intercept. A formula is a closed language: it runs no other code, and uses no
-# variables of the caller. Names may be in any script; names that Python treats as equal (`µ` and
-# `μ`) need `Q()`. The number of features is limited (beyond 100 per column, to 100,000 features and
-# 100 million numbers) and checked before they are computed. For R's notation (`^`, `poly`, `s`,
-# `offset`) the error message gives the notation used here.
+# ## Categories
 #
-# Rows without a response or a weight are dropped. Rows without a feature stay. A missing number is
-# replaced by the mean of the training rows before any function is applied, and a column such as
-# `horsepower[missing]` marks it if training had missing values. A missing category is a level of
-# its own. The print counts such rows, and the summary lists the imputed values. With
-# `missing="drop"`, the default of `glm` as in R, such rows are dropped, and predicted as NaN;
-# `ripr` uses the features that they have. Cross-validation imputes the mean of all rows (features
-# only), but centres and scales within each fold.
+# Text columns are categories. Each level has its own column, because a penalty makes a reference
+# level unnecessary. `glm` has no penalty, so it codes factors as R does:
 #
-# New rows may lie outside the range that a spline was fitted to. `bs()` then extrapolates by its
-# end polynomials, as in R, and an `ExtrapolationWarning` names the term. `cr()` extrapolates
-# linearly, and `cc()` continues the cycle.
+# - The first level is the reference; `C(x, Treatment("b"))` chooses another reference.
+# - In an interaction, a factor has a column for every level if the term without this factor is not
+#   in the formula. For this, terms are sorted by degree, as in R: `a:b + a` is coded as `a + a:b`.
 #
-# A category of a pandas Categorical without training rows is known, and is predicted as a missing
-# value. Any other new level is an error, or with `predict(..., new_levels="missing")` a missing
-# value, too. Ordered categories keep their order: each level but the first has a column that is 1
-# from that level on (`dose[>=high]`). In `glm` they have R's orthogonal polynomials. `C(dose)`
-# ignores the order. Numbers read as text (with `?`, decimal commas, `$12.30`, `1,234`, `45%`) raise
-# an error, or a warning if levels may be meant; the message contains the line of code that converts
-# them.
+# Columns of type bool, and conditions in `I()`, are factors with the levels False and True.
 #
-# A text column counts as row names if more than half of the rows have a unique value and there are
-# over 20 values. A dot leaves such a column out with a warning; a formula that names it raises an
-# error. Use `C(id)`, or a pandas Categorical, if you want its levels.
+# Ordered categories keep their order: each level except the first has a column that is 1 for this
+# level and all higher levels (`dose[>=high]`). In `glm` they are coded by orthogonal polynomials,
+# as in R. `C(dose)` ignores the order.
+#
+# If a new row has a level that the training rows did not have, `predict` raises an error. With
+# `predict(..., new_levels="missing")` it treats the level as missing. A level that a pandas
+# Categorical lists, but no training row has, is always treated as missing.
+#
+# Text that looks like numbers (`?`, decimal commas, `$12.30`, `1,234`, `45%`) raises an error, or a
+# warning if it may be meant as levels. The message contains the code that converts the column.
+#
+# A text column counts as row names if it has over 20 values and more than half of the rows have a
+# unique value. A dot leaves such a column out with a warning; a formula that names it raises an
+# error. If you want to use its levels, write `C(id)`, or convert it to a pandas Categorical.
+#
+# ## Missing values
+#
+# Rows with a missing response or weight are dropped. For missing features there are three ways,
+# chosen by `missing=`:
+#
+# - `"indicator"`, the default of most models: a missing number is replaced by the mean of the
+#   training rows before any function is applied. If training rows had missing values, an additional
+#   column such as `horsepower[missing]` marks such rows. A missing category is a level of its own.
+# - `"drop"`, the default of `glm` as in R: rows with missing features are dropped, and predicted as
+#   NaN.
+# - `"keep"`, the default of `ripr`: a row is used in all views whose features it has.
+#
+# The print counts rows with missing features, and the summary lists the imputed values.
+# Cross-validation imputes the mean of all rows (features only), but centres and scales within each
+# fold.
+#
+# ## Splines beyond the training data
+#
+# New rows may lie outside the range of the training rows. Then `bs()` extrapolates by its end
+# polynomials, as in R, and an `ExtrapolationWarning` names the term. `cr()` extrapolates linearly,
+# and `cc()` continues the cycle.
+#
+# ## Examples
 
 # %%
 import numpy as np
@@ -82,7 +102,7 @@ cars = ld.data("autompg")
 ld.glm("np.log(mpg) ~ np.log(weight) * origin + bs(model_year, df=4)", data=cars)
 
 # %% [markdown]
-# A fit shows the resulting columns, and the values learned for missing ones:
+# The attribute `design.names` lists the columns of the design matrix:
 
 # %%
 fit = ld.gbmap("mpg ~ . - acceleration", data=cars, m=2, lambda_=0.1)
@@ -92,7 +112,7 @@ fit.design.names
 fit.update(cars, formula=". ~ . - origin").design.names
 
 # %% [markdown]
-# A new level is an error, or counts as missing:
+# A new level raises an error, or is treated as missing:
 
 # %%
 odd = cars.head(2).assign(origin=["Mars", "USA"])
@@ -105,8 +125,8 @@ except ld.DataError as error:
 fit.predict(odd, new_levels="missing")
 
 # %% [markdown]
-# Quote names that are not Python names. The error message for a wrong formula shows what is
-# probably meant:
+# Write names that are not Python names in `Q()`. The error message for a wrong formula shows what
+# you probably meant:
 
 # %%
 spaced = cars.rename(columns={"model_year": "model year"})
@@ -123,8 +143,8 @@ for wrong in ("mpg ~ wieght", "mpg ~ weight^2", "mpg ~ poly(weight, 2)"):
 # ## Dates
 #
 # A column of dates (or of text such as `2024-01-31` or `2024-01-31 12:30`) is neither a number nor
-# a category, so a formula must say what to use. A time with a zone counts as its local clock time.
-# A missing date is a missing value.
+# a category, so the formula must say which number to compute from it. Times with a time zone are
+# used as local clock times. A missing date is a missing value.
 #
 # | function | number |
 # |---|---|
@@ -132,7 +152,8 @@ for wrong in ("mpg ~ wieght", "mpg ~ weight^2", "mpg ~ poly(weight, 2)"):
 # | `year(d)`, `month(d)` | the year; the month from 1 to 12 (`C(month(d))` for levels) |
 # | `weekday(d)` | from 0, a Monday, to 6, a Sunday |
 #
-# These functions cannot be exported to SQL, ONNX or Python: compute a column first.
+# Formulas with these functions cannot be exported to SQL, ONNX or Python. For an export, compute
+# the numbers as a column of the data first.
 
 # %%
 sold = pd.DataFrame({"sold": pd.date_range("2024-01-01", periods=len(cars)), "mpg": cars["mpg"]})
@@ -145,7 +166,7 @@ except ld.DataError as error:
 ld.glm("mpg ~ days(sold, origin='2024-01-01') + C(weekday(sold))", data=sold).design.names
 
 # %% [markdown]
-# Ordered categories keep their order: by polynomials in `glm`, by thresholds elsewhere.
+# Ordered categories are coded by polynomials in `glm`, and by thresholds in all other models:
 
 # %%
 size = pd.cut(cars["weight"], [0, 2500, 3500, np.inf], labels=["light", "middle", "heavy"])

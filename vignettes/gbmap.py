@@ -18,13 +18,14 @@
 #
 # > f(x) = f₁(x) + ... + f_m(x),  f_j(x) = a_j + b_j g(w_jᵀ(1, x)),  b_j = −1 or +1,  (Eqs. 1, 2)
 #
-# Here g is the softplus, a rounded max(0, z). Each learner is added to those before it, with a
-# penalty `lambda_` on the mean of its squared weights (Eqs. 3, 4). So the model has m bends, each
-# along one direction, and is (nearly) linear between them.
+# Here g is the softplus, a rounded max(0, z). The learners are fitted one after the other, with a
+# penalty `lambda_` on the mean of the squared weights (Eqs. 3, 4). So the model has m bends, each
+# along one direction, and is (nearly) linear between the bends.
 #
-# This page fits the fuel consumption of cars and explains each number of the printed reports. It then
-# uses the distance, the local explanations and the regions of the fit, and ends with two classes.
-# [Drift and model differences](gbmap_drift) have a page of their own.
+# This page models the fuel consumption of cars, and explains each number of the printed reports.
+# Then it shows the distance between rows, the explanation of single predictions, and the regions in
+# which the model is linear. The last example has two classes. [Another page](gbmap_drift) is about
+# drift and the difference of two models.
 
 # %%
 import tempfile
@@ -44,29 +45,28 @@ cars.head()
 # %% [markdown]
 # ## Fit
 #
-# `.` stands for all columns but the response. `origin` is text, so it is a category. A missing
-# `horsepower` is replaced by the mean, and an additional feature marks such rows. `m` and `lambda_`
-# are omitted, so five-fold cross-validation chooses both.
+# `.` stands for all columns except the response. `origin` is text, so it is a category. A missing
+# `horsepower` is replaced by the mean, and an additional feature marks these rows. We omit `m` and
+# `lambda_`, so five-fold cross-validation chooses both.
 
 # %%
 fit = ld.gbmap("mpg ~ .", data=cars)
 print(fit)
 
 # %% [markdown]
-# The print resembles that of R's `glmnet`, with a row for each boost (one that adds nothing is
-# dropped; the notes of the summary list it):
+# The printed table has a row for each boost, as in R's `glmnet`. A boost that adds nothing is
+# dropped; the notes of the summary list it.
 #
-# - `Df`: the number of nonzero weights w of the boosts up to this one. It counts what was
-#   estimated; it is no estimate of the effective degrees of freedom, which the penalty makes fewer.
-# - `%Dev`: the per cent of the null deviance explained on the *training* rows. The null model
-#   predicts the mean. For a numeric response this is 100 R².
-# - `Lambda`: the penalty, for features and response in standard deviations, the same for all
-#   boosts.
+# - `Df`: the number of nonzero weights in all boosts up to this one. It is not the effective
+#   degrees of freedom, which are fewer because of the penalty.
+# - `%Dev`: the percentage of the null deviance that is explained on the *training* rows. The null
+#   model predicts the mean. For a numeric response this is 100 R².
+# - `Lambda`: the penalty, for standardized features and response. It is the same for all boosts.
 #
-# If the rows allow eight learners or more, there may be a last row, `refit`: all learners were then
-# optimized together after the last boost, because that lowers the held-out deviance by at least 2%.
-# A boost is optimal given the earlier ones only; in a joint fit each learner is optimal given all
-# others.
+# There may be a last row, `refit`. It means that all learners were optimized together after the
+# last boost, because this lowers the held-out deviance by at least 2%. A boost is optimal given the
+# earlier boosts only; in a joint fit, each learner is optimal given all other learners. A joint fit
+# is tried if the number of rows allows at least eight learners.
 
 # %% [markdown]
 # ## Summary
@@ -75,28 +75,29 @@ print(fit)
 print(fit.summary())
 
 # %% [markdown]
-# **Header.** `Mean deviance` is the mean squared error of the training rows, `Mean null deviance`
-# that of their mean, `Dev. ratio` one minus their ratio. `(by CV)` marks what cross-validation
-# chose.
+# **Header.** `Mean deviance` is the mean squared error of the model on the training rows. `Mean
+# null deviance` is the mean squared error of a model that predicts the mean. `Dev. ratio` is one
+# minus the ratio of the two. `(by CV)` marks settings that cross-validation chose.
 #
-# **Weak learners.** A row for each f_j:
+# **Weak learners.** The table has a row for each learner f_j:
 #
-# - `a`, `b`: its constant and its sign. With `b` = +1 the learner bends f upwards along its
+# - `a`, `b`: constant and sign of the learner. With `b` = +1 the learner bends f upwards along its
 #   direction, with −1 downwards.
-# - `|w|`: length of its weights, in units of the response per standard deviation of the features:
-#   how steep f_j is where it is active.
-# - `Active %`: the share of rows with w_jᵀ(1, x) > 0, that is, on the side of the hinge where f_j
-#   is not flat. A learner that is active in all rows is linear on the data; one active in no row is
-#   constant on it. The notes list these.
-# - `Loss`, `Cum. %Dev`: training loss after this boost, and the per cent explained so far, before
-#   the joint fit if there is one; `a`, `|w|` and `Active %` are those after it.
-# - `Iter.`: iterations of the optimizer, from the start that led lowest.
+# - `|w|`: length of the weights, in units of the response per standard deviation of the features.
+#   It is the steepness of f_j in rows in which the learner is active.
+# - `Active %`: the share of rows with w_jᵀ(1, x) > 0, in which f_j is not constant. A learner that
+#   is active in all rows is linear on the data. A learner that is active in no row is constant on
+#   the data. The notes list such learners.
+# - `Loss`, `Cum. %Dev`: training loss after this boost, and percentage of the deviance explained so
+#   far. If there is a joint fit, these two columns are from before it, and `a`, `|w|` and `Active
+#   %` from after it.
+# - `Iter.`: iterations of the optimizer, for the starting point that gave the lowest loss.
 #
-# **Effects of features.** The local coefficient of a feature at x is the slope of f there; it
-# differs from row to row. `Mean` averages it over the training rows, `Mean |.|` averages its size;
-# `Per SD` and `|.| per SD` are the same per standard deviation of the feature, which makes features
-# comparable. Where `Mean |.|` is well above the size of `Mean`, the effect changes sign, or is felt
-# by some rows only.
+# **Effects of features.** The local coefficient of a feature at x is the slope of f at x, which
+# differs between rows. `Mean` is its mean over the training rows, and `Mean |.|` is the mean of its
+# absolute value. `Per SD` and `|.| per SD` are the same per standard deviation of the feature,
+# which makes features comparable. If `Mean |.|` is well above the absolute value of `Mean`, the
+# slope changes sign between rows.
 
 # %%
 ax = fit.plot("effects")  # bars: Per SD; grey: |.| per SD
@@ -105,7 +106,7 @@ ax = fit.plot("effects")  # bars: Per SD; grey: |.| per SD
 ax = fit.plot("loss")
 
 # %% [markdown]
-# The same numbers as frames, to compute with: `tidy()`, `learners()`, `glance()`.
+# The methods `tidy()`, `learners()` and `glance()` return the same numbers as data frames.
 
 # %%
 fit.glance().T
@@ -113,11 +114,11 @@ fit.glance().T
 # %% [markdown]
 # ## Path
 #
-# `path` fits the model for a decreasing sequence of penalties, each started from the one before,
-# with a fixed `m` (10 by default). On the left everything is shrunk to zero; to the right features
-# enter. Unlike in the lasso, these are mean *local* coefficients of a nonlinear model, and
-# neighbouring penalties may end in different optima: jumps show that several descriptions of the
-# data are about equally good.
+# `path` fits the model for a decreasing sequence of penalties, with a fixed `m` (10 by default).
+# Each fit starts at the previous one. At the left end of the plot all coefficients are shrunk to
+# zero; to the right, features enter. There are two differences from the lasso: these are mean
+# *local* coefficients of a nonlinear model, and fits with similar penalties may end in different
+# local minima. Jumps in the plot mean that several models fit about equally well.
 
 # %%
 path = ld.path(ld.gbmap, "mpg ~ .", data=cars)
@@ -126,9 +127,10 @@ ax = path.plot()
 # %% [markdown]
 # ## Cross-validation
 #
-# `cv` evaluates a grid of penalties by ten folds; if `m` is omitted, it is chosen for each. The
-# dashed line marks the lowest mean held-out loss (`min`), the dotted one the largest penalty within
-# one standard error of it (`1se`): a simpler model that is hardly worse.
+# `cv` evaluates a grid of penalties by ten folds; if you omit `m`, it is chosen for each penalty.
+# The dashed line marks the penalty with the lowest mean held-out loss (`min`). The dotted line
+# marks the largest penalty whose loss is within one standard error of the lowest (`1se`): a simpler
+# model that is hardly worse.
 
 # %%
 cv = ld.cv(ld.gbmap, "mpg ~ .", data=cars)
@@ -142,8 +144,8 @@ both = pd.concat({"min": cv.best.glance(), "1se": simple.glance()}).droplevel(1)
 both[["m", "lambda_", "df", "dev_ratio"]]
 
 # %% [markdown]
-# `dev_ratio` is for the training rows, so that the richer model looks better here. On held-out
-# rows, these are the expected shares of the variance of `mpg` explained:
+# `dev_ratio` is for the training rows, so that the richer model looks better here. The next table
+# shows the share of the variance of `mpg` that is explained on held-out rows:
 
 # %%
 held_out = cv.frame.loc[[cv.index_min, cv.index_1se], ["mean", "se"]] / fit.null_deviance
@@ -151,13 +153,13 @@ held_out["mean"] = 1 - held_out["mean"]
 held_out.set_axis(["min", "1se"]).set_axis(["1 - mean loss / null", "standard error"], axis=1)
 
 # %% [markdown]
-# The lowest of many means is slightly too low. For an unbiased figure, evaluate a fit on rows that
-# were kept out of everything.
+# The lowest of many mean losses is slightly too low. For an unbiased estimate, evaluate a fit on
+# rows that took no part in any choice.
 #
 # ## Embedding and distance
 #
-# The values of the learners, (f₁(x), ..., f_m(x)), are an embedding (Eq. 5). Features without
-# influence on the response do not affect it.
+# The values of the learners, (f₁(x), ..., f_m(x)), are an embedding of the row x (Eq. 5). Features
+# without influence on the predictions have no influence on the embedding.
 
 # %%
 ax = fit.plot("embedding")
@@ -167,9 +169,10 @@ ax = fit.plot("embedding")
 #
 # > d(x, x') = Σ_j |f_j(x) − f_j(x')|  (Eq. 7),
 #
-# and are never below the difference of the predictions. The path distance (Eq. 6), the total change
-# of f on the line from x to x', lies between the two (Eq. 8). Rows with equal predictions for
-# different reasons are far apart in the embedding.
+# A distance is never smaller than the difference of the predictions. The path distance (Eq. 6) is
+# the total change of f on the line from x to x'. It lies between the difference of the predictions
+# and the distance in the embedding (Eq. 8). If two rows have equal predictions for different
+# reasons, they are far apart in the embedding.
 
 # %%
 some = cars.dropna().iloc[[0, 60, 120, 240]]
@@ -185,8 +188,8 @@ pd.DataFrame(
 )
 
 # %% [markdown]
-# Which cars are nearest to a given one? First in the embedding of the model, then in the plain
-# Euclidean distance of the standardized numbers.
+# Which cars are nearest to a given car? The first table has the nearest cars in the embedding of
+# the model, the second in the Euclidean distance of the standardized features.
 
 # %%
 one = cars.loc[[240]]
@@ -201,9 +204,9 @@ complete.loc[by_model]
 complete.loc[plain]
 
 # %% [markdown]
-# The table shows the spread of `mpg` over the ten nearest training rows of each car, averaged over
-# cars, for both distances. (The model has used the responses of these rows and the Euclidean
-# distance has not, so this illustrates the distance, but does not test it.)
+# The next table shows the standard deviation of `mpg` among the ten nearest training rows of each
+# car, averaged over cars, for both distances. It illustrates the distance but is no fair test, as
+# the model has used the responses of these rows and the Euclidean distance has not.
 
 # %%
 embedded = fit.distance(complete).to_numpy()
@@ -216,11 +219,12 @@ spread = {
 pd.Series(spread, name="sd of mpg among ten neighbours").to_frame()
 
 # %% [markdown]
-# `fit.neighbours(data, k)` is the k-nearest-neighbour prediction in this distance.
+# `fit.neighbours(data, k)` returns the k-nearest-neighbour prediction in this distance.
 #
 # ## Local explanation of one row
 #
-# Near one x the model is linear, and the gradient of f has its coefficients. Two cars on one scale:
+# Near a row x the model is linear, and its coefficients are the slopes of f at x. The plot compares
+# the slopes for two cars:
 
 # %%
 figure, axes = plt.subplots(2, 1, figsize=(7, 7), sharex=True, layout="constrained")
@@ -229,8 +233,9 @@ for row, ax in zip((0, 320), axes, strict=True):
 cars.loc[[0, 320]]
 
 # %% [markdown]
-# `predict` returns the coefficients per unit of each feature, and the values of the learners as the
-# embedding. A learner that is flat at x contributes nothing there.
+# `predict(type="local")` returns these slopes per unit of each feature, and
+# `predict(type="embedding")` the values of the learners. A learner that is constant near x
+# contributes nothing to the slopes.
 
 # %%
 fit.predict(cars.loc[[0, 320]], type="local").T
@@ -241,9 +246,9 @@ fit.predict(cars.loc[[0, 320]], type="embedding").iloc[:, :6]
 # %% [markdown]
 # ## Regions
 #
-# The bends of the learners divide the feature space into regions, in each of which the model is
-# linear (apart from the rounding of the bends). A model of few boosts has few regions and can be
-# read completely. `active` names the learners that are not flat in a region.
+# The bends of the learners divide the feature space into regions. In each region the model is
+# linear (apart from the rounding of the bends). A model with few boosts has few regions, so a
+# person can read it completely. `active` lists the learners that are not constant in a region.
 
 # %%
 small = ld.gbmap("mpg ~ .", data=cars, m=3, lambda_=cv.lambda_1se)
@@ -251,15 +256,15 @@ print(small)
 small.regions(cars).set_index("active").astype(object).T
 
 # %% [markdown]
-# Each column is a linear model in units of the data: `weight` is in lb, so its coefficients are
-# miles per gallon for each pound.
+# Each column of the table is a linear model in units of the data: `weight` is in lb, so its
+# coefficients are in miles per gallon per pound.
 
 # %% [markdown]
 # ## Two classes
 #
-# A response of text has classes. The print names the level whose probability is modelled. The
-# deviance is minus twice the mean log-likelihood, and local coefficients are on the logit scale.
-# Every third row is kept out for the evaluation.
+# If the response is text, its values are classes. The print names the level whose probability is
+# modelled. The deviance is minus twice the mean log-likelihood, and local coefficients are on the
+# logit scale. Every third row is held out for the evaluation.
 
 # %%
 cells = ld.data("breast_cancer")
@@ -282,8 +287,8 @@ ax = tumour.plot("embedding")
 # %% [markdown]
 # ## Saving
 #
-# A fit is saved in one file, without pickle. Loading runs no code from it, and gives the same
-# predictions to the last bit.
+# `save` writes a fit to one file, without pickle. Loading runs no code from the file, and the
+# loaded fit makes the same predictions to the last bit.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
@@ -296,16 +301,17 @@ print(f"{size / 1024:.0f} KiB, equal predictions: {fit.predict(cars).equals(agai
 # %% [markdown]
 # ## What the numbers do not mean
 #
-# - There are no standard errors and no p-values. The penalty biases estimates, the learners are
-#   chosen one after the other (and perhaps refitted), `m` and `lambda_` by the same data: no textbook distribution holds
-#   for what comes out. Refit on resampled rows to see what is stable.
+# - There are no standard errors and no p-values, because the distribution of the estimates is
+#   unknown: the penalty biases them, learners are chosen one after the other, and `m` and `lambda_`
+#   are chosen by the same data. `ld.bootstrap` shows how stable the estimates are.
 # - Mean local coefficients describe the *model*, averaged over these rows. They are not causal:
-#   that `weight` has a negative coefficient does not say what a car would do if weight were taken
-#   out of it. Correlated features (`weight`, `displacement`, `cylinders`) share what they have in
-#   common in a way that the penalty decides, not the data.
-# - `%Dev` of the print is of training rows. Cross-validation, or rows kept out, say what to expect.
-# - The order of the boosts is no order of importance for each row, and a single learner means
-#   little alone: another seed may give other learners and almost the same f. After a joint fit
-#   the first boosts alone (`staged`, `first`) are partial sums that were fitted to nothing.
-# - The distance is relative to the response that was modelled. Rows near to each other in it may
-#   be different in every respect that does not matter for this response.
+#   `weight` has a negative coefficient, but this does not tell how far a car would go if it were
+#   made lighter. Correlated features (`weight`, `displacement`, `cylinders`) share a common effect,
+#   and the penalty decides how they share it.
+# - `%Dev` in the print is for training rows. Use cross-validation or held-out rows to estimate the
+#   performance on new rows.
+# - The order of the boosts is not the order of their importance for each row, and a single learner
+#   has little meaning: another seed may give other learners and almost the same f. After a joint
+#   fit, sums of the first learners alone (`staged`, `first`) predict poorly.
+# - The distance depends on the response of the model. Rows with a small distance may differ in
+#   everything that does not matter for this response.

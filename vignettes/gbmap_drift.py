@@ -13,19 +13,20 @@
 # %% [markdown]
 # # Drift, and the difference of two models
 #
-# Will a model that is used for years notice that its data have changed? And where do two models
-# disagree? Both questions use the distance of `gbmap`: rows are near if the learners have similar
-# values.
+# Does a model notice that new data differ from its training data? And where do two models disagree?
+# The learners of `gbmap` help to answer both questions.
 #
 # ## Drift
 #
-# Away from the training rows, f and its own nearest neighbours disagree: f extrapolates along its
-# slopes, the neighbours' responses do not. So |f(x) − mean of the k nearest training responses|,
-# with k = 5 (Sect. 4.5), indicates drift. It needs no response at x. `kind="distance"` is the mean
-# distance to these neighbours. `predict` warns if a numeric response is predicted far beyond the
-# training range, and `clip=True` keeps it within.
+# The drift indicator of a row x is |f(x) − mean response of the k nearest training rows|, with k =
+# 5 (Sect. 4.5). It is large if x is far from the training rows: there f(x) is an extrapolation
+# along the slopes of f, and the responses of the neighbours are not. It does not need the response
+# of x. With `kind="distance"`, the indicator is the mean distance to these neighbours. `predict`
+# warns if a numeric prediction is far outside the range of the training responses, and `clip=True`
+# limits it to this range.
 #
-# Below, a model is trained on cars of the earlier model years and watches the later ones arrive.
+# In the example, a model is fitted to cars of the earlier model years, and the indicator is
+# computed for later cars.
 
 # %%
 import pandas as pd
@@ -50,9 +51,9 @@ alarm = watch.drift(late) > threshold
 alarm.groupby(late["model_year"]).mean().rename("share of rows above the threshold").to_frame()
 
 # %% [markdown]
-# Without change, 5% of the rows are above the threshold by construction. Was the alarm right? Here
-# the responses are known, so the losses can be computed. Each point is a late car. A loss is called
-# large if it exceeds the 95% quantile of the losses of the early rows.
+# If nothing had changed, 5% of the rows would be above the threshold. Was the alarm right? Here the
+# responses of the late cars are known, so the losses can be computed. In the plot each point is a
+# late car. A loss is called large if it exceeds the 95% quantile of the losses of the early rows.
 
 # %%
 limit = watch.augment(early)[".loss"].quantile(0.95)
@@ -68,16 +69,18 @@ groups = {
 pd.concat({name: watch.evaluate(rows) for name, rows in groups.items()}).droplevel(1)
 
 # %% [markdown]
-# The ROC curve in the corner rates the indicator as a detector of large losses. A low indicator is
-# no proof that nothing changed: the relation of response and features can change while the features
-# stay the same, and no indicator without responses can detect that. Here cars of later years go
-# farther at the same weight, so those below the threshold are off by as much as those above it.
+# The ROC curve in the corner evaluates the indicator as a detector of large losses. A low indicator
+# does not prove that nothing has changed: the relation between response and features can change
+# while the features stay the same, and no indicator without responses can detect this. Here cars of
+# later years go farther at the same weight. So predictions for cars below the threshold are as
+# wrong as those for cars above it.
 #
 # ## Difference of two models
 #
-# Where do two models differ, and in which features? Give the predictions of the first model as
-# `offset=` and model those of the second (Sect. 5.1): the learners then describe the difference.
-# Here the first model is linear (`activation="identity"`, one boost), the second a default fit.
+# Where do two models differ, and in which features? Use the predictions of the second model as the
+# response and those of the first model as `offset=` (Sect. 5.1). Then the learners describe the
+# difference. Here the first model is linear (`activation="identity"`, one boost), and the second is
+# a default fit.
 
 # %%
 fit = ld.gbmap("mpg ~ .", data=cars)
@@ -89,8 +92,9 @@ difference = ld.gbmap("second ~ .", data=models, offset="first", m=4, lambda_=0.
 print(difference)
 
 # %% [markdown]
-# `%Dev` is now the share of the disagreement that these boosts describe. In the region where all
-# learners are flat (`none`) the models agree up to a constant. The largest regions come first:
+# `%Dev` is now the percentage of the squared difference between the models that these boosts
+# describe. In the region `none`, all learners are constant, so the models agree up to a constant.
+# The largest regions are listed first:
 
 # %%
 regions = difference.regions(models)
@@ -102,4 +106,5 @@ ax = difference.plot("effects")
 # %% [markdown]
 # ## What the indicator does not mean
 #
-# The drift indicator is in units of the link, and its threshold is a quantile, not a test.
+# The drift indicator has the unit of the score. Its threshold is a quantile of the training rows,
+# not a statistical test.

@@ -13,13 +13,14 @@
 # %% [markdown]
 # # Generalized linear models
 #
-# How large is each effect, and how certain is it? `glm` fits least squares, logistic, multinomial
-# logistic, Poisson and gamma regression by maximum likelihood. It has no penalty, and therefore
-# standard errors, tests, and confidence and prediction intervals. The estimates agree with
-# statsmodels; formulas, reports, plots and files are those of all lodim models.
+# How large is each effect, and how certain is it? `glm` fits linear, logistic, multinomial
+# logistic, Poisson and gamma regression by maximum likelihood. It has no penalty, and therefore it
+# has standard errors, tests, and confidence and prediction intervals. The estimates agree with
+# those of statsmodels. Formulas, reports, plots and files work as for all models of lodim.
 #
-# This page models fuel consumption, checks the residuals, and tests one model against another. It
-# then treats two classes, counts, and a response whose spread grows with its mean.
+# This page models fuel consumption, checks the residuals, and tests one model against another. The
+# second half has examples for two classes, for counts, and for a response whose spread increases
+# with its mean.
 
 # %%
 import matplotlib.pyplot as plt
@@ -35,11 +36,12 @@ fit = ld.glm("mpg ~ weight + horsepower + model_year + origin", data=cars)
 fit.summary()
 
 # %% [markdown]
-# Each row is the change of the mean per unit of the feature, with the others fixed. A factor has a
-# row for each level but the first, which is the reference: the estimate for Japan is the difference
-# from Europe. `C(origin, Treatment("USA"))` takes another reference.
+# Each estimate is the change of the mean per unit of the feature, if all other features are fixed.
+# A factor has a row for each level except the first, which is the reference: the estimate for Japan
+# is the difference between Japan and Europe. `C(origin, Treatment("USA"))` chooses another
+# reference.
 #
-# The model is a straight line in each feature. The residuals show whether that is right:
+# The model is linear in each feature. The residuals show whether this is adequate:
 
 # %%
 figure, axes = plt.subplots(1, 3, figsize=(14, 4.2), layout="constrained")
@@ -47,10 +49,11 @@ for kind, ax in zip(("residuals", "qq", "leverage"), axes, strict=True):
     fit.plot(kind, ax=ax)
 
 # %% [markdown]
-# It is not: residuals are above zero at both ends, and their spread grows with the fitted value. A
-# logarithm of the response and a spline of weight may help. Both models below are for
-# `np.log(mpg)`. To nest them by the names of their terms, the spline is added to the line; the
-# redundant column is dropped and listed:
+# A linear model is not adequate here: residuals are above zero at both ends, and their spread
+# increases with the fitted value. The logarithm of the response and a spline of weight may help.
+# The next two models have the response `np.log(mpg)`. The second model has all terms of the first
+# and a spline of weight, so `anova` can compare them. The spline makes one column redundant, which
+# is dropped and listed:
 
 # %%
 line = ld.glm("np.log(mpg) ~ weight + horsepower + model_year + origin", data=cars)
@@ -66,17 +69,17 @@ curve = ld.glm("np.log(mpg) ~ weight + I(weight**2) + horsepower + model_year + 
 line.anova(curve)
 
 # %% [markdown]
-# `drop1()` tests each term given all others; `anova()` without another fit tests them one after
-# another, as in R. A fit keeps no rows, so families other than gaussian need them:
-# `fit.anova(data=cars)`.
+# `drop1()` tests each term given all other terms. `anova()` without another fit tests the terms one
+# after another, as in R. A fit does not store the data. Families other than gaussian need the data
+# for these tests: write `fit.anova(data=cars)`.
 
 # %%
 curve.drop1().round(3)
 
 # %% [markdown]
-# The curvature in weight is there. If the spread of the residuals differs between rows, use robust
-# standard errors. If rows come in groups, such as cars of one origin and year, use clustered ones.
-# The estimates do not change:
+# The curvature in weight is significant. If the spread of the residuals differs between rows, use
+# robust standard errors. If rows form groups, such as cars of one origin and year, use clustered
+# standard errors. The estimates do not change:
 
 # %%
 groups = cars["origin"] + cars["model_year"].astype(str)
@@ -88,9 +91,9 @@ errors = {
 pd.DataFrame({name: one.tidy().set_index("term")["std_error"] for name, one in errors.items()})
 
 # %% [markdown]
-# `predict(type="interval")` returns the confidence interval of the mean, `lower` to `upper`, and an
-# interval for a new car, `new_lower` to `new_upper`. Here they are for the logarithm, so `exp`
-# gives miles per gallon.
+# `predict(type="interval")` returns the confidence interval of the mean (`lower` to `upper`), and a
+# prediction interval for a new car (`new_lower` to `new_upper`). Here they are for the logarithm of
+# `mpg`, so `exp` gives miles per gallon.
 
 # %%
 np.exp(curve.predict(cars.head(3), "interval", level=0.9))
@@ -98,9 +101,9 @@ np.exp(curve.predict(cars.head(3), "interval", level=0.9))
 # %% [markdown]
 # ## Two classes
 #
-# A response with two levels gives a logistic regression. Estimates are logarithms of odds ratios;
-# `exponentiate=True` shows the ratios. For a response of proportions, give the numbers of trials as
-# weights: `ld.glm("share ~ dose", data, weights="trials", family="binomial")`.
+# If the response has two levels, `glm` fits a logistic regression. Estimates are logarithms of odds
+# ratios; `exponentiate=True` shows the odds ratios. If the response is a proportion, give the
+# numbers of trials as weights: `ld.glm("share ~ dose", data, weights="trials", family="binomial")`.
 
 # %%
 heart = ld.data("heart")
@@ -112,9 +115,9 @@ odds[["estimate", "conf_low", "conf_high", "p_value"]]
 disease.plot()
 
 # %% [markdown]
-# If a feature separates the classes, the maximum likelihood estimate is infinite (a penalized model
-# has a finite one). `glm` detects this by a linear program, names the terms, and gives no standard
-# errors for them.
+# If a feature separates the classes, the maximum likelihood estimate is infinite (in a penalized
+# model it is finite). `glm` detects separation by a linear program, names the terms, and prints no
+# standard errors for them.
 
 # %%
 import warnings
@@ -128,9 +131,10 @@ separated.summary()
 # %% [markdown]
 # ## Counts and amounts
 #
-# The rings of an abalone are counts: `family="poisson"`, with a log link. The strength of concrete
-# is positive, and its spread is proportional to its mean: `family="gamma"`. `offset=` is a known
-# part of the logarithm, such as the observation time of counts.
+# The rings of an abalone are counts, so we use `family="poisson"`, which has a log link. The
+# strength of concrete is positive, and its standard deviation is proportional to its mean, so we
+# use `family="gamma"` below. `offset=` is a known part of the score, such as the logarithm of the
+# observation time of counts.
 
 # %%
 abalone = ld.data("abalone")
@@ -139,8 +143,8 @@ rings.summary()
 
 # %% [markdown]
 # The residual deviance is little more than half of its degrees of freedom: rings vary less than
-# Poisson counts do. Robust standard errors do not assume a Poisson variance. The table shows them
-# relative to those above:
+# Poisson counts. Robust standard errors do not assume a Poisson variance. The table shows the
+# robust standard errors divided by those above:
 
 # %%
 robust = rings.update(abalone, covariance="HC1")

@@ -19,12 +19,13 @@
 #
 # > D(V) = log ∫ f₊² + log ∫ f₋² − 2 log ∫ f₊ f₋,
 #
-# The divergence is zero for equal densities, and unbounded for densities that do not touch.
-# Principal components ignore the classes, and discriminant analysis uses only their means.
-# Densities show more: one class may surround the other, or have two parts.
+# where f₊ and f₋ are the densities of two classes. The divergence is zero for equal densities, and
+# unbounded for densities that do not overlap. Principal components ignore the classes, and
+# discriminant analysis uses only the means of the classes. Densities contain more information: one
+# class may surround the other, or consist of two parts.
 #
-# This page analyses radar echoes, compares the view with those of principal components and
-# discriminant analysis, and then looks at three cultivars of wine.
+# This page analyses radar echoes, and compares the view with principal components and discriminant
+# analysis. The second example is three cultivars of wine.
 
 # %%
 import tempfile
@@ -44,7 +45,7 @@ echoes.shape
 
 # %% [markdown]
 # 34 numbers describe a radar echo from the ionosphere. An echo is good if it shows structure, and
-# bad if the signal passed through. Every third echo is kept out for the evaluation.
+# bad if the signal passed through. Every third echo is held out for the evaluation.
 
 # %%
 kept = np.arange(len(echoes)) % 3 == 0
@@ -54,11 +55,12 @@ print(fit)
 
 # %% [markdown]
 # `gamma` is the width of the kernels relative to Silverman's rule; here cross-validation chose it.
-# The balanced accuracy is the mean over classes of the share classified correctly. For `held out`,
-# each row is classified by a view fitted without it (with more than 250 rows, without its fold).
-# For `training rows` it is the view made for them: among 33 features there is always some view in
-# which few training rows overlap. The held-out figure is closer to that of new rows, but slightly
-# optimistic, because `gamma` was chosen on the same rows. The rows of `test` took part in nothing.
+# The balanced accuracy is the share of rows that are classified correctly, averaged over classes.
+# For `held out`, each row is classified by a view that was fitted without this row (with more than
+# 250 rows, without its fold). For `training rows`, each row is classified by the view that was
+# fitted to it. This figure is too high: among 33 features there is always a view in which few
+# training rows overlap. The held-out figure is closer to that of new rows, but slightly too high,
+# because `gamma` was chosen on the same rows. The rows of `test` took part in no choice.
 #
 # ## The view
 
@@ -66,14 +68,15 @@ print(fit)
 ax = fit.plot()
 
 # %% [markdown]
-# Each point is an echo. The lines surround about half and nine tenths of the rows of a class. The
+# Each point is an echo. The lines of a class enclose about half and nine tenths of its rows. The
 # background has the colour of the predicted class; it is white far from all rows. Good echoes
-# resemble each other, bad ones lie all around.
+# resemble each other, and bad echoes lie around them.
 #
-# Arrows are the *loadings* of the features, the largest ones: one more standard deviation of a
-# feature moves an echo along its arrow (all arrows are stretched by the same factor). Loadings are
-# coefficients, as in a regression: if features measure almost the same, two large ones may cancel.
-# `arrows="correlations"` draws correlations with the coordinates instead.
+# Arrows show the largest *loadings* of features. If a feature increases by one standard deviation,
+# an echo moves along the arrow of this feature. (All arrows are stretched by the same factor.)
+# Loadings are coefficients, as in a regression: if two features measure almost the same, their
+# loadings may be large and cancel each other. `arrows="correlations"` draws correlations with the
+# coordinates instead.
 
 # %%
 ax = fit.plot("loadings", of="correlations")
@@ -81,9 +84,10 @@ ax = fit.plot("loadings", of="correlations")
 # %% [markdown]
 # ## Comparison with principal components and discriminant analysis
 #
-# `melm` without a response gives principal components (Theorem 1 of the paper: their normal
-# densities have the largest entropy). Fisher's discriminant has one direction for two classes; the
-# second axis here is the largest principal component of the remainder.
+# Without a response, `melm` returns principal components (Theorem 1 of the paper: their normal
+# densities have the largest entropy). For two classes, Fisher's discriminant analysis has only one
+# direction. The second axis here is the first principal component of the data after the
+# discriminant direction was removed.
 
 # %%
 pca = ld.melm("~ . - quality", data=train)
@@ -109,8 +113,8 @@ views = {
 }
 
 # %% [markdown]
-# The same rule classifies in each view: kernel densities. (`melm` of two features in two dimensions
-# has nothing to search.)
+# In each view, kernel densities classify the rows. (For this we call `melm` with two features and
+# two dimensions, which has nothing to search.)
 
 # %%
 figure, panels = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
@@ -131,8 +135,8 @@ for (name, view), panel in zip(views.items(), panels, strict=True):
 pd.DataFrame(rows).T
 
 # %% [markdown]
-# The last column is the balanced accuracy on the kept-out echoes. The discriminant only uses means;
-# it cannot use the fact that bad echoes lie all around the good ones.
+# The last column is the balanced accuracy on the held-out echoes. Discriminant analysis only uses
+# means, so it ignores that bad echoes lie around the good ones.
 #
 # ## Summary
 
@@ -140,24 +144,27 @@ pd.DataFrame(rows).T
 print(fit.summary())
 
 # %% [markdown]
-# **Divergence** is the *fitting term*, twice the cross entropy of the two densities, minus the
-# *regularizing term*, the sum of their entropies. The fitting term is large if densities do not
-# overlap, the regularizing term is small if each class is compact.
+# **Divergence** is the *fitting term* minus the *regularizing term*. The fitting term is twice the
+# cross entropy of the two densities; it is large if the densities do not overlap. The regularizing
+# term is the sum of the entropies; it is small if each class is compact.
 #
-# **Loadings** are per standard deviation of the features; `tidy()` also has them per unit. `r` are
-# correlations.
+# **Loadings** are per standard deviation of the features; `tidy()` also returns loadings per unit.
+# `r` is the correlation of a feature with a coordinate.
 #
-# **Pairs of classes** has the bound of Theorem 3: on the unit cube the probability of a balanced
-# misclassification is at most exp(−½ H₂ˣ), where H₂ˣ is the cross entropy. Kernels extend beyond
-# any box, and their mass outside is added. The bound holds for these densities of training rows; it
-# is no estimate for new rows.
+# **Pairs of classes** shows the bound of Theorem 3: on the unit cube, the balanced error rate is at
+# most exp(−½ H₂ˣ), where H₂ˣ is the cross entropy. Kernels extend beyond any box, so the
+# probability outside the box is added to the bound. The bound holds for the densities of the
+# training rows; it is no estimate for new rows.
 #
-# **Starts.** D has several local maxima. The search starts from principal components, directions of
-# class means, directions of class covariances, and random directions, and keeps the best end. If
-# few starts end near the best one, more starts (`n_starts=`) may find a better one. If gamma is
-# chosen, as here, starts are searched at gamma 4, where most of them end in one view. The best is
-# followed in small steps to the chosen gamma; otherwise the seed would decide between views of
-# nearly equal divergence. `fit.update(train, gamma=...)` uses the best end at that gamma.
+# **Starts.** The divergence has several local maxima. The search starts from principal components,
+# from directions of class means, from directions of class covariances and from random directions,
+# and keeps the best maximum. If few starts reach a divergence near the best, more starts
+# (`n_starts=`) may find a better view.
+#
+# If cross-validation chooses gamma, as here, the search from all starts is made at gamma 4, where
+# most starts lead to the same view. The search then follows the best view in small steps to the
+# chosen gamma. Otherwise the seed would decide between views of nearly equal divergence.
+# `fit.update(train, gamma=...)` instead uses the best maximum at the given gamma.
 
 # %%
 ax = fit.plot("starts")
@@ -165,8 +172,9 @@ ax = fit.plot("starts")
 # %% [markdown]
 # ## Width and dimensions
 #
-# Narrow kernels can follow any gap between training rows. With wide kernels a class is nearly
-# normal, and only its mean and covariance count. Cross-validation compares the widths:
+# With narrow kernels, the densities follow any gap between training rows. With wide kernels, the
+# density of a class is nearly normal, so only its mean and covariance matter. Cross-validation
+# compares kernel widths:
 
 # %%
 cv = ld.cv(ld.melm, "quality ~ .", data=train, n_lambda=7, folds=5, n_starts=5)
@@ -174,10 +182,11 @@ print(cv)
 ax = cv.plot()
 
 # %% [markdown]
-# The held-out deviance is computed from calibrated scores. Without calibration, densities in a view
-# made for the training rows are overconfident on new rows, and more so for narrow kernels.
+# The held-out deviance is computed from calibrated scores. Without calibration, the probabilities
+# are too extreme on new rows, especially with narrow kernels, because the view was fitted to the
+# training rows.
 #
-# How many dimensions are useful? `grid` takes any settings:
+# How many dimensions are useful? `grid` can compare any settings:
 
 # %%
 by_k = ld.cv(
@@ -204,19 +213,20 @@ ax = cultivars.plot()
 cultivars.pairs()
 
 # %% [markdown]
-# A pair that is far apart already, as Barbera and Barolo, has by far the largest divergence, and
-# still counts in the sum like the others. `divergence="mean"` weights pairs by the shares of their
+# Barbera and Barolo, which are far apart, have by far the largest divergence. Each pair has the
+# same weight in the sum; with `divergence="mean"`, pairs are weighted by the shares of their
 # classes. In the view, flavanoids separate Barolo from Barbera; alcohol, proline and colour
 # separate both from Grignolino.
 #
-# `tidy()` returns the loadings as a frame. `augment()` adds coordinates and predictions to the
+# `tidy()` returns the loadings as a data frame. `augment()` adds coordinates and predictions to the
 # data, for your own plots:
 
 # %%
 cultivars.augment(wine).filter(regex=r"cultivar|^\.").head(3)
 
 # %% [markdown]
-# The same wines by principal components, which ignore the cultivars:
+# For comparison, the next plot shows the wines on their principal components, which ignore the
+# cultivars:
 
 # %%
 blind = ld.melm("~ . - cultivar", data=wine)
@@ -225,16 +235,17 @@ ax = blind.plot()
 # %% [markdown]
 # ## Classifiers, and files
 #
-# Any estimator with `fit` and `predict_proba` can classify in the view, such as those of
-# scikit-learn. By default the densities classify, with calibrated probabilities.
+# By default the class densities classify the rows, with calibrated probabilities. Any estimator
+# with `fit` and `predict_proba`, such as a scikit-learn classifier, can be used instead.
 
 # %%
 voted = fit.update(train, classifier=KNeighborsClassifier(5), gamma=fit.settings.gamma)
 pd.concat({"densities": fit.evaluate(test), "neighbours": voted.evaluate(test)}).droplevel(1)
 
 # %% [markdown]
-# A fit is saved in one file, without pickle (not with an estimator of another library).
-# [Files](basics) lists what it holds of the training rows.
+# `save` writes a fit to one file, without pickle. (A fit with an estimator of another library
+# cannot be saved.) The file contains the coordinates of all training rows; [Files](basics) compares
+# this with other models.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:

@@ -13,9 +13,10 @@
 # %% [markdown]
 # # A fit in production
 #
-# How do I run a model where lodim is not installed: in a service, a database or a device? Fits of
-# `glm`, `gbmap`, `proset`, `melm` and `costnet` can be exported in three forms. Each contains the
-# whole model, with the transformations of the formula, and predicts as `predict` does.
+# How do I run a model where lodim is not installed, such as in a web service, a database or a
+# device? Fits of `glm`, `gbmap`, `proset`, `melm` and `costnet` can be exported in three forms.
+# Each form contains the whole model, including the transformations of the formula, and makes the
+# same predictions as `predict`.
 
 # %%
 import duckdb
@@ -33,8 +34,8 @@ wanted = fit.predict(df)
 # %% [markdown]
 # ## Plain Python
 #
-# `to_python()` returns a module that needs only Python: columns, imputed values, features, learners
-# and prediction. It can be read and reviewed.
+# `to_python()` returns the source code of a module that needs only Python. You can read and review
+# it. The last part is the function `predict`:
 
 # %%
 code = fit.to_python()
@@ -47,9 +48,10 @@ patient = df.loc[0, ["age", "sex", "chest_pain", "max_heart_rate"]].to_dict()
 module["predict"](patient), wanted[0]
 
 # %% [markdown]
-# A missing value is None or NaN, and is treated as in the fit (`missing="indicator"`, the default
-# of `gbmap`, imputes it). An input that `predict` refuses raises a `ValueError` with the reason.
-# With `new_levels="missing"` an unknown level counts as missing here, too.
+# A missing value is None or NaN, and is treated as in the fit: here it is imputed, as
+# `missing="indicator"` is the default of `gbmap`. An input for which `fit.predict` would raise an
+# error raises a `ValueError` with the reason. With `to_python(new_levels="missing")`, an unknown
+# level is treated as missing.
 
 # %%
 try:
@@ -60,9 +62,10 @@ except ValueError as error:
 # %% [markdown]
 # ## A query
 #
-# `to_sql()` writes one query for DuckDB or PostgreSQL. It keeps all columns of the table and adds
-# the predictions: `prediction` for a number, `prob_<class>` for classes. A bad row does not stop
-# the query: if `predict` would refuse it or return NaN, the result is NULL.
+# `to_sql()` returns a query for DuckDB or PostgreSQL. The query returns all columns of the table
+# and adds the predictions: `prediction` for a number, `prob_<class>` for classes. An invalid row
+# does not stop the query: if `predict` would raise an error or return NaN for this row, the query
+# returns NULL.
 
 # %%
 query = fit.to_sql("duckdb", table="patients")
@@ -76,13 +79,13 @@ gap_sql = np.abs(answers["prob_present"] - wanted).max()
 gap_sql
 
 # %% [markdown]
-# Names of columns, tables and levels are quoted, in any script.
+# All names of columns, tables and levels are quoted, so they may contain any characters.
 #
 # ## ONNX
 #
-# `to_onnx()` (`pip install "lodim[onnx]"`) returns a model for ONNX Runtime, on servers, in
-# browsers and on phones. It has one input per column: doubles with NaN for missing numbers, and
-# strings, empty if missing.
+# `to_onnx()` (`pip install "lodim[onnx]"`) returns a model for ONNX Runtime, which runs on servers,
+# in browsers and on phones. The model has one input per column. Numbers are doubles, and NaN is a
+# missing number; text is strings, and the empty string is a missing text.
 
 # %%
 session = onnxruntime.InferenceSession(fit.to_onnx().SerializeToString())
@@ -94,11 +97,16 @@ gap_onnx = np.abs(session.run(None, feed)[0][:, 1] - wanted).max()
 gap_onnx
 
 # %% [markdown]
-# Query and ONNX model answered all patients as `predict` did, to 1e-9.
+# For all patients, the predictions of the query and of the ONNX model differ from those of
+# `predict` by less than 1e-9.
 #
 # ## What cannot be exported
 #
-# A fit of `ripr` predicts by neighbours among the training rows, which is no formula; use `save()`.
-# A `melm` fit with a scikit-learn estimator cannot be exported either. An export of `proset`
-# contains the prototypes, one of `melm` the coordinates of all training rows: the same information
-# on single rows as a saved fit. An offset must be a column with a name.
+# - A fit of `ripr` predicts by nearest neighbours among the training rows, which cannot be written
+#   as a formula. Use `save()` instead.
+# - A `melm` fit with a scikit-learn classifier cannot be exported.
+# - If the fit has an offset, the offset must be a named column, not an array.
+#
+# **Privacy.** An export of `proset` contains the prototypes, and an export of `melm` contains the
+# coordinates of all training rows. This is the same information about single rows as in a saved
+# fit.

@@ -13,24 +13,24 @@
 # %% [markdown]
 # # Prototype sets
 #
-# Which known cases is this case like? `proset` (Ruf 2022) builds a model from examples. It picks a
-# few training rows, the *prototypes* x_j, with weights w_j > 0, and estimates the probability of
-# class k at x by
+# Which known cases is this case like? `proset` (Ruf 2022) builds a model from examples. It selects
+# a few training rows, the *prototypes* x_j, gives them weights w_j > 0, and estimates the
+# probability of class k at x by
 #
 # > p_k(x) = (p0_k + Σ_j 1[y_j = k] w_j G(x − x_j)) / (1 + Σ_j w_j G(x − x_j)),
 # > G(z) = exp(−½ Σ_d (v_d z_d)²)  (Eqs. 2.3, 2.4)
 #
-# Here p0 holds the class shares of the training data. Every prototype votes for its own class. Its
-# vote is stronger if its weight is larger and if x is closer; the null model p0 has a vote of size
-# one. The feature weights v_d ≥ 0 define closeness: a difference of 1 / v_d in feature d alone
-# lowers the similarity G to exp(−½), about 0.6. A feature with v_d = 0 is ignored.
+# Here p0 are the class shares of the training data. Every prototype votes for its own class. Its
+# vote is stronger if its weight is larger, and if x is nearer. The null model p0 has a vote of size
+# one. The feature weights v_d ≥ 0 determine the distance: a difference of 1 / v_d in feature d
+# alone reduces the similarity G to exp(−½), about 0.6. A feature with v_d = 0 is ignored.
 #
 # Both kinds of weights are penalized, by `lambda_v` and `lambda_w` (Eq. 2.8), so that few features
-# and few prototypes remain. An estimate can then be explained as a clinician would: this cell is
-# called malignant because it resembles *these* cells in *these* measurements.
+# and few prototypes remain. A prediction can then be explained as a clinician would explain it:
+# this cell is malignant because it resembles *these* cells in *these* measurements.
 #
-# This page diagnoses breast tumours, and follows one wrong diagnosis back to the prototypes behind
-# it. [Numbers](proset_numbers) have a page of their own.
+# This page diagnoses breast tumours, and finds the prototypes that caused one wrong diagnosis.
+# [Another page](proset_numbers) is about numeric responses.
 
 # %%
 import tempfile
@@ -48,8 +48,8 @@ cells = ld.data("breast_cancer")
 cells.shape
 
 # %% [markdown]
-# There are ten measurements of the nuclei in an image, each as mean, standard error and worst (the
-# mean of the three largest). Every third patient is kept out for the evaluation.
+# For each image there are ten measurements of the cell nuclei, each as mean, standard error and
+# worst (the mean of the three largest). Every third patient is held out for the evaluation.
 
 # %%
 kept = np.arange(len(cells)) % 3 == 0
@@ -58,29 +58,32 @@ fit = ld.proset("diagnosis ~ .", data=train)
 print(fit)
 
 # %% [markdown]
-# The print has a row for each batch of prototypes (here one). `Df` is the number of features with a
-# weight above zero, `Prototypes` the number of prototypes, and `%Dev` the share of the null
-# deviance explained on the training rows. A prototype is left out of its own prediction.
+# The printed table has a row for each batch of prototypes (here one batch). `Df` is the number of
+# features with a weight above zero. `Prototypes` is the number of prototypes. `%Dev` is the
+# percentage of the null deviance that is explained on the training rows, where no prototype votes
+# for itself.
 #
 # ## Selection
 #
-# Up to 1,000 rows, `lambda_v` is chosen by cross-validation among 100 / n, 30 / n, ..., 1 / n, with
-# more sets of random folds until their choices agree; beyond, it is 10 / n. `lambda_w` is Ruf's
-# 1e-8. If no value beats the class shares by two standard errors, the fit consists of these shares:
-# nothing is learned from noise. The path shows the effect of the penalty. As `lambda_v` falls,
-# features enter, and leave again if another one is better:
+# Up to 1,000 rows, cross-validation chooses `lambda_v` among 100 / n, 30 / n, ..., 1 / n. It
+# repeats this with further sets of random folds until their choices agree. With more rows,
+# `lambda_v` is 10 / n. If no value is better than the null model by two standard errors, the fit is
+# the null model, so that nothing is learned from noise. `lambda_w` is 1e-8, Ruf's value.
+#
+# The path shows the effect of `lambda_v`. As it decreases, features enter, and a feature leaves
+# again if another one is better:
 
 # %%
 path_v = ld.path(ld.proset, "diagnosis ~ .", data=train, n_lambda=60)
 ax = path_v.plot()
 
 # %% [markdown]
-# Some measurements, such as radius and perimeter, say almost the same. Small differences decide
-# which of them enters, so lines jump from one to another.
+# Some measurements, such as radius and perimeter, contain almost the same information. Small
+# differences decide which of them enters, so lines jump from one feature to another.
 #
-# `lambda_w` does the same to prototypes, but their number depends on the L1 share of the penalty.
-# By default it is small (`l1_ratio_w=0.05`): a large penalty then spreads small weights over many
-# similar prototypes. With the L1 penalty only, few prototypes enter at a time.
+# `lambda_w` has the same effect on prototypes, but their number also depends on the L1 share of the
+# penalty. By default this share is small (`l1_ratio_w=0.05`), so that a large penalty gives many
+# similar prototypes with small weights. With an L1 penalty only, few prototypes enter at a time.
 
 # %%
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
@@ -102,9 +105,9 @@ ax.legend(frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
 
 # %% [markdown]
-# Cross-validation compares a grid of both penalties (Ruf's Algorithm 2.2, on a grid instead of
-# random pairs), by five folds. `min` is the point of lowest mean held-out deviance, `1se` the
-# sparsest within one standard error of it.
+# Cross-validation compares a grid of both penalties by five folds (Ruf's Algorithm 2.2, on a grid
+# instead of random pairs). `min` is the pair of penalties with the lowest mean held-out deviance,
+# and `1se` is the pair with the sparsest model within one standard error of it.
 
 # %%
 cv = ld.cv(
@@ -127,8 +130,8 @@ table.insert(1, "prototypes", [len(each.estimates) for each in compared.values()
 table
 
 # %% [markdown]
-# These rows were kept out of everything, so `log_loss` and `accuracy` estimate the performance on
-# new rows. The sparser model is the one to explain.
+# These rows took no part in any choice, so `log_loss` and `accuracy` estimate the performance on
+# new rows. From here on we use the sparser model.
 #
 # ## Summary
 
@@ -136,21 +139,22 @@ table
 print(tumour.summary())
 
 # %% [markdown]
-# **Batches.** `Candidates` are the rows that may become prototypes: all rows, or
-# `n_candidates=1000` of them, drawn as evenly as possible from the easy and hard rows of each class
-# (Algorithm 2.1). The weights are fitted to the `Scoring` rows: all rows, each without its own
-# candidate. (Ruf draws half of the rows as candidates and scores them by the others;
-# `control={"max_fraction": 0.5}` does so. With few rows, estimates then depend on the draw.)
-# Candidates with a weight above zero are the `Prototypes`. `Loss` is the mean deviance, twice the
-# log-loss. `Eval.` counts evaluations of the objective.
+# **Batches.** `Candidates` is the number of rows that may become prototypes: all rows, or at most
+# `n_candidates=1000` rows. If there are more rows, candidates are drawn as evenly as possible from
+# the easy and hard rows of each class (Algorithm 2.1). The weights are fitted to the `Scoring`
+# rows: all rows, where no candidate votes for itself. (Ruf draws half of the rows as candidates and
+# fits the weights to the other half; `control={"max_fraction": 0.5}` does this. With few rows,
+# estimates then depend on the seed.) Candidates with a weight above zero are the `Prototypes`.
+# `Loss` is the mean deviance, twice the log-loss. `Eval.` is the number of evaluations of the
+# objective.
 #
 # **Active features.** `Weight` is v per unit of the feature. `Per SD` is v per standard deviation,
 # which is comparable between features.
 #
-# **Familiarity** is the sum of all w_j G(x − x_j), in which the null model counts as 1 (Eq. 4.5):
-# how much of the training data resembles a row. Near zero, nothing is known of such rows, and the
-# estimate is that of the null model. Familiarity depends on the active features only: an unusual
-# value of another feature does not lower it.
+# **Familiarity** is the sum of all w_j G(x − x_j), compared with a weight of 1 for the null model
+# (Eq. 4.5). It tells how many training rows resemble a row. If it is near zero, the training data
+# contain no similar rows, and the prediction is that of the null model. Familiarity depends on the
+# active features only: an unusual value of another feature does not lower it.
 
 # %%
 ax = tumour.plot("weights")
@@ -158,15 +162,15 @@ ax = tumour.plot("weights")
 # %% [markdown]
 # ## What a prototype is
 #
-# A prototype is a patient of the training data. The table lists the heaviest prototypes first
-# within their batch; `row` is the label in the data, `members` the number of identical rows. The
-# model consists of nothing else.
+# A prototype is a patient in the training data. The table lists the prototypes of a batch, those
+# with the largest weights first. `row` is the row label in the data, and `members` the number of
+# identical rows. The model consists only of these prototypes and the feature weights.
 
 # %%
 tumour.export().head(8)
 
 # %% [markdown]
-# The map is a principal component analysis of the prototypes, after each feature has been
+# The map shows the first two principal components of the prototypes, after each feature has been
 # multiplied by its weight (Eqs. 4.1 to 4.4). Distances on the map approximate the distances that
 # determine similarity. Pale points are the training rows.
 
@@ -174,13 +178,14 @@ tumour.export().head(8)
 ax = tumour.plot("map", data=train)
 
 # %% [markdown]
-# Prototypes need not lie where rows are dense. Wide kernels at the outer ends of both classes draw
-# a smooth border with few prototypes. With a smaller `lambda_v`, kernels are narrower and more
-# prototypes lie near the border.
+# Prototypes are not always in the middle of their class. With wide kernels, a few prototypes at the
+# outer ends of both classes give a smooth border between the classes. With a smaller `lambda_v`,
+# kernels are narrower, and more prototypes lie near the border.
 #
-# The next plots show the two features of largest weight, and the estimate as a surface over them.
-# All other features have the values of a typical row (`tumour.reference()`, Algorithm 4.2). The
-# hatched area has hardly any training rows, so the surface extrapolates there.
+# The next two plots are for the two features with the largest weights: the prototypes, and the
+# predicted probability as a surface. All other features have the values of a typical row
+# (`tumour.reference()`, Algorithm 4.2). The hatched area has hardly any training rows, so the
+# surface extrapolates there.
 
 # %%
 ax = tumour.plot("scatter", data=train)
@@ -191,8 +196,8 @@ ax = tumour.plot("surface")
 # %% [markdown]
 # ## A wrong diagnosis
 #
-# Which of the kept-out patients are misclassified? `quantile` is the share of training rows that
-# are at most as familiar as the patient.
+# Which of the held-out patients are misclassified? In the table, `quantile` is the share of
+# training rows whose familiarity is at most that of the patient.
 
 # %%
 wrong = test[tumour.predict(test, "class") != test["diagnosis"]]
@@ -207,9 +212,9 @@ errors = pd.DataFrame(
 errors
 
 # %% [markdown]
-# A probability well away from 0 and 1 shows that the model is in doubt. The first row of the table
-# is different: it is the malignant tumour that the model takes for benign with most confidence.
-# Why?
+# A probability that is not near 0 or 1 shows that the model is uncertain. The first row of the
+# table is different: it is the malignant tumour that the model predicts as benign with the highest
+# confidence. Why?
 
 # %%
 missed = test.loc[[errors.index[0]]]
@@ -217,17 +222,16 @@ explanation = tumour.explain(missed)
 print(explanation)
 
 # %% [markdown]
-# (`train=train` also shows the five nearest training rows in the active features, prototypes or
-# not.)
+# The first line is the patient, with the predicted probability. The other lines are the null model
+# and the prototypes, sorted by `Impact`, which is weight times similarity (for the null model, 1).
+# Each line contributes its impact divided by the sum of all impacts to the probability of its
+# class. So the contributions in the columns `p[...]` add up to the prediction. A star marks the
+# *dominant set* (Algorithm 4.1): the smallest number of first lines that determine the predicted
+# class, whatever the classes of the remaining lines. With `train=train`, the table also lists the
+# five nearest training rows in the active features.
 #
-# The first line is the patient with the estimate. Each other line adds to it: the null model, then
-# prototypes by `Impact`, weight times similarity. The contribution of a line to the probability of
-# its class is its impact over the sum of all impacts (that of the null model is 1), so the columns
-# `p[...]` add up to the estimate. A star marks the *dominant set* (Algorithm 4.1): the first lines
-# that settle the class, whatever the classes of all others.
-#
-# The measurements are listed side by side, so that a clinician can judge whether these are the
-# right patients to compare with.
+# A clinician can compare the measurements of the patient with those of the prototypes, and judge
+# whether these are similar patients.
 
 # %%
 dominant = explanation.frame.query("dominant == True and role == 'prototype'")
@@ -237,18 +241,18 @@ dominant["target"].value_counts().rename("prototypes in the dominant set").to_fr
 print(f"familiarity {explanation.familiarity:.1f}, quantile {explanation.quantile:.2f}")
 
 # %% [markdown]
-# The quantile shows whether the patient is unusual. Near zero, nothing like this patient would have
-# been seen. Here it is not, so that the model has a clear answer: in these measurements the tumour
-# resembles many benign ones. Another threshold would not find it without many false alarms; another
-# measurement might. The map shows the same: the star is the patient, among the pale points of
-# benign cases; the size of a prototype is its impact on the estimate.
+# The quantile shows whether the patient is unusual. If it were near zero, the training data would
+# contain no similar patient. Here it is not near zero: in these measurements the tumour resembles
+# many benign tumours. A lower threshold would find this tumour only together with many false
+# alarms; a further measurement might find it. On the map, the patient (the star) lies among the
+# pale points of benign cases. The size of a prototype is its impact on the prediction.
 
 # %%
 ax = tumour.plot("map", data=train, row=missed, named=3)
 
 # %% [markdown]
-# The least familiar of the misclassified patients is the other kind of error: a patient far from
-# both classes, about whom the model knows little.
+# The misclassified patient with the lowest familiarity is another kind of error: this patient is
+# far from both classes, so the training data contain few similar patients.
 
 # %%
 strange = test.loc[[errors["familiarity"].idxmin()]]
@@ -258,8 +262,9 @@ ax = tumour.plot("scatter", data=train, row=strange, named=3)
 # %% [markdown]
 # ### Which measurements did it?
 #
-# Shapley values split the difference between the estimate of the patient and that of a typical row
-# among the features (Section 4.3.2). With so few features, all coalitions are enumerated.
+# Shapley values divide the difference between the predictions for the patient and for a typical row
+# among the features (Section 4.3.2). They are exact here, because with few features all coalitions
+# can be enumerated.
 
 # %%
 tumour.shapley(missed)
@@ -268,13 +273,14 @@ tumour.shapley(missed)
 ax = tumour.plot("shapley", data=missed)
 
 # %% [markdown]
-# The line `(reference)` is the estimate of the typical row; all lines add up to that of the
-# patient. Bars to the right raise the probability of a malignant tumour relative to the typical
-# row.
+# The line `(reference)` is the prediction for the typical row; all lines add up to the prediction
+# for the patient. Bars to the right increase the probability of a malignant tumour relative to the
+# typical row.
 #
 # ## Share the model
 #
-# `shrink()` returns the same model with only the columns that it needs, for a form with few fields.
+# `shrink()` returns the same model without the columns that it does not need. A user then has to
+# enter only a few values.
 
 # %%
 small = tumour.shrink()
@@ -302,7 +308,8 @@ print(
 # ## More batches
 #
 # One set of feature weights may not be enough. A further batch of prototypes has its own feature
-# weights and is fitted to what the earlier batches do not explain; these do not change.
+# weights. It is added to the earlier batches, which do not change, and is fitted to reduce their
+# loss.
 
 # %%
 more = fit.update(train, n_batches=3)
@@ -311,22 +318,23 @@ both = {1: fit, 3: more}
 pd.concat({b: each.evaluate(test) for b, each in both.items()}, names=["batches"]).droplevel(1)
 
 # %% [markdown]
-# Here the first batch leaves nothing to the later ones, which keep no prototype. Further batches
-# usually add many prototypes and little accuracy, so one batch is the default. `n_batches=None`
+# Here the later batches do not reduce the loss, so they have no prototypes. In general, further
+# batches add many prototypes and little accuracy, so the default is one batch. `n_batches=None`
 # chooses the number by cross-validation.
 
 # %% [markdown]
 # ## What the numbers do not mean
 #
 # - A prototype is not a typical member of its class. It is a row that, with its weight, helps to
-#   draw the border. The order of the rows and the columns and the names of the classes do not
-#   matter. Beyond `n_candidates` rows another `seed` draws other candidates and finds other
-#   prototypes: estimates far from the border hardly change, those near it do.
-# - A feature of weight zero is not without information. Another one may say the same, as perimeter
-#   and radius do; a slightly different penalty may change one for the other.
-# - Large familiarity does not say that an estimate is right: the wrong diagnosis above was
-#   familiar. Small familiarity says that the estimate rests on little.
-# - The explanation is of the *model*. It is complete, since nothing else goes into the estimate;
-#   but that patients are alike in a handful of measurements is no cause of anything.
-# - Shapley values depend on the row that is compared with. Choose another one by `reference=`.
-# - There are no standard errors and no p-values, as with all penalized models that select.
+#   separate the classes. With more than `n_candidates` rows, another `seed` draws other candidates
+#   and finds other prototypes. Predictions far from the border between classes then hardly change,
+#   but those near it do.
+# - A feature with weight zero may still contain information. Another feature may contain the same
+#   information, as perimeter and radius do; a slightly different penalty may select the other one.
+# - A large familiarity does not mean that a prediction is right: the wrong diagnosis above had one.
+#   A small familiarity means that the prediction is based on few similar rows.
+# - The explanation describes the *model*. It is complete, because the prediction depends on nothing
+#   else. But similarity in a few measurements is not a cause of a disease.
+# - Shapley values depend on the row of comparison. Choose another row by `reference=`.
+# - There are no standard errors and no p-values, because features and prototypes are selected by
+#   the data.

@@ -13,33 +13,33 @@
 # %% [markdown]
 # # Prototypes for numbers: means, intervals and densities
 #
-# How can prototypes predict a number, with an interval that new rows fall into? Ruf's report leaves
-# this chapter empty; the methods here are lodim's own. This page predicts the strength of concrete,
+# How can prototypes predict a number and a prediction interval? Ruf's report leaves this chapter
+# empty, so the methods on this page are lodim's own. The page predicts the strength of concrete,
 # checks the coverage of the intervals on four data sets, and ends with a response that has two
 # modes.
 #
-# There are two losses. The response is in standard deviations from its mean, and
-# B(x) = 1 + Σ_j w_j G(x − x_j).
+# There are two losses. In the formulas the response y is standardized, and B(x) = 1 + Σ_j w_j G(x −
+# x_j).
 #
-# **`loss="squared"`** (the default) minimizes the mean squared error. The prediction is a weighted
-# mean of the responses of prototypes and of 0, the mean of the null model:
+# **`loss="squared"`** (the default) minimizes the mean squared error. The prediction m(x) is a
+# weighted mean of the responses of the prototypes and of 0, the prediction of the null model:
 #
 # > m(x) = Σ_j w_j G(x − x_j) y_j / B(x),
 # > s²(x) = (s₀² + Σ_j w_j G(x − x_j) e_j²) / B(x).
 #
-# The variance s² averages in the same way: e_j is the residual of prototype j when it is left out,
-# and s₀² is the variance of the null model. Quantiles are m(x) + s(x) q, where q is the quantile of
-# the training residuals in units of s(x). Errors of new rows are larger than those of training rows.
-# Fits to four fifths of the rows show how much larger, and s is widened accordingly.
+# The variance s²(x) is a similar weighted mean: e_j is the leave-one-out residual of prototype j,
+# and s₀² is the variance of the null model. A quantile is m(x) + s(x) q, where q is the quantile of
+# the training residuals in units of s(x). Errors on new rows are larger than on training rows. Fits
+# to four fifths of the rows estimate how much larger, and s is increased accordingly.
 #
-# **`loss="density"`** maximizes the likelihood of a whole distribution, a mixture of normals of
-# width 1/u at the responses of the prototypes:
+# **`loss="density"`** maximizes the likelihood of a whole distribution. It is a mixture of normal
+# distributions with standard deviation 1/u, centred at the responses of the prototypes:
 #
 # > p(y | x) = (N(y; 0, 1) + Σ_j w_j G(x − x_j) N(y; y_j, 1/u²)) / B(x).
 #
-# The width is fitted with each batch. The distribution may have several modes; its mean is less
-# accurate than that of "squared". Its quantiles are calibrated in the same way. Whole numbers that
-# repeat are refused, because the density has no bound on them.
+# u is fitted in each batch. The distribution may have several modes, but its mean is less accurate
+# than that of "squared". Its quantiles are calibrated in the same way. A response with repeated
+# whole numbers raises an error, because the density would be unbounded at these numbers.
 
 # %%
 import matplotlib.pyplot as plt
@@ -53,9 +53,9 @@ pd.set_option("display.precision", 4)
 # %% [markdown]
 # ## Strength of concrete
 #
-# The response is strength (MPa), the features are the mixture (kg/m³) and the age (days). Every
-# third row is kept out. Most samples are tested young and a few after a year, so log(age) measures
-# similarity better than age.
+# The response is the strength of concrete (MPa). The features are the components of the mixture
+# (kg/m³) and the age (days). Every third row is held out. Most samples were tested within weeks and
+# a few after a year, so log(age) measures similarity better than age.
 
 # %%
 concrete = ld.data("concrete")
@@ -68,8 +68,8 @@ print(strength)
 pd.concat({f.settings.loss: f.evaluate(new) for f in (strength, density)}).droplevel(1)
 
 # %% [markdown]
-# `deviance` is the mean squared error and `dev_ratio` is R², on the rows kept out. The next cells
-# show predictions with their uncertainty, and the prototypes behind one of them.
+# `deviance` is the mean squared error and `dev_ratio` is R², both on the held-out rows. The next
+# cells show predictions with their uncertainty, and the prototypes that determine one prediction.
 
 # %%
 first = new.iloc[:4]
@@ -91,9 +91,9 @@ ax = strength.plot("surface", features=["np.log(age)", "cement"])
 # ## Are the intervals right?
 #
 # An interval of level 0.9 should contain nine of ten new responses. The picture shows the share of
-# kept-out rows inside their intervals, for many levels: on four data sets for "squared", and on two
-# for "density", as the other two have whole numbers as responses. Points on the diagonal are right,
-# points above it mean that intervals are too wide. The grey band is two standard errors for the
+# held-out rows inside their intervals, for many levels. There are four data sets for "squared", and
+# two for "density", because the other two have whole numbers as responses. On the diagonal the
+# coverage is right; above it intervals are too wide. The grey band is two standard errors for the
 # smallest data set.
 
 # %%
@@ -134,14 +134,15 @@ for ax, loss in zip(axes, ("squared", "density"), strict=True):
 observed.loc[[0.5, 0.8, 0.9, 0.95]].T
 
 # %% [markdown]
-# On abalone and wine_red the coverage is right. On autompg it is a little too high, within chance,
-# and on concrete a little too low: 86% of the new rows instead of 90%.
+# On abalone and wine_red the coverage is right. On autompg it is slightly too high, but within
+# chance. On concrete it is slightly too low: 86% of the new rows instead of 90%.
 
 # %% [markdown]
 # ## Two modes
 #
-# If the same x can give either of two responses, a mean and its error are not informative. Here y is near
-# x or near −x, with equal chances, for x between 0 and 2:
+# If rows with the same x can have either of two responses, a mean with an interval is not
+# informative. In this example, y is near x or near −x with equal probability, for x between 0 and
+# 2:
 
 # %%
 rng = np.random.default_rng(0)
@@ -168,8 +169,8 @@ bar = figure.colorbar(mesh, ax=axes[1], label="density of y at x")
 
 # %% [markdown]
 # The intervals on the left have the right coverage, but consist mostly of values that never occur.
-# The density on the right shows the fork. The table compares it at x = 1.5 with the density that
-# generated the data.
+# The density on the right shows both modes. The table compares this density at x = 1.5 with the
+# density that generated the data.
 
 # %%
 some = np.array([-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0])
@@ -182,5 +183,5 @@ pd.DataFrame({"true": true, "estimated": estimated}, index=pd.Index(some, name="
 # %% [markdown]
 # ## What the intervals do not mean
 #
-# Intervals hold on average over new rows that resemble the training rows. They need not hold for
-# each x, nor for rows of low familiarity.
+# The coverage of the intervals is right on average over new rows from the same population as the
+# training rows. It may be wrong at a given x, and for rows with low familiarity.

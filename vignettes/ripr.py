@@ -13,21 +13,21 @@
 # %% [markdown]
 # # A handful of views
 #
-# Can a question be answered from two or three measurements at a time? `ripr` (informative
-# projection recovery, after Fiterau 2014) looks for a handful of *views*: sets of one to three
-# features in which the neighbours of a row predict its response. The whole model is then a few
-# scatter plots.
+# Are two or three measurements at a time enough to predict? `ripr` (informative projection
+# recovery, after Fiterau 2014) finds a handful of *views*: sets of one to three features in which
+# the nearest training rows predict the response. The whole model is then a few scatter plots.
 #
-# In each view the nearest rows vote, nearer ones more. The evidence of all views is added up:
+# In each view the nearest training rows vote, with larger weights for nearer rows. The evidence of
+# all views is added up:
 #
 # > score of a class = log(share in all rows) + t Σ_j log(share in the vote of view j / share in all
 # > rows),
 #
-# Here t is one factor for all views. Views are selected one by one: each time the view that lowers
-# the leave-one-out loss most, until little is gained.
+# The factor t is the same for all views. Views are selected one by one. Each step adds the view
+# that lowers the leave-one-out loss most, and the selection ends if the loss hardly falls.
 #
-# This page diagnoses tumours. It then treats missing values, numeric responses, the method of the
-# thesis (one view per row), clusters, and other learners within the views.
+# This page diagnoses tumours. Further examples are missing values, numeric responses, the method of
+# the thesis (one view per row), clusters, and other estimators within the views.
 
 # %%
 import numpy as np
@@ -44,24 +44,25 @@ fit = ld.ripr("diagnosis ~ .", data=train)
 print(fit)
 
 # %% [markdown]
-# Each line is a view. `%Rows` is the share of the training rows for whose prediction the view has
-# most weight; each row is left out of its own neighbours. `Error` is the share of these rows that
-# all views together predict wrongly. Of thirty measurements the model needs less than half.
+# Each line of the table is a view. `%Rows` is the percentage of the training rows for whose
+# prediction the view has most weight. `Error` is the share of these rows that all views together
+# predict wrongly. Each row is left out of its own neighbours. Of thirty measurements the model
+# needs less than half.
 
 # %%
 print(fit.summary())
 
 # %% [markdown]
-# `%Mass` is the mean share of a view in the evidence. The notes show how far the leave-one-out loss
-# fell, and which settings were chosen: number of views, features per view and neighbours.
+# `%Weight` is the mean share of a view in the evidence. The notes show the reduction of the
+# leave-one-out loss, and the chosen settings: number of views, features per view, and neighbours.
 #
-# The views were chosen on the rows of `Error`, so new rows may have larger errors. Kept-out rows or
-# cross-validation (below) give the error for new rows.
+# `Error` is for the rows on which the views were selected, so errors on new rows may be larger.
+# Held-out rows or cross-validation (below) estimate the error on new rows.
 #
 # ## The pictures
 #
-# These pictures are the whole model. Solid points are rows for whose prediction the view has most
-# weight. Neighbouring points tend to have the same class.
+# These pictures are the whole model. A row is a solid point in the view that has most weight in its
+# prediction. Neighbouring points tend to have the same class.
 
 # %%
 axes = fit.plot()
@@ -70,7 +71,7 @@ axes = fit.plot()
 fit.evaluate(test)
 
 # %% [markdown]
-# Kept-out rows in the same views:
+# The next plot shows the held-out rows in the same views:
 
 # %%
 axes = fit.plot(data=test)
@@ -78,8 +79,8 @@ axes = fit.plot(data=test)
 # %% [markdown]
 # ## One patient
 #
-# Which of these patients are diagnosed wrongly, and why? We look at the wrong diagnosis with the
-# highest probability:
+# Why are some of these patients diagnosed wrongly? We look at the wrong diagnosis that the model
+# predicts with the highest probability:
 
 # %%
 said = fit.predict(test, "class")
@@ -91,16 +92,17 @@ explanation = fit.explain(patient)
 print(explanation)
 
 # %% [markdown]
-# The first table shows each view with its share in the evidence, and its own prediction; a star
-# marks the view with most weight. The second table lists the nearest patients in that view, in the
-# original units. The plot shows the same: the star is the patient, rings are the neighbours.
+# The first table shows each view with its share in the evidence, and the prediction of this view
+# alone. A star marks the view with most weight. The second table lists the nearest patients in this
+# view, in the original units. In the plot, the star is the patient and the rings are the
+# neighbours.
 
 # %%
 axes = explanation.plot()
 
 # %% [markdown]
-# `predict` has further types: `"view"` names the view with most weight, `"prob"` gives the
-# probabilities.
+# `predict` has further types: `"prob"` returns the probabilities, and `"view"` the view with most
+# weight.
 
 # %%
 some = test.iloc[:5]
@@ -109,8 +111,8 @@ pd.concat([fit.predict(some, "prob"), fit.predict(some, "view")], axis=1)
 # %% [markdown]
 # ## Fewer features, or more
 #
-# `max_dim=2` allows views of at most two features, which are flat pictures. `n_views` limits the
-# number of views.
+# `max_dim=2` allows at most two features per view, so that all plots are two-dimensional. `n_views`
+# limits the number of views.
 
 # %%
 flat = ld.ripr("diagnosis ~ .", data=train, max_dim=2, n_views=3)
@@ -122,20 +124,20 @@ print(flat)
 # The method of the thesis (`method="assignment"`) predicts each row in one view only. It has three
 # steps.
 #
-# 1. **Losses.** Every row is judged in every view by the other rows there. For classes (Eq. 2.5),
+# 1. **Losses.** Every row i has a loss in every view j. For classes it is (Eq. 2.5)
 #
 #    > L_ij = (ν_k(own class) / ν_k(other classes))^(d (1 − a)),
 #
-#    ν_k the distance to the k-th nearest neighbour in view j, of d features, and a = 0.99. A small
-#    loss says: in this view the row stands among its own kind.
-# 2. **Assignment.** Shares B_ij ≥ 0 of the views in each row, which sum to one, minimize
+#    where ν_k is the distance to the k-th nearest neighbour in view j, d is the number of features
+#    of the view, and a = 0.99. The loss is small if the nearest rows are of the same class.
+# 2. **Assignment.** Each row has shares B_ij ≥ 0 of the views, which sum to one. They minimize
 #
 #    > Σ_i (u_i − L*_i)² + λ Σ_ij δ_j B_ij,  u_i = Σ_j L_ij B_ij,  L*_i = min_j L_ij,
 #
-#    with δ_j = 1 − Σ_i B_ij / n: the more rows a view serves, the less it costs the next one. The
-#    two are updated in turn until the objective settles (Algorithm 2.1.1).
-# 3. **Answers.** A new row gets the view and the class for which the ratio of step 1 is smallest
-#    (Eq. 2.11).
+#    where δ_j = 1 − Σ_i B_ij / n. So a view is cheaper if many rows use it. B and δ are updated in
+#    turn until the objective no longer changes (Algorithm 2.1.1).
+# 3. **Prediction.** A new row gets the view and the class with the smallest ratio of step 1 (Eq.
+#    2.11).
 
 # %%
 alone = ld.ripr("diagnosis ~ .", data=train, method="assignment")
@@ -143,18 +145,19 @@ print(alone)
 pd.concat({"vote": fit.evaluate(test), "assignment": alone.evaluate(test)}).droplevel(1)
 
 # %% [markdown]
-# This method is useful if the data mix populations that need different features: it finds which
-# rows belong to which view. Otherwise views that vote together answer better. Without `lambda_`, a
-# path of penalties is compared by the leave-one-out error, together with views selected one by one;
-# the print says which of the two was used. Large penalties λ (in units of (1 − a)²) keep few views,
-# small ones many. The path shows how the shares of the views change with λ:
+# This method is useful if the data are a mixture of populations that need different features: it
+# finds the view for each row. Otherwise views that vote together have a lower loss. If you omit
+# `lambda_`, the penalties of a path are compared by the leave-one-out error, and also with views
+# that are selected one by one; the print says which was used. Large penalties λ (in units of (1 −
+# a)²) give few views, small ones many. The path shows how the shares of the views change with λ:
 
 # %%
 path = ld.path(ld.ripr, "diagnosis ~ .", data=train, lambdas=np.geomspace(20, 0.05, 25))
 ax = path.plot()
 
 # %% [markdown]
-# Cross-validation estimates the loss on new rows. The grey line is views that vote (`None`):
+# Cross-validation estimates the loss on new rows. The grey line is the loss of views that vote
+# together (`lambda_` is `None`):
 
 # %%
 cv = ld.cv(
@@ -166,8 +169,8 @@ ax = cv.plot()
 # %% [markdown]
 # ## Missing values
 #
-# A row that lacks a feature neither votes nor is predicted in the views with that feature, but
-# counts in all others. So nothing is imputed, and no row is dropped. Here a fifth of all
+# If a feature of a row is missing, the row is not used in the views with this feature, but in all
+# other views. So nothing is imputed, and no row is dropped. In this example a fifth of all
 # measurements is removed at random, in the training data and in the test data:
 
 # %%
@@ -186,9 +189,9 @@ partial = ld.ripr("diagnosis ~ .", data=holed)
 print(partial)
 
 # %% [markdown]
-# There are more views than before, and some have fewer features: they predict rows that other views
-# cannot. A row that lacks features of every view gets the class shares of the training rows, and no
-# view.
+# There are more views than before, and some have fewer features, so that they can predict rows with
+# missing features. If every view has a missing feature, the row is predicted by the class shares of
+# the training rows and has no view.
 
 # %%
 answered = partial.predict(holed_test, "view").notna()
@@ -197,9 +200,9 @@ print(holed_test[features].notna().all(axis=1).sum())
 partial.evaluate(holed_test)
 
 # %% [markdown]
-# With assignment, rows with a missing *response* are used, too (semi-supervised): their loss is the
-# smallest over the classes, so that views count in which they clearly belong to one class. With
-# voting they have no vote.
+# With assignment, rows with a missing *response* are also used (semi-supervised learning). The loss
+# of such a row in a view is the smallest over the classes, so views in which the row clearly
+# belongs to one class are preferred. With voting, rows without a response are not used.
 
 # %%
 hidden = train.assign(diagnosis=train["diagnosis"].where(np.arange(len(train)) % 2 == 0))
@@ -210,8 +213,9 @@ half.evaluate(test)
 # %% [markdown]
 # ## Numbers
 #
-# For a numeric response the views add up differences from the mean of all rows. The example is the
-# strength of concrete (MPa), by mixture (kg/m³) and age (days):
+# For a numeric response, each view predicts a difference from the mean of all rows, and these
+# differences are added up. The example is the strength of concrete (MPa), with the components of
+# the mixture (kg/m³) and the age (days) as features:
 
 # %%
 concrete = ld.data("concrete")
@@ -228,7 +232,7 @@ axes = strength.plot(row=new.iloc[[4]])
 print(strength.explain(new.iloc[[4]]))
 
 # %% [markdown]
-# Views that vote together, and one view for each row:
+# The table compares views that vote together with one view for each row, on held-out rows:
 
 # %%
 single = ld.ripr(formula, data=mixtures, method="assignment")
@@ -238,12 +242,13 @@ pd.concat({name: each.evaluate(new) for name, each in fits.items()}).droplevel(1
 # %% [markdown]
 # ## Clusters
 #
-# Without a response, `ripr` looks for views in which rows are denser than by chance. The loss
-# compares the distance to a row's neighbours with that in a uniform sample over a box along the
-# principal components, so that two copies of a measurement do not look like clusters. Then k-means
-# finds clusters in each view. Their number is the largest that one half of the rows reproduces in
-# the other (prediction strength). The default penalty is 2; a smaller one keeps more views. The
-# example is three varieties of wheat, without their names:
+# Without a response, `ripr` finds views in which rows are denser than by chance. The loss compares
+# the distance of a row to its neighbours with this distance in a uniform sample. The uniform sample
+# fills a box along the principal components, so that two copies of a measurement do not look like
+# clusters. Then k-means finds clusters in each view. The number of clusters is the largest number
+# for which the clusters of one half of the rows predict those of the other half (prediction
+# strength). The default penalty is 2; a smaller penalty keeps more views. The example is three
+# varieties of wheat, without their names:
 
 # %%
 seeds = ld.data("seeds")
@@ -254,7 +259,8 @@ print(wheat.summary())
 axes = wheat.plot()
 
 # %% [markdown]
-# A cluster is named by its view and its number there. The table compares clusters and varieties:
+# The name of a cluster consists of the view and the number of the cluster in this view. The table
+# compares clusters and varieties:
 
 # %%
 pd.crosstab(wheat.predict(seeds), seeds["variety"])
@@ -262,8 +268,9 @@ pd.crosstab(wheat.predict(seeds), seeds["variety"])
 # %% [markdown]
 # ## Other learners within the views
 #
-# With assignment, the views are found by neighbours, but any estimator with `fit` and `predict`,
-# such as scikit-learn's, can predict in each view. It is fitted to the rows of the view.
+# With assignment, views are selected by nearest neighbours, but another estimator can predict in
+# each view. It can be any estimator with `fit` and `predict`, such as a scikit-learn estimator, and
+# is fitted to the rows of the view.
 
 # %%
 from sklearn.linear_model import LogisticRegression
@@ -275,9 +282,9 @@ pd.concat({name: each.evaluate(test) for name, each in both.items()}).droplevel(
 # %% [markdown]
 # ## Several responses, and time
 #
-# `"first + second ~ ."` looks for views that several responses share. There is one loss matrix per
-# response, and a view is cheaper if it serves more rows of all of them. Here the responses are the
-# diagnosis, and whether the nucleus is large:
+# The formula `"first + second ~ ."` finds views that several responses share. Each response has its
+# own losses, and a view is cheaper if it is used by more rows of all responses together. Here the
+# responses are the diagnosis, and whether the nucleus is large:
 
 # %%
 two = train.assign(
@@ -287,9 +294,9 @@ together = ld.ripr("diagnosis + size ~ . - mean_area", data=two)
 print(together)
 
 # %% [markdown]
-# `order=` names a column of times. Consecutive rows then have the same view, unless another view is
-# worth the price of a switch. If the data change at some time, the assignment shows when. In these
-# synthetic rows the informative view changes after row 200:
+# `order=` names a column of times. Consecutive rows then use the same view, unless another view
+# lowers the loss by more than the price of a change. So if the data change at some time, the
+# assignment shows when. In this synthetic example the informative view changes after row 200:
 
 # %%
 drifting = ld.informative_views(2, 200, seed=1)
@@ -302,11 +309,11 @@ served[changes].rename("view from this row on").to_frame()
 # %% [markdown]
 # ## What the numbers do not mean
 #
-# - A view that is not selected may be as good as one that is: radius and perimeter say the same, so
-#   the second one adds nothing.
+# - A view that is not selected may be as good as a selected one: radius and perimeter contain the
+#   same information, so the second adds nothing.
 # - Distances are in standard deviations of the features (`standardize=True`). Another scale, such
 #   as a logarithm, gives other neighbours.
-# - `Error` is leave-one-out in views that were chosen with the row: new rows may have larger
-#   errors. Use `evaluate` on kept-out rows, or `ld.cv`.
-# - Probabilities come from the votes of the neighbours, with one factor fitted to rows left out
-#   (two factors with assignment). They are as good as a few dozen neighbours can make them.
+# - `Error` is a leave-one-out error, but the views were selected on the same rows. Errors on new
+#   rows may be larger: use `evaluate` on held-out rows, or `ld.cv`.
+# - Probabilities are based on the votes of a few dozen neighbours, and on one factor (two factors
+#   with assignment) that minimizes the leave-one-out loss. So they are not very precise.

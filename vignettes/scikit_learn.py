@@ -11,17 +11,17 @@
 # ---
 
 # %% [markdown]
-# # In the company of other tools
+# # Other packages: scikit-learn, polars, marginal effects
 #
 # How do I use lodim together with scikit-learn, polars, pyarrow, marginaleffects or maketables?
-# `lodim.sklearn` has each model as an estimator with `fit(X, y)`, for pipelines, grid searches and
-# calibration. Data frames may be those of pandas, polars or pyarrow. marginaleffects and maketables
-# accept fits directly.
+# `lodim.sklearn` has an estimator with `fit(X, y)` for each model, for pipelines, grid searches and
+# calibration. Data frames may be pandas, polars or pyarrow frames. The packages marginaleffects and
+# maketables work with fits of lodim.
 #
 # ## Estimators
 #
-# Parameters are those of the model functions. By default all columns of X are features, categories
-# and missing values included.
+# The parameters of an estimator are the arguments of the model function. By default all columns of
+# X are features. X may contain categories and missing values.
 
 # %%
 import pandas as pd
@@ -45,13 +45,14 @@ model = GbmapRegressor(m=3, lambda_=0.1).fit(X, y)
 model.score(X, y)
 
 # %% [markdown]
-# `fit_` is the lodim fit, with all its methods:
+# The attribute `fit_` is the lodim fit, with all its methods:
 
 # %%
 model.fit_.summary()
 
 # %% [markdown]
-# `formula=` is the right side of a formula, if X has column names. A search can vary any parameter:
+# If X has column names, you can give the right side of a formula as `formula=`. A grid search can
+# vary any parameter:
 
 # %%
 search = GridSearchCV(
@@ -63,9 +64,9 @@ search.fit(X, y)
 pd.DataFrame(search.cv_results_)[["param_lambda_", "param_formula", "mean_test_score"]]
 
 # %% [markdown]
-# `fit(X, y, groups=)` holds rows of a group out together, in the folds of the model; scikit-learn's
-# own folds take groups, too. `cv=` gives the folds for choices that the model leaves open, here
-# lambda_.
+# Two arguments control folds. With `fit(X, y, groups=)`, the model holds out all rows of a group
+# together when it chooses settings. `cv=` gives the folds for a choice that the parameters leave
+# open, here `lambda_`. scikit-learn's own functions also have an argument `groups=`.
 
 # %%
 years, X = X["model_year"], X.drop(columns="model_year")
@@ -78,8 +79,8 @@ chosen.cv_
 # %% [markdown]
 # ### Coordinates and columns
 #
-# `transform` returns the embedding of gbmap, the view of melm, and for costnet the columns that its
-# model needs, here those that 30 dollars buy.
+# `transform` returns the embedding for gbmap, the coordinates of the view for melm, and the columns
+# that the model needs for costnet. In the last example these are the columns that 30 dollars buy.
 
 # %%
 wine = ld.data("wine")
@@ -96,8 +97,9 @@ cheap.fit(heart.drop(columns="disease"), heart["disease"])
 cheap.get_feature_names_out()
 
 # %% [markdown]
-# scikit-learn's tools calibrate probabilities and rate features. A level of a single patient is
-# unknown in most folds: with `new_levels="missing"` such rows are predicted as missing that value.
+# scikit-learn can calibrate probabilities and compute the importance of features. One level occurs
+# in a single patient only, so most folds do not know it. With `new_levels="missing"`, predictions
+# treat this level as a missing value.
 
 # %%
 X, y = heart.drop(columns="disease"), heart["disease"]
@@ -109,22 +111,22 @@ importance = permutation_importance(cheap, X, y, n_repeats=3, random_state=0)
 pd.Series(importance.importances_mean, X.columns).nlargest(5)
 
 # %% [markdown]
-# ### What the checks of scikit-learn say
+# ### Which checks of scikit-learn fail?
 #
-# All estimators run `sklearn.utils.estimator_checks` of scikit-learn 1.6 and of the newest version.
-# These checks fail, because of how the models work:
+# All estimators are tested by `sklearn.utils.estimator_checks` of scikit-learn 1.6 and of the
+# newest version. The following checks fail, because of how the models work:
 #
-# | estimators | check | why |
+# | estimators | check | reason |
 # |---|---|---|
-# | `ProsetRegressor`, `ProsetClassifier` | `check_sample_weight_equivalence_on_dense_data` | a row of weight 2 is one candidate, two rows are two, each of which scores the other |
-# | `RiprRegressor`, `RiprClassifier`, `RiprClusterer` | `check_sample_weight_equivalence_on_dense_data` | a row of weight 2 is one neighbour, two rows are two |
+# | `ProsetRegressor`, `ProsetClassifier` | `check_sample_weight_equivalence_on_dense_data` | a row of weight 2 is one candidate, but two equal rows are two candidates, which vote for each other |
+# | `RiprRegressor`, `RiprClassifier`, `RiprClusterer` | `check_sample_weight_equivalence_on_dense_data` | a row of weight 2 is one neighbour, but two equal rows are two neighbours |
 #
-# A row of weight 0 has no effect on these models either.
+# A row of weight 0 has no effect on any of the models.
 #
-# ## Frames
+# ## Data frames of polars and pyarrow
 #
-# Predictions are returned as the kind of frame that they were made for, and `tidy()` and `glance()`
-# as the kind of the training data: polars, pyarrow, or otherwise pandas.
+# Predictions have the type of the new data: polars, pyarrow, or otherwise pandas. `tidy()` and
+# `glance()` return the type of the training data.
 
 # %%
 import polars as pl
@@ -139,9 +141,9 @@ fit.augment(data).head(3)
 # %% [markdown]
 # ## Marginal effects and tables
 #
-# The package marginaleffects accepts `fit.to_marginaleffects(data)`: its `avg_slopes`,
-# `comparisons`, `predictions` and `datagrid` then work on any model with a response, for `glm` with
-# standard errors. Version 0.6 needs polars below version 2.
+# The package marginaleffects accepts `fit.to_marginaleffects(data)`. Its functions `avg_slopes`,
+# `comparisons`, `predictions` and `datagrid` then work for any model with a response; for `glm`
+# they also give standard errors. Version 0.6 of marginaleffects needs polars below version 2.
 #
 # ```python
 # from marginaleffects import avg_comparisons
@@ -149,5 +151,5 @@ fit.augment(data).head(3)
 # avg_comparisons(fit.to_marginaleffects(cars), by="origin")
 # ```
 #
-# maketables accepts fits directly, together with those of pyfixest and statsmodels: `ETable([fit,
-# other])`.
+# maketables accepts fits of lodim directly, also in one table with fits of pyfixest and
+# statsmodels: `ETable([fit, other])`.

@@ -13,16 +13,21 @@
 # %% [markdown]
 # # Uncertainty and comparison
 #
-# How far can I trust a fit? This page answers six questions: how much estimates would differ with
-# other rows, which features change the predictions, what a new row may be, which features would be
-# selected again, how the model compares with others, and what may be wrong with it.
+# How far can I trust a fit? Each part of this page answers one question:
+#
+# - How much would the estimates differ with other rows? The bootstrap.
+# - How do the predictions depend on the features? Effects.
+# - In which range will the response of a new row be? Prediction intervals and sets.
+# - Would the same features be selected with other rows? Stability.
+# - How does the model compare with others? Comparison.
+# - Which problems may the fit or the data have? Checks.
 
 # %% [markdown]
 # ## Uncertainty of estimates: the bootstrap
 #
-# `bootstrap` refits the model to the same rows many times, each time with other random weights from
-# the standard exponential distribution. No weight is zero, so no level of a factor vanishes, as it
-# may with resampling. Settings chosen by cross-validation stay fixed.
+# `bootstrap` refits the model many times to the same rows, each time with other random weights. The
+# weights have a standard exponential distribution. As no weight is zero, every level of a factor is
+# always present, unlike with resampling. Settings that cross-validation has chosen stay fixed.
 
 # %%
 import lodim as ld
@@ -36,11 +41,12 @@ boot
 boot.plot()
 
 # %% [markdown]
-# The notes below the table are part of the result: a penalty shrinks each replicate as much as the
-# fit, so the interval surrounds the penalized estimate. With `reselect=True` each replicate chooses
-# its own settings, which takes that many choices. Without a penalty the standard errors approximate
-# the sandwich formula. `kind="bca"` corrects limits for bias and skewness; the help explains why
-# not to use it if estimates jump, as in boosting.
+# The notes below the table are part of the result. A penalty shrinks the estimates in each
+# replicate as much as in the fit, so the interval is around the penalized estimate and may miss the
+# true value. With `reselect=True`, settings are chosen again for each replicate, which takes much
+# longer. `kind="bca"` corrects the limits for bias and skewness; `help(ld.bootstrap)` explains why
+# this is wrong if estimates jump, as in boosting. Without a penalty, the standard errors
+# approximate those of the sandwich formula:
 
 # %%
 line = ld.glm("mpg ~ weight + horsepower + origin", data=cars)
@@ -49,8 +55,9 @@ robust = line.update(cars, covariance="HC0").tidy().set_index("term")["std_error
 (errors / robust).round(2)
 
 # %% [markdown]
-# `statistic=` takes any function of a fit, and `predict` gives a band for the mean. It is no
-# interval for a new car, which would also have to cover the spread of similar cars.
+# `statistic=` may be any function of a fit. `predict` gives an interval for the mean prediction.
+# This is not a prediction interval for a new car, which must also contain the variation between
+# similar cars.
 
 # %%
 ld.bootstrap(line, data=cars, n=100, statistic=lambda one: one.dev_ratio).tidy()
@@ -61,9 +68,9 @@ boot.predict(cars[:3], type="interval", of="mean", level=0.9)
 # %% [markdown]
 # ## Effects of features
 #
-# Accumulated local effects show how the prediction changes along a feature among existing cars:
-# heavy, powerful cars are compared with slightly heavier, powerful cars, never with light ones. The
-# bootstrap replicates give the bands.
+# Accumulated local effects show how the prediction changes with a feature. They only compare
+# similar cars: heavy, powerful cars with slightly heavier, powerful cars, but never with light,
+# powerful cars. The bands are based on the bootstrap replicates.
 
 # %%
 drivers = ld.effects(fit, data=cars, interval=boot, level=0.9)
@@ -73,10 +80,11 @@ drivers.plot()
 drivers
 
 # %% [markdown]
-# A pair shows the joint effect of two features beyond their single effects: here how the effect of
-# weight differs between model years (blank if there are no such cars). `kind="slope"` summarizes a
-# curve in one number, `kind="pd"` is partial dependence, and `kind="importance"` is the loss of
-# deviance without a column.
+# The effect of a pair is the joint effect of two features without their single effects. Here it
+# shows how the effect of weight differs between model years; it is blank if there are no such cars.
+# There are further kinds of effects: `kind="slope"` is the average slope, `kind="pd"` is partial
+# dependence, and `kind="importance"` is the increase of the deviance if the values of a column are
+# permuted.
 
 # %%
 ld.effects(fit, cars, "weight:model_year").plot()
@@ -90,10 +98,10 @@ ld.effects(fit, cars, kind="importance").plot()
 # %% [markdown]
 # ## Intervals for new rows
 #
-# A prediction is the expected value for a car, not the range in which the car may be.
+# A prediction is an expected value. In which range will the response of a new car be?
 # `ld.conformal` fits the model ten times, each time without a tenth of the rows. The residuals of
-# the rows left out determine the intervals (CV+, Barber et al. 2021). It works for every model, and
-# assumes no distribution.
+# the held-out rows determine the intervals (CV+, Barber et al. 2021). This works for every model,
+# and assumes no distribution.
 
 # %%
 cars = ld.data("autompg").sample(frac=1.0, random_state=0)
@@ -102,11 +110,12 @@ intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=5, lambda_=0.03)
 print(intervals)
 
 # %% [markdown]
-# The coverage holds on average over all new cars, if they come from the same population. `predict`
-# warns if at least 20 new rows clearly differ: if the mean of a feature has moved by a quarter of a
-# standard deviation, and by more than chance (false alarms: at most about 1 in 1,000). The
-# guaranteed level is conservative; in practice coverage is close to the nominal level. Below it is
-# measured on 98 kept-out cars, with its standard error.
+# The coverage is guaranteed on average over all new cars from the same population. The guaranteed
+# level is conservative; in practice coverage is close to the nominal level. With at least 20 new
+# rows, `predict` warns if these rows clearly differ from the training rows: if the mean of a
+# feature differs by a quarter of a standard deviation, and by more than chance (false alarms: at
+# most about 1 in 1,000). Below, the coverage is measured on 98 held-out cars, with its standard
+# error.
 
 # %%
 intervals.predict(new.head(3)).round(1)
@@ -115,9 +124,9 @@ intervals.predict(new.head(3)).round(1)
 intervals.coverage(new).round(2)
 
 # %% [markdown]
-# There is no guarantee for a subgroup. Heavy cars resemble each other, light ones do not, and all
-# intervals have about the same width: the heaviest quarter is always covered, the lightest less
-# often.
+# There is no guarantee for a subgroup. All intervals have about the same width, but the responses
+# of light cars vary more than those of heavy cars. So the intervals contain the response of all
+# cars in the heaviest quarter, but of fewer cars in the lightest quarter.
 
 # %%
 intervals.coverage(new, by="weight").round(2)
@@ -126,22 +135,23 @@ intervals.coverage(new, by="weight").round(2)
 intervals.plot("coverage", data=new, by="weight")
 
 # %% [markdown]
-# A model that estimates where responses vary more improves this: `proset` has a standard deviation
-# for each row, and residuals are measured in units of it.
+# The coverage of subgroups is better with a model that estimates the variance of each response.
+# `proset` estimates a standard deviation for each row, and `conformal` then uses residuals in units
+# of this standard deviation.
 
 # %%
 adapted = ld.conformal(ld.proset, "mpg ~ .", known, lambda_v=1e-3)
 adapted.plot(data=new)
 
 # %% [markdown]
-# Other levels need no new fit, and a file keeps everything: `intervals.predict(new, level=0.8)`,
-# `intervals.save("cars.lodim")`. If patients or clinics have several rows, give `groups=`: the
+# Other levels need no new fit: `intervals.predict(new, level=0.8)`. `intervals.save("cars.lodim")`
+# saves the intervals with all fits. If patients or clinics have several rows, give `groups=`: the
 # guarantee is then for rows of new patients.
 #
 # ## Sets of classes
 #
-# If the response has classes, the prediction is a set of them: one class for a clear row, several
-# for an unclear one.
+# If the response has classes, `conformal` predicts a set of classes. The set contains one class if
+# the prediction is clear, and several classes if it is not.
 
 # %%
 flowers = ld.data("iris").sample(frac=1.0, random_state=0)
@@ -154,9 +164,10 @@ sets.predict(flowers[100:104])
 sets.plot(data=flowers[100:])
 
 # %% [markdown]
-# The guarantee is for all rows together: a rare class may be covered less often. With `by="class"`
-# each class is compared with its own held-out rows, and is covered at the level. A set may be
-# empty; `coverage` and the print give the share of empty sets.
+# The guarantee is for all rows together: the sets may contain a rare class less often than they
+# should. With `by="class"`, each class is compared with held-out rows of the same class only, and
+# the guarantee holds for each class. A set may be empty; `coverage` and the print show the share of
+# empty sets.
 
 # %%
 each = ld.conformal(
@@ -167,9 +178,10 @@ each.coverage(flowers[100:], by="species").round(2)
 # %% [markdown]
 # ## Stability of selection
 #
-# With other rows, a model selects other features. `ld.stability` fits it to many halves of the rows
-# and counts (Shah and Samworth 2013). It gives no p-values, which mean little after selection, but
-# a bound: how many of the rarely selected features are expected above the cutoff.
+# With other rows, a model selects other features. `ld.stability` fits the model to many random
+# halves of the rows, and counts how often each feature is selected (Shah and Samworth 2013). It
+# gives no p-values, which would be wrong after selection. Instead it gives a bound on the expected
+# number of rarely selected features above the cutoff.
 
 # %%
 found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=20)
@@ -181,10 +193,10 @@ found.plot()
 # %% [markdown]
 # ## Comparison of models
 #
-# `ld.compare` fits every model to the same training rows, scores it on the same held-out rows, and
-# adds baselines: the null model, `glm`, and, if scikit-learn is installed, gradient boosting and a
-# random forest. Each call is a default one. What it chooses (penalties, features, its own folds),
-# it chooses within the training rows.
+# `ld.compare` fits every model to the same training rows, and computes its loss on the same
+# held-out rows. It adds baselines: the null model, `glm`, and, if scikit-learn is installed,
+# gradient boosting and a random forest. Each model is called with default settings, so it chooses
+# its penalties and features within the training rows of each fold.
 
 # %%
 heart = ld.data("heart")
@@ -192,12 +204,13 @@ table = ld.compare("disease ~ .", heart, ["costnet", "proset"], folds=5)
 table
 
 # %% [markdown]
-# The lines above the table are the conclusion. Folds share training rows, so the usual standard
-# errors are too small; here variances are more than doubled (Nadeau and Bengio 2003). The best of
-# many models is partly best by luck. So all pairs of models are compared at once, with the
-# correlation of their losses (the model confidence set of Hansen, Lunde and Nason 2011). This is
-# conservative: in simulations equal models differed significantly in less than 2% of the samples
-# instead of 5%. With a few hundred rows only clear differences are significant.
+# The lines above the table are the conclusion. Two corrections make it reliable. Folds share
+# training rows, so the usual standard errors are too small; `compare` more than doubles the
+# variances (Nadeau and Bengio 2003). The best of many models is also best by chance. So `compare`
+# tests all pairs of models together, and uses the correlation of their losses (model confidence
+# set, Hansen, Lunde and Nason 2011). This test is conservative: in simulations, equal models
+# differed significantly in less than 2% of the samples instead of 5%. With a few hundred rows, only
+# large differences are significant.
 
 # %%
 table.plot()
@@ -206,15 +219,15 @@ table.plot()
 table.tidy()[["model", "auc", "auc_se", "difference", "difference_se", "p_value"]].round(3)
 
 # %% [markdown]
-# `table.best` is the best lodim model, fitted to all rows at first use, and `table.fit` returns any
-# other. `table.losses` has the losses of each row.
+# `table.best` is the lodim model with the lowest loss, fitted to all rows at first use. `table.fit`
+# returns any other model, and `table.losses` the loss of each row.
 
 # %%
 table.best
 
 # %% [markdown]
-# The tables show all models with ten folds, as `ld.compare("disease ~ .", heart)` gives them (mean
-# deviance per row, standard errors in brackets, and the mean size of the fits):
+# The next table is the result for all models with ten folds, `ld.compare("disease ~ .", heart)`. It
+# has the mean deviance per row, standard errors in brackets, and the mean size of the fits:
 #
 # | heart | deviance | difference | accuracy | AUC | features | parts |
 # |---|---|---|---|---|---|---|
@@ -228,11 +241,13 @@ table.best
 # | null | 1.380 (0.014) | 0.614 (0.095) | 0.541 | 0.500 | 0 | |
 # | glm | 1.765 (0.718) | 1.000 (0.705) | 0.822 | 0.890 | 20 | |
 #
-# Only the null model is significantly worse than gbmap at 5%. `glm` is not: four of its ten fits
-# are separated, and a few rows with probabilities near 0 make its deviance and its standard error
-# large. A model of five prototypes and seven features is not significantly worse on these 303 rows.
-# For fuel consumption, `ld.compare("mpg ~ .", ld.data("autompg"))`, the deviance is the squared
-# error:
+# Only the null model is significantly worse than gbmap at the 5% level. `glm` is not significantly
+# worse, because its standard error is large: in four of its ten fits classes are separated, and a
+# few rows with probabilities near 0 have very large losses. A `proset` model with about five
+# prototypes and seven features is not significantly worse than gbmap either.
+#
+# The second table is for fuel consumption, `ld.compare("mpg ~ .", ld.data("autompg"))`, where the
+# deviance is the squared error:
 #
 # | autompg | deviance | difference | R2 | features | parts |
 # |---|---|---|---|---|---|
@@ -245,13 +260,14 @@ table.best
 # | costnet | 11.39 (1.54) | 4.71 (1.23) | 0.814 | 5.1 | |
 # | null | 61.33 (5.43) | 54.65 (5.20) | 0.000 | 0 | |
 #
-# Here the two linear models and the null model are significantly worse than the best; the other
-# differences are not significant.
+# Here the two linear models (`glm`, `costnet`) and the null model are significantly worse than the
+# best model. The other differences are not significant.
 #
 # ## Checks
 #
-# `fit.check()` looks for the problems that a statistician would look for before trusting a fit. It
-# also lists what it could not check, and why. Here it finds nothing in the training rows:
+# `fit.check()` looks for common problems of fits and data, such as wild values, leaks, collinear
+# features and drift. It also lists the checks that were not possible, and why. Here it finds no
+# problem in the training rows:
 
 # %%
 cars = ld.data("autompg")
@@ -260,8 +276,8 @@ fit = ld.glm("mpg ~ . - model_year", old)
 fit.check(old)
 
 # %% [markdown]
-# Cars of later years are lighter, and go farther at the same weight. The check finds both: the
-# features have moved, and the predictions are off.
+# Cars of later years are lighter, and go farther at the same weight. The check of these rows
+# reports both: the features have changed, and the predictions are wrong.
 
 # %%
 fit.check(new)

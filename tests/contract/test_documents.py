@@ -158,7 +158,7 @@ CLAIMS = {
             "(len(fit.design.names), fit.df, len(fit.estimates)) == (13, 8, 5)",
     },
     "glm": {
-        "The curvature in weight is there": "line.anova(curve)['p_value'][1] < 1e-6",
+        "The curvature in weight is significant": "line.anova(curve)['p_value'][1] < 1e-6",
         "little more than half of its degrees of freedom":
             "0.5 < rings.log['deviance'] / rings.df_resid < 0.65",
     },
@@ -168,15 +168,15 @@ CLAIMS = {
         "`weight` has a negative coefficient": "fit.coef()['weight'] < 0",
     },
     "gbmap_drift": {
-        "those below the threshold are off by as much as those above it":
+        "predictions for cars below the threshold are as wrong as those for cars above it":
             "watch.evaluate(late[~alarm])['deviance'][0]"
             " >= watch.evaluate(late[alarm])['deviance'][0]",
     },
     "proset": {
-        "The sparser model is the one to explain": "len(tumour.estimates) < len(fit.estimates)",
+        "From here on we use the sparser model": "len(tumour.estimates) < len(fit.estimates)",
         "the malignant tumour that": "missed['diagnosis'].tolist() == ['malignant']",
-        "Here it is not, so that": "explanation.quantile > 0.05",
-        "the later ones, which keep no prototype": "len(more.estimates) == len(fit.estimates)",
+        "Here it is not near zero": "explanation.quantile > 0.05",
+        "so they have no prototypes": "len(more.estimates) == len(fit.estimates)",
     },
     "proset_numbers": {
         "86% of the new rows instead of 90%":
@@ -186,40 +186,42 @@ CLAIMS = {
         "303 patients": "len(heart) == 303",
         "For four dollars, three questions and a blood pressure cuff":
             "set(fit.at(4).inputs) == {'age', 'sex', 'chest_pain', 'resting_bp'}",
-        "more than half of what can be explained":
+        "more than half of the deviance that can be explained":
             "fit.at(4).dev_ratio > fit.prices()['dev_ratio'].max() / 2",
     },
     "costnet_monitoring": {
-        "From 3 on the lasso pays": "(curves['all'] < curves['lasso']).loc[3:].all()",
+        "From a budget of 3 on, the lasso has a larger error":
+            "(curves['all'] < curves['lasso']).loc[3:].all()",
     },
     "melm": {
         "34 numbers describe a radar echo": "echoes.shape[1] == 34 + 1",
         "among 33 features": "len(fit.design.names) - len(fit.design.constant) == 33",
-        "as Barbera and Barolo, has by far the largest divergence":
+        "Barbera and Barolo, which are far apart, have by far the largest divergence":
             "set(cultivars.pairs().nlargest(1, 'divergence').iloc[0, :2]) == {'Barbera', 'Barolo'}",
     },
     "production": {
-        "answered all patients as `predict` did, to 1e-9": "max(gap_sql, gap_onnx) < 1e-9",
+        "differ from those of `predict` by less than 1e-9": "max(gap_sql, gap_onnx) < 1e-9",
     },
     "big_data": {
-        "the same fit: what `save` writes is equal byte by byte": "len(saved) == 1",
-        "horsepower is unknown in five of the thirteen years":
+        "the same fit: `save` writes the same bytes": "len(saved) == 1",
+        "horsepower has missing values in five of the thirteen years":
             "frame.groupby('model_year')['horsepower'].count().lt("
             "frame.groupby('model_year').size()).sum() == 5",
-        "A single file once more": "len(saved) == 1 and len(list(folder.glob('*.lodim'))) == 4",
+        "All four saved files are equal":
+            "len(saved) == 1 and len(list(folder.glob('*.lodim'))) == 4",
     },
     "uncertainty": {
-        "the heaviest quarter is always covered, the lightest less often":
+        "all cars in the heaviest quarter, but of fewer cars in the lightest quarter":
             "intervals.coverage(new, 'weight').query('coverage == 1').index[-1] == 3"
             " and intervals.coverage(new, 'weight')['coverage'][0] < 1",
     },
     "ripr": {
         "Of thirty measurements the model needs less than half":
             "fit.df < len(fit.design.names) / 2",
-        "Otherwise views that vote together answer better":
+        "Otherwise views that vote together have a lower loss":
             "fit.evaluate(test)['deviance'][0] < alone.evaluate(test)['deviance'][0]",
         "There are more views than before": "len(partial.estimates) > len(fit.estimates)",
-        "Views that vote together, and one view for each row":
+        "compares views that vote together with one view for each row":
             "strength.evaluate(new)['deviance'][0] < single.evaluate(new)['deviance'][0]",
     },
 }  # fmt: skip
