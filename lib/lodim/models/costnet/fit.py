@@ -1,4 +1,4 @@
-"""CostnetFit: what costnet() returns."""
+"""CostnetFit: the fit that costnet() returns."""
 
 from copy import copy
 from dataclasses import replace
@@ -21,12 +21,14 @@ from lodim.prices.network import Network
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
 PlotKind: TypeAlias = Literal["cost", "path", "graph", "calibration"]
-# A function of prices is not kept: the prices that it gave are those of the network.
+# A function of prices is not saved; the network has its prices.
 PRICES = forms.Form(forms.modest().read, lambda costs: None if callable(costs) else costs)
 
 
 class CostnetFit(Fit):
-    """The best model for each price, and the one of them that `predict` uses.
+    """Frontier of the best models at each price, with the model that `predict` uses.
+
+    `at` returns the fit with another of these models: prints and predictions then belong to it.
 
     `at` returns the fit with another of these models: all that it prints and predicts is then of
     that one.
@@ -34,20 +36,21 @@ class CostnetFit(Fit):
     Attributes
     ----------
     estimates : Estimates
-        On standardized features: `path`, that of the group penalty; `frontier`, the
-        models of all rules; `lasso`, those of the weighted lasso alone.
+        Estimates for standardized features: `path` of the group penalty; `frontier`, the models of
+        all rules; `lasso`, the models of the weighted lasso alone.
     position : tuple of (bool, int)
-        Whether the model that predict(), coef() and evaluate() use is on the frontier, and its
-        index there or on the path; `at` gives the fit another one.
+        Whether the model used by predict(), coef() and evaluate() is on the frontier, and its index
+        there or on the path; `at` changes it.
     paid : Purchases
-        What the models of the path need, and its price.
+        Purchases that the models of the path need, and their prices.
     limit : float
-        Price up to which models were searched; inf without a limit.
+        Largest price of the models searched; inf without a limit.
     total : float
         Total price, with the most expensive source of each series of alternatives.
     lightest : float
-        Least weight of a row that counts; all weights sum to 1.
-    n, null_deviance : rows of weight above zero; mean deviance of the model with an intercept alone
+        Smallest positive row weight, where all weights sum to 1.
+    n, null_deviance : number of rows with positive weight; mean deviance of the intercept-only
+        model
     selection : DataFrame or None
         The cross-validation that chose the budget.
 
@@ -107,14 +110,14 @@ class CostnetFit(Fit):
 
     @cached_property
     def step(self) -> ListedModel:
-        """The model that predict(), coef() and evaluate() use."""
+        """Model that predict(), coef() and evaluate() use."""
         return ListedModel.from_position(self.position, self.estimates, self.paid)
 
     # The contract of Fit -----------------------------------------------------------------------
 
     @property
     def _reader(self):
-        """The design of the terms that the model uses: new data need no other columns."""
+        """Design of the terms that the model uses: new data need no other columns."""
         return self._restricted[0]
 
     @property
@@ -158,9 +161,9 @@ class CostnetFit(Fit):
         data : frame
             New data, with the columns of the terms that the model uses: see `inputs`.
         type : str
-            "cost": what must be paid for the row; others as of `Fit.predict`.
+            "cost": price to be paid for the row; other types as in `Fit.predict`.
         offset, new_levels, threshold
-            As of `Fit.predict`.
+            As in `Fit.predict`.
 
         Returns
         -------
@@ -190,11 +193,11 @@ class CostnetFit(Fit):
         return super()._predict(batch, type)
 
     def tidy(self) -> pd.DataFrame:
-        """A row a model of the frontier and term (and class), the cheapest model first.
+        """Return one row per frontier model and term (and class), the cheapest model first.
 
-        step, cost, rule and lambda_ (as in `prices`) name the model, `chosen` says whether
-        predict() uses it. estimate is in units of the link per unit of the feature, std_estimate
-        per standard deviation (NaN for the intercept).
+        step, cost, rule and lambda_ (as in `prices`) identify the model; `chosen` is True for the
+        model that predict() uses. estimate is in units of the link per unit of the feature,
+        std_estimate per standard deviation (NaN for the intercept).
 
         See Also
         --------
@@ -212,9 +215,9 @@ class CostnetFit(Fit):
         return frontier_models.tidy(self)
 
     def glance(self) -> pd.DataFrame:
-        """One row: family, n, p, budget, cost, df, lambda_, rule, deviances, how the solver ended.
+        """Return one row: family, n, p, budget, cost, df, lambda_, rule, deviances, convergence.
 
-        df, rule and lambda_ are those of `prices`; budget is None for a penalized model.
+        df, rule and lambda_ are as in `prices`; budget is None for a penalized model.
         deviance and null_deviance are means over (weighted) rows; gap is the largest duality gap
         of the penalized path.
 
@@ -250,20 +253,20 @@ class CostnetFit(Fit):
         return KINDS
 
     def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
-        """Draw the fit.
+        """Draw the fit and return the Axes.
 
         Parameters
         ----------
         kind : str, optional
             "cost", the default: deviance explained against the price, with the lasso's curve and
-            the cross-validation; log=True where prices are of different size. "path":
-            coefficients of the group penalty against log lambda, the `top` (10) largest named.
-            "graph": what is bought, at most `most` (30) things, and the price from which on.
+            the cross-validation; log=True for prices of different sizes. "path": coefficients of
+            the group penalty against log lambda, with names of the `top` (10) largest. "graph":
+            the purchases, at most `most` (30), and the price from which each is bought.
             "calibration": observed share of a class against its predicted probability, in `bins`
-            (10) groups of rows of `data`; of the class `level` (default: the second of two, all of
-            several).
+            (10) groups of rows of `data`, for the class `level` (default: the second of two, or all
+            of several).
         ax : matplotlib Axes, optional
-            A new figure's by default.
+            New axes by default.
         **arguments
             log, top, most, or data, level, bins and offset.
 
@@ -274,7 +277,7 @@ class CostnetFit(Fit):
         Raises
         ------
         ArgumentError
-            An unknown kind or argument, or nothing to draw of that kind.
+            If the kind or an argument is unknown, or there is nothing to draw.
 
         See Also
         --------
@@ -293,14 +296,14 @@ class CostnetFit(Fit):
     # Methods of costnet only --------------------------------------------------------------------
 
     def at(self, budget: float | None = None, lambda_: float | None = None) -> Self:
-        """The fit with another of its models: all that it says and predicts is of that one.
+        """Return the fit with another of its models: prints and predictions then belong to it.
 
         Parameters
         ----------
         budget : float, optional
-            The best model of the frontier that costs at most this.
+            Select the best model of the frontier that costs at most this.
         lambda_ : float, optional
-            The penalized model of this lambda (the nearest fitted in log), not refitted.
+            Select the penalized model of this lambda (the nearest on the log scale), not refitted.
 
         Returns
         -------
@@ -309,8 +312,8 @@ class CostnetFit(Fit):
         Raises
         ------
         ArgumentError
-            None or both are given, the fit has no frontier, the budget is above what was
-            searched, or the model of lambda_ costs more than that.
+            If none or both are given, if the fit has no frontier, if the budget is larger than the
+            searched range, or if the model of lambda_ costs more than this range.
 
         See Also
         --------
@@ -356,7 +359,7 @@ class CostnetFit(Fit):
         *,
         offset: Offset | None = None,
     ) -> dict[float, pd.Series | pd.DataFrame]:
-        """Predictions of all models of the frontier.
+        """Return the predictions of all models of the frontier.
 
         Parameters
         ----------
@@ -366,12 +369,12 @@ class CostnetFit(Fit):
         Returns
         -------
         dict
-            Cost to prediction, the cheapest model first.
+            From cost to prediction, the cheapest model first.
 
         Raises
         ------
         ArgumentError
-            The fit is of one lambda_ and has no frontier.
+            If the fit is for a single lambda_ and has no frontier.
 
         See Also
         --------
@@ -391,15 +394,14 @@ class CostnetFit(Fit):
         return {cost: in_pandas(self.at(cost).predict)(data, type, offset=offset) for cost in costs}
 
     def prices(self) -> pd.DataFrame:
-        """The frontier: one row per model, each better by the criterion than all that cost less.
+        """Return the frontier: one row per model, better by the criterion than all cheaper models.
 
-        cost; df, the number of columns with a coefficient (a category has one a level, of several
-        classes a column counts once); deviance, dev_ratio; dev_ratio_bound, which no model of this
-        price exceeds (NaN if unknown); dev_ratio_held_out, in rows of cross-validation
-        (NaN without); rule that found it, and lambda_ at which the rule "group" did (NaN for
-        others, whose penalties are not those of `path`); relax, the share of the refit; new,
-        dropped: purchases added and removed since the row above; chosen: the model that
-        predict() uses.
+        Columns: cost; df, the number of columns with a coefficient (a category has one per level;
+        with several classes a column counts once); deviance; dev_ratio; dev_ratio_bound, an upper
+        bound for all models of this price (NaN if unknown); dev_ratio_held_out in cross-validation
+        (NaN if unknown); rule that found the model; lambda_ for the rule "group" (NaN for others,
+        whose penalties are not those of `path`); relax, the share of the refit; new and dropped,
+        purchases added and removed since the row above; chosen, the model that predict() uses.
 
         See Also
         --------
@@ -424,8 +426,8 @@ class CostnetFit(Fit):
     def bought(self) -> pd.DataFrame:
         """Return the purchases of the model, including free ones, one per row.
 
-        price; in_model: whether the model uses it itself; needed_by: names of what is computed or
-        bought with it; serves: the series of alternatives that it is the source of.
+        price; in_model: whether the model uses it directly; needed_by: names of the columns and
+        purchases that need it; serves: the series of alternatives for which it is the source.
 
         See Also
         --------
@@ -446,9 +448,10 @@ class CostnetFit(Fit):
         return frontier_models.bought(self)
 
     def path(self) -> pd.DataFrame:
-        """The path of the group penalty: lambda_, df, cost, dev_ratio, gap, converged.
+        """Return the path of the group penalty: lambda_, df, cost, dev_ratio, gap, converged.
 
-        These models are as the penalty leaves them, not refitted; the frontier has better ones.
+        These models have the penalized coefficients, without a refit; the frontier has better
+        models.
 
         See Also
         --------
@@ -481,21 +484,21 @@ class CostnetFit(Fit):
 
     @property
     def converged(self) -> bool:
-        """Whether the solver met its tolerance at every penalty."""
+        """Whether the solver reached its tolerance for every penalty."""
         return bool(self.estimates.path.converged.all())
 
     @property
     def separated(self) -> bool:
-        """Whether a refitted model gives each training row's own class more than half.
+        """Whether a refitted model gives each training row's own class a probability above 1/2.
 
-        Its coefficients are then not estimable: larger ones would always fit better.
+        Its coefficients are then not estimable, since larger ones would always fit better.
         """
         refitted = self.levels is not None and self.step.df > 0 and self.step.relax == 1.0
-        # A row that gives its class less has this deviance or more by itself.
+        # A row with a smaller probability alone has at least this deviance.
         return bool(refitted and self.step.deviance < 2.0 * np.log(2.0) * self.lightest)
 
     def _call_arguments(self, changes):
-        """As of every fit, without what a lambda_ or lambdas leave without effect."""
+        """Return arguments of the call, but not those that lambda_ or lambdas make ineffective."""
         arguments, default = super()._call_arguments(changes), usual(self.model)
         for other, names in UNUSED.items():
             if arguments[other] is not None:

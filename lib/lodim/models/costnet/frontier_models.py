@@ -1,4 +1,4 @@
-"""The frontier: what a fit has estimated, each model of it, and all of them as frames."""
+"""Estimates of a costnet fit, single models of its frontier or path, and tables of all models."""
 
 from dataclasses import dataclass
 from numbers import Real
@@ -15,18 +15,18 @@ from lodim.models.costnet.search.frontier import CostFrontier
 from lodim.prices.build import derived_names
 
 INTERCEPT = "(Intercept)"
-PENALIZED = "penalized"  # the rule of a model that is not refitted
+PENALIZED = "penalized"  # rule of a penalized model without a refit
 DIGITS = 12  # digits of a sum of prices, so that 0.1 + 0.2 is 0.3
 
 
 @forms.record
 class Estimates:
-    """Estimates of a fit, on standardized columns.
+    """Estimates of a fit, for standardized columns.
 
     path : PenaltyPath of the group penalty
-    frontier : CostFrontier of all rules; None where a lambda_ was given
-    lasso : CostFrontier of the weighted lasso alone, to compare with; None likewise, and of large
-        problems of several classes
+    frontier : CostFrontier of all rules; None if a lambda_ was given
+    lasso : CostFrontier of the weighted lasso alone, for comparison; also None for large problems
+        with several classes
     """
 
     path: PenaltyPath = forms.part(PenaltyPath)
@@ -34,21 +34,21 @@ class Estimates:
     lasso: CostFrontier | None = forms.optional(forms.apart(forms.part(CostFrontier)))
 
     def within(self, budget):
-        """Without the models that cost more than a budget; the path stays whole."""
+        """Return the estimates without frontier models that cost more than a budget."""
         lists = (part and part.within(budget) for part in (self.frontier, self.lasso))
         return Estimates(self.path, *lists)
 
 
 @forms.record
 class Purchases:
-    """Needs of the L penalized models, and their prices."""
+    """Nodes that the L penalized models of a path need, and their prices."""
 
     bought: np.ndarray = forms.flags("L", "V")
     cost: np.ndarray = forms.real("L", least=0)
 
     @classmethod
     def from_path(cls, path, network, dependents):
-        """Return the needs of the models of a path, by the copies that have coefficients."""
+        """Return the needs of a path's models, from copies of columns that have coefficients."""
         node = Groups.from_network(network, dependents, path.coef.shape[1]).node
         bought = np.zeros((len(path.lambdas), len(network)), bool)
         for k, latent in enumerate(path.latent):
@@ -60,18 +60,18 @@ class Purchases:
 
 @dataclass(frozen=True, eq=False)
 class ListedModel:
-    """One model of a frontier or of a path, on standardized columns.
+    """One model of a frontier or of a path, for standardized columns.
 
-    number : its place on the frontier, from 1; 0 for a penalized model
-    cost : price of all that it needs
+    number : its number on the frontier, from 1; 0 for a penalized model
+    cost : price of everything that it needs
     intercept (K,), coef (p, K)
     bought : (V,) bool, nodes of the network that it needs
     deviance : weighted mean over the training rows
-    df : number of columns with a coefficient; of several classes a column counts once
+    df : number of columns with a coefficient; with several classes a column counts once
     lambda_ : penalty of the path that selected its terms; NaN if none did
-    rule : that found it
-    bound : no model of its price has a lower deviance; NaN if unknown
-    relax : share of the refit in its blend with the penalty's coefficients; 0 for a penalized model
+    rule : rule that found it
+    bound : lower bound of the deviance of models with its price; NaN if unknown
+    relax : share of the refit in its blend with the penalized coefficients; 0 for a penalized model
     held_out : mean deviance of held-out rows; NaN if unknown
     """
 
@@ -90,9 +90,9 @@ class ListedModel:
 
     @classmethod
     def from_frontier(cls, frontier, k):
-        """Model k of a frontier."""
+        """Return model k of a frontier."""
         bound, rule = float(frontier.bound[k]), frontier.rule[k]
-        # Other rules have penalties of their own, which are no place on the path that a fit shows.
+        # Other rules have their own penalties, which are not on the path of the fit.
         lambda_ = float(frontier.lambda_[k]) if rule == "group" else np.nan
         return cls(
             number=k + 1,
@@ -111,8 +111,8 @@ class ListedModel:
 
     @classmethod
     def from_path(cls, path, k, paid):
-        """Penalized model k of a path, and what it needs by the Purchases `paid`."""
-        # In one order of memory, whatever solved or saved it: sums then have the same bits.
+        """Return penalized model k of a path, with its needs from the Purchases `paid`."""
+        # A fixed memory order, so that sums have the same bits for any solver.
         coef = np.ascontiguousarray(path.coef[k])
         return cls(
             cost=float(paid.cost[k]),
@@ -126,7 +126,7 @@ class ListedModel:
 
     @classmethod
     def from_position(cls, position, estimates, paid):
-        """The model at a `position` of estimates."""
+        """Return the model at a `position` of estimates."""
         listed, k = position
         if listed:
             return cls.from_frontier(estimates.frontier, k)
@@ -134,45 +134,45 @@ class ListedModel:
 
     @property
     def used(self):
-        """Columns of X that the model reads."""
+        """Columns of X that the model uses."""
         return np.flatnonzero(self.coef.any(axis=1))
 
     def original(self, mean, scale):
-        """Intercept (K,) and coefficients (p, K) in units of the data."""
+        """Return intercept (K,) and coefficients (p, K) in units of the data."""
         coef = self.coef / scale[:, None]
         return self.intercept - mean @ coef, coef
 
     def score(self, kept, X, n):
-        """Scores (n, K) of tiles X that hold the columns `kept` alone, without an offset."""
+        """Return scores (n, K) without an offset, for tiles X that only hold columns `kept`."""
         # Row by row in a fixed order, so that results do not depend on the row's position.
         out = np.einsum("tqr,qk->trk", X, self.coef[kept])
         return out.reshape(-1, out.shape[2])[:n] + self.intercept
 
 
 def rounded(price):
-    """A price as it was meant: without what the sum of floats has added."""
+    """Return a price without the rounding error of a sum of floats."""
     return float(f"{price:.{DIGITS}g}")
 
 
 def listed_models(fit):
-    """All models of the frontier, the cheapest first; none where a fit has one lambda_."""
+    """Return all models of the frontier, cheapest first; an empty list for a fit of one lambda_."""
     frontier = fit.estimates.frontier
     return [ListedModel.from_frontier(frontier, k) for k in range(len(frontier or ()))]
 
 
 def shown_models(fit):
-    """The models that a fit shows: the frontier, or the penalized one that it has or is at."""
+    """Return the models that a fit prints: the frontier, or its penalized model."""
     return listed_models(fit) if fit.step.number else [fit.step]
 
 
 def check_listed(fit):
-    """Raise where a fit has no frontier."""
+    """Raise an ArgumentError if a fit has no frontier."""
     if fit.estimates.frontier is None:
         raise ArgumentError("this fit is of one lambda_ and has no frontier")
 
 
 def position_of_budget(fit, budget):
-    """The position of the best model that costs at most a budget."""
+    """Return the position of the best model that costs at most a budget."""
     if not _is_number(budget) or not budget >= 0:
         raise ArgumentError(f"budget must be a number, 0 or more, not {budget!r}")
     check_listed(fit)
@@ -185,7 +185,7 @@ def position_of_budget(fit, budget):
 
 
 def position_of_lambda(fit, lambda_):
-    """The position of the penalized model nearest to a lambda_."""
+    """Return the position of the penalized model nearest to a lambda_."""
     if not _is_number(lambda_) or not 0 <= lambda_ < np.inf:
         raise ArgumentError(f"lambda_ must be a number, 0 or more, not {lambda_!r}")
     path = fit.estimates.path
@@ -205,14 +205,14 @@ def _is_number(value):
 
 
 def things(fit, model):
-    """Return the priced needs of a model: prices by name, in the network's order."""
+    """Return the priced purchases of a model: prices by name, in the network's order."""
     network = fit.settings.network
     on = np.flatnonzero(model.bought & (network.cost > 0))
     return {network.names[v]: float(network.cost[v]) for v in on}
 
 
 def changes(fit, models):
-    """Names newly bought and no longer bought at each of some models: pairs of lists."""
+    """Yield, for each of some models, the names newly bought and those no longer bought."""
     before: dict = {}
     for model in models:
         now = things(fit, model)
@@ -224,12 +224,12 @@ def changes(fit, models):
 
 
 def _columns(models, *names):
-    """Dict of attributes to their values of all models."""
+    """Return a dict from attribute names to their values for all models."""
     return {name: [getattr(model, name) for model in models] for name in names}
 
 
 def prices(fit, models=None):
-    """A row a model, by default of the frontier; see `CostnetFit.prices`."""
+    """Return one row per model, by default of the frontier; see `CostnetFit.prices`."""
     models = listed_models(fit) if models is None else models
     frame = pd.DataFrame(
         _columns(models, "cost", "df", "deviance"),
@@ -273,7 +273,7 @@ def bought(fit):
 
 
 def terms(fit, model=None):
-    """Intercept and coefficients of one model: (level,) term, estimate, std_estimate."""
+    """Return intercept and coefficients of one model: (level,) term, estimate, std_estimate."""
     model, d = model or fit.step, fit.design
     intercept, coef = model.original(d.mean, d.scale)
     K = len(intercept)
@@ -286,7 +286,7 @@ def terms(fit, model=None):
 
 
 def tidy(fit):
-    """The terms of every model of the frontier; see `CostnetFit.tidy`."""
+    """Return the terms of every model of the frontier; see `CostnetFit.tidy`."""
     models = shown_models(fit)
     parts = [terms(fit, m) for m in models]
     frame = pd.concat(parts, ignore_index=True)
@@ -298,7 +298,7 @@ def tidy(fit):
 
 
 def path(fit):
-    """A row a penalty; see `CostnetFit.path`."""
+    """Return one row per penalty; see `CostnetFit.path`."""
     path = fit.estimates.path
     return pd.DataFrame(
         {

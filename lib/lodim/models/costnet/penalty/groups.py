@@ -1,4 +1,4 @@
-"""The penalty of a network: norms of overlapping groups of coefficients, and their layout."""
+"""Penalty of a network: norms of overlapping groups of coefficients, and their layout."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,15 +10,14 @@ from scipy.sparse.csgraph import connected_components
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """sum_g cost_g ||w_g||_2 over q coefficients, of which every copy of a column has its own.
+    """Group penalty sum_g cost_g ||w_g||_2 over q coefficients; each copy of a column has its own.
 
     feature : (q,) int64, column of X that a coefficient belongs to
     node : (q,) int64, node of the network that owns it; -1 without a network
-    cost : (G,) float64, above zero
+    cost : (G,) float64, positive
     start : (G + 1,) int64, group g has the members start[g] to start[g + 1]
-    member : int64, positions of coefficients; a group comes after all groups within it
+    member : int64, positions of coefficients; a group follows all groups that it contains
     crossed : (G,) bool, whether a smaller group is partly within it
-
     Coefficients in no group are free.
     """
 
@@ -31,23 +30,24 @@ class Groups:
 
     @classmethod
     def from_network(cls, network, dependents="all", p=None):
-        """The penalty of a network: a group of every node that costs.
+        """Return the penalty of a network: one group for each node with a price.
 
-        Where none does, every node that owns columns is charged the same, 1: a penalty of free
-        columns alone would be none, and its path the full model.
+        If no node has a price, each node with columns gets price 1; otherwise there would be no
+        penalty, and the path would consist of the full model.
 
         Parameters
         ----------
         network : Network
         dependents : {'all', 'direct'}
-            A node's group: it and all that need it, or only its children (thesis, Eq. 5.1).
+            A node's group: the node and everything that needs it, or only its children (thesis, Eq.
+            5.1).
         p : int or None
-            Number of columns of X; None: as many as the network names. Columns of no node are free.
+            Number of columns of X; None: as many as the network has. Columns of no node are free.
 
         Returns
         -------
         Groups
-            Groups of the same members are one, with the sum of their costs.
+            Groups with the same members are merged, and their costs added.
         """
         node = [v for v, columns in enumerate(network.columns) for _ in columns]
         feature = [j for columns in network.columns for j in columns]
@@ -71,7 +71,7 @@ class Groups:
 
     @classmethod
     def weighted_lasso(cls, cost, network=None):
-        """The penalty sum_j cost_j |w_j| over columns of costs (p,); cost 0 is free."""
+        """Return the penalty sum_j cost_j |w_j| of columns with costs (p,); cost 0: free."""
         cost = np.asarray(cost, np.float64)
         node = np.full(len(cost), -1, np.int64)
         for v, columns in enumerate(network.columns if network else ()):
@@ -81,9 +81,8 @@ class Groups:
 
     @classmethod
     def _from_sets(cls, feature, node, cost_of):
-        """Groups of a dict of sets of members and their costs, the smaller sets first."""
-        # A group within another is smaller; equal sizes in order of the first member, for a stable
-        # end.
+        """Return Groups from a dict of sets of members and their costs, smaller sets first."""
+        # Contained groups are smaller; equal sizes are sorted by first member.
         sets = sorted(cost_of, key=lambda positions: (len(positions), min(positions)))
         cost = np.array([cost_of[positions] for positions in sets], np.float64)
         start = np.cumsum([0, *map(len, sets)], dtype=np.int64)
@@ -94,13 +93,13 @@ class Groups:
         return len(self.cost)
 
     def same_as(self, other):
-        """Whether the penalty is that of other groups."""
+        """Return whether the penalty equals that of other Groups."""
         names = ("feature", "cost", "start", "member")
         return all(np.array_equal(getattr(self, n), getattr(other, n)) for n in names)
 
     @property
     def nested(self):
-        """Whether any two groups are disjoint or one within the other."""
+        """Whether any two groups are disjoint, or one contains the other."""
         return not self.crossed.any()
 
     @property
@@ -110,7 +109,7 @@ class Groups:
 
     @property
     def free(self):
-        """(q,) bool, which coefficients are in no group."""
+        """Which coefficients are in no group, (q,) bool."""
         out = np.ones(self.q, bool)
         out[self.member] = False
         return out
@@ -121,14 +120,17 @@ class Groups:
         return np.repeat(np.arange(len(self)), np.diff(self.start))
 
     def members(self, g):
-        """Positions of the members of a group."""
+        """Return the positions of the members of group g."""
         return self.member[self.start[g] : self.start[g + 1]]
 
 
 def _crossed(sets, q):
-    """Which sets of positions (the smaller first) cross a smaller one, (G,) bool."""
+    """Return which sets of positions overlap a smaller set without containing it, (G,) bool.
+
+    The sets are sorted, smaller ones first.
+    """
     crossed = np.zeros(len(sets), bool)
-    last = np.full(q, -1, np.int64)  # the largest group so far of each coefficient
+    last = np.full(q, -1, np.int64)  # largest group of each coefficient so far
     for g, positions in enumerate(sets):
         crossed[g] = any(not sets[h] <= positions for h in {int(last[j]) for j in positions} - {-1})
         last[list(positions)] = g
@@ -137,15 +139,15 @@ def _crossed(sets, q):
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The order in which kernels see the A coefficients that are in groups: block by block.
+    """Order of the A penalized coefficients in kernels, block by block.
 
-    A block holds groups that touch; its groups come from the leaves up.
+    A block contains groups that overlap; within it contained groups come first.
 
     at : (A,) int64, position in Groups of each coefficient
-    block, first : (B + 1,) int64, where each block's coefficients and groups begin
+    block, first : (B + 1,) int64, start of each block's coefficients and groups
     nested : (B,) bool, whether a block's groups form a tree
-    start, member, cost : groups as in Groups, members as positions here
-    overlapping : whether some block's do not, or did before a restriction
+    start, member, cost : groups as in Groups, with members as positions in this order
+    overlapping : whether some block is not nested, also before a restriction
     """
 
     at: np.ndarray
@@ -159,7 +161,7 @@ class Layout:
 
     @classmethod
     def from_groups(cls, groups):
-        """The Layout of all coefficients that are in groups."""
+        """Return the Layout of all coefficients that are in groups."""
         G, q = len(groups), groups.q
         group = groups.group_of_member
         link = coo_array((np.ones(len(group)), (group, G + groups.member)), shape=(G + q, G + q))
@@ -181,14 +183,14 @@ class Layout:
 
     @classmethod
     def _sorted(cls, at, block, block_of_group, size, member, cost, nested, overlapping):
-        """A Layout of coefficients and groups sorted by block; empty blocks are left out."""
+        """Return a Layout of coefficients and groups sorted by block, without empty blocks."""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))
         return cls(at, block, first, nested[kept], start, member, cost, overlapping)
 
     def restrict(self, keep):
-        """The Layout of the coefficients with `keep` (A,) alone, where the others are zero."""
+        """Return the Layout of only the coefficients with `keep` (A,); the others are zero."""
         blocks = np.arange(len(self.nested))
         block_of_group = np.repeat(blocks, np.diff(self.first))
         block = np.repeat(blocks, np.diff(self.block))
@@ -202,7 +204,7 @@ class Layout:
 
     @cached_property
     def assigned_group(self):
-        """(A,) int64, the most expensive group of each coefficient."""
+        """Most expensive group of each coefficient, (A,) int64."""
         group = np.repeat(np.arange(len(self.cost)), np.diff(self.start))
         order = np.argsort(self.cost[group], kind="stable")
         out = np.zeros(len(self.at), np.int64)
@@ -211,7 +213,7 @@ class Layout:
 
     @property
     def arrays(self):
-        """Return the arguments of kernels; `nested` is None for disjoint groups."""
+        """Arguments of kernels; `nested` is None if all groups are nested."""
         groups = self.start, self.member, self.cost
         nested = self.nested if self.overlapping else None
         return self.block, self.first, nested, *groups, self.assigned_group

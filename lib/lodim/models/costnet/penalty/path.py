@@ -1,4 +1,4 @@
-"""The path of group-penalized models over lambda."""
+"""Path of group-penalized models over lambda."""
 
 import numpy as np
 
@@ -7,9 +7,9 @@ from lodim.family.gaussian import SQUARED
 from lodim.models.costnet.penalty.problem import PathProblem, PenaltyPath
 from lodim.models.costnet.penalty.solvers import MomentSolver, NewtonSolver
 
-MOST_MOMENTS = 1500  # columns up to which a gaussian path has the moments of all
-SHARP = 1e-8  # share of the largest eigenvalue of free columns that their moments tell to 1e-8
-LEAST = 1e-9  # share of lambda_max that a penalty of 0 is taken for
+MOST_MOMENTS = 1500  # most columns for which a gaussian path uses moments
+SHARP = 1e-8  # relative eigenvalue of free columns' moments that is accurate to 1e-8
+LEAST = 1e-9  # share of lambda_max that replaces a penalty of 0
 
 
 def penalty_path(
@@ -26,7 +26,7 @@ def penalty_path(
     threads=None,
     make_solver=None,
 ):
-    """Fit the models of a path, each from the one before.
+    """Fit the models of a path of penalties, each starting from the previous one.
 
     Parameters
     ----------
@@ -34,20 +34,21 @@ def penalty_path(
     family : Family
     groups : Groups
     lambdas : array (L,) or None
-        None: `n_lambda` from lambda_max down to lambda_min_ratio of it, evenly on the log scale,
-        ended early as in glmnet: at 0.999 of the deviance, or if it hardly improves.
+        None: `n_lambda` values from lambda_max down to lambda_min_ratio times it, evenly on the log
+        scale. As in glmnet, the path stops early if 0.999 of the deviance is explained, or if this
+        share hardly increases.
     l1_ratio : float
-        Share of the norms, above 0 to 1; the rest is a ridge.
+        Share of the norms, in (0, 1]; the rest is a ridge.
     lambda_min_ratio : float or None
-        None: 1e-4 with more rows than columns, else 1e-2.
+        None: 1e-4 with more rows than columns, otherwise 1e-2.
     tol : float
-        Duality gap allowed, in units of the null model's objective.
+        Allowed duality gap, relative to the null model's objective.
     max_iter : int
-        Quadratic models (for a gaussian response: sweeps, times 5) allowed for each penalty.
+        Most quadratic models (for a gaussian response: sweeps, times 5) for each penalty.
     threads : int or None
         None: all.
     make_solver : callable(problem, n) -> solver, or None
-        None: a quadratic loss of few columns by their moments, else passes over the rows.
+        None: moments for a quadratic loss of few columns, otherwise passes over the rows.
 
     Returns
     -------
@@ -78,16 +79,16 @@ def penalty_path(
 
 
 def lambda_max(batch, family, groups, l1_ratio=1.0, threads=None):
-    """The least lambda at which all coefficients with a price are zero."""
+    """Return the smallest lambda for which all coefficients with a price are zero."""
     with single_blas():
         problem = PathProblem.from_batch(batch, family, groups, threads)
         return _own_solver(problem).lambda_max / l1_ratio * problem.spread
 
 
 def _own_solver(problem):
-    """A quadratic loss of few columns is all in their moments; else rows are passed over.
+    """Return a MomentSolver for a quadratic loss of few columns, otherwise a NewtonSolver.
 
-    So they are where free columns nearly determine each other: moments have half of the digits.
+    Moments are not accurate enough if free columns are nearly collinear.
     """
     if problem.loss == SQUARED and len(problem.columns) <= MOST_MOMENTS:
         solver = MomentSolver(problem)

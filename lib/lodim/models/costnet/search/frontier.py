@@ -27,7 +27,7 @@ class CostFrontier:
     bought : the nodes that are paid for
     deviance : weighted mean
     df : columns with a coefficient (the criterion charges their rank)
-    lambda_ : NaN where the rule has none
+    lambda_ : NaN for a rule without a penalty
     bound : no model of this cost or less has a deviance below it
     criterion : of the refitted model, see Criterion; NaN of one that is not refitted at all
     relax : share of the refit in the blend with the penalized coefficients
