@@ -1,4 +1,4 @@
-"""Estimates: the views of one or of several responses, and the ensemble that answers in them."""
+"""Estimation: find the views of one or several responses, and build the ensemble."""
 
 from dataclasses import replace
 
@@ -31,11 +31,11 @@ from lodim.models.ripr.vote.search import choose_views
 from lodim.models.ripr.vote.voters import Voters
 from lodim.models.ripr.vote.voting_views import VotingViews, calibrated
 
-MOST_LAMBDA = 2.0**20  # beyond which nothing changes
+MOST_LAMBDA = 2.0**20  # largest penalty that is tried
 
 
 def checked(problem):
-    """Return the problem, if ripr can be asked for it; constraints by the names of features."""
+    """Return the problem with method and constraints resolved; raise if arguments do not fit."""
     s = problem.settings
     if len(parse(problem.design.formula).responses) < 2:
         refuse_unused_arguments([problem])
@@ -84,7 +84,7 @@ def _with_method(problem):
 
 
 def refuse_unused_arguments(problems):
-    """Raise an ArgumentError for arguments that change nothing in any problem of one call."""
+    """Raise an ArgumentError for an argument that has no effect for any response of the call."""
     s, tasks = problems[0].settings, {task_of(p.family) for p in problems}
     usual = {"n_clusters": None, "alpha": ALPHA, "balanced": False, "smooth": Settings.smooth}
     without_order = problems[0].batch.order is None
@@ -101,7 +101,7 @@ def refuse_unused_arguments(problems):
 
 
 def largest_lambda(batch, family, settings):
-    """Return a penalty from which no larger one leaves fewer views, in units."""
+    """Return a penalty, in units, beyond which larger penalties do not leave fewer views."""
     search = ViewSearch.from_batch(batch, family, settings)
     L, lambda_ = search.losses(), 1.0
     fewest = len(search.recover(MOST_LAMBDA, L).views)
@@ -111,7 +111,7 @@ def largest_lambda(batch, family, settings):
 
 
 def cv_grid(problem, n):
-    """Return the grid of cv(): penalties, by default with the method's own choice; and None."""
+    """Return the penalties that cv() compares (by default also the method's choice), and None."""
     lambda_ = problem.arguments["lambda_"]
     if lambda_ is not None or problem.settings.method == VOTE:
         return {"lambda_": [lambda_]}, None
@@ -122,10 +122,10 @@ def cv_grid(problem, n):
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Find views: yields (Ensemble, log, scores of the rows of `eval_batch`) for each penalty.
+    """Find views; yield (Ensemble, log, scores of the rows of `eval_batch`) for each penalty.
 
-    Settings have one penalty, or an increasing tuple of them; None leaves the choice to `recover`,
-    which has losses of its own then.
+    Settings have one penalty, or an increasing tuple of penalties; with None, `recover` chooses the
+    penalty and computes its own losses.
     """
     search = ViewSearch.from_batch(batch, family, settings)
     several = isinstance(settings.lambda_, tuple)
@@ -141,14 +141,14 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def _views_vote(settings, lambda_):
-    """Return whether views vote; if the method is open, they do without a penalty."""
+    """Return whether views vote; if the method is open, they vote unless a penalty is given."""
     if settings.method == VOTE and lambda_ is not None:
         raise ArgumentError("method='vote' excludes lambda_")
     return settings.method != ASSIGNMENT and lambda_ is None
 
 
 def assignment_ensemble(search, lambda_, L):
-    """The Ensemble of assigned views, for a penalty with losses L or one that is chosen here."""
+    """Return the Ensemble and log of assigned views, for a penalty (with losses L) or a choice."""
     recovery = search.recover(lambda_, None if lambda_ is None else L)
     used = float("nan") if recovery.forward else recovery.lambda_
     e = build_ensemble(search, recovery.views, recovery.assignment.matrix(), recovery.k, used)
@@ -156,7 +156,7 @@ def assignment_ensemble(search, lambda_, L):
 
 
 def held_out_scores(e, search, eval_batch):
-    """Link scores (m, K) of rows held out; of rows without a complete view, the null model's."""
+    """Return link scores (m, K) of held-out rows; the null model's for rows without a view."""
     score, family = e.query(e.rows(eval_batch), search.threads).score, search.family
     known = np.flatnonzero(np.isfinite(search.y) & (search.weight > 0))
     weight = search.weight[known] / search.weight[known].sum()
@@ -165,7 +165,7 @@ def held_out_scores(e, search, eval_batch):
 
 
 def search_log(assignment, search):
-    """How the assignment ended, and how many views were compared, of how many that there are."""
+    """Return the log of a search: objective, convergence, numbers of compared and all views."""
     return {
         "objective": assignment.objective,
         "converged": bool(assignment.converged),
@@ -176,7 +176,7 @@ def search_log(assignment, search):
 
 
 def vote_ensemble(search):
-    """Return the Ensemble of views that vote, and the log of their choice."""
+    """Return the Ensemble of views that vote, and the log of their selection."""
     s, y, weight, threads = search.settings, search.y, search.weight, search.threads
     A = places(search.X, s.axes.of)
     refs = np.flatnonzero(np.isfinite(y) & (weight > 0) & ~np.isnan(A).all(axis=1))
@@ -201,9 +201,9 @@ def vote_ensemble(search):
 
 
 def build_ensemble(search, views, shares, k, lambda_):
-    """Return the Ensemble of some views: neighbours, local learners or clusters answer in them.
+    """Return the Ensemble of some views, with neighbours, local learners or clusters to predict.
 
-    shares (m, r) are those of the views in the rows used; lambda_ is NaN where no penalty found
+    shares (m, r) are the shares of the views in the used rows; lambda_ is NaN if no penalty found
     the views.
     """
     t, s = search, search.settings
@@ -215,7 +215,7 @@ def build_ensemble(search, views, shares, k, lambda_):
 
 
 def _common_fields(search, X, views):
-    """Fields of an ensemble of some views among the columns of rows X (n, q), a dict."""
+    """Return the fields common to ensembles, as a dict, for views of the columns of X (n, q)."""
     features, n = np.unique(views[views >= 0]), len(X)
     fields = {"features": features, "X": X[:, features], "y": search.y, "weight": search.weight}
     fields["views"] = np.where(views >= 0, np.searchsorted(features, views), -1)
@@ -224,12 +224,12 @@ def _common_fields(search, X, views):
 
 
 def _assigned(e, t):
-    """Return the ensemble with the view that serves each row."""
+    """Return the ensemble with the view that serves each row filled in."""
     return replace(e, assigned_view=e.query(threads=t.threads).view)
 
 
 def _class_views(common, t, s):
-    """Return the ensemble of views of classes, calibrated."""
+    """Return the ensemble of views for classes, calibrated or with local learners."""
     own = {"power": 1.0 - s.alpha, "balanced": s.balanced, "scale": np.array(INITIAL_SCALE)}
     e = _assigned(ClassViews(**common, **own), t)
     if s.learner is not None:
@@ -238,13 +238,13 @@ def _class_views(common, t, s):
 
 
 def _number_views(common, t, s):
-    """Return the ensemble of views of numbers."""
+    """Return the ensemble of views for numbers."""
     e = _assigned(NumberViews(**common), t)
     return e if s.learner is None else fit_local_learners(e, s.learner)
 
 
 def _cluster_views(common, t, s):
-    """Return the ensemble of views without a response, with clusters in them."""
+    """Return the ensemble of views without a response, with clusters."""
     views = common["views"]
     e = ClusterViews(
         **common,
@@ -270,11 +270,11 @@ _ENSEMBLES = {CLASSES: _class_views, NUMBERS: _number_views, CLUSTERS: _cluster_
 
 
 def fit_shared(problems):
-    """An (Ensemble, log) for each of several problems on the same rows, which share their views.
+    """Return (Ensemble, log) for each of several responses on the same rows, with shared views.
 
-    Their loss matrices stand one below the other, each in its own unit, so that the mass of a view
-    is that over the rows of all. Without a penalty, it is chosen by the errors of all, as that of
-    one response is.
+    The responses' loss matrices are stacked, each in its own unit, so that the mass of a view
+    covers the rows of all responses. If no penalty is given, it is chosen by the errors of all
+    responses.
     """
     searches = [ViewSearch.from_batch(p.batch, p.family, p.settings) for p in problems]
     losses = [each.losses() for each in searches]
@@ -297,7 +297,7 @@ def fit_shared(problems):
 
 
 def _select_shared(searches, losses, weight, ks):
-    """The penalty of the path that the errors of all responses choose, and its assignment."""
+    """Return the penalty chosen by the errors of all responses, and its assignment."""
     c, threads = searches[0].control, searches[0].threads
     grid, path = assignment_path(
         np.concatenate(losses), 1.0, c.least, weight=weight, threads=threads

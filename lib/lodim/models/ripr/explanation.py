@@ -1,4 +1,4 @@
-"""Explanation: one answer, with the view that gave it and the neighbours in that view."""
+"""Explanation of one prediction: the view that made it and the neighbours in that view."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,23 +19,22 @@ from lodim.report.tables import Report, Table, significant
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """Why a row got its answer.
+    """Explanation of the prediction of one row.
 
     Attributes
     ----------
     label : label of the row
-    view : str, the view that serves it (of views that vote: that says most for the answer); None
-        where it has all features of none
-    prediction : class, number or cluster; None without a view, but where views vote: then that of
-        the rows without any feature
+    view : str, the view that serves the row (if views vote, the view with most evidence); None if
+        the row misses a feature in every view
+    prediction : class, number or cluster; None without a view, but if views vote the prediction of
+        rows without any feature
     probabilities : Series by class, or None
     views : DataFrame
-        A row a view: loss (of views that vote, and of numbers, weight: the share of the view in
-        what speaks for the answer, or among the neighbours), what the view says, and whether it
-        serves the row.
+        One row per view: its loss (if views vote, and for numbers, its weight: the view's share of
+        the evidence, or of the neighbours), its own prediction, and whether it serves the row.
     neighbours : DataFrame
         The nearest training rows in the view: distance (in standard deviations), response, and the
-        features of the view, in original units. The row itself comes first.
+        features of the view in original units. The explained row comes first.
     """
 
     response: str
@@ -49,20 +48,20 @@ class Explanation:
     _row: Any = field(repr=False)
 
     def report(self) -> Report:
-        """Return the Report that prints: header, what the views say, and the neighbours."""
+        """Return the Report that is printed: header, predictions of the views, neighbours."""
         tables = [_views(self)] if self.view is None else [_views(self), _neighbours(self)]
         title = f"Explanation of row {self.label}"
         return Report(title, tuple(_header(self)), tuple(tables), _notes(self))
 
     def plot(self, ax: Any = None, **arguments: Any) -> Any:
-        """Draw the views side by side with the row in them.
+        """Draw the views side by side, with the explained row.
 
         Parameters
         ----------
         ax : array of Axes, optional
             One for each view.
         **arguments
-            As those of `RiprFit.plot("view")`.
+            The arguments of `RiprFit.plot("view")`.
 
         Returns
         -------
@@ -78,7 +77,7 @@ class Explanation:
 
 
 def explain(fit, row, k):
-    """Return the Explanation of one row of new data."""
+    """Return the Explanation of one row of new data, with k neighbours."""
     batch = one_row(fit, row)
     e = fit.estimates
     k = whole("k", k, most=MOST_ROWS)
@@ -102,7 +101,7 @@ def explain(fit, row, k):
 
 
 def one_row(fit, row):
-    """Return the batch of one row of new data."""
+    """Return the batch of one row of new data; raise if there are more rows."""
     words = "row must be a frame with one row, such as data.iloc[[0]]"
     if not (isinstance(row, Mapping | pd.Series) or hasattr(row, "columns")):
         raise ArgumentError(words)
@@ -117,7 +116,7 @@ def one_row(fit, row):
 
 
 def _view_frame(fit, answers, X):
-    """Return a row a view: its loss or weight, what it says, whether it serves the row X (1, a)."""
+    """Return a table of views: loss or weight, prediction, and which view serves row X (1, a)."""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = [None if np.isnan(c) else fit.levels[int(c)] for c in value]
@@ -134,7 +133,7 @@ def _view_frame(fit, answers, X):
 
 
 def _neighbour_frame(fit, X, j, k, label):
-    """Return the row X (1, a) and its nearest training rows in view j, a row each."""
+    """Return a table with the row X (1, a) and its nearest training rows in view j."""
     e, d = fit.estimates, fit.design
     distance, where = (z[0] for z in e.nearest(j, X, k))
     distance, where = distance[where >= 0], where[where >= 0]
@@ -153,7 +152,7 @@ def _neighbour_frame(fit, X, j, k, label):
 
 
 def view_values(fit, X, j):
-    """Return places X (m, a) in view j in original units, a list of (m,): numbers, or levels."""
+    """Return rows X (m, a) in view j in original units: a list of numbers (m,) or levels (m,)."""
     e, d = fit.estimates, fit.design
     out = []
     for a in e.columns(j):
@@ -168,7 +167,7 @@ def view_values(fit, X, j):
 
 
 def level_names(fit, axis):
-    """Return names of the levels that the codes 0, 1, ... of a factor's axis stand for."""
+    """Return the names of the levels with codes 0, 1, ... on a factor's axis."""
     d, own = fit.design, np.flatnonzero(fit.estimates.axis_of == axis)
     return list(d.terms[d.term_of[own[0]]][0].labels)
 
@@ -177,7 +176,7 @@ def level_names(fit, axis):
 
 
 def _header(x):
-    """Return names and values above the tables."""
+    """Return the pairs of name and value above the tables."""
     rows = [("View", x.view or "none: a feature of each is missing")]
     if x.prediction is not None:
         p = "" if x.probabilities is None else f" ({x.probabilities[x.prediction]:.3f})"
@@ -207,7 +206,7 @@ def _neighbours(x):
 
 
 def _notes(x):
-    """Return notes below the tables."""
+    """Return the notes below the tables."""
     power = "to the power dim (1 - alpha)"
     if x._fit.estimates.method == VOTE:
         first = (

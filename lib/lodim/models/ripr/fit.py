@@ -1,4 +1,4 @@
-"""RiprFit: what ripr() returns."""
+"""RiprFit: the fit that ripr() returns."""
 
 from typing import Any, Literal, TypeAlias
 
@@ -21,20 +21,20 @@ PlotKind: TypeAlias = Literal["view", "shares", "objective", "calibration"]
 
 
 class RiprFit(Fit):
-    """A fitted ensemble of views.
+    """Fitted ensemble of views.
 
     Attributes
     ----------
     estimates : Ensemble
-        The views, the training rows in their features, and which view serves which row.
+        The views, the training rows' features in them, and the view that serves each row.
     log : dict
-        objective, an array with a value a round of Algorithm 2.1.1 over all views, or where views
-        vote the loss of rows left out with none of them, the first, two, ...; sampled, the number
-        of rows that views were chosen on; converged;
-        compared, the number of views that were compared, and possible, of those that there are;
-        flat, positions of the features of which a few values set the standard deviation.
+        objective, an array with one value per round of Algorithm 2.1.1; if views vote, the
+        leave-one-out loss with no view, with one view, with two, ...; sampled, the number of rows
+        on which views were chosen; converged; compared, the number of views compared; possible, the
+        number of possible views; flat, positions of the features whose standard deviation is set by
+        a few extreme values.
     record : Record
-        Results of the training rows, each without itself.
+        Leave-one-out results of the training rows.
     labels : tuple
         Labels of the training rows.
 
@@ -44,13 +44,13 @@ class RiprFit(Fit):
 
     Notes
     -----
-    A training row that is handed to predict(), augment() or evaluate() is among its own neighbours,
-    at distance 0: of a numeric response, the answer is then its own (R2 near 1). The errors that
-    the fit reports are of rows without themselves, in views that were chosen with them; those of
-    new rows are what `lodim.cv` estimates, or evaluate() on rows that were kept out.
+    A training row passed to predict(), augment() or evaluate() is among its own neighbours, at
+    distance 0: a numeric prediction is then close to its own response (R2 near 1). The errors that
+    the fit reports are leave-one-out, in views that were chosen with the rows. For errors on new
+    rows use `lodim.cv`, or evaluate() on rows that were kept out.
 
-    With assignment, evaluate() leaves out rows that have all features of no view, and counts the
-    others in n.
+    With assignment, evaluate() ignores rows that miss a feature in every view; n counts the other
+    rows.
 
     Examples
     --------
@@ -94,14 +94,14 @@ class RiprFit(Fit):
 
     @property
     def types(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Types that predict() knows for the response."""
+        """Values of `type` that predict() accepts for the response."""
         return {
             CLASSES: ("response", "link", "class", "prob", "view"),
             CLUSTERS: ("cluster", "view"),
         }.get(self.estimates.task, ("response", "link", "view"))
 
     def _answers(self, batch):
-        """Answers of the views to the rows of a batch."""
+        """Return the views' Answers for the rows of a batch."""
         return self.estimates.query(self.estimates.rows(batch), self._threads)
 
     def _score(self, batch):
@@ -140,26 +140,26 @@ class RiprFit(Fit):
         data : frame
             New data; needs the columns of the formula's right side, in which values may be missing.
         type : str
-            "response" (the default): mean of the response, for two classes the probability of the
-            second level, for more one column per class. "link": scores. "class": the most probable
-            class (with assignment in the view of the smallest, Eq. 2.11); where several are,
-            that of more training rows, and of as many that of smaller values. "prob": a column for
-            the probability of each class. "view": the view that serves the row; where views vote,
-            that which says most for the answer. Without a response "cluster" (the default), such as
-            "2.1" for the first cluster of the second view, and "view".
+            "response" (the default): mean of the response; for two classes the probability of the
+            second level; for more classes one column per class. "link": scores. "class": the most
+            probable class (with assignment in the view of the smallest ratio, Eq. 2.11); ties go to
+            the class with more training rows, then to smaller feature values. "prob": one column
+            with the probability of each class. "view": the view that serves the row; if views vote,
+            the view with most evidence for the prediction. Without a response "cluster" (the
+            default), such as "2.1" for the first cluster of the second view, and "view".
         offset : None
-            Ripr has none.
+            Ripr fits no offset.
         new_levels : {"error", "missing"}
-            What a level that training had not is, as `Fit.predict` says.
+            Treatment of levels that did not occur in training, as in `Fit.predict`.
         threshold : float, optional
-            With type="class" and two classes, probability from which the second is predicted. If a
+            Probability from which the second of two classes is predicted, for type="class". If a
             missed case costs c times a false alarm, 1 / (1 + c) minimizes the expected cost.
 
         Returns
         -------
         Series or DataFrame
-            NaN (None for classes, views, clusters) in rows that have all features of no view; where
-            views vote these get the answer of the null model, and None as view.
+            NaN (None for classes, views, clusters) in rows that miss a feature in every view. If
+            views vote, such rows get the null model's prediction, and None as view.
 
         See Also
         --------
@@ -194,16 +194,16 @@ class RiprFit(Fit):
     def augment(
         self, data: Data, *, offset: Offset | None = None, output: FilePath | None = None
     ) -> pd.DataFrame:
-        """`data` with .fitted, .resid, .class and .view, or .cluster and .view.
+        """Return `data` with .fitted, .resid, .class and .view, or .cluster and .view.
 
-        Of training rows too, these are answers to new rows: see Notes of the class.
+        Training rows are predicted like new rows: see Notes of the class.
 
         Parameters
         ----------
         data : frame
-            As for predict(), with the response where the formula has one.
+            As for predict(), with the response if the formula has one.
         offset : None
-            Ripr has none.
+            Ripr fits no offset.
 
         Returns
         -------
@@ -234,11 +234,11 @@ class RiprFit(Fit):
         )
 
     def assignment(self) -> pd.DataFrame:
-        """B: the shares of the views in each training row, which sum to one (Algorithm 2.1.1).
+        """Return B, the shares of views in each training row, which sum to one (Algorithm 2.1.1).
 
-        Where views vote, their shares in what speaks for the answer, each row without itself.
-        Zeros in rows that have all features of no view; with assignment, also in rows of weight
-        zero, and in those without a numeric response.
+        If views vote, these are their shares of the evidence for the prediction, each row left out.
+        Zeros for rows that miss a feature in every view; with assignment, also for rows of weight
+        zero and rows without a numeric response.
 
         See Also
         --------
@@ -266,13 +266,13 @@ class RiprFit(Fit):
         Returns
         -------
         DataFrame
-            A column a view: the most probable class there, or a number; None or NaN where the row
-            has not all its features.
+            One column per view: the most probable class there, or a number; None or NaN if the row
+            misses a feature of the view.
 
         Raises
         ------
         ArgumentError
-            The formula has no response.
+            If the formula has no response.
 
         See Also
         --------
@@ -296,10 +296,10 @@ class RiprFit(Fit):
         return self._in_all_rows(batch, value, self.view_names)
 
     def gains(self, data: Data) -> pd.Series:
-        """Information gain of the label of each row: expected fall of the entropy of all others.
+        """Return the information gain of labelling each row.
 
-        With the views as they are, by the neighbours' answers; where views vote, with the reach of
-        the neighbours as it is.
+        It is the expected decrease of the entropy of all other rows, for fixed views; if views
+        vote, also for fixed neighbourhood sizes.
 
         Parameters
         ----------
@@ -314,7 +314,7 @@ class RiprFit(Fit):
         Raises
         ------
         ArgumentError
-            The response has no classes.
+            If the response has no classes.
 
         See Also
         --------
@@ -335,13 +335,13 @@ class RiprFit(Fit):
         return self._in_all_rows(batch, e.information_gains(e.rows(batch)), "gain")
 
     def tidy(self) -> pd.DataFrame:
-        """A row a view: the share of the training rows that it serves, error, weight, dimension.
+        """Return one row per view: share of training rows served, error, mass, dimension.
 
-        A view serves the rows that queries send to it, each training row without itself, and error
-        is theirs: share wrong, mean squared error, or mean squared distance to the centre of the
-        cluster. The shares sum to one less that of the rows that have all features of no view;
-        weight is the share that the view has in the assignment, which is without them. With a
-        learner, error is that on the rows that it was fitted to.
+        Each training row is sent to a view as a new row is, but without itself among the
+        neighbours. error is that of a view's rows: share wrong, mean squared error, or mean squared
+        distance to the cluster's centre; of a learner, the error of the rows that it was fitted to.
+        Rows with a missing feature in every view are served by no view: the shares of the views and
+        of such rows sum to one. weight is the view's share in the assignment, without such rows.
 
         See Also
         --------
@@ -361,15 +361,15 @@ class RiprFit(Fit):
         return pd.DataFrame({"term": self.view_names} | columns)
 
     def glance(self) -> pd.DataFrame:
-        """One row: family, sizes, views, lambda_, df, mean deviances, error, how the search ended.
+        """Return one row: family, sizes, views, lambda_, df, mean deviances, error, convergence.
 
-        n_compared views were compared, of n_possible. lambda_ is NaN where views vote, or forward
+        n_compared of n_possible views were compared. lambda_ is NaN if views vote, or if forward
         selection found them. df counts the features that the views use. deviance, error and
-        dev_ratio are of the training rows, each without itself, in views that were chosen with it
-        (with a learner, of the rows that it was fitted to). error is over the rows that a view
-        serves; deviance is over all with a response, of which those without a view get the null
-        model. Without a response, deviance is the mean squared distance to the centres, and
-        null_deviance that to the middle of the rows of a view.
+        dev_ratio are leave-one-out results of the training rows, in views that were chosen with
+        them (with a learner, training errors). error is for rows that a view serves; deviance is
+        for all rows with a response, where rows without a view count by the null model. Without a
+        response, deviance is the mean squared distance to the cluster centres, and null_deviance
+        that to the mean of a view's rows.
 
         See Also
         --------
@@ -421,7 +421,7 @@ class RiprFit(Fit):
 
     @property
     def n(self) -> int:
-        """Training rows."""
+        """Number of training rows."""
         return self.record.n
 
     def _complexity(self):
@@ -442,18 +442,18 @@ class RiprFit(Fit):
 
     @property
     def view_names(self) -> list[str]:
-        """Features of each view."""
+        """Names of the views: their features, separated by commas."""
         return [", ".join(names) for names in self.view_features]
 
     @property
     def view_features(self) -> list[tuple[str, ...]]:
-        """Names of the features of each view: a list of tuples."""
+        """Names of the features of each view, as a list of tuples."""
         e, names = self.estimates, self.axis_names
         return [tuple(names[f] for f in e.features[e.columns(j)]) for j in range(len(e))]
 
     @property
     def axis_names(self) -> list[str]:
-        """Names of the axes that views are made of: of features, and of factors as a whole."""
+        """Names of the axes of views: numeric features, and factors with all their levels."""
         d, first = self.design, np.flatnonzero(np.diff(self.estimates.axis_of, prepend=-1))
         whole = np.bincount(self.estimates.axis_of) > 1
         return [
@@ -462,15 +462,15 @@ class RiprFit(Fit):
         ]
 
     def clusters(self) -> pd.DataFrame:
-        """A row a cluster: its view, rows, share of them, centre by feature, mean squared distance.
+        """Return one row per cluster: view, rows, share, mean squared distance, centre by feature.
 
-        Centres are in original units, NaN in features that the view does not have; distances in
+        Centres are in original units, NaN for features that the view lacks; distances are in
         standard deviations.
 
         Raises
         ------
         ArgumentError
-            The formula has a response.
+            If the formula has a response.
 
         See Also
         --------
@@ -500,24 +500,24 @@ class RiprFit(Fit):
         return frame
 
     def explain(self, row: Any, k: int = 5) -> Explanation:
-        """Why one row got its answer: its view, what all views say, its neighbours.
+        """Explain the prediction of one row: its view, all views' predictions, its neighbours.
 
         Parameters
         ----------
         row : frame
             One row of new data, such as `data.iloc[[3]]`.
         k : int
-            Neighbours to show: the nearest training rows in the view.
+            Number of neighbours to show: the nearest training rows in the view.
 
         Returns
         -------
         Explanation
-            Prints, and has plot().
+            It prints, and has plot().
 
         Raises
         ------
         ArgumentError
-            `row` is not one row of a frame, or k is no whole number from 1.
+            If `row` is not one row of a frame, or k is not a positive integer.
 
         See Also
         --------
@@ -534,35 +534,35 @@ class RiprFit(Fit):
         return explain(self, row, k)
 
     def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
-        """Draw a plot, and return its Axes.
+        """Draw a plot and return its Axes.
 
         Parameters
         ----------
         kind : {"view", "shares", "objective", "calibration"}, optional
-            By default the first that takes the arguments. "view": the views side by side, rows
-            coloured by the response, those that a view serves solid and the others faint; an array
-            of Axes, one a view. A feature with at most 12 values is spread a little (by less than a
-            fifth of the least distance between two), for rows not to hide each other. "shares":
-            share of the rows and error of each view, in the order of the print. "objective": what
-            the search minimizes, round by round. "calibration": observed share of a class against
-            its predicted probability, in groups of rows of `data`.
+            By default the first kind that takes the arguments. "view": the views side by side, rows
+            coloured by the response; rows that a view serves are solid, others faint. Features with
+            at most 12 values are jittered (by less than a fifth of the smallest distance of two
+            values), so that rows do not hide each other. "shares": share of the rows and error of
+            each view, in the order of the print. "objective": objective of the search, round by
+            round. "calibration": observed share of a class against its predicted probability, in
+            groups of rows of `data`.
         ax : Axes, optional
-            Of "view", one for each view.
+            New axes by default. For "view", an array with one for each view.
         **arguments
-            Of "view": `row`, one row of new data to show as a star with its neighbours; `top`, how
-            many views (6 at most), and `data`, rows to draw instead of the training rows. Of
-            "calibration": `data` (needed); `level`, a class (by default the second of two, all of
-            several); `bins`, the number of groups (10).
+            For "view": `row`, one row of new data, shown as a star with its neighbours; `top`, the
+            number of views (at most 6); `data`, rows to draw instead of the training rows. For
+            "calibration": `data` (needed); `level`, a class (by default the second of two, or all
+            of several); `bins`, the number of groups (10).
 
         Returns
         -------
         Axes
-            Of "view" an array of them.
+            For "view" an array of Axes.
 
         Raises
         ------
         ArgumentError
-            There is no such kind of plot, or it takes no such argument.
+            If there is no such kind of plot, or it does not take an argument.
 
         See Also
         --------

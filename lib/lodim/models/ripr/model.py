@@ -1,4 +1,4 @@
-"""ripr(): a handful of views, each for its part of the data, from a formula to a fit."""
+"""The public function ripr() and the model's declaration."""
 
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
@@ -27,7 +27,7 @@ from lodim.typing import Data, Family, Missing, RowValues
 
 
 class Ripr(Model):
-    """Informative projections: the method chooses its own penalty, or number of views."""
+    """Declaration of the model ripr for the shared fitting code; it chooses its own penalty."""
 
     name = "ripr"
     reference = FITERAU
@@ -52,7 +52,7 @@ class Ripr(Model):
     cv_grid = staticmethod(cv_grid)
 
     def validate(self, problem):
-        """Raise if the arguments do not suit each other or the data; settings by the data."""
+        """Raise if arguments do not suit each other or the data; complete the settings."""
         return checked(super().validate(problem))
 
     def fit_together(self, problems):
@@ -66,11 +66,11 @@ class Ripr(Model):
         return RiprFits({fit.design.response.name: fit for fit in fits})
 
     def selects(self, settings):
-        """Return True: views have some of the features."""
+        """Return True: views use some of the features."""
         return True
 
     def assemble(self, problem, ensemble, log, selection, for_path):
-        """The fit of an ensemble."""
+        """Return the RiprFit of an ensemble."""
         if not log["converged"]:
             warn_not_converged("the search for views did not converge; another lambda_ may")
         batch, lambda_ = problem.batch, problem.settings.lambda_
@@ -121,29 +121,29 @@ def ripr(
 ) -> RiprFit | RiprFits:
     """Fit informative projections (Fiterau 2014): a few views of one to three features.
 
-    By default (`method="vote"`) all views answer
-    together. In each view the nearest rows vote, and a row's score is prior + t sum_j s_j. Here s_j
-    is what view j adds to the prior: log(p_jc / prior_c) for class c, or a difference from the
-    mean. Views are taken one after the other by the held-out log-loss (squared error); see Notes.
+    By default (`method="vote"`) all views predict together. In each view the nearest rows vote, and
+    a row's score is prior + t sum_j s_j. Here s_j is the contribution of view j: log(p_jc /
+    prior_c) for class c, or a difference from the mean. Views are added one by one, by
+    leave-one-out log-loss (squared error); see Notes.
 
-    With `method="assignment"`, the method of the thesis, one view answers each row. It is used
-    without a response, for several responses, and if an argument is given that only it has
-    (`lambda_`, `alpha`, `balanced`, `learner`, `order`, `constraints`, and control's).
+    With `method="assignment"`, the method of the thesis, one view predicts each row. It is used
+    without a response, for several responses, and if an argument is given that only this method has
+    (`lambda_`, `alpha`, `balanced`, `learner`, `order`, `constraints`, entries of `control`).
 
     Every row is judged in every view by its neighbours there: a loss matrix L (n, d*),
     L*_i = min_j L_ij. Shares B_ij >= 0 of the views in a row, which
     sum to one, minimize sum_i (u_i - L*_i)^2 + lambda sum_ij delta_j B_ij, u_i = sum_j L_ij B_ij,
-    with delta_j = 1 - sum_i B_ij / n, the smaller the more rows a view serves (Algorithm 2.1.1);
-    delta is updated until the objective settles. Views that keep more than 5% of the rows make the
-    model, and k-NN in them answers queries.
+    with delta_j = 1 - sum_i B_ij / n, which is smaller for views that serve more rows (Algorithm
+    2.1.1); delta is updated until the objective settles. Views with more than 5% of the rows form
+    the model, and k-NN in them predicts new rows.
 
-    The response says what the losses are:
+    The losses depend on the response:
 
     - classes (Eq. 2.5): (nu_k(own class) / nu_k(other classes))^(dim (1 - alpha)), nu_k the
-      distance to the k-th nearest neighbour. A query gets the view of the smallest ratio (2.11)
+      distance to the k-th nearest neighbour. A new row gets the view of the smallest ratio (2.11)
       and the class that is most probable there.
       Rows whose class is missing are used too: their loss is the smallest over the classes.
-    - numbers: squared error of the mean of the neighbours, weighted by inverse distance. A query
+    - numbers: squared error of the mean of the neighbours, weighted by inverse distance. A new row
       gets the view that serves most of its neighbours.
     - none ("~ ."): ((nu_k(rows) / nu_k(uniform sample))^dim / volume)^(1 - alpha), small where rows
       are dense; then k-means in each view, of the rows that it serves. See Notes.
@@ -158,7 +158,7 @@ def ripr(
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame.
         Rows with missing features are used in the views whose features they have. Rows with a
-        missing response have no vote; with assignment they are used as said above.
+        missing response have no vote; with assignment they are used as described above.
     family : {"gaussian", "binomial", "multinomial"}, optional
         For one response; by default inferred from it.
     max_dim, min_dim : int, optional
@@ -200,7 +200,7 @@ def ripr(
     constraints : dict, optional
         Constraints on the assignment of the training rows: "prices" and "budget", "groups", "hard",
         "further"; see "How ripr works".
-    missing : {"keep", "drop", "indicator"}
+    missing : {"keep", "drop", "indicator"}, default="keep"
         Treatment of missing features. "keep": a row is used in the views whose features it has.
         "drop": it is dropped, and predicted as NaN. "indicator": a missing number becomes the
         training mean, with an indicator column; a missing category is a level. With the last two,
@@ -225,7 +225,7 @@ def ripr(
     Returns
     -------
     RiprFit
-        RiprFits where the formula has several responses.
+        RiprFits if the formula has several responses.
 
     Raises
     ------

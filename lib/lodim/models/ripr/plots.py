@@ -1,4 +1,4 @@
-"""Plots of a RiprFit; `lodim.plot.axes` and `lodim.plot.panels` draw."""
+"""Plots of a RiprFit; `lodim.plot.axes` and `lodim.plot.panels` draw the shapes."""
 
 import numpy as np
 
@@ -12,14 +12,14 @@ from lodim.plot import bars, lines, panels
 from lodim.plot.panels import View
 from lodim.plot.points import Key
 
-MOST_VIEWS = 6  # that are readable side by side
-MOST_RINGS = 10  # neighbours that are ringed
+MOST_VIEWS = 6  # most views that are readable side by side
+MOST_RINGS = 10  # most neighbours marked by a ring
 
 
 def view(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
-    """Return the views side by side, with the training rows or others, and perhaps a query.
+    """Draw the views side by side, with training rows or other rows, and optionally a query row.
 
-    `panels` spreads features with few values a little.
+    `panels` jitters features with few values.
     """
     whole("top", top, most=MOST_VIEWS)
     e = fit.estimates
@@ -29,7 +29,7 @@ def view(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
     star = None if row is None else _query(fit, row)
     first = list(range(min(top, len(e))))
     if star is not None and star[1] >= len(first):
-        first[-1] = star[1]  # the view that serves the query is never left out
+        first[-1] = star[1]  # always show the view that serves the query
     views = [_view(fit, j, X, served, star, data is None) for j in first]
     key = _key(fit, value)
     name = None if row is None else f"row {star[2]}"
@@ -37,7 +37,7 @@ def view(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
 
 
 def shares(fit, ax):
-    """Return share of the rows and error of each view, in the order of the print."""
+    """Draw share of the rows and error of each view, in the order of the print."""
     frame = in_pandas(fit.tidy)()
     pairs = zip(frame["estimate"], frame["error"], strict=True)
     texts = [
@@ -53,7 +53,7 @@ def objective(fit, ax):
 
 
 def _rows(fit, data):
-    """Features (n, a) of the rows to draw, what colours them, and the views that serve them."""
+    """Return features (n, a) of the rows to draw, values for their colours, and their views."""
     e = fit.estimates
     if data is None:
         X, served, y = e.X, e.assigned_view, e.y
@@ -72,13 +72,13 @@ def _rows(fit, data):
 
 
 def _query(fit, row):
-    """Return features (a,) of one row, the view that serves it, and its label."""
+    """Return the features (a,) of one row, the view that serves it, and its label."""
     batch = one_row(fit, row)
     return fit.estimates.rows(batch)[0], int(fit._answers(batch).view[0]), batch.index[0]
 
 
 def _view(fit, j, X, served, star, training):
-    """Return the panel of view j; neighbours of the star are ringed among training rows."""
+    """Return the panel of view j; neighbours of the query row are ringed among training rows."""
     e = fit.estimates
     at = e.columns(j)
     chosen, near, place = False, None, None
@@ -93,7 +93,7 @@ def _view(fit, j, X, served, star, training):
 
 
 def _drawn(fit, j, X):
-    """Places of rows X (m, a) in view j, (m, d): numbers in original units, and codes of levels."""
+    """Return rows X (m, a) in view j as drawn, (m, d): original units, codes of levels."""
     e = fit.estimates
     each = zip(e.columns(j), view_values(fit, X, j), strict=True)
     return np.column_stack([X[:, a] if e.is_factor(a) else x for a, x in each]).astype(float)
@@ -107,14 +107,14 @@ def _title(fit, j):
 
 
 def _error(fit, error):
-    """Return an error in words."""
+    """Return an error as text, with its name."""
     name = ERROR[fit.estimates.task][0]
     of = " on its own rows" if fit.estimates.local_learners else ""
     return f"{name if name.isupper() else name.lower()}{of} {error:.3g}"
 
 
 def _key(fit, value):
-    """How the rows are coloured."""
+    """Return the key of the rows' colours."""
     if fit.estimates.task == CLUSTERS:
         return Key("cluster", tuple(fit.estimates.cluster_names), 0.0, 1.0)
     return Key.from_response(fit.design.response.name, fit.levels, value)

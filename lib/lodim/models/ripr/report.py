@@ -1,4 +1,4 @@
-"""Print, summary and page of a RiprFit."""
+"""Printed listing, summary and report page of a RiprFit."""
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from lodim.report.numbers import blank_if_missing
 from lodim.report.tables import Report, Table, significant
 from lodim.text import first_names, join_words
 
-MOST_NAMES = 12  # of features in no view
+MOST_NAMES = 12  # most names of unused features
 ERROR = {
     CLASSES: ("Error", "share wrong"),
     NUMBERS: ("MSE", "mean squared error"),
@@ -52,7 +52,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return header, views, clusters, and how the search ended."""
+    """Return the summary Report: header, views, clusters, notes about the search."""
     clusters = (_clusters(fit),) if _has_clusters(fit) else ()
     return Report(
         title="Informative Projection Results",
@@ -64,12 +64,12 @@ def summary(fit, full):
 
 
 def _used(fit):
-    """Return the number of features used by the views, with the total if it differs."""
+    """Return the number of features used by the views, with the total if it differs, as text."""
     return f"{fit.df} of {len(fit.axis_names)}" if _factors(fit) else str(fit.df)
 
 
 def _factors(fit):
-    """Return a note that several columns are one feature, or an empty text."""
+    """Return a note that several columns form one feature, or an empty text."""
     return " (a factor is one)" if len(fit.axis_names) < len(fit.design.names) else ""
 
 
@@ -79,18 +79,18 @@ def voting(fit):
 
 
 def sampled(fit):
-    """Return the number of rows on which views were chosen as text; empty for all rows."""
+    """Return the number of rows on which views were chosen, as text; empty if all rows were."""
     n = int(fit.estimates.references.size)
     return f"{fit.log['sampled']} of {n}" if voting(fit) and fit.log["sampled"] < n else ""
 
 
 def _has_clusters(fit):
-    """Return whether views have clusters."""
+    """Return whether the views have clusters."""
     return fit.estimates.task == CLUSTERS and len(fit.estimates.centres)
 
 
 def _header(fit):
-    """Return names and values above the tables of summary()."""
+    """Return the pairs of name and value above the tables of summary()."""
     s, d, r = fit.settings, fit.design, fit.record
     rows = [
         ("Response", "none" if d.response is None else phrases.modelled(fit)),
@@ -119,13 +119,13 @@ def _header(fit):
 
 
 def penalty_label(tasks):
-    """Return the unit of lambda for a task."""
+    """Return the label of lambda with its unit, for the tasks of a fit."""
     unit = "unit" if len(tasks) > 1 else "var(L)" if tasks == {NUMBERS} else "(1 - alpha)^2"
     return f"Lambda / {unit}"
 
 
 def penalty(fit):
-    """Lambda and what chose it, or what found the views instead."""
+    """Return lambda and how it was chosen, as text, or that forward selection found the views."""
     lambda_ = fit.settings.lambda_
     return (
         "none: forward sel." if lambda_ is None else significant(lambda_) + _lambda_chosen_by(fit)
@@ -133,7 +133,7 @@ def penalty(fit):
 
 
 def compared(fit):
-    """Return the number of views compared, with the total if it is larger."""
+    """Return the number of views compared, with the total if it is larger, as text."""
     log = fit.log
     return f"{log['compared']} of {log['possible']}" if _screened(fit) else str(log["compared"])
 
@@ -144,7 +144,7 @@ def _screened(fit):
 
 
 def _views(fit, title, notes=()):
-    """Return the table of views; with a title also their weight."""
+    """Return the table of views, with their mass if the table has a title."""
     frame = in_pandas(fit.tidy)()
     name = ERROR[fit.estimates.task][0]
     table = view_features(fit)
@@ -158,7 +158,7 @@ def _views(fit, title, notes=()):
 
 
 def view_features(fit):
-    """Return the features of each view, a column for each axis of its plot; numbered from 1."""
+    """Return a table of the views' features, one column per axis of a plot; rows count from 1."""
     names = fit.view_features
     most = max(map(len, names), default=0)
     columns = {"xyz"[a]: [n[a] if a < len(n) else "" for n in names] for a in range(most)}
@@ -166,7 +166,7 @@ def view_features(fit):
 
 
 def _column_note(fit):
-    """Return the explanation of the columns of the table of views."""
+    """Return the note that explains the columns of the table of views."""
     name, words = ERROR[fit.estimates.task]
     if voting(fit):
         return (
@@ -190,7 +190,7 @@ def _judged_rows(fit):
 
 
 def _error_note(fit):
-    """Return a line on what the errors of the print are."""
+    """Return the line of the short print that explains its errors."""
     name = ERROR[fit.estimates.task][0]
     if fit.estimates.task == CLUSTERS:
         return "Distortion: of the training rows of the clusters."
@@ -209,7 +209,7 @@ def _clusters(fit):
 
 
 def _notes(fit):
-    """Return notes below the tables of summary()."""
+    """Return the notes below the tables of summary()."""
     log, s = fit.log, fit.settings
     if voting(fit):
         notes = (*_voting_notes(fit), *phrases.choice(fit), *_error_notes(fit))
@@ -235,7 +235,7 @@ def _notes(fit):
 
 
 def _voting_notes(fit):
-    """How views that vote answer, and how they were chosen."""
+    """Return notes on how voting views predict and how they were chosen, as a list."""
     log = fit.log
     loss = " to ".join(significant(z) for z in log["objective"][[0, -1]])
     what = "log-loss" if fit.estimates.task == CLASSES else "squared error, in variances,"
@@ -256,7 +256,7 @@ def _voting_notes(fit):
 
 
 def _screening_notes(fit):
-    """Return which views were compared, as a list of one note; of none where all were."""
+    """Return a list with a note on which views were compared; empty if all were."""
     if not _screened(fit):
         return []
     return [
@@ -266,7 +266,7 @@ def _screening_notes(fit):
 
 
 def _feature_notes(fit):
-    """Return which features a few values flatten, and which are in no view."""
+    """Return notes on features with extreme values, and on features in no view, as a list."""
     d, notes = fit.design, []
     flat = [d.names[f] for f in fit.log["flat"] if d.scale[f] != 1.0]
     if flat:
@@ -286,7 +286,7 @@ def _feature_notes(fit):
 
 
 def _error_notes(fit):
-    """Return a note on the rows of the errors; empty without predictions."""
+    """Return a list with a note on the rows behind the errors; empty without predictions."""
     if fit.estimates.task == CLUSTERS:
         return []
     what = "views" if fit.arguments["lambda_"] is not None else "views and their number"
@@ -298,7 +298,7 @@ def _error_notes(fit):
 
 
 def _blind_note(fit):
-    """Return how many rows have no view, and which results they count in."""
+    """Return a note on rows without a view, and on the results that include them."""
     name, of = ERROR[fit.estimates.task][0], fit.record.blind
     null = ", and as the null model's prediction in Dev. ratio"
     null = "" if fit.estimates.task == CLUSTERS else null
@@ -309,33 +309,33 @@ def _blind_note(fit):
 
 
 def _dimensions(fit):
-    """Return number of features of the views, or the range of it."""
+    """Return the number of features per view, or its range, as text."""
     dims = in_pandas(fit.tidy)()["dim"]
     low, high = dims.min(), dims.max()
     return str(high) if low == high else f"{low} to {high}"
 
 
 def _learner(fit):
-    """Return the predictor used in the views."""
+    """Return the name of the predictor used in the views."""
     if fit.settings.learner is None and fit.estimates.task == CLUSTERS:
         return "k-means"
     return describe(fit.settings.learner)
 
 
 def _number_from(fit):
-    """Return how the number of clusters in a view was chosen."""
+    """Return how the number of clusters in a view was chosen, as text."""
     return "given" if fit.settings.n_clusters else "by prediction strength"
 
 
 def _lambda_chosen_by(fit):
-    """Return how lambda was chosen."""
+    """Return how lambda was chosen, as text."""
     if fit.arguments["lambda_"] is None:
         return " (default)" if fit.estimates.task == CLUSTERS else " (by itself)"
     return phrases.how(fit, "lambda_")
 
 
 def _search_words(fit):
-    """How the views were found, in words."""
+    """Return how the views were found, as text."""
     if voting(fit):
         return "which vote together, by forward selection"
     if fit.settings.lambda_ is None:
@@ -350,7 +350,7 @@ MOST_VIEWS = 4
 
 
 def words(fit):
-    """The model in a few sentences."""
+    """Return a description of the model in a few sentences, as a list of paragraphs."""
     views = list(dict.fromkeys(in_pandas(fit.tidy)()["term"]))
     n = len(views)
     number = "One view answers" if n == 1 else f"{n} views answer"
@@ -362,7 +362,7 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """How much each view says, and the first views with the rows of the data."""
+    """Return pictures of the shares of views and, if data are given, of rows in first views."""
     views = in_pandas(fit.tidy)().rename(
         columns={"term": "view", "weight": "mean weight", "estimate": "share of the rows"}
     )
@@ -388,7 +388,7 @@ def pictures(fit, data):
 
 
 def _in_level_order(rows, name):
-    """The rows in order of a category, which is the order of the names on its axis."""
+    """Return the rows sorted by a category, whose order is that of the names on an axis."""
     if pd.api.types.is_numeric_dtype(rows[name]):
         return rows
     declared = isinstance(rows[name].dtype, pd.CategoricalDtype)
@@ -396,7 +396,7 @@ def _in_level_order(rows, name):
 
 
 def _columns(fit):
-    """The column of each feature that is a level of a category."""
+    """Return a dict with the data column of each feature that is a level of a category."""
     d = fit.design
     parts = {name: d.terms[t] for name, t in zip(d.names, d.term_of, strict=True)}
     columns = {name: column_with_levels(part[0]) for name, part in parts.items() if len(part) == 1}

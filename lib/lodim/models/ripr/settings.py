@@ -1,4 +1,4 @@
-"""The arguments of ripr, checked."""
+"""Checked settings of ripr."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,12 +7,12 @@ from lodim import forms
 from lodim.checks import check, check_count, check_seed, check_size, check_threads, one_of
 from lodim.errors import ArgumentError, StoreError
 
-MOST_DIM = 3  # features of a view that can be drawn
-ASSIGNMENT, VOTE = "assignment", "vote"  # one view for each row, or all by their votes
+MOST_DIM = 3  # most features of a view, so that it can be drawn
+ASSIGNMENT, VOTE = "assignment", "vote"  # methods: one view per row, or all views by votes
 
 
 def _refused(learner):
-    """Raise a StoreError for an estimator."""
+    """Raise a StoreError if there is an estimator, which cannot be saved."""
     if learner is not None:
         raise StoreError(
             f"a fit with learner={learner!r} cannot be saved: lodim stores "
@@ -25,11 +25,11 @@ NO_LEARNER = forms.Form(forms.choice(None).read, _refused)
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a fit of ripr; see `ripr`.
+    """Settings of a ripr fit, as explained in the help of `ripr`.
 
-    lambda_ is open if it is None; cross-validation tries a tuple of penalties in one run.
-    constraints is a `constrained.Constraints` once the features are known, and axes the `axes.Axes`
-    where views may vote.
+    lambda_ is None if not given; cross-validation tries a tuple of penalties in one run. Once the
+    features are known, constraints is a `constrained.Constraints`, and axes an `axes.Axes` if views
+    may vote.
     """
 
     max_dim: int | None

@@ -1,22 +1,22 @@
-"""Ties: values that differ only by rounding are equal, and ties are broken by rules.
+"""Ties: values that differ only by rounding count as equal, and ties are broken by rules.
 
-Values, ratios, shares and losses have errors in their last digits, which noise, the order of rows
-and the kind of processor move. So the least and the largest of them are chosen among all that are
-as small or as large up to these errors.
+The last digits of values, ratios, shares and losses depend on noise, on the order of rows and on
+the processor. The smallest or largest of them is therefore chosen among all that are equal up to
+rounding.
 """
 
 import numpy as np
 
-GAP = 2.0**-26  # of the typical size of a feature: values that are nearer are one
-FINE = 1e-8  # of the largest size: less is rounding of values that most rows have
-EQUAL = 1e-6  # log ratios, scores and shares that are nearer are equal
-DIGITS = 9  # of masses and means, by which views are ordered
+GAP = 2.0**-26  # relative to a feature's typical size: closer values are equal
+FINE = 1e-8  # relative to the largest size: smaller sizes are rounding errors
+EQUAL = 1e-6  # tolerance of log ratios, scores and shares
+DIGITS = 9  # digits of masses and means that order views
 
 
 def merge_close(X, counted):
-    """Return features X (n, p) in which values that differ by rounding alone are one.
+    """Return features X (n, p) in which values that differ only by rounding are equal.
 
-    What rounding is, the rows that are counted (n,) bool say alone, and theirs are the values.
+    Tolerances and values are determined by the rows with `counted` (n,) True.
     """
     own = X[counted]
     for x in own.T:
@@ -30,7 +30,7 @@ def merge_close(X, counted):
 
 
 def match_close(Q, X):
-    """Features Q (m, p) in which a value that differs from one of X (n, p) by rounding is that."""
+    """Return features Q (m, p), each value within rounding error of one in X (n, p) made equal."""
     out = Q.copy()
     for q, x in zip(out.T, X.T, strict=True):
         value = np.unique(x[~np.isnan(x)])
@@ -43,7 +43,7 @@ def match_close(Q, X):
 
 
 def _tolerance(value):
-    """Return the tolerance (n,) within which values (n,) are equal, by their sizes."""
+    """Return the tolerance (n,) within which values (n,) count as equal, by their sizes."""
     if not len(value):
         return np.zeros(0)
     size = np.abs(value - np.median(value))
@@ -57,11 +57,11 @@ def argmin(values, tolerance=EQUAL):
 
 
 def argmin_shares(values):
-    """Along the last axis, equal shares of all positions that are tied for the least."""
+    """Return equal shares, along the last axis, for all positions tied for the smallest value."""
     tied = values <= values.min(axis=-1, keepdims=True) + EQUAL
     return tied / tied.sum(axis=-1, keepdims=True)
 
 
 def descending(values):
-    """Return positions of values (n,), the largest first; equals keep their order."""
+    """Return positions of values (n,), the largest first; equal values keep their order."""
     return np.argsort(-np.round(values, DIGITS), kind="stable")

@@ -1,11 +1,11 @@
 """Views: subsets of a few features, one row of feature positions each, padded with -1.
 
-Where views vote they are subsets of axes: a number is one, and so are all levels of a factor. Two
-levels are as far apart as two rows of a standardized number are in the mean of squares, so that a
-factor weighs what a number does, however many levels it has.
+If views vote, they are subsets of axes: each number is one axis, and all levels of a factor
+together are one. Two levels of a factor are as far apart as two rows of a standardized number on
+average (in mean square), so that a factor has the weight of a number, however many levels it has.
 
-A loss matrix of n rows and d* views takes 8 n d* bytes. Where that is more than allowed, views of
-dimension d are screened: only those that extend the best of dimension d - 1 are compared.
+A loss matrix of n rows and d* views takes 8 n d* bytes. If this is more than allowed, views of
+dimension d are screened: only those that extend the best views of dimension d - 1 are compared.
 """
 
 from dataclasses import dataclass
@@ -18,20 +18,20 @@ from lodim.design.factors import Levels
 from lodim.errors import ArgumentError
 from lodim.models.ripr import ties
 
-COPY = 1e-8  # of the largest value: features that differ by less are copies
-MATRIX_BYTES = 2**30  # of a loss matrix, by default
-BLOCK_ENTRIES = 2**22  # of a block of its rows
-RARE = 1e-6  # chance that two rows differ
-APART = 2.0  # of the square root of a distance of levels: between codes, so that no two are near
+COPY = 1e-8  # relative to the largest value: features that differ by less are copies
+MATRIX_BYTES = 2**30  # default limit of a loss matrix
+BLOCK_ENTRIES = 2**22  # entries of a block of its rows
+RARE = 1e-6  # smallest probability that two rows have different levels
+APART = 2.0  # distance of codes relative to that of levels, so that no two are close
 
 
 def count(p, min_dim, max_dim):
-    """Return number of views of p features with min_dim to max_dim of them."""
+    """Return the number of views with min_dim to max_dim of p features."""
     return sum(comb(p, d) for d in range(min_dim, max_dim + 1))
 
 
 def enumerate_views(p, min_dim=2, max_dim=2):
-    """Return all views of p features, smaller ones first, in lexicographic order.
+    """Return all views of p features, smaller views first, in lexicographic order.
 
     Returns
     -------
@@ -53,14 +53,14 @@ def enumerate_views(p, min_dim=2, max_dim=2):
 
 
 def pad(views, width):
-    """Return views of one width as rows of a wider one, padded with -1."""
+    """Return views (d*, D) padded with -1 to `width` columns."""
     out = np.full((len(views), width), -1, np.int64)
     out[:, : views.shape[1]] = views
     return out
 
 
 def dims(views):
-    """Return number of features of each view, (d*,)."""
+    """Return the number of features of each view, (d*,)."""
     return (views >= 0).sum(axis=1)
 
 
@@ -73,7 +73,7 @@ def features(view):
 
 
 def by_content(X):
-    """Features in an order by their values, (p,), which no permutation of rows or columns changes.
+    """Return an order of the features by their values, (p,), independent of row and column order.
 
     Features with the same values are distinguished by the other values of their rows.
     """
@@ -92,16 +92,16 @@ def _coarse(x):
 
 
 def rows_by_content(X, first=None):
-    """Return rows in an order by their values, (n,), after `first` (n,) if that is given."""
+    """Return an order of the rows by their values, (n,); by `first` (n,) first, if it is given."""
     columns = X[:, by_content(X)].T[::-1]
     return np.lexsort(columns if first is None else (*columns, first))
 
 
 def redundant(X, views, *, levels=False):
-    """Return whether a view has two features that are copies, (d*,) bool.
+    """Return which views have two features that are copies, (d*,) bool.
 
-    With `levels`, also whether all its features are levels of one factor: each has two values, and
-    no row the upper ones of two.
+    With `levels`, also views whose features are all levels of one factor: each has two values, and
+    no row has the upper value of two of them.
     """
     pairs = list(combinations(range(views.shape[1]), 2))
     same = np.append(_originals(X), -1)  # the last pads views
@@ -116,9 +116,9 @@ def redundant(X, views, *, levels=False):
 
 
 def _originals(X):
-    """Return for each feature the one that it copies, up to rounding, or itself, (p,)."""
+    """Return for each feature the position of the feature that it copies, or its own, (p,)."""
     out, random = np.arange(X.shape[1]), np.random.default_rng(0).random(len(X))
-    total = np.einsum("if,i->f", np.nan_to_num(X), random)  # equal for copies, rarely for others
+    total = np.einsum("if,i->f", np.nan_to_num(X), random)  # equal for copies, rarely otherwise
     for a, b in pairwise(np.argsort(total, kind="stable")):
         x, y = X[:, a], X[:, b]
         atol = COPY * np.abs(np.nan_to_num(x)).max(initial=0.0)
@@ -135,10 +135,10 @@ def _exclusive_levels(X):
     Returns
     -------
     place : array (p + 1,)
-        Rows of the table below; the last is that of padding. All features that have not two values
-        share one.
+        Row of each feature in the table below; the last entry is for padding. All features that do
+        not have two values share one row.
     exclusive : array of bool
-        Features without two values exclude none, padding excludes all.
+        Table of pairs. Features without two values exclude nothing, padding excludes everything.
     """
     low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
     level = ((low == X) | (high == X) | np.isnan(X)).all(axis=0) & (low < high)
@@ -155,7 +155,7 @@ def _exclusive_levels(X):
 
 
 def most_views(n):
-    """Return number of views whose losses of n rows fit into MATRIX_BYTES."""
+    """Return the number of views whose losses for n rows fit into MATRIX_BYTES."""
     return max(1, MATRIX_BYTES // (8 * n))
 
 
@@ -166,9 +166,9 @@ def row_blocks(L):
 
 
 def merit(L, weight=None):
-    """Merit of each view, (d*,): mean fall of a row's loss below its mean over the views.
+    """Return the merit of views, (d*,): mean decrease of a row's loss below its mean over views.
 
-    Only falls count: a view may be good for some rows and bad for the rest.
+    Only decreases count, since a view may be good for some rows and bad for the others.
     """
     weight = np.ones(len(L)) if weight is None else weight
     total = np.zeros(L.shape[1])
@@ -182,11 +182,11 @@ def merit(L, weight=None):
 
 
 def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
-    """Return views of min_dim to max_dim features, at most max_views in all.
+    """Return views of min_dim to max_dim features, at most max_views altogether.
 
-    Dimension by dimension: where all views of a dimension fit into what is left of `max_views`
-    they are taken; else those that add one feature to a view of one less with the most merit, as
-    many as fit. One-feature views are tried first where min_dim is 2 and pairs do not fit.
+    If all views of a dimension fit into the rest of `max_views`, they are taken. Otherwise views
+    that add one feature to the best views of the previous dimension are taken, as many as fit. If
+    min_dim is 2 and pairs do not fit, one-feature views are tried first.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
     -------
     views : array (d*, max_dim)
     complete : bool
-        Whether nothing was left out.
+        Whether all views are included.
     """
     max_dim = min(max_dim, p)
     if count(p, min_dim, max_dim) <= max_views:
@@ -225,8 +225,8 @@ def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
 
 
 def extensions(parents, p):
-    """Return views of one feature more, those of the first parents first, (m, d + 1)."""
-    out = {}  # in the order of insertion
+    """Return all views with one feature more than `parents`, in their order, (m, d + 1)."""
+    out = {}  # keeps the order of insertion
     for view in parents.tolist():
         for f in range(p):
             if f not in view:
@@ -239,9 +239,9 @@ def extensions(parents, p):
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """Which features of a design make an axis.
+    """Axes of a design: each numeric feature, and each factor with all its levels.
 
-    of : (p,) int64, the axis of each feature, ascending; the levels of a factor have the same
+    of : (p,) int64, axis of each feature, ascending; the levels of a factor have the same axis
     scaled : whether features have unit standard deviation
     """
 
@@ -250,15 +250,16 @@ class Axes:
 
     @classmethod
     def from_design(cls, design, scaled):
-        """Return an axis for each feature, but one for all levels of a factor that stands alone."""
+        """Return axes: one per feature, but one for all levels of a factor that is a term."""
         same = np.diff(design.term_of, prepend=-1) == 0
         alone = np.array([_is_factor(term) for term in design.terms], bool)
         return cls(np.cumsum(~(same & alone[design.term_of])) - 1, scaled)
 
     def category_distance(self, A, weight):
-        """Return squared distance of two levels, (q,), from places A (n, q); zero for numbers.
+        """Return the squared distance of two levels for each axis, (q,); zero for numbers.
 
-        The mean squared difference of two rows of a number with unit standard deviation is 2.
+        A (n, q) holds codes of levels. The distance is such that the mean squared difference of two
+        rows is 2, as for a number with unit standard deviation.
         """
         out = np.zeros(A.shape[1])
         for axis in factors(self.of):
@@ -270,19 +271,19 @@ class Axes:
 
 
 def _is_factor(term):
-    """Return whether a term is a factor by itself, coded by its levels."""
+    """Return whether a term is a single factor, coded by its levels."""
     return len(term) == 1 and isinstance(term[0], Levels) and term[0].matrix is None
 
 
 def factors(axis_of):
-    """Axes of several features, increasing, by the axis of each feature (p,)."""
+    """Return axes with several features, increasing, from the axis of each feature (p,)."""
     return np.flatnonzero(np.bincount(axis_of) > 1)
 
 
 def places(X, axis_of):
-    """Return places (n, q) on the axes of rows X (n, p): numbers, and codes of levels; NaN stays.
+    """Return rows X (n, p) on the axes, (n, q): numbers, and codes of levels; NaN if missing.
 
-    A level has the number of its feature among those of the axis; what has no feature is -1.
+    A level's code is its position among the features of the axis; -1 for a level without a feature.
     """
     out = X[:, np.flatnonzero(np.diff(axis_of, prepend=-1))]
     for axis in factors(axis_of):
@@ -293,5 +294,5 @@ def places(X, axis_of):
 
 
 def spread_codes(A, category_distance):
-    """Return places A (n, q) with codes of levels farther apart than their distance."""
+    """Return values A (n, q) with codes of levels spread to be farther apart than a distance."""
     return A * np.where(category_distance > 0.0, APART * np.sqrt(category_distance), 1.0)

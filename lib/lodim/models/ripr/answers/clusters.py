@@ -1,4 +1,4 @@
-"""Clusters: k-means in each view, of the rows that it serves."""
+"""Clusters in the views: k-means of the rows that each view serves."""
 
 from dataclasses import replace
 
@@ -8,22 +8,22 @@ from lodim.engine.compiled import njit
 from lodim.models.ripr import ties
 from lodim.models.ripr.views import rows_by_content
 
-MOST_CLUSTERS = 8  # of a view that are tried where their number is open
+MOST_CLUSTERS = 8  # most clusters per view if their number is not given
 STRONG = 0.85  # prediction strength of real clusters; its authors advise 0.8 to 0.9
-HALVES = 10  # draws of the halves of the rows
-SAMPLE = 2000  # rows of both halves, at most
-STARTS, ROUNDS = 10, 100  # of k-means
+HALVES = 10  # random divisions of the rows into halves
+SAMPLE = 2000  # most rows of both halves together
+STARTS, ROUNDS = 10, 100  # starts and most rounds of k-means
 
 
 def fit_clusters(e, n_clusters, seed):
-    """Return the ensemble with centres in each view.
+    """Return the ensemble with cluster centres in each view.
 
-    Without a number, as many in each as prediction strength finds, one among them.
+    If `n_clusters` is None, prediction strength chooses the number of clusters of each view.
     """
     D, centres, of = e.views.shape[1], [], []
     for j in range(len(e)):
         rows = np.flatnonzero((e.assigned_view == j) & (e.weight > 0))
-        rows = rows[rows_by_content(e.X[rows])]  # starts are drawn by place
+        rows = rows[rows_by_content(e.X[rows])]  # starts depend on the order of rows
         X, weight = e.X[rows][:, e.columns(j)], e.weight[rows] / e.weight.max()
         unit = _unit(e, j)
         X = X / unit
@@ -37,16 +37,17 @@ def fit_clusters(e, n_clusters, seed):
 
 
 def assign_clusters(e, X, answers):
-    """Clusters of rows X (m, a) in the views that serve them, and squared distances to the centres.
+    """Assign rows X (m, a) to clusters in the views that serve them.
 
-    The cluster of the nearest centre, or the one that the view's local learner says.
+    A row's cluster is that of the nearest centre, or the one that the view's local learner
+    predicts.
 
     Returns
     -------
     positions : array (m,)
-        -1 without a view.
+        Cluster of each row; -1 without a view.
     distances : array (m,)
-        NaN without a view.
+        Squared distance to its centre; NaN without a view.
     """
     out, squared = np.full(len(X), -1), np.full(len(X), np.nan)
     for j in range(len(e)):
@@ -63,19 +64,19 @@ def assign_clusters(e, X, answers):
 
 
 def cluster_names(e):
-    """Return names of the clusters, such as "2.1" for the first of the second view."""
+    """Return names of the clusters, such as "2.1" for the first cluster of the second view."""
     number = [np.count_nonzero(e.centre_view[: q + 1] == j) for q, j in enumerate(e.centre_view)]
     return [f"{j + 1}.{c}" for j, c in zip(e.centre_view, number, strict=True)]
 
 
 def _n_clusters(X, weight, rng):
-    """Return the number of clusters that other rows agree with: the largest of enough strength.
+    """Return the largest number of clusters with sufficient prediction strength.
 
-    Prediction strength (Tibshirani and Walther 2005): k-means is fitted to each of two halves of
-    the rows, and the rows of one are assigned by the centres of the other. The strength is
-    the share of pairs of rows in a cluster of their own half that stay together; the weakest
-    cluster counts, and the mean over both sides of several draws of the halves. One cluster
-    has a strength of one.
+    Prediction strength (Tibshirani and Walther 2005): k-means is fitted to two random halves of the
+    rows, and the rows of one half are assigned by the centres of the other. The strength is the
+    share of pairs of rows in a cluster of their own half that stay together; the weakest cluster
+    counts. Strengths are averaged over both halves and several divisions. One cluster has a
+    strength of one.
     """
     most = min(MOST_CLUSTERS, len(np.unique(X, axis=0)))
     strength = np.zeros((HALVES, most + 1))
@@ -89,9 +90,9 @@ def _n_clusters(X, weight, rng):
 
 
 def _agreement(halves, n_clusters, rng):
-    """Prediction strength of both halves, each a pair of rows (n, d) and weights (n,), their mean.
+    """Return the mean prediction strength of two halves, given as rows (n, d) and weights (n,).
 
-    A cluster of a single row has no pair, and no strength.
+    A cluster with a single row has no pairs and strength zero.
     """
     centres = [kmeans(X, weight, n_clusters, rng)[0] for X, weight in halves]
     least = []
@@ -106,16 +107,16 @@ def _agreement(halves, n_clusters, rng):
 
 
 def _unit(e, j):
-    """Return the power of two nearest to the spread of a view's features: what ties are judged in.
+    """Return the power of two nearest to the spread of a view's features, as the unit for ties.
 
-    One where features are standardized; a power of two so that it changes no digit.
+    It is 1 for standardized features; scaling by a power of two is exact.
     """
     spread = np.sqrt(np.nanvar(e.X[e.weight > 0][:, e.columns(j)], axis=0).max())
     return 2.0 ** np.round(np.log2(spread)) if spread > 0 else 1.0
 
 
 def _squared(X, centres):
-    """Return squared distances to the centres, (n, c)."""
+    """Return the squared distances of rows X to the centres, (n, c)."""
     return ((X[:, None, :] - centres) ** 2).sum(axis=2)
 
 
@@ -123,10 +124,10 @@ def _squared(X, centres):
 
 
 def kmeans(X, weight, n_clusters, rng):
-    """Return centres (c, d) of the least weighted sum of squares of several starts, and that sum.
+    """Return centres (c, d) with the lowest weighted sum of squares of several starts, and the sum.
 
-    Starts lie far from each other (k-means++), and Lloyd's rounds follow. A row that is as near to
-    two centres, up to rounding, belongs to the first.
+    Starts are far apart (k-means++) and followed by Lloyd's rounds. If a row is equally near to two
+    centres, up to rounding, it belongs to the first.
     """
     draws = rng.random((STARTS if n_clusters > 1 else 1, n_clusters))
     rows = np.ascontiguousarray(X, np.float64)
@@ -141,10 +142,10 @@ def kmeans(X, weight, n_clusters, rng):
 
 @njit(cache=True, nogil=True)
 def start_apart(X, weight, draws):
-    """Return rows of X (n, d) as centres (c, d), by uniform draws (c,).
+    """Return rows of X (n, d) as starting centres (c, d), from uniform random numbers draws (c,).
 
-    Each is drawn with a chance in proportion to its weight and its squared distance to the nearest
-    of those before it; by its weight alone where all are at such places.
+    A row is chosen with probability proportional to its weight times its squared distance to the
+    nearest earlier centre; proportional to its weight if all distances are zero.
     """
     n, d = X.shape
     centres, gap, mass = np.empty((draws.size, d)), np.full(n, np.inf), weight.copy()
@@ -170,7 +171,10 @@ def start_apart(X, weight, draws):
 
 @njit(cache=True, nogil=True)
 def lloyd(X, weight, centres):
-    """Move centres (c, d) until they settle; returns the weighted sum of squares, (n, d) rows."""
+    """Move the centres (c, d) by Lloyd's rounds until they settle, in place.
+
+    Returns the weighted sum of squares of the rows X (n, d).
+    """
     n, d = X.shape
     k, least = len(centres), np.inf
     squared, total, mass = np.empty(k), np.empty((k, d)), np.empty(k)

@@ -1,4 +1,4 @@
-"""Neighbours of a query in the views: Fiterau (2014), Eq. 2.11 and Sect. 2.2.2."""
+"""Predictions by the neighbours in the views: Fiterau (2014), Eq. 2.11 and Sect. 2.2.2."""
 
 from dataclasses import dataclass
 
@@ -7,20 +7,22 @@ import numpy as np
 from lodim.models.ripr import kernels, ties
 from lodim.models.ripr.losses import ReferenceGroups, default_k, log_ratios, uniform_references
 
-ABSENT = 30.0  # log ratio of a class that has no row with all features of a view
+ABSENT = 30.0  # log ratio of a class without complete rows in a view
 
 
 def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups):
-    """log (nu_k(X of the class) / nu_k(X of the others))^|view|, (q, d*, K).
+    """Return log ratios of distances, (q, d*, K): own class to other classes, times |view|.
+
+    The ratio is (nu_k(rows of the class) / nu_k(rows of other classes))^|view|.
 
     Parameters
     ----------
     Q : array (q, p)
-        Queries; X itself with `leave_out=True`, where no row is its own neighbour.
+        Query rows; X itself with `leave_out=True`, where no row is its own neighbour.
     X, y, views, k, threads
         As for `losses.class_losses`.
     **groups
-        n_classes (y may lack the last), and balanced and counts as for `losses.class_losses`.
+        n_classes (y may lack the last classes), balanced and counts, as for `losses.class_losses`.
     """
     groups = ReferenceGroups.from_classes(y, **groups)
     member = np.zeros((len(Q), len(groups.members)), np.int64)
@@ -32,9 +34,10 @@ def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups
 def cluster_ratios(
     Q, X, views, volumes, k=None, *, seed=0, n_samples=1, counts=None, leave_out=False, threads=1
 ):
-    """log of (nu_k(X) / nu_k(uniform sample))^|view| / volume, (q, d*, 1), a mean of samples.
+    """Return log ratios of distances, (q, d*, 1): rows to uniform samples, averaged over samples.
 
-    As for `losses.cluster_losses`; volumes (d*,) are its `reference_volumes`.
+    The ratio is (nu_k(X) / nu_k(uniform sample))^|view| / volume, as in `losses.cluster_losses`;
+    volumes (d*,) are from `reference_volumes`.
     """
     rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
     member = np.zeros((len(Q), 2), np.int64)
@@ -50,9 +53,10 @@ def cluster_ratios(
 
 
 def nearest_view(ratios):
-    """Return the view with the smallest ratio of any label, Eq. 2.11: (q,), -1 if none is complete.
+    """Return the view with the smallest ratio over all labels, Eq. 2.11, (q,); -1 without one.
 
-    ratios (q, views, labels); of views that are tied the first.
+    ratios (q, views, labels); of tied views the first is returned. A row has no view if it misses a
+    feature in every view.
     """
     if not ratios.size:
         return np.full(len(ratios), -1)
@@ -62,11 +66,11 @@ def nearest_view(ratios):
 
 @dataclass(frozen=True)
 class NumberAnswers:
-    """Predictions of some views for numbers.
+    """Predictions of numbers by views.
 
-    view : (q,) int, position of the view that answers; -1 where no view is complete
-    value : (q,) number, NaN if none
-    share : (q, views) weighted shares of neighbours that a view serves, NaN if incomplete
+    view : (q,) int, position of the view that predicts; -1 if no view is complete
+    value : (q,) predicted number, NaN without a view
+    share : (q, views) weighted share of neighbours that a view serves, NaN if the row is incomplete
     """
 
     view: np.ndarray
@@ -75,22 +79,22 @@ class NumberAnswers:
 
 
 def number_answers(near, y, B, *, weight=None):
-    """Regression: the view whose neighbours it serves most, and their weighted mean there.
+    """Predict numbers in the view that serves most of a row's neighbours, by a weighted mean there.
 
-    In each view the share (sum_i w_i B_ij) / (sum_i w_i) over the k nearest rows i, w_i one over
-    the distance; the view with the largest (the thesis prints the smallest) answers, by the mean of
-    y weighted by w_i B_ij: rows that other views serve say nothing of this one.
+    The share of view j is (sum_i w_i B_ij) / (sum_i w_i) over the k nearest rows i, where w_i is
+    one over the distance. The view with the largest share predicts (the thesis prints the
+    smallest), by the mean of y weighted by w_i B_ij: rows served by other views have no influence.
 
     Parameters
     ----------
     near : list of (distances, positions), each (q, k)
-        `neighbours.nearest` in each view.
+        Results of `neighbours.nearest` for each view.
     y : array (n,)
-        Finite.
+        Responses, all finite.
     B : array (n, views)
         Assignment of the rows.
     weight : array (n,), optional
-        Weights of the rows.
+        Row weights.
 
     Returns
     -------
@@ -102,7 +106,7 @@ def number_answers(near, y, B, *, weight=None):
     for j, (distance, at) in enumerate(near):
         w = weight[at] / np.maximum(distance, _distance_floor(distance))
         total, w_served = w.sum(axis=1), w * B[at, j]
-        beside = y[at] - y[at[:, :1]]  # neighbours that agree are repeated to the last digit
+        beside = y[at] - y[at[:, :1]]  # exact if all neighbours have equal y
         served, plain = w_served.sum(axis=1), (w * beside).sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
             share[:, j] = served / total
@@ -115,6 +119,6 @@ def number_answers(near, y, B, *, weight=None):
 
 
 def _distance_floor(distance):
-    """Return the lower limit of distances (q, k), (q, 1): a share of a row's largest."""
+    """Return the lower limit of each row's distances, (q, 1): a share of its largest distance."""
     reach = np.where(np.isfinite(distance), distance, 0.0).max(axis=1, initial=0.0, keepdims=True)
     return np.where(reach > 0.0, kernels.FLOOR * reach, 1.0)

@@ -1,4 +1,4 @@
-"""Local learners: an estimator of the user's, fitted to the rows that each view serves."""
+"""Local learners: a user's estimator, fitted to the rows that each view serves."""
 
 import copy
 import inspect
@@ -10,8 +10,8 @@ import numpy as np
 from lodim.errors import ArgumentError, DataError
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 
-RAREST = 1e-6  # probability that an estimator may give to a class
-KINDS = {  # as scikit-learn calls estimators, by task
+RAREST = 1e-6  # smallest probability of a class by an estimator
+KINDS = {  # scikit-learn's types of estimators, by task
     CLASSES: ("classifier",),
     NUMBERS: ("regressor",),
     CLUSTERS: ("clusterer", "density_estimator"),
@@ -21,31 +21,31 @@ RESPONSES = {CLASSES: "has classes", NUMBERS: "is numeric", CLUSTERS: "is none"}
 
 @dataclass(frozen=True)
 class ConstantLearner:
-    """Predicts one value: of a view whose rows are all of one class."""
+    """Learner that predicts one value, for a view whose rows all have the same class."""
 
     value: float
 
     def predict(self, X):
-        """Return the value, (m,)."""
+        """Return the value for each row of X, (m,)."""
         return np.full(len(X), self.value)
 
 
 @dataclass(frozen=True)
 class ClusterLearner:
-    """Clusters of an estimator, numbered from 0 in the order of the labels of its own rows."""
+    """Clusters of a user's estimator, numbered from 0 by the order of the training rows' labels."""
 
     estimator: Any
     labels: np.ndarray
 
     def predict(self, X):
-        """Numbers of clusters (m,), NaN for one that the estimator's own rows do not have."""
+        """Return the numbers of clusters (m,); NaN for a label that no training row has."""
         label = np.asarray(self.estimator.predict(X))
         at = np.minimum(np.searchsorted(self.labels, label), len(self.labels) - 1)
         return np.where(self.labels[at] == label, at, np.nan)
 
 
 def check_kind(learner, task):
-    """Raise an ArgumentError for an estimator that says it is for another task."""
+    """Raise an ArgumentError if the estimator's type does not suit the task."""
     kind = getattr(learner, "_estimator_type", None)
     if kind is None and hasattr(learner, "__sklearn_tags__"):
         kind = learner.__sklearn_tags__().estimator_type
@@ -57,13 +57,13 @@ def check_kind(learner, task):
 
 
 def fit_local_learners(e, learner):
-    """Return the ensemble with a local learner for each view, and of clusters their centres."""
+    """Return the ensemble with a fitted local learner for each view, and centres for clusters."""
     e = replace(e, local_learners=tuple(_fit(e, j, learner) for j in range(len(e))))
     return _with_centres(e) if e.task == CLUSTERS else e
 
 
 def _with_centres(e):
-    """Return the ensemble with centres: means of the rows of each cluster."""
+    """Return the ensemble with cluster centres: the means of the rows of each cluster."""
     centres, of = [], []
     for j, local in enumerate(e.local_learners):
         at, rows = e.columns(j), _rows(e, j)
@@ -78,18 +78,21 @@ def _with_centres(e):
 
 
 def _rows(e, j):
-    """Positions of the rows that count and that view j serves, of responses those with one."""
+    """Return the positions of the rows of positive weight that view j serves.
+
+    With a response, only rows whose response is known.
+    """
     of = (e.assigned_view == j) & (e.weight > 0)
     return np.flatnonzero(of if e.task == CLUSTERS else of & np.isfinite(e.y))
 
 
 def _fit(e, j, learner):
-    """Return the local learner of view j."""
+    """Fit the local learner of view j."""
     at, of = e.columns(j), _rows(e, j)
     X, y = e.X[of][:, at], e.y[of]
     if not len(X) or (e.task == CLASSES and len(np.unique(y)) == 1):
         return ConstantLearner(y[0] if len(X) else np.nan if e.task == CLUSTERS else 0.0)
-    local = copy.deepcopy(learner)  # the estimator that was handed in stays as it is
+    local = copy.deepcopy(learner)  # the user's estimator is not changed
     rows = (X,) if e.task == CLUSTERS else (X, y.astype(int) if e.task == CLASSES else y)
     weight = e.weight[of]
     more = {}
@@ -109,7 +112,7 @@ def _fit(e, j, learner):
 
 
 def learner_answers(e, answers, X):
-    """Answers with what local learners say; the views are still chosen by the neighbours."""
+    """Return Answers with the predictions of local learners; neighbours still choose the views."""
     value = np.full(answers.value.shape, np.nan)
     score = np.full_like(answers.score, np.nan)
     for j, local in enumerate(e.local_learners):
@@ -133,10 +136,10 @@ def learner_answers(e, answers, X):
 
 
 def _probabilities(e, j, local, X):
-    """Return probabilities of the classes, (m, K), none below RAREST.
+    """Return class probabilities (m, K) of a local learner, none below RAREST.
 
-    If an estimator has no probabilities, its predicted class gets the share of its rows on which
-    it is right, one of each class added.
+    If an estimator has no probabilities, its predicted class gets the estimator's accuracy on its
+    own training rows, with one row added per class.
     """
     p = np.zeros((len(X), e.n_classes))
     if hasattr(local, "predict_proba"):
@@ -150,14 +153,17 @@ def _probabilities(e, j, local, X):
 
 
 def _share_right(e, j, local):
-    """Return share of its own rows on which a local learner is right, one of each class added."""
+    """Return the share of its training rows that a local learner predicts correctly.
+
+    One row is added per class.
+    """
     of = _rows(e, j)
     hits = (_codes(e, local, e.X[of][:, e.columns(j)]) == e.y[of]).sum() if len(of) else 0
     return (hits + 1.0) / (len(of) + e.n_classes)
 
 
 def _codes(e, local, X):
-    """Return codes of the classes that a local learner predicts, (m,)."""
+    """Return the class codes that a local learner predicts, (m,)."""
     code = np.asarray(local.predict(X))
     wrong = code[~np.isin(code, np.arange(e.n_classes))]
     if len(wrong):
@@ -168,5 +174,5 @@ def _codes(e, local, X):
 
 
 def describe(learner: Any) -> str:
-    """Return the name of an estimator in a print."""
+    """Return the name of a learner for printed reports."""
     return "k-NN" if learner is None else type(learner).__name__

@@ -1,11 +1,11 @@
-"""Assignment within constraints, stated in CVXPY; the reference of the exact solver too.
+"""Assignment of rows to views under constraints, by CVXPY; also a reference for the exact solver.
 
 One step of Algorithm 2.1.1 of Fiterau (2014) with given penalties delta:
 
     minimize  sum_i w_i ((L*_i - u_i)^2 + lambda delta'b_i) + switch w sum_i 1/2 |b_i - b_(i-1)|_1
 
-over rows b_i >= 0 that sum to one, u_i = l_i'b_i; the last term (Sect. 4.2) is for rows in order of
-time. Where assignments are hard, b_i in {0, 1}, the squares are linear in b_i and this is a
+over rows b_i >= 0 that sum to one, with u_i = l_i'b_i; the last term (Sect. 4.2) is for rows in
+order of time. For hard assignments, b_i in {0, 1}, the squares are linear in b_i, and this is a
 mixed-integer linear problem.
 """
 
@@ -21,7 +21,7 @@ from lodim.design import factors
 from lodim.errors import ArgumentError
 from lodim.models.ripr.assignment.solve import TOLERANCE
 
-MOST_NAMES = 12  # that a message lists
+MOST_NAMES = 12  # most names that a message lists
 ENTRIES = ("prices", "budget", "groups", "hard", "further")
 
 
@@ -30,9 +30,9 @@ class ViewConstraints:
     """Linear constraints on an assignment to d* views.
 
     cost : (d*,) price of each view; with budget, a number or (n,): sum_j cost_j B_ij <= budget_i
-    groups : (n,) labels: rows of the same group share their weights
-    switch : penalty of each switch of views between consecutive rows, as of a row of mean weight
-    hard : one view for each row
+    groups : (n,) labels; rows of the same group have the same assignment
+    switch : penalty of each switch of views between consecutive rows, for a row of mean weight
+    hard : whether each row has one view
     extra : callable, B (a CVXPY variable, n x d*) -> list of CVXPY constraints
     """
 
@@ -46,7 +46,7 @@ class ViewConstraints:
 
 @dataclass(frozen=True)
 class Mixture:
-    """An assignment that constraints may spread over any number of views.
+    """Assignment that may spread a row over any number of views, because of constraints.
 
     B : (n, d*), rows sum to one, or to zero if no view can serve them
     mass : (d*,) share of the rows' weight that each view serves
@@ -59,30 +59,30 @@ class Mixture:
     converged: bool
 
     def matrix(self):
-        """B, as of an `Assignment` with all views."""
+        """Return the assignment B (n, d*), like `Assignment.matrix`."""
         return self.B
 
 
 def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
-    """Return one step: B (n, d*) and its value, by Clarabel (hard: HiGHS of SciPy).
+    """Solve one step by Clarabel (hard assignments by HiGHS); return B (n, d*) and the objective.
 
     Parameters
     ----------
     L : array (n, d*)
-        Losses, infinite where a view cannot serve.
+        Losses, infinite if a view cannot serve a row.
     delta : array (d*,)
         Penalties of the views.
     lambda_ : float
     constraints : ViewConstraints, optional
     weight : array (n,), optional
-        Weights of the rows; ones.
+        Row weights; ones by default.
     **solver
-        Handed to CVXPY's `solve`.
+        Arguments of CVXPY's `solve`.
 
     Raises
     ------
     ArgumentError
-        Where no assignment keeps to the constraints.
+        If no assignment satisfies the constraints.
     """
     import cvxpy as cp  # a second and a half to import
 
@@ -110,7 +110,7 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
 
 
 def _objective(cp, B, L, cost, weight, hard):
-    """Return squared excess losses plus the cost (n, d*) of views, without switches."""
+    """Return squared excess losses plus costs (n, d*) of views, but no cost of switches."""
     finite = np.isfinite(L)
     known = np.where(finite, L, 0.0)
     best = np.where(finite.any(axis=1), np.where(finite, L, np.inf).min(axis=1), 0.0)
@@ -123,7 +123,7 @@ def _objective(cp, B, L, cost, weight, hard):
 
 
 def _cvxpy_constraints(B, constraints, served):
-    """Return the constraints on B for CVXPY; groups are of the rows that a view can serve."""
+    """Return CVXPY constraints on B; constraints of groups only have rows that can be served."""
     c, rules = constraints, []
     if (c.cost is None) != (c.budget is None):
         raise ArgumentError("cost and budget go together: the price of each view, the most of each")
@@ -141,9 +141,9 @@ def _cvxpy_constraints(B, constraints, served):
 
 
 def assign(L, lambda_, constraints=None, *, weight=None, max_iter=50, tol=1e-6):
-    """Algorithm 2.1.1 within constraints; parameters as for `solve` and `assignment.solve.assign`.
+    """Run Algorithm 2.1.1 under constraints; parameters: see `solve` and `assignment.solve.assign`.
 
-    The objective never rises by more than the solver's tolerance.
+    The objective never increases by more than the solver's tolerance.
 
     Returns
     -------
@@ -155,7 +155,7 @@ def assign(L, lambda_, constraints=None, *, weight=None, max_iter=50, tol=1e-6):
     for _ in range(max_iter):
         B, value = solve(L, delta, lambda_, constraints, weight=weight)
         mass = np.einsum("i,ij->j", weight, B) / W
-        # The tangent at delta, which the step has minimized, becomes the concave penalty itself.
+        # The step minimized the tangent at delta; the log has the concave penalty itself.
         log.append(value + lambda_ * W * (1.0 - mass @ mass / 2.0 - delta @ mass))
         change, delta = np.abs(1.0 - mass - delta).max(), 1.0 - mass
         if change <= max(tol, TOLERANCE):
@@ -169,14 +169,14 @@ def assign(L, lambda_, constraints=None, *, weight=None, max_iter=50, tol=1e-6):
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """Constraints of a call, checked: by names of features, and for the rows of the data.
+    """Checked constraints of a call: by names of features, and for the rows of the data.
 
-    names : (p,) of the features
-    prices : (q,) of what is paid for, or None
-    parts : (q, p) bool, the features that each of these has: a view with any of them pays
-    budget : a number, or (N,) one for each row of the data, or None
+    names : (p,) names of the features
+    prices : (q,) prices of the columns or features that cost something, or None
+    parts : (q, p) bool, the features that belong to each price: a view with any of them pays it
+    budget : a number, or (N,) one number per row of the data, or None
     groups : (N,) codes, or None
-    hard : one view for each row
+    hard : whether each row has one view
     further : callable, (B, names of the views) -> list of CVXPY constraints, or None
     """
 
@@ -190,7 +190,7 @@ class Constraints:
 
     @classmethod
     def from_dict(cls, entries, design, n):
-        """From the dict that a user gives, for n rows of data."""
+        """Return Constraints for n rows of data from a user's dict, whose entries are checked."""
         if not isinstance(entries, dict):
             raise ArgumentError(f"constraints must be a dict, not {entries!r}")
         unknown = [name for name in entries if name not in ENTRIES]
@@ -210,11 +210,11 @@ class Constraints:
         return cls(design.names, prices, parts, budget, groups, hard, further)
 
     def on_views(self, views, rows):
-        """Return the ViewConstraints of some views (d*, D) and rows (m,), positions in the data."""
+        """Return ViewConstraints for views (d*, D) and rows (m,), given as positions in data."""
         cost, extra, budget = None, None, self.budget
         if self.prices is not None:
             has = np.append(self.parts, np.zeros((len(self.parts), 1), bool), axis=1)
-            cost = self.prices @ has[:, views].any(axis=2)  # the last column is that of padding
+            cost = self.prices @ has[:, views].any(axis=2)  # the last column is for padding
         if self.further is not None:
             named = [tuple(self.names[f] for f in view if f >= 0) for view in views]
             extra = lambda B: _checked_constraints(self.further(B, named))  # noqa: E731
@@ -234,12 +234,12 @@ def _check_further(further):
         inspect.signature(further).bind(None, None)
     except TypeError:
         raise ArgumentError(words) from None
-    except ValueError:  # of some functions in C nothing is known
+    except ValueError:  # some functions in C have no signature
         return
 
 
 def _checked_constraints(rules):
-    """Return the constraints that a user's function has returned."""
+    """Return the result of a user's function; raise unless it consists of CVXPY constraints."""
     if not isinstance(rules, list | tuple):
         raise ArgumentError(f"further must return a list of CVXPY constraints, not {rules!r}")
     for rule in rules:
@@ -249,7 +249,7 @@ def _checked_constraints(rules):
 
 
 def _prices(prices, design):
-    """Prices (q,) of columns of the data or of single features; features that each has, (q, p)."""
+    """Return prices (q,) of data columns or features, and which features belong to each, (q, p)."""
     if prices is None:
         return None, None
     if not isinstance(prices, Mapping):
@@ -267,7 +267,7 @@ def _prices(prices, design):
 
 
 def _parts(design):
-    """Return which features are made of a column (p,), by its name; and each feature by its own."""
+    """Return a dict of bool arrays (p,): the features of each column, and each feature alone."""
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     made = {name: np.array([name in needs[t] for t in design.term_of]) for name in design.features}
     single = {name: np.array(design.names) == name for name in design.names}
@@ -275,14 +275,14 @@ def _parts(design):
 
 
 def _budget(budget, n):
-    """Return a number, (n,) of them, or None."""
+    """Return the budget as a number, an array (n,) or None."""
     if budget is None or np.ndim(budget) == 0:
         return None if budget is None else float(_numbers([budget], "budget")[0])
     return _numbers(_by_row(budget, "budget", n), "budget")
 
 
 def _groups(groups, n):
-    """Return codes of groups (n,); a row without a group is one by itself."""
+    """Return codes of groups (n,); each row without a group is its own group."""
     if groups is None:
         return None
     codes = pd.factorize(pd.Series(list(_by_row(groups, "groups", n)), dtype=object))[0]
@@ -292,14 +292,14 @@ def _groups(groups, n):
 
 
 def _by_row(entries, name, n):
-    """Return an argument with an entry for each row of the data, (n,)."""
+    """Return an argument that must have one entry per row of the data, as an array (n,)."""
     if isinstance(entries, str) or np.ndim(entries) != 1 or len(entries) != n:
         raise ArgumentError(f"{name} must have an entry for each of the {n} rows of the data")
     return np.asarray(entries)
 
 
 def _numbers(values, name):
-    """Return values as an array of numbers from 0; raise an ArgumentError otherwise."""
+    """Return values as an array of nonnegative numbers; raise an ArgumentError otherwise."""
     try:
         out = np.asarray(values, dtype=float)
     except (TypeError, ValueError):

@@ -1,8 +1,8 @@
-"""Forward selection of views by predictions of rows left out: a rival of the lambda path.
+"""Forward selection of views by leave-one-out predictions: an alternative to the lambda path.
 
-The losses of Eq. 2.5 reward confidence. Where some views are confidently wrong, as those of two
-almost equal features are, Algorithm 2.1.1 gives them all the mass; among the views that err least
-each by itself, forward selection by what Eq. 2.11 makes of them does not.
+The losses of Eq. 2.5 reward confidence. If some views are confidently wrong, as views of two almost
+equal features can be, Algorithm 2.1.1 gives them all the mass. Forward selection does not: it
+starts from the views with the fewest errors and uses the predictions that Eq. 2.11 makes from them.
 """
 
 import numpy as np
@@ -12,16 +12,17 @@ from lodim.models.ripr import ties
 from lodim.models.ripr.answers.knn import ABSENT
 from lodim.models.ripr.views import row_blocks
 
-MOST_VIEWS = 6  # where no number is given
-TIE = 1e-8  # losses that are nearer to 1 say nothing
-CANDIDATES = 60  # views that are tried, those that err least by themselves
+MOST_VIEWS = 6  # default number of views
+TIE = 1e-8  # tolerance of a loss of 1, a tie
+CANDIDATES = 60  # views tried: those with fewest errors on their own
 
 
 def single_errors(L, weight=None):
-    """Weighted share of rows that each view errs on by itself, (d*,): L_ij > 1, or not complete.
+    """Return the weighted share of rows that each view alone predicts wrongly, (d*,).
 
-    A tie, L_ij = 1, is half an error. For more than two classes an upper bound: the others together
-    may be nearer than any of them.
+    A row is wrong if L_ij > 1 or it misses a feature of the view; a tie, L_ij = 1, counts as half
+    an error. For more than two classes this is an upper bound, since the other classes together may
+    be nearer than any one of them.
     """
     weight, out = np.ones(len(L)) if weight is None else weight, np.zeros(L.shape[1])
     for rows in row_blocks(L):
@@ -31,28 +32,29 @@ def single_errors(L, weight=None):
 
 
 def candidates(L, weight=None, most=CANDIDATES):
-    """Return columns of the views with the least errors, increasing."""
+    """Return the columns of the `most` views with the fewest errors, in increasing order."""
     return np.sort(ties.descending(-single_errors(L, weight))[:most])
 
 
 def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
-    """Return views in the order of selection, positions among those of `ratios` (n, A, K).
+    """Return the selected views in order, as positions among those of `ratios` (n, A, K).
 
-    Each is the one that leaves the least doubt of the rows' classes, in the view that answers each
-    of them. Counts of errors, few and often equal, would choose among the best of many by chance.
+    Each step adds the view that minimizes the doubt about the rows' classes: one minus the
+    probability of the own class in the view that predicts the row. Counts of errors, which are
+    small and often tied, would choose among the best of many views by chance.
 
     Parameters
     ----------
     ratios : array (n, A, K)
-        `knn.class_ratios` with rows left out.
+        `knn.class_ratios`, each row left out.
     y : array (n,)
-        Classes; -1 does not count.
+        Classes; rows with -1 do not count.
     most : int
-        Views at most.
+        Largest number of views.
     weight : array (n,), optional
     tolerance : float
-        A view must lower the number of errors by more than this times its root: what chance does
-        to the best of many.
+        A view must reduce the number of errors by more than `tolerance` times its square root,
+        which exceeds the effect of chance on the best of many views.
     """
     weight = np.where(y >= 0, 1.0 if weight is None else weight, 0.0)
     weight = weight * np.count_nonzero(weight) / weight.sum()
@@ -73,16 +75,16 @@ def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
 
 
 def _by_view(ratios, y):
-    """Results of each view by itself, (n, A) each, from log ratios (n, A, K) and classes y (n,).
+    """Return results of each view alone, (n, A) each, from log ratios (n, A, K) and classes y (n,).
 
     Returns
     -------
     least
-        Smallest log ratio of the classes: of some views that with the smallest answers.
+        Smallest log ratio over the classes; the view where it is smallest predicts the row.
     doubt
-        One less the probability of the row's own class, proportional to one over the ratio.
+        One minus the probability of the row's own class, proportional to one over the ratio.
     wrong
-        1.0 where the smallest ratio is that of another class; of classes that share it their mean.
+        1.0 if the smallest ratio belongs to another class; a mean over tied classes.
     """
     own = np.maximum(y, 0)[:, None, None]
     p, right = softmax(-np.minimum(ratios, ABSENT), axis=2), ties.argmin_shares(ratios)

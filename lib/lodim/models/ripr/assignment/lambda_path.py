@@ -1,9 +1,9 @@
-"""The lambda path: the number of views, judged by predictions of rows from the others.
+"""Lambda path: choose the number of views by leave-one-out predictions.
 
-For each lambda the selected views answer every row, left out, by the rule for queries. The largest
-lambda is taken whose mean error is above the least of the path by at most `Control.tolerance`
-standard errors of their paired difference: as soon as a view is lost that rows need, errors rise
-sharply, and views that only fit noise raise them too.
+For each lambda, every row is predicted by the selected views without itself. The chosen lambda is
+the largest whose mean error exceeds the smallest mean error by at most `Control.tolerance` standard
+errors of the paired difference. Errors increase sharply once a needed view is lost; views that only
+fit noise increase them too.
 """
 
 from dataclasses import dataclass
@@ -15,20 +15,20 @@ from lodim.models.ripr.answers.knn import number_answers
 from lodim.models.ripr.assignment.solve import assign, reassign
 from lodim.models.ripr.views import row_blocks
 
-GRID = 10.0 ** np.arange(-1.5, 1.51, 0.125)  # in units of the squared scale of the losses
+GRID = 10.0 ** np.arange(-1.5, 1.51, 0.125)  # penalties, in units of the squared loss scale
 STEP = 10.0**0.125
-MORE = 24  # steps beyond either end of GRID, at most
+MORE = 24  # most steps beyond either end of GRID
 
 
 @dataclass(frozen=True)
 class LambdaPath:
-    """Assignments along a path of q increasing penalties, and their errors on rows left out.
+    """Assignments for q increasing penalties, and their leave-one-out errors.
 
     grid : (q,) penalties, in units
-    views : for each penalty, columns of the loss matrix that are selected
-    assignments : for each penalty
+    views : for each penalty, the selected columns of the loss matrix
+    assignments : for each penalty, the Assignment
     error : (q,) mean error of the rows
-    chosen : position on the path
+    chosen : position of the chosen penalty
     """
 
     grid: np.ndarray
@@ -39,21 +39,22 @@ class LambdaPath:
 
 
 def assignment_path(L, unit, least, *, weight=None, threads=1):
-    """Penalties in units, GRID and beyond, and the assignments at each, from the algorithm's start.
+    """Return penalties in units, GRID and more, and the assignments for each penalty.
 
-    GRID is moved by whole decades where the variance of a row's losses is ten units and more, or a
-    tenth and less. Larger penalties follow until one view is left, and smaller ones until one more
-    step selects the same views.
-
-    Starts where the last one ended would take several times fewer rounds, but views that a smaller
-    penalty has dropped never return, and the objective may end higher.
+    GRID is shifted by whole decades if the mean variance of a row's losses is at least ten units,
+    or at most a tenth of a unit. Larger penalties are added until one view is left, and smaller
+    penalties until a further step selects the same views. Every penalty starts from the algorithm's
+    own start. A warm start would take fewer rounds, but views dropped by one penalty would never
+    return, and the objective could be worse.
 
     Parameters
     ----------
     L : array (n, d*)
+        Losses.
     unit : float
+        Unit of the penalties.
     least : float
-        Share of the mass above which a view is selected.
+        A view is selected if its share of the mass is larger.
     """
 
     def at(penalty):
@@ -76,16 +77,16 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
 
 
 def select_lambda(grid, path, errors_of, control, weight=None):
-    """Return the LambdaPath of some assignments, with the lambda that their errors choose.
+    """Return the LambdaPath of some assignments, with the lambda chosen by their errors.
 
     Parameters
     ----------
     grid, path : array (q,), tuple of Assignment
         See `assignment_path`.
     errors_of : callable
-        (assignment, columns selected) -> (n,) leave-one-out error per row, NaN if unknown.
+        (assignment, selected columns) -> (n,) leave-one-out error per row, NaN if unknown.
     control : recover.Control
-        Penalties that select more than `most` views are passed over, where any selects fewer.
+        Penalties that select more than `most` views are ignored if any penalty selects fewer.
     weight : array (n,), optional
 
     Returns
@@ -96,7 +97,7 @@ def select_lambda(grid, path, errors_of, control, weight=None):
     errors = _errors(path, views, errors_of)
     w = np.ones(errors.shape[1]) if weight is None else weight
     w = np.where(np.isnan(errors).any(axis=0), 0.0, w)
-    w, errors = w / (w.sum() or 1.0), np.nan_to_num(errors)  # no row: all penalties are alike
+    w, errors = w / (w.sum() or 1.0), np.nan_to_num(errors)  # without rows all penalties are equal
     mean = np.einsum("i,qi->q", w, errors)
     allowed = np.array([control.most is None or len(J) <= control.most for J in views])
     allowed |= not allowed.any()
@@ -110,7 +111,7 @@ def select_lambda(grid, path, errors_of, control, weight=None):
 
 
 def _errors(path, views, errors_of):
-    """Errors of the rows by assignment, (q, n); equal assignments are judged once."""
+    """Return errors of rows for each assignment, (q, n); equal assignments are computed once."""
     known, errors = {}, []
     for a, J in zip(path, views, strict=True):
         key = tuple(J), a.mass[np.isin(a.views, J)].tobytes()
@@ -121,9 +122,9 @@ def _errors(path, views, errors_of):
 
 
 def class_errors(ratios, y, columns):
-    """A function (_, columns) -> errors (n,) of classes: 0 or 1 by Eq. 2.11, of ties their mean.
+    """Return a function (_, columns) -> errors (n,) of classes by Eq. 2.11: 0, 1 or a mean of ties.
 
-    ratios (n, A, K) are `knn.class_ratios` with rows left out, of the views `columns`.
+    ratios (n, A, K) are `knn.class_ratios` of the views `columns`, each row left out.
     """
 
     def errors_of(_, J):
@@ -139,9 +140,9 @@ def class_errors(ratios, y, columns):
 
 
 def number_errors(near, y, L, weight=None):
-    """A function (assignment, columns) -> squared errors (n,), in units of the variance of y.
+    """Return a function (assignment, columns) -> squared errors (n,), in units of y's variance.
 
-    near holds the neighbours of each row, left out, by column: see `neighbours.nearest`.
+    near holds the neighbours of each row, itself left out, by column: see `neighbours.nearest`.
     """
 
     def errors_of(assignment, J):
@@ -156,7 +157,7 @@ def number_errors(near, y, L, weight=None):
 
 
 def mean_row_variance(L):
-    """Return the mean variance of the finite losses of a row; 1 if it is zero."""
+    """Return the mean over rows of the variance of a row's finite losses; 1 if it is zero."""
     total = 0.0
     for rows in row_blocks(L):
         finite = np.isfinite(L[rows])

@@ -1,4 +1,4 @@
-"""Recovery of a few views, and of the rows that each serves: losses, lambda path, choice."""
+"""Find a few views and the rows that each serves: losses, lambda path, forward selection."""
 
 from dataclasses import dataclass, replace
 
@@ -18,21 +18,21 @@ from lodim.models.ripr.assignment.solve import (
 from lodim.models.ripr.neighbours import nearest
 
 TASKS = ("class", "number", "cluster")
-MARGIN = 0.5  # standard errors that as many views of forward selection must be better by
-FEWER = 4  # by this the root of n is divided where views are chosen by their errors
-UNIT_LAMBDA = 1.0  # by which rows are assigned anew to views that are found, at most, in units
+MARGIN = 0.5  # SEs by which as many views of forward selection must be better
+FEWER = 4  # divisor of the root of n for k in forward selection
+UNIT_LAMBDA = 1.0  # largest penalty of the final assignment to the views found, in units
 CLUSTER_LAMBDA = 2.0  # default for clustering, which has no held-out error, in units
 
 
 @dataclass(frozen=True)
 class Control:
-    """Rare settings of `recover`.
+    """Rarely changed settings of `recover`.
 
     alpha : order of the divergence; losses are powers 1 - alpha of ratios
     least : share of the mass above which a view is kept
-    balanced : take the shares of the classes out of the losses
-    tolerance : standard errors that the chosen lambda may be above the best
-    most : views at most, None for any number
+    balanced : whether class shares are removed from the losses
+    tolerance : standard errors by which the chosen lambda may exceed the best
+    most : largest number of views, None for any number
     """
 
     alpha: float = losses.ALPHA
@@ -44,15 +44,15 @@ class Control:
 
 @dataclass(frozen=True, eq=False)
 class RecoveryData:
-    """Rows and the views that are compared.
+    """Rows, and the views that are compared on them.
 
-    X : (n, p) NaN where missing; features on comparable scales
+    X : (n, p) features on comparable scales, NaN if missing
     y : (n,) classes 0..K-1 (-1 unlabelled), numbers, or None for clustering
     views : (d*, D), see `views.enumerate_views`
     task : one of TASKS
-    weight : (n,) weights of the rows, all positive, or None: in masses, objective, errors and means
-        of neighbours
-    seed : of the sample that clustering compares with
+    weight : (n,) positive row weights or None; used in masses, objective, errors and neighbours'
+        means
+    seed : seed of the uniform sample for clustering
     """
 
     X: np.ndarray
@@ -66,12 +66,12 @@ class RecoveryData:
 
     @property
     def default_k(self):
-        """The root of the number of rows that can be neighbours."""
+        """The square root of the number of rows that can be neighbours."""
         labelled = self.task == "class"
         return losses.default_k(np.count_nonzero(self.y >= 0) if labelled else len(self.X))
 
     def losses(self, k=None):
-        """Return loss matrix of the task, (n, d*): see `losses`."""
+        """Return the loss matrix (n, d*) of the task; see module `losses`."""
         X, views, alpha = self.X, self.views, self.control.alpha
         how = {"threads": self.threads}
         if self.task == "class":
@@ -84,12 +84,12 @@ class RecoveryData:
         raise ArgumentError(f"task must be one of {', '.join(TASKS)}, not {self.task!r}")
 
     def log_ratios(self, k, columns):
-        """Return log ratios of rows left out to all classes in some views, (n, A, K)."""
+        """Return log ratios of all classes in the views `columns`, each row left out, (n, A, K)."""
         how = {"balanced": self.control.balanced, "leave_out": True, "threads": self.threads}
         return knn.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
 
     def held_out_errors(self, L, k, columns):
-        """Return a function (assignment, some of `columns`) -> errors (n,) of rows left out."""
+        """Return a function (assignment, some of `columns`) -> leave-one-out errors (n,)."""
         X, y = self.X, self.y
         if self.task == "class":
             return lambda_path.class_errors(self.log_ratios(k, columns), y, columns)
@@ -99,17 +99,17 @@ class RecoveryData:
 
 @dataclass(frozen=True)
 class Recovery:
-    """Views and the rows that each serves.
+    """Selected views, and the rows that each serves.
 
-    views : (A, D) features of the selected views, those with more mass first; -1 beyond a view's
-    assignment : rows assigned to the selected views alone: columns are positions in `views`;
-        objective and converged are of the search over all views
-    k : neighbours
+    views : (A, D) features of the selected views, largest mass first; padded with -1
+    assignment : Assignment of the rows to the selected views only, with positions in `views`; its
+        objective and converged belong to the search over all views
+    k : number of neighbours
     lambda_, unit : the penalty in units, and the unit: (1 - alpha)^2, or for numbers the mean
         variance of a row's losses
-    path : LambdaPath, its columns among those of `eligible_views`; None where lambda was given, or
-        forward selection was better
-    forward : whether forward selection found the views, and no penalty did
+    path : LambdaPath, whose columns refer to `eligible_views`; None if lambda was given or forward
+        selection was better
+    forward : whether forward selection found the views
     """
 
     views: np.ndarray
@@ -122,17 +122,17 @@ class Recovery:
 
 
 def recover(data, *, k=None, lambda_=None, L=None):
-    """The selected views, Algorithm 2.1.1 with lambda chosen by predictions of rows left out.
+    """Find the views by Algorithm 2.1.1, with lambda chosen by leave-one-out predictions.
 
     Parameters
     ----------
     data : RecoveryData
     k : int, optional
-        Neighbours; by default the root of n, a fourth of it for views that forward
-        selection takes.
+        Number of neighbours; by default the square root of n, a fourth of it for views found by
+        forward selection.
     lambda_ : float, optional
-        Penalty in units of (1 - alpha)^2 (numbers: of the mean variance of a row's losses); by
-        default chosen, see `lambda_path.select_lambda`; for clustering 2.
+        Penalty in units of (1 - alpha)^2 (for numbers, of the mean variance of a row's losses). By
+        default chosen, see `lambda_path.select_lambda`; 2 for clustering.
     L : array (n, d*), optional
         Loss matrix, if already computed.
 
@@ -152,10 +152,10 @@ def recover(data, *, k=None, lambda_=None, L=None):
 
 
 def _better(rival, best, n_more, weight):
-    """Return whether errors (n,) of a rival with n_more views are surely less.
+    """Return whether the errors (n,) of a rival with n_more views are clearly smaller.
 
-    By MARGIN standard errors of the difference (McNemar's) where it has as many views, by one more
-    for each further view.
+    They must be smaller by MARGIN standard errors of the difference (as in McNemar's test), plus
+    one standard error for each further view.
     """
     known = ~np.isnan(rival) & ~np.isnan(best)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
@@ -165,14 +165,14 @@ def _better(rival, best, n_more, weight):
 
 
 def _by_penalty(data, k, lambda_, L):
-    """The Recovery by the lambda path or one lambda; of a path, errors (n,) of rows left out."""
+    """Return the Recovery for a given lambda or the path's, and left-out errors (n,) or None."""
     L = data.losses(k) if L is None else L
     unit = (
         lambda_path.mean_row_variance(L)
         if data.task == "number"
         else (1.0 - data.control.alpha) ** 2
     )
-    able = eligible_views(L, unit)  # the others never serve: the matrix of all may be large
+    able = eligible_views(L, unit)  # other views never serve; drops them from a large matrix
     L, data = np.ascontiguousarray(L[:, able]), replace(data, views=data.views[able])
     weight, control, threads = data.weight, data.control, data.threads
     path, errors = None, None
@@ -190,7 +190,7 @@ def _by_penalty(data, k, lambda_, L):
 
 
 def _select_lambda(data, k, L, unit):
-    """Return the lambda path, and errors (n,) of rows left out at the lambda that it chooses."""
+    """Return the lambda path, and leave-one-out errors (n,) at the chosen lambda."""
     c, how = data.control, {"weight": data.weight, "threads": data.threads}
     grid, assignments = lambda_path.assignment_path(L, unit, c.least, **how)
     columns = np.unique(np.concatenate([a.selected(c.least) for a in assignments]))
@@ -200,7 +200,7 @@ def _select_lambda(data, k, L, unit):
 
 
 def _by_forward_selection(data, k, L):
-    """The Recovery by forward selection, at a penalty of one unit; errors (n,) of rows left out."""
+    """Return the Recovery by forward selection, and leave-one-out errors (n,)."""
     L, unit = data.losses(k) if L is None else L, (1.0 - data.control.alpha) ** 2
     tried = forward.candidates(L, data.weight)
     ratios = data.log_ratios(k, tried)
@@ -213,9 +213,10 @@ def _by_forward_selection(data, k, L):
 
 
 def keep_largest(L, search, control, weight=None):
-    """Columns of the views with more than a share of the mass, most first; rows assigned to them.
+    """Return the columns of the views with the largest mass, and the rows assigned to them only.
 
-    Where none has as much, the one with most is kept; of more than `most`, those with most.
+    Views must have more than the share `control.least`; if none has, the largest is kept. At most
+    `control.most` views are kept, largest first.
     """
     order = largest(search.mass, control)
     columns = search.views[order]
@@ -223,16 +224,17 @@ def keep_largest(L, search, control, weight=None):
 
 
 def largest(mass, control):
-    """Return positions of masses beyond a share, most first; of none beyond it, that with most."""
+    """Return positions of masses above a minimum share, largest first; at least one position."""
     order = ties.descending(mass)
     return order[mass[order] > min(control.least, 0.999 * mass.max())][: control.most]
 
 
 def refit(L, columns, lambda_, weight=None):
-    """Return columns with most mass first, and the rows assigned to them alone at a small penalty.
+    """Assign rows to the views `columns` only, at a small penalty; return columns and Assignment.
 
-    The penalty that finds the views crowds rows into the largest of them; as after a lasso, what
-    is selected is fitted anew with less.
+    The columns are ordered by mass. The penalty that finds the views concentrates rows in the
+    largest views; as after a lasso, the selected views are therefore fitted again with a smaller
+    penalty.
     """
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))

@@ -1,22 +1,22 @@
-"""Assignment of rows to views: Algorithm 2.1.1 of Fiterau (2014), exactly and by majorization.
+"""Assignment of rows to views: Algorithm 2.1.1 of Fiterau (2014), each step solved exactly.
 
-The algorithm alternates between B, the minimum of sum_i w_i ((L*_i - u_i)^2 + lambda delta'b_i)
-over rows b_i >= 0 that sum to one, u_i = l_i'b_i, and delta_j = 1 - c_j / W, where c_j = sum_i w_i
-B_ij is the mass of a view and W = sum_i w_i. As the penalty is the tangent of a concave function,
-this minimizes
+The algorithm alternates between two steps. B minimizes sum_i w_i ((L*_i - u_i)^2 + lambda
+delta'b_i) over rows b_i >= 0 that sum to one, with u_i = l_i'b_i. Then delta_j = 1 - c_j / W, where
+c_j = sum_i w_i B_ij is the mass of a view and W = sum_i w_i. Since the penalty is the tangent of a
+concave function, this minimizes
 
     F = sum_i w_i (u_i - L*_i)^2 + lambda (W - sum_j c_j^2 / (2 W))
 
-by majorization: F never rises.
+by majorization: F never increases.
 
-Given delta, rows separate: minimize (u - L*)^2 + lambda v over weights b of the views, (u, v) =
-(l'b, delta'b). As b ranges over the simplex, (u, v) ranges over the convex hull of the points (l_j,
-delta_j), and the objective grows with v and, beyond L* = min l, with u: the minimum is on the lower
-left hull, at a vertex or within one edge. So at most two views share a row.
+Given delta, rows are independent: minimize (u - L*)^2 + lambda v over view weights b, where (u, v)
+= (l'b, delta'b). The possible (u, v) are the convex hull of the points (l_j, delta_j), and the
+objective increases with v and, beyond L* = min l, with u. The minimum is therefore on the lower
+left boundary of the hull, at a vertex or on one edge, so at most two views share a row.
 
-Rows in order of time (Sect. 4.2) have one view each, and switches of views a price:
+Rows in order of time (Sect. 4.2) have one view each, and switches of views have a price:
 sum_i w_i ((L*_i - L_(i, j_i))^2 + lambda delta_(j_i)) + switch w #{i : j_i != j_(i-1)} is minimized
-by dynamic programming over the rows, in time n A; F plus the price of the switches never rises.
+by dynamic programming over the rows, in time n A. F plus the price of switches never increases.
 """
 
 from dataclasses import dataclass, replace
@@ -29,21 +29,21 @@ from lodim.errors import DataError
 from lodim.models.ripr import ties
 from lodim.models.ripr.views import row_blocks
 
-ROWS = 256  # of a block that a thread takes
+ROWS = 256  # rows per task of a thread
 TOLERANCE = 1e-8  # largest change of a penalty at convergence
-FALL = 1e-12  # relative fall of F in a round below which it is at its end: steps may be slow
-EQUAL_LOSS = 1e-6  # losses that differ by this share of the root of the penalty are equal
+FALL = 1e-12  # relative decrease of F in a round at which the algorithm stops
+EQUAL_LOSS = 1e-6  # tolerance of equal losses, relative to the root of the penalty
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """Which views serve which rows.
+    """Assignment of rows to views, at most two views per row.
 
-    views : (A,) int, columns of the loss matrix, increasing: those that serve any row
+    views : (A,) int, increasing columns of the loss matrix that serve any row
     first, second : (n,) int, positions in `views`; -1 for a row that no view can serve
-    share : (n,) weight of `second` in the row; `first` has the rest
-    mass : (A,) share of the rows' weight that each view serves, sums to one
-    lambda_ : the penalty
+    share : (n,) weight of `second` in the row; `first` has the remaining weight
+    mass : (A,) share of the rows' weight that each view serves; sums to one
+    lambda_ : penalty
     objective : F by round
     converged : bool
     """
@@ -58,7 +58,7 @@ class Assignment:
     converged: bool
 
     def matrix(self):
-        """B, (n, A); rows sum to one, or to zero if no view can serve them."""
+        """Return B (n, A); rows sum to one, or to zero if no view can serve them."""
         B = np.zeros((len(self.first), len(self.views)))
         rows = np.flatnonzero(self.first >= 0)
         B[rows, self.first[rows]] += 1.0 - self.share[rows]
@@ -66,12 +66,12 @@ class Assignment:
         return B
 
     def selected(self, least):
-        """Return columns of the loss matrix of the views with more than a share of the mass."""
+        """Return the columns of the loss matrix of the views with a mass above `least`."""
         return self.views[self.mass > least]
 
 
 def _assignment(views, first, second, share, mass, lambda_, log, converged):
-    """Return the Assignment of the views that have mass, from positions among all `views` (d*,)."""
+    """Return the Assignment without views of no mass, from positions among `views` (d*,)."""
     used = np.flatnonzero(mass > 0.0)
     place = np.append(np.searchsorted(used, np.arange(len(views))), -1)
     first, second, log = place[first], place[second], np.array(log)
@@ -79,7 +79,7 @@ def _assignment(views, first, second, share, mass, lambda_, log, converged):
 
 
 def with_log(own, search):
-    """Return an assignment to the views that a search has kept, with the log of that search."""
+    """Return an assignment with the objective log of the search that selected its views."""
     converged = search.converged and own.converged
     return replace(own, objective=search.objective, converged=converged)
 
@@ -89,7 +89,7 @@ def with_log(own, search):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def next_vertex(row, delta, u, v):
-    """Return the next vertex of the lower left hull after (u, v), or -1, and its slope."""
+    """Return the next vertex of the lower left hull after (u, v) and its slope; -1 if none."""
     at, slope = -1, 0.0
     for j in range(row.size):
         if delta[j] < v and row[j] < np.inf:
@@ -101,11 +101,11 @@ def next_vertex(row, delta, u, v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
-    """Views of rows [lo, hi): first with weight 1 - share, second with weight share.
+    """Assign rows [lo, hi): fill first (weight 1 - share), second (weight share) and share.
 
-    L (n, A) losses, infinite where a view cannot serve; delta (A,). first is -1 for a row that no
-    view can serve; second is first where one view serves alone. Ties go to the smaller delta, then
-    to the earlier view.
+    L (n, A) holds losses, infinite if a view cannot serve; delta (A,) penalties. first is -1 for a
+    row that no view can serve; second equals first if one view serves alone. Ties are won by the
+    smaller delta, then by the earlier view.
     """
     for i in range(lo, hi):
         row, at = L[i], -1
@@ -132,7 +132,7 @@ def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
 
 
 def solve_rows(L, delta, lambda_, threads=1):
-    """Solution of the rows' problems with given penalties: first, second, share, (n,) each."""
+    """Solve rows' problems for given penalties delta; return first, second, share, each (n,)."""
     n = len(L)
     first, second, share = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
 
@@ -148,11 +148,11 @@ def solve_rows(L, delta, lambda_, threads=1):
 
 
 def eligible_views(L, lambda_):
-    """Columns of the views that can ever serve: those with the least loss of some row, increasing.
+    """Return the columns of views that can serve: the views with the smallest loss of some row.
 
-    At first all penalties are equal, and later those without mass have the largest one: a view that
-    is no row's best never is on a hull. Of views equal relative to the penalty the first is
-    taken.
+    At first all penalties are equal, and later views without mass have the largest penalty: a view
+    that is never a row's best cannot be on a hull. Of views with equal losses (relative to the
+    penalty) the first is taken.
     """
     if not L.shape[1]:
         return np.empty(0, np.int64)
@@ -161,32 +161,31 @@ def eligible_views(L, lambda_):
 
 
 def _loss_tolerance(lambda_):
-    """Return the tolerance within which losses are equal relative to a penalty."""
+    """Return the tolerance within which losses count as equal, relative to a penalty."""
     return EQUAL_LOSS * np.sqrt(lambda_)
 
 
 def _level_least(L, lambda_):
-    """A copy of losses (n, A), row by row, in which those of a row that are its least are equal."""
+    """Return losses (n, A) in which values tied for a row's smallest loss are made equal."""
     best = L.min(axis=1, keepdims=True, initial=np.inf)
     return np.ascontiguousarray(np.where(best + _loss_tolerance(lambda_) >= L, best, L))
 
 
 def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, threads=1):
-    """Algorithm 2.1.1.
+    """Run Algorithm 2.1.1; return the Assignment.
 
     Parameters
     ----------
     L : array (n, d*)
-        Losses, infinite where a view cannot serve a row.
+        Losses, infinite if a view cannot serve a row.
     lambda_ : float
         Penalty, in units of the squared loss.
     weight : array (n,), optional
-        Weights of the rows; ones.
+        Row weights; ones by default.
     mass : array (d*,), optional
-        Shares of the views to start from (a warm start); by default all views are penalized
-        alike at first.
+        Shares of the views for a warm start; by default all views start with the same penalty.
     max_iter, tol, threads
-        Rounds at most; largest change of a penalty at convergence.
+        Largest number of rounds; largest change of a penalty at convergence; number of threads.
 
     Returns
     -------
@@ -219,21 +218,23 @@ def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, t
 
 
 def reassign(L, search, mass, weight=None):
-    """Rows assigned anew among some views alone, with the penalties that a search ended with.
+    """Assign rows to some views only, with the penalties at the end of a search.
 
     Parameters
     ----------
     L : array (n, A)
-        Losses of the views that remain.
+        Losses of these views.
     search : Assignment
+        Result of the search over all views.
     mass : array (A,)
-        Their shares in it.
+        Shares of these views in `search`.
     weight : array (n,), optional
+        Row weights.
 
     Returns
     -------
     Assignment
-        With the same lambda and log; `views` are the positions 0..A-1, and `mass` is new.
+        With the lambda and log of `search`; `views` are positions 0..A-1, and `mass` is new.
     """
     rows = solve_rows(_level_least(L, search.lambda_), 1.0 - mass, search.lambda_)
     c = _masses(*rows, np.ones(len(L)) if weight is None else weight, L.shape[1])
@@ -243,14 +244,14 @@ def reassign(L, search, mass, weight=None):
 
 
 def _masses(first, second, share, weight, n_views):
-    """Mass of each view, (n_views,)."""
+    """Return the mass of each view, (n_views,)."""
     rows = first >= 0
     mass = np.bincount(first[rows], ((1.0 - share) * weight)[rows], n_views)
     return mass + np.bincount(second[rows], (share * weight)[rows], n_views)
 
 
 def _objective(L, best, first, second, share, weight, c, lambda_):
-    """Objective of the assignment: losses of the views chosen plus the penalty."""
+    """Return the objective F of an assignment: excess losses of chosen views plus penalty."""
     rows = np.flatnonzero(first >= 0)
     t = share[rows]
     u = (1.0 - t) * L[rows, first[rows]] + t * L[rows, second[rows]]
@@ -264,9 +265,9 @@ def _objective(L, best, first, second, share, weight, c, lambda_):
 
 @njit(cache=True)
 def cheapest_chain(price, switch):
-    """Return views along the rows, (n,), of least price (n, A) plus `switch` for every change.
+    """Return the views along the rows, (n,), with the lowest price (n, A) plus `switch` per change.
 
-    A row whose prices are all infinite gets -1, and the view before it goes on after it.
+    A row whose prices are all infinite gets -1; the view before it continues after it.
     """
     n, A = price.shape
     came = np.empty((n, A), np.int64)
@@ -294,23 +295,23 @@ def cheapest_chain(price, switch):
 
 
 def assign_in_order(L, lambda_, switch, *, weight=None, max_iter=500):
-    """Algorithm 2.1.1 with hard assignments and a penalty on switches.
+    """Run Algorithm 2.1.1 with one view per row and a penalty on switches.
 
     Parameters
     ----------
     L : array (n, d*)
-        Losses of rows in order, infinite where a view cannot serve.
+        Losses of rows in order, infinite if a view cannot serve.
     lambda_, switch : float
-        Penalty of views; price of a switch, as that of a row of mean weight. In units of the
-        squared loss.
+        Penalty of views, and price of a switch for a row of mean weight, in units of the squared
+        loss.
     weight : array (n,), optional
-        Weights of the rows; ones.
+        Row weights; ones by default.
     max_iter : int
 
     Returns
     -------
     Assignment
-        share is zero throughout.
+        share is zero for all rows.
     """
     L = _level_least(L, lambda_)
     finite = np.isfinite(L)

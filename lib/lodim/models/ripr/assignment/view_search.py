@@ -1,4 +1,4 @@
-"""ViewSearch: the rows of a batch as the search for views takes them."""
+"""ViewSearch: the rows of a batch, prepared for the search for views."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,17 +24,17 @@ from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, task_of
 from lodim.models.ripr.views import by_content, count, most_views, redundant, screened_views
 
 MAX_DIM = 2  # default largest number of features per view
-FLAT = 0.05  # of the standard deviation: most rows differ by less where few set the scale
+FLAT = 0.05  # share of the SD; if most rows differ by less, a few set the scale
 
 
 @dataclass(frozen=True, eq=False)
 class ViewSearch:
-    """The rows as the numerical functions take them.
+    """Rows in the form that the numerical functions take.
 
-    X : (n, p) NaN if missing; y : (n,) codes or numbers, NaN if unknown; values that differ
-        by rounding alone are one
-    weight : (n,), zero where rows do not count; varies : (p,) bool
-    order : (n,) by which rows follow each other, or None
+    X : (n, p), NaN if missing; y : (n,) codes or numbers, NaN if unknown. Values that differ only
+        by rounding are made equal
+    weight : (n,), zero for rows that do not count; varies : (p,) bool
+    order : (n,) order of the rows in time, or None
     rows : (n,) positions in the data
     """
 
@@ -49,7 +49,7 @@ class ViewSearch:
 
     @classmethod
     def from_batch(cls, batch, family, settings):
-        """Return the search among the rows of a batch; a DataError where no feature varies."""
+        """Return the search for the rows of a batch; raise a DataError if no feature varies."""
         weight = batch.row_weights / batch.row_weights[batch.positive_weight].mean()
         X = ties.merge_close(tiles.unpack(batch.X, batch.n).astype(np.float64), weight > 0)
         y = np.full(batch.n, np.nan)
@@ -58,73 +58,73 @@ class ViewSearch:
         varies = _varies(X[weight > 0])
         if not varies.any():
             raise DataError("no feature varies: there is no view of the data")
-        if settings.k is not None:  # of all rows `estimate.validate` knows; folds have fewer
+        if settings.k is not None:  # `estimate.checked` checks all rows; folds have fewer
             settings = replace(settings, k=min(settings.k, most_neighbours(batch)))
         return cls(X, y, weight, varies, batch.order, batch.rows, family, settings)
 
     @property
     def task(self):
-        """CLASSES, NUMBERS or CLUSTERS."""
+        """Task of the response: CLASSES, NUMBERS or CLUSTERS."""
         return task_of(self.family)
 
     @property
     def n_classes(self):
-        """Number of classes, zero where the response has none."""
+        """Number of classes; zero unless the response has classes."""
         return max(2, self.family.n_scores) if self.task == CLASSES else 0
 
     @property
     def threads(self):
-        """Threads to use."""
+        """Number of threads."""
         return self.settings.threads or available_threads()
 
     @property
     def used(self):
-        """Positions of the rows that are judged: those that count, and of numbers have one."""
+        """Positions of rows used in the search: positive weight, and known response of numbers."""
         known = np.isfinite(self.y) | (self.task != NUMBERS)
         return np.flatnonzero(known & (self.weight > 0))
 
     @property
     def target(self):
-        """(m,) responses of the rows used: codes with -1 if unknown, or numbers."""
+        """Responses of the used rows, (m,): codes with -1 if unknown, or numbers."""
         y = self.y[self.used]
         return y if self.task == NUMBERS else np.where(np.isfinite(y), y, -1.0).astype(np.int64)
 
     @property
     def weights(self):
-        """(m,) weights of the rows used; None where all are one, which spares work."""
+        """Weights of the used rows, (m,); None if all are one, which saves work."""
         weight = self.weight[self.used]
         return None if (weight == 1.0).all() else weight
 
     @property
     def control(self):
-        """Rare settings of the search."""
+        """Control settings of the search."""
         s = self.settings
         return Control(s.alpha, s.share, s.balanced, s.tolerance, s.n_views)
 
     @property
     def dims(self):
-        """Least and most features of a view."""
+        """Smallest and largest number of features per view."""
         most = min(self.settings.max_dim or MAX_DIM, int(self.varies.sum()))
         return min(self.settings.min_dim or 2, most), most
 
     @property
     def views(self):
-        """Views that are compared, (d*, D) positions in the design: all, or those screened.
+        """Views that are compared, (d*, D) positions in the design: all views, or a screened part.
 
-        Redundant ones are left out, unless there are no others. Ties are won by the earlier view,
-        and so they are in an order that does not depend on that of the columns.
+        Redundant views are dropped, unless there are no others. The earlier of tied views wins, so
+        views are in an order that does not depend on the order of the columns.
         """
         return self._enumerated[0]
 
     @property
     def n_possible(self):
-        """How many views there are of the features that vary; `views` may be fewer."""
+        """Number of possible views of the features that vary; `views` may be fewer."""
         views, complete = self._enumerated
         return len(views) if complete else count(int(self.varies.sum()), *self.dims)
 
     @cached_property
     def _enumerated(self):
-        """The views, and whether nothing was screened away."""
+        """The views, and whether no view was screened out."""
         on, bound = np.flatnonzero(self.varies), self.settings.max_views
         on = on[by_content(self.X[self.weight > 0][:, on])]
         if bound is None:
@@ -140,7 +140,7 @@ class ViewSearch:
 
     @cached_property
     def data(self):
-        """RecoveryData of the rows used, m of them, and the views."""
+        """RecoveryData of the m used rows and the views."""
         return self._data(self.views)
 
     def _data(self, views):
@@ -149,11 +149,11 @@ class ViewSearch:
         return RecoveryData(X, y, views, self.task, seed=seed, **options)
 
     def losses(self, k=None):
-        """Return losses of the rows used in the views, (m, d*)."""
+        """Return the losses of the used rows in the views, (m, d*)."""
         return self.data.losses(k or self.settings.k)
 
     def recover(self, lambda_, L=None):
-        """Return the Recovery of views by a penalty in units, None to have it chosen."""
+        """Return the Recovery for a penalty in units; None to choose the penalty."""
         recovery = recover(self.data, k=self.settings.k, lambda_=lambda_, L=L)
         if self.settings.constraints is None and self.order is None:
             return recovery
@@ -163,7 +163,7 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Columns and Mixture within constraints: a search over all views, then over those kept."""
+        """Return columns and Mixture under constraints: search all views, then only those kept."""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -178,7 +178,7 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Return columns and Assignment in order: a search over all views, then over those kept."""
+        """Return columns and Assignment of ordered rows: search all views, then only those kept."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = recovery.lambda_ * recovery.unit
@@ -192,13 +192,16 @@ class ViewSearch:
 
 
 def most_neighbours(batch):
-    """How many neighbours a row can have: others that count and have a response; one at least."""
+    """Return the largest possible number of neighbours of a row, at least one.
+
+    Neighbours are other rows with positive weight and a known response.
+    """
     known = np.ones(batch.n) if batch.y is None else np.isfinite(batch.y)
     return max(1, int(known[batch.positive_weight].sum()) - 1)
 
 
 def flat_features(batch):
-    """Positions of the features of a batch of which a few values set the standard deviation."""
+    """Return positions of the features whose standard deviation is set by a few extreme values."""
     X = tiles.unpack(batch.X, batch.n).astype(np.float64)[batch.positive_weight]
     out = []
     for f, x in enumerate(X.T):
@@ -210,13 +213,13 @@ def flat_features(batch):
 
 
 def _positions(views, on):
-    """Return views of the features `on`, as increasing positions in the design."""
+    """Return views of the features `on` as views of increasing positions in the design."""
     out = np.sort(np.where(views >= 0, on[views], on.max() + 1), axis=1)
     return np.where(out > on.max(), -1, out)
 
 
 def _varies(X):
-    """Return which features have two values, (p,)."""
+    """Return which features have at least two values, (p,)."""
     if not len(X):
         return np.zeros(X.shape[1], bool)
     low, high = (np.where(np.isnan(X), end, X) for end in (np.inf, -np.inf))

@@ -1,9 +1,8 @@
-"""Forward selection of views by the loss of rows left out, where what all views say is summed.
+"""Forward selection of voting views by leave-one-out loss, where the views' evidence is summed.
 
-The score of a row is prior + t sum_j s_j, s_j what view j adds to the prior (log ratios of
-probabilities, or a difference of means), t one factor for all. The views that are taken, one after
-the other, are those that lower the loss of the rows, each without itself, the most; k is chosen
-among a few values in the same way.
+The score of a row is prior + t sum_j s_j, where s_j is the contribution of view j (log ratios of
+probabilities, or a difference of means) and t one factor for all views. Views are added one by one:
+the one that lowers the leave-one-out loss the most. k is chosen among a few values in the same way.
 """
 
 from dataclasses import dataclass
@@ -19,18 +18,18 @@ from lodim.models.ripr import ties
 from lodim.models.ripr.losses import default_k
 from lodim.models.ripr.views import by_content, dims, enumerate_views, extensions, pad, redundant
 
-MOST_VIEWS = 8  # where no number is given
-GAIN = 0.01  # share of the loss that a further view takes off it at least
-LEAST_GAIN = 0.001  # share of the null loss that it removes as well
-SIMPLER = 0.005  # share of the loss that a view of more features is better by
-COMPARED = 2000  # views of each number of features, at most
-CANDIDATES = 200  # of these, that are best by themselves
-SAMPLE = 2000  # rows that views are chosen on, at most
-SCREENED = 1000  # of these, rows that views are compared on by themselves
-TIMES = (1.0, 0.5, 2.0)  # of the root of the number of rows: k that are tried
-BETTER = 0.1  # share of the loss that another k than the root takes off it at least
-MOST_FACTOR, STEPS, SMALL = 10.0, 20, 1e-9  # of Newton's method for the factor
-BLOCK = 2**22  # numbers of the evidence that is at hand at a time
+MOST_VIEWS = 8  # default largest number of views
+GAIN = 0.01  # smallest relative decrease of the loss by a further view
+LEAST_GAIN = 0.001  # and relative to the null loss
+SIMPLER = 0.005  # relative decrease required of a view with more features
+COMPARED = 2000  # most views of each number of features
+CANDIDATES = 200  # best single views, used in forward selection
+SAMPLE = 2000  # most rows on which views are chosen
+SCREENED = 1000  # rows of these on which single views are compared
+TIMES = (1.0, 0.5, 2.0)  # values of k tried, relative to the root of the number of rows
+BETTER = 0.1  # relative decrease of the loss required of another k
+MOST_FACTOR, STEPS, SMALL = 10.0, 20, 1e-9  # Newton's method for the factor
+BLOCK = 2**22  # numbers of evidence in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +37,10 @@ class Choice:
     """Views chosen by forward selection.
 
     views : (r, D) axes, padded with -1, in the order of selection
-    k : neighbours, of all rows
-    losses : (r + 1,) of the rows left out, without a view, with the first, with the first two, ...
-    compared, possible : number of views that were compared, and that there are
-    sampled : rows that views were chosen on
+    k : number of neighbours for all rows
+    losses : (r + 1,) leave-one-out losses with no view, with the first, with the first two, ...
+    compared, possible : number of views that were compared, and of possible views
+    sampled : number of rows on which views were chosen
     """
 
     views: np.ndarray
@@ -53,7 +52,7 @@ class Choice:
 
 
 def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threads):
-    """Return the Choice of views for Voters; k, n_views and max_views are None if open."""
+    """Return the Choice of views for Voters; k, n_views and max_views may be None."""
     own = voters.at(sample(voters, SAMPLE, seed))
     few = own.at(sample(own, SCREENED, seed))
     on = _axes_to_compare(own.A, voters.A)
@@ -79,7 +78,10 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
 
 
 def _axes_to_compare(*samples):
-    """Axes that vary in the first sample in which one does; else all with a value, as they are."""
+    """Return the axes that vary in the first sample where any axis varies.
+
+    If no axis varies in any sample, return all axes with a known value.
+    """
     for A in samples:
         varies = [len(np.unique(x[~np.isnan(x)])) > 1 for x in A.T]
         if any(varies):
@@ -88,7 +90,7 @@ def _axes_to_compare(*samples):
 
 
 def sample(voters, most, seed):
-    """Return positions of all rows, or of a random sample."""
+    """Return positions of all rows, or of `most` random rows."""
     if len(voters.A) <= most:
         return np.arange(len(voters.A))
     code = voters.target.argmax(axis=1) if voters.classes else voters.target[:, 0]
@@ -99,7 +101,7 @@ def sample(voters, most, seed):
 
 
 def _tried(n):
-    """Return numbers of neighbours to try among n rows, the root of n first."""
+    """Return the numbers of neighbours to try among n rows, the square root of n first."""
     return list(dict.fromkeys(min(max(1, round(f * default_k(n))), max(1, n - 1)) for f in TIMES))
 
 
@@ -112,10 +114,11 @@ def _increasing(view):
 
 
 def compare(voters, on, bounds, k, max_views, threads):
-    """The views (m, D) of the axes `on` that do best by themselves, and how many were compared.
+    """Return the views (m, D) of the axes `on` that are best alone, and the number compared.
 
-    Return all views of a number of features, or if too many those that add one to the best
-    views of one less. Of two views that say the same the one with fewer features stands first.
+    All views of a number of features are compared; if these are too many, those that add one
+    feature to the best views with one feature less. Of two views with equal losses the smaller
+    comes first.
     """
     low, high = bounds
     p, room, parents, kept = len(on), max_views, None, []
@@ -142,7 +145,7 @@ def compare(voters, on, bounds, k, max_views, threads):
 
 
 def single_losses(voters, views, k, threads):
-    """Return loss of the rows by each view alone, each row without itself, (V,)."""
+    """Return the leave-one-out loss of each view alone, (V,)."""
     step = max(1, BLOCK // voters.target.size)
     parts = [views[at : at + step] for at in range(0, len(views), step)]
     total = np.zeros_like(voters.target)
@@ -151,7 +154,7 @@ def single_losses(voters, views, k, threads):
 
 
 def factors(voters, total, new, threads=1):
-    """Return the factor of total (n, C) + new[j], and the loss at it, for each j: (V,) each."""
+    """Return the best factor of total (n, C) + new[j], and its loss, for each j: both (V,)."""
     weight = voters.weight / voters.weight.sum()
     if voters.classes:
         t, losses, base = np.ones(len(new)), np.empty(len(new)), np.log(voters.prior)
@@ -168,10 +171,10 @@ def factors(voters, total, new, threads=1):
 
 
 def forward_selection(voters, views, k, most, threads=1):
-    """Positions of the views that are taken one after the other, and losses without and with them.
+    """Return the positions of the selected views in order, and the losses without and with them.
 
-    A further view must take GAIN off the loss, and LEAST_GAIN of that without views; one of more
-    features must be better by SIMPLER.
+    A further view must lower the loss by the shares GAIN of the loss and LEAST_GAIN of the null
+    loss; a view with more features must be better by SIMPLER.
     """
     evidence = voters.evidence(voters.sums(views, k, threads=threads))
     total, size = np.zeros_like(voters.target), dims(views)
@@ -190,10 +193,11 @@ def forward_selection(voters, views, k, most, threads=1):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def class_factors(lo, hi, factor, losses, base, total, new, goal, weight):
-    """The factor t >= 0 of least log-loss of softmax(base + t (total + new[j])), for j in [lo, hi).
+    """Find the factor t >= 0 with the lowest log-loss of softmax(base + t (total + new[j])).
 
-    base (K,), total (n, K), new (V, n, K), goal (n, K) probabilities, weight (n,) that sum to one.
-    The losses are convex in t: Newton's method, kept within what is known of the minimum.
+    For j in [lo, hi); fills factor and losses. base (K,), total (n, K), new (V, n, K), goal (n, K)
+    probabilities, weight (n,) summing to one. The losses are convex in t: Newton's method, bounded
+    by the interval that contains the minimum.
     """
     n, K = total.shape
     z = np.empty(K)
