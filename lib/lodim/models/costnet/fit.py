@@ -30,9 +30,6 @@ class CostnetFit(Fit):
 
     `at` returns the fit with another of these models: prints and predictions then belong to it.
 
-    `at` returns the fit with another of these models: all that it prints and predicts is then of
-    that one.
-
     Attributes
     ----------
     estimates : Estimates

@@ -15,7 +15,7 @@ from lodim.report.tables import significant
 def cost(fit, ax, *, log=False):
     """Draw the deviance explained against the price, with the weighted lasso and held-out rows.
 
-    With `log` the axis of prices is logarithmic from the lowest price on, and linear below it.
+    With `log` the price axis is logarithmic from the lowest price on, and linear below it.
     """
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit of one lambda_ has no frontier to draw")
@@ -24,7 +24,7 @@ def cost(fit, ax, *, log=False):
     frontier, lasso = fit.estimates.frontier, fit.estimates.lasso
     end = 1.04 * frontier.cost[-1] or 1.0
     if lasso is not None:
-        paid = lasso.cost <= end  # its more expensive models are worse by the criterion
+        paid = lasso.cost <= end  # more expensive models are worse by the criterion
         style = {"color": axes.GREY, "lw": 1.2, "ls": "--", "zorder": 1}
         style["label"] = "weighted lasso alone"
         _steps(ax, lasso.cost[paid], _share(lasso.deviance[paid], null), end, **style)
@@ -47,7 +47,7 @@ def cost(fit, ax, *, log=False):
 
 
 def _models_by_rule(ax, frontier, share):
-    """A point for each model of a frontier, marked by the rule that has found it."""
+    """Draw a point for each model of a frontier, with a mark for the rule that found it."""
     for k, rule in enumerate(dict.fromkeys((*RULES, *frontier.rule))):
         of = np.array([r == rule for r in frontier.rule])
         if of.any():
@@ -57,24 +57,24 @@ def _models_by_rule(ax, frontier, share):
 
 
 def _spread(ax, prices):
-    """Set a logarithmic axis from the lowest price on; 0 is left of it."""
+    """Set a logarithmic axis from the lowest price on, with 0 at its left."""
     if len(prices):
         ax.set_xscale("symlog", linthresh=prices.min(), linscale=0.3)
         ax.set_xlim(left=-0.1 * prices.min())
 
 
 def _share(deviance, null):
-    """Percentage of the null deviance explained."""
+    """Return the percentage of the null deviance that is explained."""
     return 100.0 * (1.0 - np.asarray(deviance) / null)
 
 
 def _steps(ax, x, y, end, **style):
-    """Return a step function of budgets up to `end`."""
+    """Draw a step function of budgets up to `end`."""
     ax.plot(np.r_[x, end], np.r_[y, y[-1]], drawstyle="steps-post", **style)
 
 
 def _held_out(ax, frontier, null):
-    """The cross-validation, as a share of the null deviance of the training rows."""
+    """Draw the held-out deviance explained, relative to the null deviance of the training rows."""
     error, mean = 100.0 * frontier.error / null, frontier.held_out.mean(axis=1)
     style = {"fmt": "o-", "ms": 3, "lw": 0.9, "elinewidth": 0.7, "capsize": 2, "color": axes.RED}
     style |= {"zorder": 1.5, "label": "held out, one standard error"}
@@ -82,7 +82,7 @@ def _held_out(ax, frontier, null):
 
 
 def path(fit, ax, *, top=10):
-    """Coefficients of the group penalty per standard deviation against log lambda."""
+    """Draw the coefficients of the group penalty per standard deviation against log lambda."""
     path, frame = fit.estimates.path, frontier_models.path(fit)
     keep = np.flatnonzero(path.lambdas > 0)[::-1]
     if not len(fit.design.names) or not len(keep):

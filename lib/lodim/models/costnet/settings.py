@@ -1,4 +1,4 @@
-"""The arguments of costnet, checked."""
+"""Checked settings of costnet."""
 
 from dataclasses import dataclass
 from inspect import signature
@@ -29,16 +29,16 @@ RULES = ("group", "lasso", "greedy", "exact")
 DEPENDENTS = ("all", "direct")
 SOLVERS = ("auto", "cvxpy")
 OF_FRONTIER = ("lambdas", "n_lambda", "lambda_min_ratio", "relax", "rules", "criterion")
-UNUSED = {"lambda_": OF_FRONTIER, "lambdas": ("n_lambda", "lambda_min_ratio")}  # with it
+UNUSED = {"lambda_": OF_FRONTIER, "lambdas": ("n_lambda", "lambda_min_ratio")}  # no effect
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Arguments of a fit of costnet, checked; `costnet` says what each means.
+    """Settings of a costnet fit, as explained in the help of `costnet`.
 
-    costs, depends_on and alternatives are kept as tuples of pairs (costs may be a function);
-    `network` is made of them and the formula's terms. Of several budgets, as cross-validation
-    tries them, `budget` is the ascending tuple.
+    costs, depends_on and alternatives are stored as tuples of pairs (costs may be a function);
+    `network` is built from them and the formula's terms. `budget` is an ascending tuple if
+    cross-validation tries several.
     """
 
     costs: Any
@@ -103,7 +103,7 @@ class Settings:
 
 
 def _rules(rules):
-    """The rules in the order of RULES; an ArgumentError for others."""
+    """Return the rules in the order of RULES; raise an ArgumentError for others."""
     names = [rules] if isinstance(rules, str) else listed(rules)
     if names is None:
         raise ArgumentError(f"rules must be some of {', '.join(RULES)}, not {rules!r:.80}")
@@ -125,7 +125,7 @@ def usual(model):
 
 
 def check_used(problem):
-    """Raise an ArgumentError where a setting is given that another leaves without effect."""
+    """Raise an ArgumentError if a setting is given that another setting makes ineffective."""
     settings, default = problem.settings, usual(problem.model.function)
     for other, names in UNUSED.items():
         given = [name for name in names if getattr(settings, name) != default[name]]
@@ -142,10 +142,10 @@ def check_used(problem):
 
 
 def needs(problem, n):
-    """Return the needs of a fit to n rows, as measured.
+    """Estimate memory and number of passes of a fit to n rows, from measurements.
 
-    Least squares reads the features for their moments and once or twice more; how often others do
-    depends on the penalties tried.
+    Least squares reads the features for their moments and once or twice more; for other losses the
+    number depends on the penalties tried.
     """
     K, p = problem.family.n_scores, len(problem.design.names)
     if problem.family.name == "gaussian":

@@ -1,4 +1,4 @@
-"""Row values of a batch on the workers of a cluster, next to its X."""
+"""Response, weights and offset of a batch's rows, also on the workers of a cluster."""
 
 from dataclasses import replace
 
@@ -10,9 +10,9 @@ from lodim.family import beyond_null
 
 
 def rows_beside(batch, n_scores):
-    """Response (n,), weight (n,) of sum one, and offset (n, K) of the rows of a batch.
+    """Return response (n,), weight (n,) of sum one, and offset (n, K) of the rows of a batch.
 
-    Where X is on workers they make the tiles of these from what they have read: none is sent.
+    If X is on workers, they make tiles of these from the data that they read; nothing is sent.
     """
     if on_host(batch.X):
         return _rows(batch, n_scores)
@@ -20,9 +20,10 @@ def rows_beside(batch, n_scores):
 
 
 def batch_beyond_null(batch, family):
-    """A batch whose numeric response is what is beyond its offset and null model; its level (K,).
+    """Return a batch with a numeric response less offset and null model, and its level (K,).
 
-    The level is the null model's intercept; a batch of classes stays as it is, at zero.
+    The level is the null model's intercept; a batch of classes is returned unchanged, with level
+    zero.
     """
     if family.name != "gaussian":
         return batch, np.zeros(family.n_scores)
@@ -40,7 +41,7 @@ def _rows(batch, n_scores):
 
 
 def _known_rows(batch, n_scores):
-    """The rows of a batch, whose weight and offset the workers have too."""
+    """Return the rows of a batch, after telling the workers which tiles hold weight and offset."""
     y, weight, offset = _rows(batch, n_scores)
     batch.X.know(weight, _weight_tiles(batch))
     batch.X.know(offset, _offset_tiles(batch, n_scores))
@@ -48,7 +49,7 @@ def _known_rows(batch, n_scores):
 
 
 def _weight_tiles(batch):
-    """`batch.weight` on the workers, (n_tiles, 64)."""
+    """Return `batch.weight` as tiles on the workers, (n_tiles, 64)."""
     X = batch.X
     if batch.weights is None:
         return X.constant(float(batch.weight[0]))
@@ -56,11 +57,11 @@ def _weight_tiles(batch):
 
 
 def _offset_tiles(batch, n_scores):
-    """`batch.offsets` on the workers, (n_tiles, K, 64)."""
+    """Return `batch.offsets` as tiles on the workers, (n_tiles, K, 64)."""
     return batch.X.column(batch.offset).map(_of_scores, n_scores, shape=(n_scores, TILE))
 
 
 def _of_scores(offset, n_scores):
-    """Offsets (n_tiles, 64) or (n_tiles, K, 64) of each score."""
+    """Return offsets (n_tiles, 64) or (n_tiles, K, 64) expanded to all scores."""
     offset = offset[:, None] if offset.ndim == 2 else offset
     return np.zeros((len(offset), n_scores, TILE)) + offset

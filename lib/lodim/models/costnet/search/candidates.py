@@ -7,12 +7,12 @@ import numpy as np
 
 from lodim.prices.network import Network
 
-ROUNDING = 1e-9  # share of a price that rounding may add to it
+ROUNDING = 1e-9  # relative rounding error of a price
 
 
 @dataclass(frozen=True, eq=False)
 class SearchSpace:
-    """A network, and its nodes among which a search selects: the candidates.
+    """Network, and the candidates: its nodes among which a search selects.
 
     A selection is `used`, (m,) bool: the candidates whose columns a model has.
 
@@ -20,11 +20,11 @@ class SearchSpace:
     candidates : (m,) nodes of the network that may be selected and have columns
     columns : (q,) columns of X that they own; searches number them 0 to q - 1
     start, at : the columns of candidate g are at[start[g]:start[g + 1]]
-    incidence : (m, B) float64, which things (nodes, copies being one) a candidate needs: 1 or 0
-    cost : (B,) of these things
-    single_price : (m,) price of each candidate alone, with all that it needs
-    source : (m, S) of each series the source that a candidate needs, or -1
-    screened : whether some nodes were left out for their number
+    incidence : (m, B) float64, 1 for each purchase (a node; copies are one) that a candidate needs
+    cost : (B,) costs of these purchases
+    single_price : (m,) price of each candidate alone, with everything it needs
+    source : (m, S) source that a candidate needs of each series, or -1
+    screened : whether some nodes were left out because there are too many
     """
 
     network: Network
@@ -40,7 +40,7 @@ class SearchSpace:
 
     @classmethod
     def from_network(cls, network, budget=np.inf, keep=None):
-        """The nodes that have columns (of `keep` (V,) bool) and that the budget pays for."""
+        """Return the space of nodes with columns that are in `keep` (V,) and in the budget."""
         eligible = np.array([len(columns) > 0 for columns in network.columns])
         if keep is not None:
             eligible &= keep
@@ -57,7 +57,7 @@ class SearchSpace:
         columns = np.unique(owned)
         at = np.searchsorted(columns, owned).astype(np.int64)
         start = np.cumsum([0, *map(len, lists)], dtype=np.int64)
-        needed = incidence.any(axis=0)  # the rest cannot be bought
+        needed = incidence.any(axis=0)  # others are never bought
         things = incidence[:, needed], network.cost[bases[needed]]
         return cls(network, nodes, columns, start, at, *things, price, source, keep is not None)
 
@@ -66,18 +66,18 @@ class SearchSpace:
 
     @cached_property
     def requires(self):
-        """(m, m) bool: whether a candidate (row) needs another (column)."""
+        """Whether a candidate (row) needs another candidate (column), (m, m) bool."""
         out = self.network.needs[np.ix_(self.candidates, self.candidates)]
         np.fill_diagonal(out, False)
         return out
 
     def columns_of(self, used):
-        """Columns of a selection, as searches number them, in increasing order."""
+        """Return the columns of a selection, as numbered in searches, in increasing order."""
         parts = [self.at[self.start[g] : self.start[g + 1]] for g in np.flatnonzero(used)]
         return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
     def nodes(self, used):
-        """(V,) bool, the nodes of a selection."""
+        """Return the nodes of a selection, (V,) bool."""
         out = np.zeros(len(self.network), bool)
         out[self.candidates[used]] = True
         return out
@@ -89,19 +89,22 @@ class SearchSpace:
         return float(self.cost @ (used @ self.incidence > 0.0))
 
     def prices_with(self, used):
-        """(r, m) price of selections (r, m) with each candidate added, by the sum of costs."""
+        """Return the prices (r, m) of selections (r, m) with each candidate added, as sums."""
         left = (used @ self.incidence == 0.0) * self.cost
         return self.cost.sum() - left.sum(axis=1)[:, None] + left @ self.incidence.T
 
     def compatible(self, used):
-        """(r, m) bool: whether a candidate needs no other source than selections (r, m) have."""
+        """Return whether a candidate can be added without a second source in a series, (r, m) bool.
+
+        Selections are (r, m) bool.
+        """
         if not self.source.shape[1]:
             return np.ones((len(used), len(self)), bool)
         mine, other = self.source[None], self._sources_of(used)[:, None]
         return ((mine == other) | (mine < 0) | (other < 0)).all(axis=2)
 
     def _sources_of(self, used):
-        """(r, S) the source of each series that selections (r, m) need, or -1."""
+        """Return the source of each series that selections (r, m) need, or -1, (r, S)."""
         out = np.full((len(used), self.source.shape[1]), -1)
         for row, chosen in enumerate(used):
             if chosen.any():
@@ -110,12 +113,12 @@ class SearchSpace:
 
 
 def affordable(price, budget):
-    """Whether a budget pays for a price."""
+    """Return whether a budget pays for a price, allowing for rounding."""
     return price <= budget * (1.0 + ROUNDING) + 1e-300
 
 
 def with_free_columns(network, p):
-    """The network with a free node for each of p columns of X that no node owns."""
+    """Return the network with a free node for each of p columns of X that no node owns."""
     rest = sorted(set(range(p)) - {j for columns in network.columns for j in columns})
     V, R = len(network), len(rest)
     return replace(
@@ -130,7 +133,7 @@ def with_free_columns(network, p):
 
 
 def _single_prices(network, incidence, bases):
-    """(m,) price of each candidate alone."""
+    """Return the price of each candidate alone, (m,)."""
     if network.set_cost is None:
         return incidence @ network.cost[bases]
     names = [frozenset(network.names[v] for v in bases[row > 0.0]) for row in incidence]
@@ -138,7 +141,7 @@ def _single_prices(network, incidence, bases):
 
 
 def _sources(network, nodes):
-    """(m, S) of each series the source that a node needs, or -1."""
+    """Return the source of each series that a node needs, or -1, (m, S)."""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):

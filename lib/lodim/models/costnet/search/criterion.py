@@ -1,10 +1,10 @@
-"""Criteria that models of a search are compared by: deviance, and a charge a coefficient.
+"""Criteria by which models of a search are compared: deviance plus a charge per coefficient.
 
-By the deviance alone whatever costs nothing more is used, and noise is fitted; by a high charge too
-little is used where features are few and good. Mean deviance of held-out rows over 80 data sets of
-`monitoring` (812 rows, 150 features, four graphs, 20 seeds; noise alone has 0.25) of the model
-that a frontier of all rules has for some cost, and the least of ten-fold cross-validation on
-`heart` (297 rows, 13 features at prices of 1 to 103), by criterion:
+The deviance alone uses everything that adds no cost, and fits noise. A high charge uses too little
+if there are few, good features. The table shows the mean deviance of held-out rows over 80 data
+sets of `monitoring` (812 rows, 150 features, four graphs, 20 seeds; pure noise has 0.25), for the
+model of a frontier of all rules at some costs; and the lowest one of ten-fold cross-validation on
+`heart` (297 rows, 13 features at prices of 1 to 103):
 
     cost       4      10      20      60      heart
     deviance                                  0.784
@@ -14,10 +14,11 @@ that a frontier of all rules has for some cost, and the least of ten-fold cross-
     ebic     0.4317  0.2666  0.2533  0.2533   0.937
     (lasso   0.5190  0.3217  0.2697  0.2778)            the refitted weighted lasso by deviance
 
-benchmarks/costnet_rules.py prints the former for each graph. At no cost, on no graph, the list by
-"hq" or by a higher charge is above the lasso; by "aic" it is by more than a standard error at costs
-of 30 and 40 on three of four graphs, and for two classes (chains, cost 40: 0.042, SE 0.012).
-Charges are for the rank: a category of k levels has k columns, and k - 1 of them say something.
+benchmarks/costnet_rules.py prints the results on `monitoring` for each graph. With "hq" or a higher
+charge, the frontier is never worse than the lasso, at any cost on any graph. With "aic" it is worse
+by more than a standard error at costs of 30 and 40 on three of four graphs, and for two classes
+(chains, cost 40: 0.042, SE 0.012).
+The charge is per rank: a category of k levels has k columns of rank k - 1.
 """
 
 from dataclasses import dataclass
@@ -28,21 +29,21 @@ from lodim.family import has_classes
 
 CRITERIA = ("cv", "deviance", "aic", "hq", "bic", "ebic")
 DEFAULT = "cv"
-SEARCH = "hq"  # by which rules search for the models that cross-validation compares
-MOST_OF_CLASSES = 100  # coefficients of several classes that are refitted for it
+SEARCH = "hq"  # criterion of searches for models that cross-validation compares
+MOST_OF_CLASSES = 100  # most coefficients of several classes in these searches
 PERFECT = 1e-12  # share of the null deviance below which a numeric response is fitted exactly
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """n log(deviance) for a numeric response, n deviance for classes, + charge times df.
+    """Criterion: n log(deviance) for numbers, n deviance for classes, plus charge times df.
 
-    Infinite above `max_df` coefficients: near as many as rows they fit anything.
+    It is infinite above `max_df` coefficients: with almost as many as rows they fit anything.
 
-    charge : 0 ("deviance"), 2 ("aic"), 2 log log n ("hq", Hannan and Quinn 1979), log n ("bic") or
-    log n + 2 gamma log p ("ebic") for each coefficient, of n rows and p columns; gamma =
-    1 - log n / (2 log p), at least 0, is the least that is consistent (Chen and Chen 2008), and
-    leaves BIC where p <= sqrt(n)
+    charge : per coefficient, for n rows and p columns: 0 ("deviance"), 2 ("aic"), 2 log log n
+        ("hq", Hannan and Quinn 1979), log n ("bic") or log n + 2 gamma log p ("ebic"). gamma = 1 -
+        log n / (2 log p), at least 0, is the smallest consistent value (Chen and Chen 2008), and
+        equals BIC if p <= sqrt(n)
     """
 
     n: float
@@ -53,9 +54,9 @@ class Criterion:
 
     @classmethod
     def from_data(cls, name, data, null_deviance, p):
-        """The criterion of a name for the rows of SearchData and p columns to choose from.
+        """Return the criterion of a name, for the rows of SearchData and p columns to choose from.
 
-        "cv" is that of a search for the models that cross-validation compares.
+        "cv" gives the criterion of searches for models that cross-validation compares.
         """
         n = data.total_weight
         hq, bic = 2.0 * np.log(np.log(max(n, 3))), np.log(n)
@@ -71,7 +72,7 @@ class Criterion:
         return cls(n, max_df, float(charge), numeric, max(PERFECT * null_deviance, 1e-300))
 
     def __call__(self, deviance, df):
-        """Value of mean deviances and ranks (times K - 1 for K classes); lower is better."""
+        """Return the criterion of deviances and ranks (times K - 1 for classes); best is lowest."""
         if self.logarithmic:
             deviance = np.log(np.maximum(deviance, self.floor))
         value = self.n * deviance + self.charge * df

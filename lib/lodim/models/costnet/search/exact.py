@@ -1,4 +1,4 @@
-"""The best model that a budget pays for, with the proof: for small problems."""
+"""The best model within a budget, with a proof, for small problems."""
 
 import numpy as np
 
@@ -8,14 +8,14 @@ from lodim.models.costnet.search.bounds import Relaxation
 from lodim.models.costnet.search.candidates import affordable
 from lodim.models.costnet.search.moves import Search, SearchState
 
-MOST_EXHAUSTIVE = 15  # candidates of which all subsets are looked at
-MOST_PROGRAM = 60  # candidates of a mixed-integer program
+MOST_EXHAUSTIVE = 15  # most candidates whose subsets are all examined
+MOST_PROGRAM = 60  # most candidates of a mixed-integer program
 MOST_CUTS = 1000
-TOL = 1e-9  # share of the null deviance
+TOL = 1e-9  # tolerance, relative to the null deviance
 
 
 def optimum(search: Search, budget: float) -> SearchState:
-    """The state of least deviance within a budget."""
+    """Return the SearchState with the lowest deviance within a budget."""
     space, n = search.space, len(search.space)
     if n <= MOST_EXHAUSTIVE and search.refits is search.final:
         return exhaustive(search, budget)
@@ -31,10 +31,10 @@ def optimum(search: Search, budget: float) -> SearchState:
 
 
 def exhaustive(search: Search, budget: float) -> SearchState:
-    """The state of least deviance within a budget, by looking at all of them.
+    """Return the SearchState with the lowest deviance within a budget, by examining all selections.
 
-    In one price range only selections to which nothing can be added are examined, since a
-    further column never raises the deviance; but with alternatives all are looked at.
+    Without alternatives, only selections to which nothing affordable can be added are refitted,
+    since a further column never increases the deviance.
     """
     space, m = search.space, len(search.space)
     if m > MOST_EXHAUSTIVE:
@@ -52,12 +52,12 @@ def exhaustive(search: Search, budget: float) -> SearchState:
 
 
 def _has_single_sources(space, used):
-    """Whether a selection needs at most one source of each series."""
+    """Return whether a selection needs at most one source of each series."""
     return all(len(np.unique(column[column >= 0])) <= 1 for column in space.source[used].T)
 
 
 def _maximal(subsets):
-    """The subsets to which none of the others adds one more element."""
+    """Yield the subsets that no other subset extends by one more element."""
     known = {row.tobytes() for row in subsets}
     for row in subsets:
         larger = np.repeat(row[None], len(row), axis=0)
@@ -67,13 +67,13 @@ def _maximal(subsets):
 
 
 def best_subset(search: Search, budget: float) -> SearchState:
-    """The state of least deviance within a budget, by mixed-integer programming.
+    """Return the SearchState of lowest deviance within a budget, by mixed-integer programming.
 
-    minimize eta over eta, s in {0, 1}^m (candidates that are used), z in {0, 1}^B (things that are
-    paid for), subject to z_i >= s_j for each thing i that candidate j needs, cost'z <= budget, one
-    source of each series, and eta >= c_k - h_k's for all cuts k of the perspective relaxation. A
-    solution gives a new cut, exact there, until eta reaches the deviance of one (outer
-    approximation, Duran and Grossmann 1986). In CVXPY, solved by HiGHS.
+    Minimizes eta over eta, s in {0, 1}^m (candidates used) and z in {0, 1}^B (purchases paid),
+    subject to z_i >= s_j for each purchase i that candidate j needs, cost'z <= budget, one source
+    of each series, and eta >= c_k - h_k's for all cuts k of the perspective relaxation. Each
+    solution gives a new cut, which is exact there, until eta reaches the deviance of a solution
+    (outer approximation, Duran and Grossmann 1986). Stated in CVXPY, solved by HiGHS.
     """
     space, refits = search.space, search.final
     if refits.data.family.name != "gaussian" or space.network.set_cost is not None:
@@ -101,9 +101,9 @@ def best_subset(search: Search, budget: float) -> SearchState:
 
 
 def _independent_columns(space, gram):
-    """Return the independent columns (r,) of candidates, and owners (r, m) 0 or 1.
+    """Return the independent columns (r,) of candidates, and their owners (r, m) 0 or 1.
 
-    One level of a category is left out: the fit is the same, and the relaxation needs it.
+    One level of each category is left out: the fit is the same, and the relaxation requires it.
     """
     kept = []
     for g in range(len(space)):
@@ -120,7 +120,7 @@ def _independent_columns(space, gram):
 
 
 def _master(space, budget, cuts):
-    """The least eta under some cuts, and the candidates (m,) bool that have it."""
+    """Return the smallest eta under some cuts, and its candidates (m,) bool."""
     import cvxpy as cp  # a second to import, and rarely used
 
     m, B = space.incidence.shape
@@ -135,5 +135,5 @@ def _master(space, budget, cuts):
         constraints += [cp.sum(u) <= 1, s[needing] <= chosen]
     levels, slopes = np.array([c for c, _ in cuts]), np.array([h for _, h in cuts])
     constraints.append(eta >= levels - slopes @ s)
-    cp.Problem(cp.Minimize(eta), constraints).solve(solver=cp.SCIPY)  # which prints no banner
+    cp.Problem(cp.Minimize(eta), constraints).solve(solver=cp.SCIPY)  # prints no banner
     return float(eta.value), np.asarray(s.value) > 0.5

@@ -1,4 +1,4 @@
-"""The frontier as estimated: at each cost the best refitted model, and the rule that found it."""
+"""Frontier of a costnet fit: at each cost the best refitted model, and the rule that found it."""
 
 from dataclasses import fields, replace
 
@@ -13,23 +13,23 @@ from lodim.models.costnet.search.moves import (
     source_switches,
 )
 
-MIN_IMPROVEMENT = 0.5  # least fall of the criterion for a more expensive model
+MIN_IMPROVEMENT = 0.5  # smallest decrease of the criterion by a more expensive model
 
 
 @forms.record
 class CostFrontier:
-    """M models of growing cost, each better than all cheaper ones.
+    """M models of increasing cost, each better than all cheaper ones.
 
-    Better is by criterion and by deviance, or where held-out rows choose by their loss.
+    Better means lower criterion and deviance; if held-out rows choose, lower held-out loss.
 
-    cost : what must be paid
-    coef : on standardized columns
-    bought : the nodes that are paid for
+    cost : price to be paid
+    coef : for standardized columns
+    bought : nodes that are paid for
     deviance : weighted mean
-    df : columns with a coefficient (the criterion charges their rank)
-    lambda_ : NaN for a rule without a penalty
-    bound : no model of this cost or less has a deviance below it
-    criterion : of the refitted model, see Criterion; NaN of one that is not refitted at all
+    df : number of columns with a coefficient (the criterion charges their rank)
+    lambda_ : penalty; NaN if the rule has none
+    bound : lower bound of the deviance of all models with this cost or less
+    criterion : criterion of the refitted model, see Criterion; NaN if it is not refitted
     relax : share of the refit in the blend with the penalized coefficients
     held_out : mean held-out deviance for each of D sets of random folds; may be empty
     error : standard error of their mean; NaN if unknown
@@ -51,7 +51,7 @@ class CostFrontier:
 
     @classmethod
     def from_candidates(cls, search, network, candidate_models, lower, held_out=None, error=None):
-        """The frontier of the models of `select_frontier` or `select_held_out`.
+        """Return the frontier of the models from `select_frontier` or `select_held_out`.
 
         Parameters
         ----------
@@ -61,6 +61,7 @@ class CostFrontier:
         lower : callable(prices (M,)) -> (M,)
             Lower bounds of the deviance.
         held_out, error : arrays (M, D), (M,), optional
+            Held-out deviances and their standard errors.
         """
         space, states = search.space, [candidate.state for candidate in candidate_models]
         models = [blend(search.final, space, candidate) for candidate in candidate_models]
@@ -90,20 +91,20 @@ class CostFrontier:
         return len(self.cost)
 
     def index_within(self, budget):
-        """Index of the best model that the budget pays for; the first, where it pays for none."""
+        """Return the index of the best model that the budget pays for; 0 if it pays for none."""
         paid = [k for k, cost in enumerate(self.cost) if affordable(cost, budget)]
         return paid[-1] if paid else 0
 
     def within(self, budget):
-        """The frontier without the models that the budget does not pay for."""
+        """Return the frontier without models that cost more than the budget."""
         M = 1 + self.index_within(budget)
         return replace(self, **{f.name: getattr(self, f.name)[:M] for f in fields(self)})
 
     def best(self, priced, draw=None):
         """Return the index of the model chosen by held-out rows, for one set of folds or all.
 
-        Where things are `priced`, the cheapest within one standard error of the least loss; else
-        the model of least loss itself.
+        With `priced`, it is the cheapest model within one standard error of the lowest loss;
+        otherwise the model of lowest loss.
         """
         mean = self.held_out.mean(axis=1) if draw is None else self.held_out[:, draw]
         least = int(np.argmin(mean))
@@ -112,13 +113,13 @@ class CostFrontier:
 
 
 def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
-    """Candidate models of growing price from the null model on, each better than all cheaper.
+    """Return candidate models of increasing price, from the null model, each better than the last.
 
-    Better is by MIN_IMPROVEMENT. Its deviance is lower too: nobody pays more for a model that fits
-    worse, even with fewer coefficients. Not `by_deviance`, where held-out rows have the last word:
-    there one expensive column may beat many cheap ones that fit the training rows better. A proven
-    optimum needs to be better alone. With relax below 1 they are judged as blended. Ties are
-    canonicalize_duplicates by `simplicity`, but where a blend is tied to its support.
+    Better is by MIN_IMPROVEMENT of the criterion. The deviance must be lower too: nobody would pay
+    more for a model that fits worse, even with fewer coefficients. The latter does not apply
+    without `by_deviance`, if held-out rows decide: one expensive column may then beat many cheap
+    ones that fit the training rows better. A proven optimum only needs to be better. With relax
+    below 1 the blended models are compared. Ties are resolved by `simplicity`, except for blends.
     """
     candidate_models = [_blended(search, candidate, relax) for candidate in candidate_models]
     nothing = search.state(np.zeros(len(search.space), bool))
@@ -138,7 +139,7 @@ def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
 
 
 def _blended(search, candidate, relax):
-    """A CandidateModel with deviance and criterion of its blend with the penalized estimates."""
+    """Return a CandidateModel with deviance and criterion of its blend with penalized estimates."""
     state = candidate.state
     if relax == 1.0 or candidate.path is None or not np.isfinite(state.value):
         return candidate
@@ -149,19 +150,21 @@ def _blended(search, candidate, relax):
 
 
 def blend(refits, space, candidate):
-    """Intercept (K,), coefficients (|on|, K) and deviance of a CandidateModel, on the refits' rows.
+    """Return intercept (K,), coefficients (|on|, K) and deviance of a CandidateModel, from refits.
 
-    `relax` of the refit and the rest of the penalized estimates (gamma = 1 - relax of glmnet).
+    The coefficients are `relax` times the refit plus the rest times the penalized estimates (gamma
+    = 1 - relax in glmnet).
     """
     intercept, coef = estimates_of(refits, space, candidate)
     on = space.columns_of(candidate.state.used)
-    if candidate.relax == 1.0 and refits.data.family.name != "gaussian":  # there a Gram rounds it
+    # The deviance of a gaussian refit has rounding errors: it is computed again from the rows.
+    if candidate.relax == 1.0 and refits.data.family.name != "gaussian":
         return intercept, coef, refits(on).deviance
     return intercept, coef, refits.data.deviance(intercept, on, coef)
 
 
 def estimates_of(refits, space, candidate):
-    """Intercept (K,) and coefficients (|on|, K) of a CandidateModel."""
+    """Return intercept (K,) and coefficients (|on|, K) of a CandidateModel."""
     on, relax = space.columns_of(candidate.state.used), candidate.relax
     if relax == 1.0:
         fit = refits(on)
@@ -186,14 +189,14 @@ def simplicity(space, used):
 
 
 def _is_simpler(space, state, other):
-    """Whether a state is as good as another of its price, and simpler or earlier by name."""
+    """Return whether a state is as good as another of its price, and simpler or earlier by name."""
     if abs(state.value - other.value) > MIN_FALL:
         return False
     return simplicity(space, state.used) < simplicity(space, other.used)
 
 
 def _simplest(search, state):
-    """The simplest of the states that moves make of a state at its price and criterion."""
+    """Return the simplest state with the same price and criterion that moves can reach."""
     space, best = search.space, state
     while True:
         least, rivals = simplicity(space, best.used), []
@@ -201,7 +204,7 @@ def _simplest(search, state):
             order = simplicity(space, used)
             if order < least and _same_price(space.price(used), best.price):
                 rivals.append((order, used))
-        # The refit has the last word on what its quadratic has promised.
+        # The refit checks the criterion that the quadratic predicted.
         states = (search.state(used) for _, used in sorted(rivals, key=lambda pair: pair[0]))
         new = next((s for s in states if abs(s.value - state.value) <= MIN_FALL), None)
         if new is None:
@@ -210,12 +213,12 @@ def _simplest(search, state):
 
 
 def _same_price(price, other):
-    """Whether two prices differ by rounding alone."""
+    """Return whether two prices differ only by rounding."""
     return affordable(price, other) and affordable(other, price)
 
 
 def _equivalents(search, state):
-    """Selections that promise the criterion of a state for what it costs."""
+    """Yield selections whose predicted criterion and price equal those of a state."""
     moves = possible_moves(search, state, state.price)
     for a, b in np.argwhere(np.abs(moves.value - state.value) <= MIN_FALL):
         yield moves.after(state.used, a, b)

@@ -1,4 +1,4 @@
-"""Held-out losses: how well each model does in rows that it was fitted without, and the best."""
+"""Held-out losses of models, and the selection of a frontier by them."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,8 +13,8 @@ from lodim.models.costnet.search.moves import CandidateModel, SearchState
 from lodim.models.costnet.search.rules import path_selections, selections_along, served_by
 
 RELAX = (1.0, 0.5, 0.0)  # shares of the refit that are tried
-STEP = 3  # of the penalties of a path every third is tried
-TIE = 0.05  # difference of the criterion within which models of one price are as good
+STEP = 3  # every third penalty of a path is tried
+TIE = 0.05  # difference of the criterion within which models of one price are tied
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +33,12 @@ class RuleResults:
 
     @cached_property
     def along(self):
-        """Return the selections (L, m) along the path of each rule."""
+        """Selections (L, m) along the path of each rule, as a dict."""
         space = self.search.space
         return {rule: selections_along(space, path) for rule, path in self.paths.items()}
 
     def models_along(self, rule, choice):
-        """Selections (L, m) along the path of a rule with a choice of sources, and prices (L,)."""
+        """Return selections (L, m) along a rule's path for a choice of sources, and prices (L,)."""
         if (rule, choice) not in self.known:
             space = self.search.space
             used = self.along[rule] & served_by(space, choice)
@@ -48,17 +48,18 @@ class RuleResults:
 
 @dataclass(frozen=True, eq=False)
 class RefitRecipe:
-    """A model of all rows, and how the same is made of others.
+    """Model of all rows, with the recipe to obtain the same model from other rows.
 
     candidate : CandidateModel
-    choice : sources (S,) of a model of a path; None of what the frontier has within its price
+    choice : sources (S,) of a model of a path; None for a model of the frontier, which is replaced
+        by the best one within its price
     """
 
     candidate: CandidateModel
     choice: tuple | None = None
 
     def fitted_to(self, results):
-        """The same of the rows of other RuleResults; None if too few rows are left to refit it."""
+        """Return the model for the rows of other RuleResults; None if there are too few."""
         own = self.candidate
         if own.rule == "null":
             return replace(own, state=results.search.state(own.state.used))
@@ -76,7 +77,7 @@ class RefitRecipe:
 
 
 def _state(search, used, relax):
-    """The SearchState of a selection, refitted where a share of the refit is asked for."""
+    """Return the SearchState of a selection; it is refitted if relax is positive."""
     if relax == 0.0:
         return SearchState(used, search.space.price(used), np.nan, -1, np.nan)
     state = search.state(used)
@@ -84,10 +85,10 @@ def _state(search, used, relax):
 
 
 def recipes_of(results, relax=None):
-    """Recipes of the null model, and of all that the rules found within the budget.
+    """Return recipes of the null model and of all models that the rules found within the budget.
 
-    Of models of a path each with the shares `relax` of the refit, None being those of RELAX; those
-    of the frontier as they are.
+    Models of a path are blended with the shares `relax` of the refit (None: those of RELAX); models
+    of the frontier are not changed.
     """
     search = results.search
     nothing = search.state(np.zeros(len(search.space), bool))
@@ -107,12 +108,12 @@ def recipes_of(results, relax=None):
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Deviances of held-out rows by V models.
+    """Deviances of held-out rows under V models.
 
-    rows : (V, n) of each row, the mean over the sets of random folds; inf where one cannot be made
-    weight : (n,) of the rows, of sum one
-    draws : (V, D) weighted mean of each draw
-    units : (n,) int64, numbers from 0 of what is held out as a whole
+    rows : (V, n) deviance of each row, averaged over the sets of random folds; inf if it is unknown
+    weight : (n,) row weights that sum to one
+    draws : (V, D) weighted mean for each set of folds
+    units : (n,) int64, number of the unit (row or group) that is held out together
     """
 
     rows: np.ndarray
@@ -124,9 +125,9 @@ class HeldOut:
     def from_folds(cls, recipes, fold_results, tests, family, n_draws):
         """Return held-out losses of recipes, from the RuleResults of each fold.
 
-        fold_results : iterable; tests : list of Batch, the folds of one draw after the other
+        fold_results : iterable; tests : list of Batch, the folds of one set after the other
         """
-        # Only the few held-out rows are numbered.
+        # Only held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
         n = len(known)
         total, times, weight = np.zeros((len(recipes), n)), np.zeros(n), np.zeros(n)
@@ -135,7 +136,7 @@ class HeldOut:
         for k, (results, test) in enumerate(zip(fold_results, tests, strict=True)):
             loss, draw = _losses(recipes, results, test, family), k * n_draws // len(tests)
             mass = test.row_weights
-            on = mass > 0.0  # an infinite loss of a row that does not count is none
+            on = mass > 0.0  # ignore infinite losses of rows without weight
             at = np.searchsorted(known, test.rows)
             total[:, at] += loss
             times[at] += 1.0
@@ -150,17 +151,17 @@ class HeldOut:
 
     @property
     def mean(self):
-        """(V,) weighted mean over rows and draws."""
+        """Weighted mean over rows and sets of folds, (V,)."""
         return self.rows @ self.weight
 
     def error(self, v):
-        """Standard error of the mean of a model, over rows, or over groups of them."""
+        """Return the standard error of the mean of model v, over rows or groups."""
         sums = np.bincount(self.units, self.weight * (self.rows[v] - self.rows[v] @ self.weight))
         return float(np.sqrt(sums @ sums))
 
 
 def _losses(recipes, results, test, family):
-    """(V, n) deviance of the rows of a batch by recipes made of a RuleResults."""
+    """Return the deviance (V, n) of a batch's rows under recipes fitted to RuleResults."""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.y, test.y))
@@ -180,10 +181,10 @@ def _losses(recipes, results, test, family):
 
 
 def select_held_out(search, recipes, held_out):
-    """Positions of recipes of growing price, each better in held-out rows than all cheaper ones.
+    """Return positions of recipes of increasing price, each better in held-out rows than the last.
 
-    Better is by MIN_IMPROVEMENT of the criterion without a charge. Of the recipes of one price
-    that differ by less than TIE the first is taken.
+    Better is by MIN_IMPROVEMENT of the criterion without a charge. Of recipes of one price that
+    differ by less than TIE the first is taken.
     """
     value = search.criterion(held_out.mean, 0)
     price = np.array([float(f"{v.candidate.state.price:.9g}") for v in recipes])

@@ -1,4 +1,4 @@
-"""Moves of a local search: candidates that a model drops and adds, within a budget."""
+"""Moves of a local search: a model drops and adds candidates, within a budget."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,17 +8,16 @@ import numpy as np
 from lodim.models.costnet.search import sweep
 from lodim.models.costnet.search.candidates import affordable
 
-MIN_FALL = 1e-6  # least fall of the criterion that counts as one
+MIN_FALL = 1e-6  # smallest decrease of the criterion that counts
 ROUNDS = 20
-MOST_PRICED = 200  # moves whose price a user's cost function is asked for, the best first
+MOST_PRICED = 200  # most moves that are priced by a user's cost function
 
 
 @dataclass(frozen=True, eq=False)
 class SearchState:
-    """A selection `used` (m,) bool, refitted: its price, deviance, and value of the criterion.
+    """Selection `used` (m,) bool after a refit: its price, deviance, and criterion `value`.
 
-    df : number of coefficients that the rows determine, the rank of its columns (for K classes
-        times K - 1)
+    df : rank of its columns (for K classes times K - 1)
     """
 
     used: np.ndarray
@@ -30,11 +29,11 @@ class SearchState:
 
 @dataclass(frozen=True, eq=False)
 class CandidateModel:
-    """A SearchState that a rule proposes.
+    """SearchState proposed by a rule.
 
-    path, place : the PenaltyPath that it is the support of, and where; None and -1 without one
-    lambda_ : the penalty there, or NaN
-    relax : share of the refit in its blend with the penalized coefficients, where it has such
+    path, place : PenaltyPath whose support it is, and the position there; None and -1 without one
+    lambda_ : penalty there, or NaN
+    relax : share of the refit in its blend with penalized coefficients, if it has any
     """
 
     state: SearchState
@@ -50,7 +49,7 @@ class Search:
     """Candidates, refits and criterion of a search for supports.
 
     space : SearchSpace
-    refits : Refits of the rows that are searched; final : of all rows, mostly the same
+    refits : Refits on the rows that are searched; final : on all rows, usually the same
     criterion : Criterion
     budget : float, infinite if none is given
     """
@@ -62,7 +61,7 @@ class Search:
     budget: float
 
     def state(self, used):
-        """The SearchState of a selection, refitted unless its coefficients are too many."""
+        """Return the SearchState of a selection, refitted unless it has too many coefficients."""
         on, price = self.space.columns_of(used), self.space.price(used)
         df = self.refits.rank(on) * self.refits.data.df_per_column
         if df > self.criterion.max_df and df > 0:
@@ -76,7 +75,7 @@ class Moves:
     """Moves of a state: sets of candidates to drop, (a, m) bool, and sets to add, (b, m) bool.
 
     value : (a, b) criterion after each move, infinite if impossible
-    price : (a, b) its price by the sum of costs
+    price : (a, b) price after it, by the sum of costs
     """
 
     drop: np.ndarray
@@ -85,16 +84,16 @@ class Moves:
     price: np.ndarray
 
     def after(self, used, a, b):
-        """The selection after a move."""
+        """Return the selection after move (a, b)."""
         return used & ~self.drop[a] | self.add[b]
 
 
 def possible_moves(search, state, budget, drop=True, add=True):
-    """All Moves of a state within a budget; without `drop` or `add` nothing is.
+    """Return all Moves of a state within a budget; `drop` and `add` can be switched off.
 
-    One candidate or, with all that need it, one branch may be dropped; one candidate, by itself or
-    with what it needs, may be added. Values are exact for a numeric response, else those of the
-    quadratic at the state's refit.
+    One candidate, or a branch (all that need the same node), may be dropped; one candidate, alone
+    or with everything it needs, may be added. Values are exact for a numeric response; otherwise
+    they are those of the quadratic at the state's refit.
     """
     space, data = search.space, search.refits.data
     on = space.columns_of(state.used)
@@ -119,7 +118,7 @@ def possible_moves(search, state, budget, drop=True, add=True):
 
 
 def local_search(search, state, budget):
-    """The states on the way from one to the first that no move within the budget improves."""
+    """Return the states on the way from a state to one that no move within the budget improves."""
     states = []
     for _ in range(ROUNDS):
         better = _best_move(search, state, budget) or _best_switch(search, state, budget)
@@ -147,9 +146,9 @@ def _best_move(search, state, budget):
 
 
 def _drop_sets(space, used):
-    """Sets that a move may drop, (a, m) bool: none, each candidate, each branch of the graph.
+    """Return the sets that a move may drop, (a, m) bool: none, each candidate, each branch.
 
-    A branch is all selected candidates that need one and the same thing.
+    A branch consists of all selected candidates that need the same node.
     """
     m = len(space)
     sets = [np.zeros(m, bool)]
@@ -161,15 +160,15 @@ def _drop_sets(space, used):
             branch = np.zeros(m, bool)
             branch[np.flatnonzero(used)[needing]] = True
             sets.append(branch)
-    # In the order of np.unique, which takes several times as long for a few rows.
+    # In the order of np.unique, which is slower for few rows.
     distinct = sorted({row.tobytes() for row in sets})
     return np.frombuffer(b"".join(distinct), bool).reshape(len(distinct), m)
 
 
 def _add_sets(space, used):
-    """Sets that a move may add, (b, m) bool: none, each candidate, each with what it needs.
+    """Return the sets that a move may add, (b, m) bool: none, each candidate, each with its needs.
 
-    And the candidate of each set but the first, (b - 1,).
+    Also returns the candidate of each set except the first, (b - 1,).
     """
     m = len(space)
     lead = np.flatnonzero(~used)
@@ -182,7 +181,7 @@ def _add_sets(space, used):
 
 
 def _column_lists(space, sets):
-    """Columns of sets of candidates (r, m) bool, as starts (r + 1,) and positions."""
+    """Return the columns of sets of candidates (r, m) bool, as starts (r + 1,) and positions."""
     row, candidate = np.nonzero(sets)
     first, size = space.start[candidate], np.diff(space.start)[candidate]
     before = np.cumsum(size) - size
@@ -192,7 +191,7 @@ def _column_lists(space, sets):
 
 
 def _best_switch(search, state, budget):
-    """The state with another source of one series, where better, or as good for less; or None."""
+    """Return the state with a better, or equal and cheaper, source of one series; or None."""
     best = state
     for s in range(search.space.source.shape[1]):
         for used in source_switches(search.space, state.used, s):
@@ -205,7 +204,7 @@ def _best_switch(search, state, budget):
 
 
 def source_switches(space, used, s):
-    """Selections with each other source of series s, of candidates that have copies for it."""
+    """Yield the selection with each other source of series s, using the copies for that source."""
     mine = used & (space.source[:, s] >= 0)
     if not mine.any():
         return

@@ -1,4 +1,4 @@
-"""The training rows as refits and searches see them, and which nodes of a wide problem they see."""
+"""Training rows of refits and searches, and the screening of nodes in wide problems."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
@@ -13,23 +13,23 @@ from lodim.family import has_classes, losses
 from lodim.models.costnet.worker_rows import rows_beside
 
 ALL = slice(None)
-MOST_ROWS = 100_000  # rows that are searched where each refit must pass over them
-MOST_COLUMNS = 500  # that a search looks at; of least squares twice as many
+MOST_ROWS = 100_000  # most rows in searches whose refits pass over the rows
+MOST_COLUMNS = 500  # most columns of a search; twice as many for least squares
 
 
 @dataclass(frozen=True, eq=False)
 class SearchData:
-    """Rows, and which columns of X are looked at.
+    """Rows of a search, and the columns of X that are considered.
 
     X : tiles, never copied as a whole
     y, weight : (n,); weights sum to one
     offset : (n, K)
-    loss : the family's, as `lodim.family.losses` takes it
-    columns : (q,) columns of X, by which searches number them 0 to q - 1
-    n_positive : number of rows of weight above zero
-    total_weight : how many rows they stand for: the sum of the weights as given, at least
-        `n_positive`, so that weights may be counts; otherwise only ratios matter
-    threads : of sums over spans of rows; None: all
+    loss : loss of the family, for `lodim.family.losses`
+    columns : (q,) columns of X; searches number them 0 to q - 1
+    n_positive : number of rows with positive weight
+    total_weight : effective number of rows: the sum of the given weights, at least `n_positive`, so
+        that weights may be counts; otherwise only ratios of weights matter
+    threads : number of threads for sums over spans of rows; None: all
     """
 
     X: np.ndarray
@@ -54,7 +54,7 @@ class SearchData:
         return cls(batch.X, *rows, family, loss, columns, n, total, threads)
 
     def sample(self):
-        """Rows enough to search by: all where one Gram matrix serves all refits, else MOST_ROWS.
+        """Return enough rows for a search: all if one Gram matrix gives all refits, else MOST_ROWS.
 
         Whole tiles are drawn, always the same ones.
         """
@@ -75,34 +75,35 @@ class SearchData:
         )
 
     def sum(self, work, *args):
-        """Sums over spans of rows, in order, of the tuple work(data, *args), data of the span.
+        """Sum the tuples work(data, *args) over spans of rows, in order; data holds a span's rows.
 
-        work : a function of a module, and args arrays: they may go to where the rows are.
+        work : a module-level function, and args arrays, since they may be sent to where the rows
+            are.
         """
         if on_host(self.X) and len(self.y) <= SPAN_ROWS:
             return work(self, *args)
         return reduce(_added, self._pass(over_spans, work, args, threads=self.threads))
 
     def _pass(self, spans, work, args, **known):
-        """work(data, *args) of the spans of rows, as the function `spans` of a pass puts it."""
+        """Return work(data, *args) for the spans of rows, combined by the function `spans`."""
         of_span = partial(_of_span, work, args, self.family, self.loss, self.columns)
         rows = self.y, self.weight, self.offset
         return spans(of_span, self.X, len(self.y), *rows, **known)
 
     @property
     def df_per_column(self):
-        """Coefficients that a column brings: K - 1 of K classes, whose sum is free, else one."""
+        """Degrees of freedom per column: K - 1 for K classes, otherwise 1."""
         return max(1, self.family.n_scores - 1)
 
     @cached_property
     def absent(self):
-        """Classes without a row, (K,) bool."""
+        """Classes without rows, (K,) bool."""
         return self.family.absent(self.y, self.weight)
 
     def blocks(self, on, ones=0):
-        """Positions of r rows and their columns (ones + |on|, r) float64, block by block of rows.
+        """Yield positions of r rows and their columns (ones + |on|, r) float64, block by block.
 
-        ones : how many columns of ones come first
+        ones : number of columns of ones that come first
         """
         at, n = self.columns[on], len(self.y)
         if len(self.X) <= TILES_PER_BLOCK:
@@ -115,11 +116,11 @@ class SearchData:
 
     @cached_property
     def _block(self):
-        """All columns (1 + q, n) of rows that are no more than a block, after one of ones."""
+        """All columns (1 + q, n) of rows that fit into one block, after a column of ones."""
         return _flat(self.X, self.columns, 1)[:, : len(self.y)]
 
     def scores(self, intercept, on, coef):
-        """Scores (n, K) of an intercept (K,) and coefficients (|on|, K)."""
+        """Return the scores (n, K) for an intercept (K,) and coefficients (|on|, K)."""
         if not on_host(self.X):
             return self._pass(rows_of_spans, SearchData.scores, (intercept, on, coef))
         score = self.offset + intercept
@@ -129,7 +130,10 @@ class SearchData:
         return score
 
     def moments(self, on, scale, target):
-        """X'SX (r, r), X's (r,) and X't (r, K) of r columns `on`, S = diag(s) of `scale` s (n,)."""
+        """Return X'SX (r, r), X's (r,) and X't (r, K) for r columns `on`.
+
+        S = diag(s), where s (n,) is `scale`; t (n, K) is `target`.
+        """
         q = len(on)
         XX, Xs = np.zeros((q, q)), np.zeros(q)
         Xt = np.zeros((q, target.shape[1]))
@@ -142,11 +146,10 @@ class SearchData:
         return XX, Xs, Xt
 
     def derivatives(self, score, rows=ALL):
-        """Return minus the slopes (r, K) of half the weighted deviance, and its curvature (r,).
+        """Return minus the slopes (r, K) of half the weighted deviance, and a curvature (r,).
 
-        At scores (r, K) of some rows. On the scores that sum to zero the curvature of K classes is
-        a matrix of trace sum_k p_k (1 - p_k); its mean eigenvalue stands for it where columns are
-        compared.
+        At scores (r, K) of some rows. For K classes, the curvature on scores that sum to zero is a
+        matrix with trace sum_k p_k (1 - p_k); its mean eigenvalue is used to compare columns.
         """
         weight, y = self.weight[rows], self.y[rows]
         if self.family.name == "gaussian":
@@ -161,7 +164,7 @@ class SearchData:
         return self.residual(mean, rows), weight * spread
 
     def residual(self, mean, rows=ALL):
-        """Weighted differences (r, K) of the classes of some rows from probabilities `mean`."""
+        """Return weighted differences (r, K) of some rows' classes from probabilities mean."""
         weight, y = self.weight[rows, None], self.y[rows]
         if mean.ndim == 1:
             return weight * (y - mean)[:, None]
@@ -170,13 +173,13 @@ class SearchData:
         return weight * out
 
     def deviance(self, intercept, on, coef):
-        """Weighted mean deviance of an intercept (K,) and coefficients (|on|, K)."""
+        """Return the weighted mean deviance for an intercept (K,) and coefficients (|on|, K)."""
         return float(self.sum(_deviance, intercept, on, coef)[0])
 
 
 def _flat(X, columns, ones):
-    """Columns of tiles (t, p, 64) as (ones + |columns|, 64 t) float64, columns of ones first."""
-    part = X if len(columns) == X.shape[1] else X[:, columns]  # of most columns a view is cheaper
+    """Return columns of tiles (t, p, 64) as (ones + |columns|, 64 t) float64, ones first."""
+    part = X if len(columns) == X.shape[1] else X[:, columns]  # avoids a copy of all columns
     out = np.ones((ones + len(columns), len(X) * TILE))
     out[ones:].reshape(len(columns), len(X), TILE)[:] = part.transpose(1, 0, 2)
     return out
@@ -201,14 +204,14 @@ def screened_nodes(batch, family, network, path):
     """Return the nodes that a search considers, (V,) bool; None for all.
 
     These are the nodes of the penalized path's models, then those with the largest score statistic
-    at the null model, each with all that it needs, up to MOST_COLUMNS.
+    at the null model, each with everything it needs, up to MOST_COLUMNS.
     """
     p, most = batch.X.shape[1], MOST_COLUMNS * (2 if family.name == "gaussian" else 1)
     if p <= most:
         return None
     strength = _score_statistic(batch, family)
     if path is not None:
-        # The earlier a column comes in along the path, the more it promises.
+        # Columns that enter the path earlier are more promising.
         used = path.coef.any(axis=2)
         first = np.where(used.any(axis=0), used.argmax(axis=0), p)
         strength = strength / strength.max() + np.where(first < p, 1.0 + p - first, 0.0)
@@ -224,14 +227,14 @@ def screened_nodes(batch, family, network, path):
 
 
 def _score_statistic(batch, family):
-    """Score statistic of each column at the null model, (p,)."""
+    """Return the score statistic of each column at the null model, (p,)."""
     data = SearchData.from_batch(batch, family)
     gain, square = data.sum(_gains, family.null_intercept(data.y, data.weight, data.offset))
     return (gain**2).sum(axis=1) / np.maximum(square, 1e-300)
 
 
 def _gains(data, intercept):
-    """Slopes (p, K) and sums of squares (p,) of all columns at the null model."""
+    """Return slopes (p, K) and sums of squares (p,) of all columns at the null model."""
     residual, _ = data.derivatives(data.offset + intercept)
     p = data.X.shape[1]
     gain, square = np.zeros((p, residual.shape[1])), np.zeros(p)

@@ -1,15 +1,15 @@
-"""Sweep operator on the tableau of a quadratic: gains of any change of columns (Goodnight 1979)."""
+"""Sweep operator on the tableau of a quadratic: gains of exchanges of columns (Goodnight 1979)."""
 
 import numpy as np
 
 from lodim.engine.compiled import ZERO, njit
 
-ALIASED = 1e-11  # share of a column's variance that the others leave, below which it is theirs
+ALIASED = 1e-11  # unexplained share of a column's variance below which it is aliased
 
 
 @njit(cache=True, error_model="numpy", inline="always")
 def sweep(gram, target, k):
-    """Sweep column k in, or out if it is in: gram (q, q) and target (q, K), in place.
+    """Sweep column k in, or out if it is in, on gram (q, q) and target (q, K), in place.
 
     A column that is in has -1 / (its variance given the others) on the diagonal.
     """
@@ -34,7 +34,7 @@ def sweep(gram, target, k):
 
 @njit(cache=True, error_model="numpy")
 def enter(gram, target, variance, on):
-    """Sweep the columns `on` in, in place; those that others do not determine, (q,) bool."""
+    """Sweep the columns `on` in, in place; return those that are not aliased, (q,) bool."""
     within = np.empty(gram.shape[0], np.bool_)
     within[:] = False
     for k in on:
@@ -46,7 +46,7 @@ def enter(gram, target, variance, on):
 
 @njit(cache=True, error_model="numpy")
 def rank(gram, on):
-    """Rank of the columns `on` (r,): how many the earlier ones of them do not determine."""
+    """Return the rank of the columns `on` (r,): how many are not determined by earlier ones."""
     M, variance = np.empty((on.size, on.size)), np.empty(gram.shape[0])
     for i, j in enumerate(on):
         variance[j] = gram[j, j]
@@ -57,12 +57,12 @@ def rank(gram, on):
 
 @njit(cache=True, error_model="numpy")
 def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, allowed):
-    """Fall of the deviance and change of the rank by each exchange of columns.
+    """Return the decrease of the deviance and the change of the rank for each exchange of columns.
 
     Parameters
     ----------
     gram, target : swept by the columns `within` (q,) bool
-    variance : (q,) of the columns by themselves
+    variance : (q,) variances of the columns
     out_start, out_at, in_start, in_at
         Sets of columns to drop, and to add: set s is at[start[s]:start[s + 1]].
     allowed : (n_out, n_in) bool
@@ -108,7 +108,10 @@ def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, al
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _eliminate(M, v, variance, at, going, size):
-    """v' M^-1 v and the change of rank, by elimination: dropped columns first, pivots negative."""
+    """Return v' M^-1 v and the change of rank, by elimination.
+
+    Dropped columns come first and have negative pivots.
+    """
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]
