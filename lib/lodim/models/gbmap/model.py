@@ -125,7 +125,7 @@ def _search(problem, near):
         values = lambda_grid(problem, "lambda_", N_LAMBDAS, LEAST_SHARE)
         at = None if near is None else int(np.abs(np.log(values / near)).argmin())
         lo, hi = MIDDLE if at is None else (max(0, at - 1), min(N_LAMBDAS, at + 4))
-        margin = 2 if exact.joint else 1  # penalties below the best one
+        margin = 2 if exact.joint else 1  # smaller penalties tried than the best one
         while True:
             chosen, table = choose(tried, {"lambda_": values[lo:hi]}, **how)
             best, tried_before = lo + int(table["weight"].argmax()), (lo, hi)
@@ -191,13 +191,13 @@ def gbmap(
         of two classes; softmax log-loss of K classes, with one learner per class in each boost.
         "poisson", "gamma" or "tweedie": counts, positive amounts, and amounts of which some are
         zero, with a log link (for counts per exposure the offset is the log of the exposure).
-        "quantile": a quantile of a number. "huber": a number with wild values, of which those over
-        1.345 robust standard deviations off count by their distance.
+        "quantile": a quantile of a number. "huber": a number with outliers; residuals over 1.345
+        robust standard deviations enter the loss linearly instead of squared.
     power : float, optional
-        Of family="tweedie": power of the mean that the variance is proportional to, between 1
+        For family="tweedie": the variance is proportional to this power of the mean, between 1
         (Poisson) and 2 (gamma).
     quantile : float, optional
-        Of family="quantile": which one, such as 0.9.
+        For family="quantile": the quantile to predict, such as 0.9.
     m : int, optional
         Number of boosts; by default chosen with lambda_ by cross-validation.
     lambda_ : float, optional

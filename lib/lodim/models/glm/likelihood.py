@@ -28,9 +28,9 @@ def working_weights(family, weight, mean):
 def curvatures(family, y, weight, mean, observed=False):
     """Return phi times second derivatives of each row's -log-likelihood, (P, n).
 
-    The P pairs are pairs of scores s >= t. Derivatives are expected, or with `observed` at the
-    actual responses. The two differ if the link is not canonical: Newton steps with the expected
-    one then converge slowly.
+    The P pairs are pairs of scores s >= t. Derivatives are expected values, or with `observed`
+    derivatives at the actual responses, which differ if the link is not canonical: Newton steps
+    with expected derivatives then converge slowly.
     """
     if observed and not family.canonical:
         return (weight * family.curvature(y, mean))[None]

@@ -104,7 +104,7 @@ def glm(
         against the first; log for counts; log for numbers above 0; log for amounts of which some
         are 0. The default is one of the first three, depending on the response.
     power : float, optional
-        Power of the mean that the variance is proportional to, for family="tweedie": between 1
+        For family="tweedie": the variance is proportional to this power of the mean, between 1
         (Poisson) and 2 (gamma).
     weights : column name, array (n,) or "balanced", optional
         Prior weights, as in R: the variance of a row is dispersion times V(mean) divided by its

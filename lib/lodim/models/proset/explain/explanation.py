@@ -526,7 +526,7 @@ def export(fit: Any, data: Data | None = None) -> pd.DataFrame:
 
 
 def _equal(column, values):
-    """Return whether a column equals the numbers `values` (J,) wherever it is not missing.
+    """Return whether a column equals the numbers `values` (J,) where the column is known.
 
     If several columns have the name, the result is False.
     """
