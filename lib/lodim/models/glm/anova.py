@@ -146,7 +146,7 @@ def _statistic(fit):
 def _test(fit, df, fall):
     """Return statistic and p-value of a decrease of the deviance by terms with df coefficients.
 
-    A dict; empty if df is 0.
+    Returns a dict; it is empty if df is 0.
     """
     if not df:
         return {}

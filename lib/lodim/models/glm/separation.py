@@ -39,7 +39,11 @@ def is_separated(family, X, y, H, flat):
 
 
 def _rows(family, X, y):
-    """Return two matrices (rows, S q): products with a direction must not fall, or must be zero."""
+    """Return two matrices (rows, S q) that define the directions along which the likelihood rises.
+
+    Along a separating direction d, the products of the first matrix with d are at least zero, and
+    the products of the second are zero.
+    """
     if family.name == "binomial":
         mixed = (y > 0.0) & (y < 1.0)  # proportions strictly between 0 and 1 fix the score
         return csr_array((2.0 * y - 1.0)[~mixed, None] * X[~mixed]), csr_array(X[mixed])

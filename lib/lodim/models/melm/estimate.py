@@ -306,7 +306,7 @@ def _leave_one_out(problem, view):
 def calibrate(problem, view, log):
     """Calibrate the rule of a view on held-out rows; return the rule and measures of these rows.
 
-    If the log says that the view was followed from another gamma, the views of the folds are too.
+    If the view was followed from another gamma (see the log), so are the views of the folds.
     The measures of a fold use the calibration by the other folds. The folds differ from those that
     chose gamma, which would be too optimistic.
     """

@@ -346,7 +346,7 @@ class ProsetFit(Fit):
         data : frame
             New data; if batches are added, the training rows of this fit.
         **changes
-            Arguments of `proset`, or `formula`, as `Fit.update` takes them.
+            Arguments of `proset`, or `formula`, as in `Fit.update`.
 
         Returns
         -------

@@ -463,7 +463,7 @@ def _ranks(impact):
 
 
 def _rest(impact):
-    """Return the sum of the impacts after each, (M,); exactly zero after the last."""
+    """Return for each impact (M,) the sum of all later impacts; exactly zero for the last."""
     return np.append(np.cumsum(impact[::-1])[::-1][1:], 0.0)
 
 
