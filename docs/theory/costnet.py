@@ -34,6 +34,8 @@ ax = fit.plot("cost")
 #
 # The selected features are refitted without the penalty; `relax` mixes penalized and refitted coefficients. Cross-validation compares the candidates at each price. The list of the best models is the *frontier*: every model on it has a lower held-out loss than all cheaper models.
 #
+# With `monotone={"age": "increasing"}` the coefficients of a column have one sign, those of an ordered category at each step from one level to the next. The path minimizes the same objective over coefficients of these signs: the proximal map drops what goes against a sign, then shrinks the rest, and the duality gap counts only slopes that a sign permits. Refits use active sets (Lawson and Hanson 1974). A coefficient that the data would turn is zero, so the feature is not bought for it. A free column with a sign is penalized like the cheapest one that is not free, and refitted without a penalty. "exact" then takes up to 15 features.
+#
 # [The vignette](../vignettes/costnet) shows a full example with prices.
 #
 # ## Entries of `control`, and constants

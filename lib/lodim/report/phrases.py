@@ -1,5 +1,7 @@
 """Phrases and notes that the reports of all models share."""
 
+import numpy as np
+
 from lodim.formula.formula import ANSWERS
 from lodim.report.numbers import significant
 from lodim.text import counted, join_words
@@ -25,6 +27,18 @@ def modelled(fit):
     if fit.levels is None or len(fit.levels) > 2:
         return response.name
     return f"P({response.event(fit.levels[1])})"
+
+
+def monotone(fit):
+    """Return a list with one line about monotone effects; an empty list if there are none."""
+    if not fit.settings.monotone:
+        return []
+    way = np.asarray(fit.settings.monotone)[np.unique(fit.design.term_of, return_index=True)[1]]
+    parts = []
+    for label, sign in (("increasing in", 1), ("decreasing in", -1)):
+        names = [fit.design.term_names[k] for k in np.flatnonzero(way == sign)]
+        parts += [f"{label} {', '.join(names)}"] if names else []
+    return [f"At every row {'; '.join(parts)}"]
 
 
 def header(fit, *rows):

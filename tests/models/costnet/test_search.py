@@ -275,7 +275,7 @@ def test_gains_of_exchanges_are_those_of_least_squares(seed):
     going = [[], [min(on)], sorted(on)[:2]]
     coming = [[], [rest[0]], rest[:2], rest[-2:], rest]
     gain, rank = sweep.gains(
-        gram, target, variance, inside, *lists(going), *lists(coming), np.ones((3, 5), bool)
+        gram, target, variance, inside, *lists(going), *lists(coming), np.ones((3, 5), bool), None
     )
     for (a, out), (b, new) in product(enumerate(going), enumerate(coming)):
         after = on - set(out) | set(new)
@@ -926,7 +926,7 @@ def asked(network, **given):
         "network": network, "dependents": "all", "solver": "auto", "l1_ratio": 1.0, "n_lambda": 30,
         "lambda_min_ratio": None, "tol": 1e-7, "max_iter": 200, "threads": 1, "lambda_": None,
         "lambdas": None, "budget": None, "criterion": "ebic", "relax": 1.0, "rules": SEARCHES,
-        "seed": 0, "costs": None,
+        "seed": 0, "costs": None, "monotone": None,
     }  # fmt: skip
     return SimpleNamespace(**(defaults | given))
 

@@ -41,7 +41,8 @@ def fit_stages(batch, family, settings, eval_batch=None):
     the one that the held-out losses of the frontier choose.
     """
     batch, level = batch_beyond_null(batch, family)
-    groups = Groups.from_network(settings.network, settings.dependents, batch.X.shape[1])
+    p, monotone = batch.X.shape[1], settings.monotone
+    groups = Groups.from_network(settings.network, settings.dependents, p, monotone)
     path = _path_solver(settings)(batch, family, groups, _lambdas(settings))
     log = {name: getattr(path, name) for name in ("n_iter", "gap", "converged")}
     if settings.lambda_ is not None:
@@ -130,8 +131,8 @@ def _penalties(settings, p):
 
     So it is where each column has a price of its own, and nothing is needed by another.
     """
-    groups = Groups.from_network(settings.network, settings.dependents, p)
-    lasso = rules.lasso_groups(settings.network, p)
+    groups = Groups.from_network(settings.network, settings.dependents, p, settings.monotone)
+    lasso = rules.lasso_groups(settings.network, p, settings.monotone)
     return {"group": groups} | ({} if groups.same_as(lasso) else {"lasso": lasso})
 
 
@@ -189,7 +190,7 @@ def _rule_results(batch, family, settings, path=None, lambdas=None):
         raise ArgumentError("rules='exact' needs budget=, the price up to which it finds the best")
     criterion = "deviance" if "exact" in settings.rules else settings.criterion
     budget = max(limits, default=np.inf)
-    how = criterion, paths["group"], settings.threads
+    how = criterion, paths["group"], settings.threads, settings.monotone
     search = make_search(batch, family, network, budget, *how)
     asked = {
         rule: rules.canonicalize_duplicates(paths.get(rule, paths["group"]), search)
@@ -229,10 +230,10 @@ def _limits(settings):
     return [float(budget) for budget in _budgets(settings) if budget is not None]
 
 
-def make_search(batch, family, network, budget, criterion, path=None, threads=None):
+def make_search(batch, family, network, budget, criterion, path=None, threads=None, monotone=None):
     """The Search that the rules share; nodes that `path` uses are kept of a wide problem."""
     space = SearchSpace.from_network(network, budget, screened_nodes(batch, family, network, path))
-    data = SearchData.from_batch(batch, family, space.columns, threads)
+    data = SearchData.from_batch(batch, family, space.columns, threads, monotone)
     sample = data.sample()
     refits = final = Refits.from_data(sample)
     if sample is not data:

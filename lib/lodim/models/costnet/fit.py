@@ -84,7 +84,12 @@ class CostnetFit(Fit):
     types = ("response", "link", "class", "prob", "cost")
     _without_offset = ("cost",)
 
-    settings = saved.settings(Settings, costs=PRICES, network=forms.part(Network))
+    settings = saved.settings(
+        Settings,
+        costs=PRICES,
+        network=forms.part(Network),
+        monotone=forms.optional(forms.several("p", forms.choice(-1, 0, 1))),
+    )
     estimates: Estimates = forms.part(Estimates)
     paid: Purchases = forms.part(Purchases)
     # Whether the model is on the frontier, and its index there or on the path

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
+from lodim.design.monotone import directions
 from lodim.errors import warn_not_converged
 from lodim.fitting.citation import FITERAU
 from lodim.fitting.fit_model import fitted_by
@@ -27,7 +28,7 @@ Rule: TypeAlias = Literal["group", "lasso", "greedy", "exact"]
 
 def _largest_lambda(batch, family, s):
     """The least lambda_ at which nothing with a price is used."""
-    groups = Groups.from_network(s.network, s.dependents, batch.X.shape[1])
+    groups = Groups.from_network(s.network, s.dependents, batch.X.shape[1], s.monotone)
     rest, _ = batch_beyond_null(batch, family)
     # A hair above: at the value itself rounding lets coefficients of 1e-17 in.
     return (1.0 + 1e-12) * lambda_max(rest, family, groups, s.l1_ratio, s.threads)
@@ -97,14 +98,17 @@ MODEL = Costnet()
 
 
 def with_network(problem):
-    """The problem with the network of its design; prices and dependencies as plain dicts."""
+    """The problem with the network and signs of its design; prices and needs as plain dicts."""
     check_used(problem)
     s = problem.settings
     plain = {} if callable(s.costs) or s.costs is None else {"costs": dict(s.costs)}
     for name in ("depends_on", "alternatives"):
         if problem.arguments[name] is not None:
             plain[name] = {key: list(values) for key, values in getattr(s, name)}
-    settings = replace(s, network=make_network(problem.design, s))
+    way = s.monotone
+    if isinstance(way, dict):
+        way = directions(way, problem.design, problem.family)
+    settings = replace(s, network=make_network(problem.design, s), monotone=way)
     return replace(problem, settings=settings, arguments=problem.arguments | plain)
 
 
@@ -178,6 +182,7 @@ def costnet(
     alternatives: Mapping[str, Sequence[str]] | None = None,
     budget: float | None = None,
     family: Family | Literal["poisson", "gamma"] | None = None,
+    monotone: dict[str, Literal["increasing", "decreasing"]] | None = None,
     lambda_: float | None = None,
     lambdas: float | Values | None = None,
     n_lambda: int = 100,
@@ -247,6 +252,11 @@ def costnet(
         Squared error; -2 log-likelihood of two or of K classes (whose coefficients of a feature
         form one group); counts and positive amounts, with a log link (for counts per exposure the
         offset is the log of the exposure). By default one of the first three, by the response.
+    monotone : dict, optional
+        Columns whose effect must not turn, such as {"age": "increasing", "income": "decreasing"}:
+        their coefficients have one sign, in the path and in refits. A column must be a term of its
+        own, a number or an ordered category, and in no other term; at most two classes. A free one
+        is penalized as the cheapest of the others.
     lambda_ : float, optional
         Fit only the group-penalized model of this lambda, without refit and frontier. Arguments of
         the path and of rules are then not allowed.

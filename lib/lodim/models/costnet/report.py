@@ -43,6 +43,7 @@ def listing(fit):
         f"{phrases.rows(fit)}, {_priced_things(fit)}",
         _use(fit),
     ]
+    lines += phrases.monotone(fit)
     if fit.separated:
         lines.append(f"Classes are separated: {SEPARATED}")
     if not fit.converged:
@@ -257,6 +258,7 @@ def _notes(fit):
     failed = np.count_nonzero(~path.converged)
     ended = f"NOT converged at {failed} of them" if failed else "converged"
     notes = [_coefficients_are(fit)]
+    notes += [f"{line}: their coefficients have one sign." for line in phrases.monotone(fit)]
     if fit.separated:
         notes.append(f"The classes of the training rows are separated by the model: {SEPARATED}.")
     gap = significant(float(path.gap.max()), 2)

@@ -19,6 +19,7 @@ from lodim.checks import (
     listed,
     sizes,
 )
+from lodim.design.monotone import check_ways
 from lodim.errors import ArgumentError
 from lodim.fitting.model import Needs
 from lodim.models.costnet.search.criterion import CRITERIA, DEFAULT
@@ -37,7 +38,8 @@ class Settings:
     """Settings of a costnet fit, as explained in the help of `costnet`.
 
     costs, depends_on and alternatives are stored as tuples of pairs (costs may be a function);
-    `network` is built from them and the formula's terms. `budget` is an ascending tuple if
+    `network` is built from them and the formula's terms. monotone is the dict of the call; once the
+    columns are known, 1, -1 or 0 for each of them. `budget` is an ascending tuple if
     cross-validation tries several.
     """
 
@@ -59,6 +61,7 @@ class Settings:
     criterion: str = DEFAULT
     max_iter: int = 200
     tol: float = 1e-7
+    monotone: dict | tuple | None = None
     network: Any = None
 
     def __post_init__(self):
@@ -66,6 +69,8 @@ class Settings:
             object.__setattr__(self, name, getattr(parse, name)(getattr(self, name)))
         if not (self.network is None or isinstance(self.network, Network)):
             raise ArgumentError("network is made of costs and depends_on, and cannot be given")
+        if self.monotone is not None and not isinstance(self.monotone, tuple):
+            check_ways(self.monotone)
         self._check_budget()
         self._check_path()
         object.__setattr__(self, "rules", _rules(self.rules))

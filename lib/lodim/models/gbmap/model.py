@@ -5,12 +5,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from lodim.design.monotone import directions
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty, lambda_grid
 from lodim.models.gbmap import boost, refit
 from lodim.models.gbmap.assemble import assemble
 from lodim.models.gbmap.fit import GbmapFit
-from lodim.models.gbmap.monotone import directions
 from lodim.models.gbmap.settings import Settings, is_wide, needs
 from lodim.selection.tuning import choose
 from lodim.typing import Data, DType, Engine, Family, Missing, NumberFamily, Offset, RowValues

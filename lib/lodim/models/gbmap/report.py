@@ -21,7 +21,7 @@ def listing(fit):
         phrases.rows(fit),
         f"Boosts: {s.m}, lambda: {significant(s.lambda_)}{_chosen(fit)}, {_activation(s)}",
         *_refitted(fit),
-        *_monotone(fit),
+        *phrases.monotone(fit),
     ]
     if not fit.converged:
         where = "in every boost" if fit.refit_log is None else "in the joint fit"
@@ -34,18 +34,6 @@ def listing(fit):
         table["Df"] = table["Df"].astype(int)
     table["Lambda"] = float(s.lambda_)
     return lines, Table("", table.rename_axis(None), {"%Dev": ".2f", "Lambda": significant})
-
-
-def _monotone(fit):
-    """Return a list with one line about monotone effects; an empty list if there are none."""
-    if not fit.settings.monotone:
-        return []
-    way = np.asarray(fit.settings.monotone)[np.unique(fit.design.term_of, return_index=True)[1]]
-    parts = []
-    for label, sign in (("increasing in", 1), ("decreasing in", -1)):
-        names = [fit.design.term_names[k] for k in np.flatnonzero(way == sign)]
-        parts += [f"{label} {', '.join(names)}"] if names else []
-    return [f"At every row {'; '.join(parts)}"]
 
 
 def summary(fit, full):
@@ -152,7 +140,7 @@ def _notes(fit):
         f"{significant(log['grad_norm'].max(), 2)}."
     ]
     notes += [f"{line}; {_ended(fit.refit_log)}." for line in _refitted(fit)]
-    notes += [f"{line}: the signs of all weights b w see to it." for line in _monotone(fit)]
+    notes += [f"{line}: the signs of all weights b w see to it." for line in phrases.monotone(fit)]
     notes += phrases.choice(fit, _range(fit))
     notes += _edges(fit)
     left_out = fit.settings.m * fit.family.n_scores - len(fit.estimates)

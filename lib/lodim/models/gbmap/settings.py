@@ -15,12 +15,12 @@ from lodim.checks import (
     check_size,
     check_threads,
 )
+from lodim.design.monotone import check_ways
 from lodim.engine.blocks import ENGINES, SPAN_ROWS, available_threads
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.errors import ArgumentError
 from lodim.fitting.model import Needs
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS
-from lodim.models.gbmap.monotone import check_ways
 
 REFITS = "none", "joint"
 ACTIVATIONS = {"softplus": SOFTPLUS, "identity": IDENTITY}

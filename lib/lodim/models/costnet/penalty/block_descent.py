@@ -16,6 +16,7 @@ from lodim.models.costnet.penalty.prox import (
     FIRST,
     INNER,
     duality_gap,
+    keep_signs,
     penalty,
     prox_block,
 )
@@ -217,10 +218,11 @@ def newton_steps(span, groups, H, c, w, lam, d, eps, alike):
     """Newton steps on the nonzero coefficients of a span, until one lowers little; in place.
 
     The objective is smooth there. Groups whose norm a step would take through zero become zero, and
-    the others go on at once. `c` is updated over the span; `d` (K, A) is workspace.
+    so do coefficients that it would take against their sign; the others go on at once. `c` is
+    updated over the span; `d` (K, A) is workspace.
 
     span : lo, hi, g0, g1, the first and the end of its coefficients and of its groups
-    groups : start, member and cost of all groups, as in Layout
+    groups : start, member and cost of all groups, and signs, as in Layout
     """
     for _ in range(NEWTON_STEPS):
         gain, crossed = _newton_step(span, groups, H, c, w, lam, d, alike)
@@ -232,7 +234,7 @@ def newton_steps(span, groups, H, c, w, lam, d, eps, alike):
 def _newton_step(span, groups, H, c, w, lam, d, alike):
     """One Newton step: what it lowers the objective by, and whether a group became zero."""
     lo, hi, g0, g1 = span
-    start, member, cost = groups
+    start, member, cost, sign = groups
     K = w.shape[0]
     position = np.empty(hi, np.int64)
     position[:] = -1
@@ -268,6 +270,7 @@ def _newton_step(span, groups, H, c, w, lam, d, alike):
                 for i in range(start[g], start[g + 1]):
                     for k in range(K):
                         d[k, member[i]] = -w[k, member[i]]
+        stop_at_zero(w, d, sign, lo, hi)
         gain = _move(H, c, w, lo, hi, d)
         gain += before - penalty(w, lam, g0, g1, start, member, cost)
         if gain >= -1e-15 * before:
@@ -279,6 +282,17 @@ def _newton_step(span, groups, H, c, w, lam, d, alike):
         subtract_product(H, d, lo, hi, c, lo, hi)
         t = nearest if trial == 0 and nearest < 1.0 else 0.25 * t
     return 0.0, False
+
+
+@njit(**FAST)
+def stop_at_zero(w, d, sign, lo, hi):
+    """End the steps d of w[:, lo:hi] that go against a sign at zero, in place."""
+    if sign is None:
+        return
+    for k in range(w.shape[0]):
+        for j in range(lo, hi):
+            if sign[j] * (w[k, j] + d[k, j]) < 0.0:
+                d[k, j] = -w[k, j]
 
 
 @njit(**INNER)
@@ -316,12 +330,13 @@ def _move(H, c, w, lo, hi, d):
 @njit(**INNER)
 def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
     """One proximal gradient step on block b: its squared length, and whether the support stayed."""
-    block, first, _, start, member, cost, _ = layout
+    block, first, _, start, member, cost, _, sign = layout
     lo, hi = block[b], block[b + 1]
     t, length, same_support = 1.0 / L, 0.0, True
     for k in range(w.shape[0]):
         for j in range(lo, hi):
             u[k, j] = w[k, j] + t * c[k, j]
+    keep_signs(u, sign, lo, hi)
     tol = 0.01 * np.sqrt(eps * L)
     prox_block(u, dual, t, lam, b, nested, first, start, member, cost, tol)
     for k in range(w.shape[0]):
@@ -338,7 +353,7 @@ def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
 @njit(**INNER)
 def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps, alike):
     """Minimize over block b given the others, in place; the largest decrease of a step."""
-    block, first, nested, start, member, cost, _ = layout
+    block, first, nested, start, member, cost, _, sign = layout
     u, d, old = spaces
     lo, hi, g0, g1 = block[b], block[b + 1], first[b], first[b + 1]
     K = w.shape[0]
@@ -355,7 +370,7 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps, alike):
         if L * length <= eps:
             break
         if same_support and not one:
-            span, groups = (lo, hi, g0, g1), (start, member, cost)
+            span, groups = (lo, hi, g0, g1), (start, member, cost, sign)
             newton_steps(span, groups, H, c, w, lam, d, eps, alike)
     if largest > 0.0:
         for k in range(K):
@@ -373,14 +388,14 @@ def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps, 
     Ends where the duality gap, with Omega of the minimum at most `radius`, is below `target`. `c`
     is c0 - Hw, `lipschitz` (B,) bounds the largest eigenvalue of H in each block.
     """
-    _, first, nested, start, member, cost, _ = layout
+    _, first, nested, start, member, cost, _, sign = layout
     K, A = w.shape
     u, d, old = np.empty((K, A)), np.empty((K, A)), np.empty((K, A))
     eps, largest = 0.1 * target, 0.0 if nested is None else np.inf
     for sweep in range(max_sweeps):
         if first.size > 2:
             whole = FIRST, A, FIRST, cost.size
-            newton_steps(whole, (start, member, cost), H, c, w, lam, d, target, alike)
+            newton_steps(whole, (start, member, cost, sign), H, c, w, lam, d, target, alike)
         if largest <= 1e4 * target:
             slack, over = duality_gap(w, c, dual, lam, layout, u, 0.1 * target / radius)
             if slack + over * radius <= target:
@@ -410,7 +425,7 @@ def gaussian_path(layout, H, c0, w, dual, lams, ridges, null, target, max_sweeps
     It starts from w (1, A) and dual (1, members), and ends where glmnet does if `early_stop`. H
     keeps its last ridge on the diagonal.
     """
-    block, first, _, start, member, cost, _ = layout
+    block, first, _, start, member, cost, _, _ = layout
     L, A = lams.size, w.shape[1]
     path, loss = np.zeros((L, 1, A)), np.zeros(L)
     gap, sweeps = np.zeros(L), np.zeros(L, np.int64)

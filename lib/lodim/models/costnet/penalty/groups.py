@@ -18,6 +18,7 @@ class Groups:
     start : (G + 1,) int64, group g has the members start[g] to start[g + 1]
     member : int64, positions of coefficients; a group follows all groups that it contains
     crossed : (G,) bool, whether a smaller group is partly within it
+    sign : (q,) float64, 1 or -1 if the coefficient must have this sign, else 0; or None
     Coefficients in no group are free.
     """
 
@@ -27,13 +28,15 @@ class Groups:
     start: np.ndarray
     member: np.ndarray
     crossed: np.ndarray
+    sign: np.ndarray | None = None
 
     @classmethod
-    def from_network(cls, network, dependents="all", p=None):
+    def from_network(cls, network, dependents="all", p=None, monotone=None):
         """Return the penalty of a network: one group for each node with a price.
 
         If no node has a price, each node with columns gets price 1; otherwise there would be no
-        penalty, and the path would consist of the full model.
+        penalty, and the path would consist of the full model. A free column with a given sign costs
+        as much as the cheapest group, because free coefficients have no bounds.
 
         Parameters
         ----------
@@ -43,6 +46,8 @@ class Groups:
             5.1).
         p : int or None
             Number of columns of X; None: as many as the network has. Columns of no node are free.
+        monotone : tuple (p,) or None
+            Signs of the coefficients of columns, see `sign`.
 
         Returns
         -------
@@ -67,27 +72,34 @@ class Groups:
                 key = frozenset(positions)
                 cost_of[key] = cost_of.get(key, 0.0) + float(cost)
         node += [-1] * len(rest)
-        return cls._from_sets(np.array(feature + rest, np.int64), np.array(node, np.int64), cost_of)
+        known, sign = np.array(feature + rest, np.int64), None
+        if monotone is not None:
+            sign = np.array(monotone, np.float64)[known]
+            paid, signed = frozenset().union(*cost_of), frozenset(np.flatnonzero(sign).tolist())
+            least = min(cost_of.values(), default=1.0)
+            cost_of |= {on: least for on in owned if on & signed - paid}
+        return cls._from_sets(known, np.array(node, np.int64), cost_of, sign)
 
     @classmethod
-    def weighted_lasso(cls, cost, network=None):
+    def weighted_lasso(cls, cost, network=None, monotone=None):
         """Return the penalty sum_j cost_j |w_j| of columns with costs (p,); cost 0: free."""
         cost = np.asarray(cost, np.float64)
         node = np.full(len(cost), -1, np.int64)
         for v, columns in enumerate(network.columns if network else ()):
             node[[j for j in columns if node[j] < 0]] = v
         cost_of = {frozenset([j]): float(cost[j]) for j in np.flatnonzero(cost > 0.0).tolist()}
-        return cls._from_sets(np.arange(len(cost)), node, cost_of)
+        sign = None if monotone is None else np.array(monotone, np.float64)
+        return cls._from_sets(np.arange(len(cost)), node, cost_of, sign)
 
     @classmethod
-    def _from_sets(cls, feature, node, cost_of):
+    def _from_sets(cls, feature, node, cost_of, sign):
         """Return Groups from a dict of sets of members and their costs, smaller sets first."""
         # Contained groups are smaller; equal sizes are sorted by first member.
         sets = sorted(cost_of, key=lambda positions: (len(positions), min(positions)))
         cost = np.array([cost_of[positions] for positions in sets], np.float64)
         start = np.cumsum([0, *map(len, sets)], dtype=np.int64)
         member = np.array([j for positions in sets for j in sorted(positions)], np.int64)
-        return cls(feature, node, cost, start, member, _crossed(sets, len(feature)))
+        return cls(feature, node, cost, start, member, _crossed(sets, len(feature)), sign)
 
     def __len__(self):
         return len(self.cost)
@@ -148,6 +160,7 @@ class Layout:
     nested : (B,) bool, whether a block's groups form a tree
     start, member, cost : groups as in Groups, with members as positions in this order
     overlapping : whether some block is not nested, also before a restriction
+    sign : (A,) as in Groups, or None
     """
 
     at: np.ndarray
@@ -158,6 +171,7 @@ class Layout:
     member: np.ndarray
     cost: np.ndarray
     overlapping: bool
+    sign: np.ndarray | None
 
     @classmethod
     def from_groups(cls, groups):
@@ -179,15 +193,16 @@ class Layout:
         n_blocks = len(np.unique(block_of_group))
         nested = np.bincount(block_of_group, groups.crossed[order], n_blocks) == 0.0
         of_groups = block_of_group, size, member, groups.cost[order]
-        return cls._sorted(at, block, *of_groups, nested, not nested.all())
+        sign = None if groups.sign is None else groups.sign[at]
+        return cls._sorted(at, block, *of_groups, nested, not nested.all(), sign)
 
     @classmethod
-    def _sorted(cls, at, block, block_of_group, size, member, cost, nested, overlapping):
+    def _sorted(cls, at, block, block_of_group, size, member, cost, nested, overlapping, sign):
         """Return a Layout of coefficients and groups sorted by block, without empty blocks."""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))
-        return cls(at, block, first, nested[kept], start, member, cost, overlapping)
+        return cls(at, block, first, nested[kept], start, member, cost, overlapping, sign)
 
     def restrict(self, keep):
         """Return the Layout of only the coefficients with `keep` (A,); the others are zero."""
@@ -200,7 +215,9 @@ class Layout:
         left = size > 0
         member = (np.cumsum(keep) - 1)[self.member[stays]]
         of_groups = block_of_group[left], size[left], member, self.cost[left]
-        return Layout._sorted(self.at[keep], block[keep], *of_groups, self.nested, self.overlapping)
+        sign = None if self.sign is None else self.sign[keep]
+        at = self.at[keep], block[keep]
+        return Layout._sorted(*at, *of_groups, self.nested, self.overlapping, sign)
 
     @cached_property
     def assigned_group(self):
@@ -213,7 +230,7 @@ class Layout:
 
     @property
     def arrays(self):
-        """Arguments of kernels; `nested` is None if all groups are nested."""
+        """Arguments of kernels; `nested` is None if all groups are nested, `sign` if free."""
         groups = self.start, self.member, self.cost
         nested = self.nested if self.overlapping else None
-        return self.block, self.first, nested, *groups, self.assigned_group
+        return self.block, self.first, nested, *groups, self.assigned_group, self.sign

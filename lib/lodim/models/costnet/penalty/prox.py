@@ -3,7 +3,8 @@
 Coefficients are (K, A), a row a score; c is minus the gradient of the smooth part. Dual vectors of
 the groups are (K, members). `layout` is the tuple `Layout.arrays`. `nested` is None where all
 groups are nested: numba then leaves out what overlapping ones need, and compiles it where there are
-some. Arrays begin as `np.empty` and are filled: `np.zeros` and `np.full` would be compiled too.
+some; and so of `sign`, see `Groups`. Arrays begin as `np.empty` and are filled: `np.zeros` and
+`np.full` would be compiled too.
 """
 
 import numpy as np
@@ -14,6 +15,21 @@ FAST = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reas
 INNER = FAST | {"inline": "always"}  # becomes part of what calls it: a compilation less
 DUAL_PASSES = 200
 FIRST = ZERO  # of the coefficients, or of the groups
+
+
+@njit(**FAST)
+def keep_signs(u, sign, lo, hi):
+    """Set what goes against its sign to zero in u[:, lo:hi], in place; nothing if `sign` is None.
+
+    The proximal map of a penalty with signs is that of the penalty after it, as the penalty has
+    the same value for -u_j and does not fall in |u_j|.
+    """
+    if sign is None:
+        return
+    for k in range(u.shape[0]):
+        for j in range(lo, hi):
+            if sign[j] * u[k, j] < 0.0:
+                u[k, j] = 0.0
 
 
 @njit(**INNER)
@@ -161,13 +177,14 @@ def duality_gap(w, c, dual, lam, layout, u, tol):
     With these two, s and d: c'v <= (lam + d) Omega(v) for every v, and the duality gap is at most
     s + d times Omega of the minimum. What is left goes to u (K, A); `tol` is how small d need be.
     """
-    _, first, nested, start, member, cost, owner = layout
+    _, first, nested, start, member, cost, owner, sign = layout
     K, A = w.shape
     slack = penalty(w, lam, FIRST, cost.size, start, member, cost)
     for k in range(K):
         for j in range(A):
             u[k, j] = c[k, j]
             slack -= c[k, j] * w[k, j]
+    keep_signs(u, sign, FIRST, A)
     for b in range(first.size - 1):
         _block_residual(w, dual, lam, b, nested, first, start, member, cost, u, owner, tol)
     return slack, dual_norm_bound(u, FIRST, A, cost, owner)
@@ -193,7 +210,7 @@ def dual_norm(layout, c):
 
     lam <- c'w / Omega(w), w the proximal map at lam, rises to it in few steps (Dinkelbach 1967).
     """
-    block, first, nested, start, member, cost, owner = layout
+    block, first, nested, start, member, cost, owner, sign = layout
     K = c.shape[0]
     u, dual, largest = np.empty(c.shape), np.empty((K, member.size)), 0.0
     dual[:] = 0.0
@@ -203,6 +220,7 @@ def dual_norm(layout, c):
             for k in range(K):
                 for j in range(block[b], block[b + 1]):
                     u[k, j] = c[k, j]
+            keep_signs(u, sign, block[b], block[b + 1])
             prox_block(u, dual, 1.0, lam, b, nested, first, start, member, cost, 1e-13 * lam)
             along, norms = 0.0, penalty(u, 1.0, g0, g1, start, member, cost)
             for k in range(K):
@@ -212,13 +230,13 @@ def dual_norm(layout, c):
                 break
             lam = along / norms
         largest = max(largest, lam * (1.0 + 1e-12))
-        left = _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, block)
+        left = _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, sign, block)
         largest = max(largest, lam + left)
     return largest, dual
 
 
 @njit(**FAST)
-def _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, block):
+def _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, sign, block):
     """Assign what dual vectors of block b leave of c to one group each; its dual norm."""
     if nested is None:
         return -np.inf
@@ -227,6 +245,7 @@ def _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, block)
     for k in range(c.shape[0]):
         for j in range(c.shape[1]):
             u[k, j] = c[k, j]
+    keep_signs(u, sign, block[b], block[b + 1])
     for g in range(first[b], first[b + 1]):
         for i in range(start[g], start[g + 1]):
             for k in range(c.shape[0]):

@@ -12,6 +12,7 @@ from lodim.family.gaussian import SQUARED
 from lodim.family.power import POWER
 from lodim.models.costnet.penalty.block_descent import saturated
 from lodim.models.costnet.penalty.problem import PathSolution
+from lodim.models.costnet.penalty.prox import keep_signs
 from lodim.models.costnet.penalty.solvers import NewtonSolver
 
 TOL = 1e-9  # Clarabel's own tolerances
@@ -42,7 +43,10 @@ class ConicSolver:
         loss = _loss(problem, n, self._w, self._b)
         penalty = self._lam * _penalty(problem.layout, self._w)
         squares = 0.5 * self._ridge * cp.sum_squares(self._w)
-        self._program = cp.Problem(cp.Minimize(loss + penalty + squares))
+        signs, sign = [], problem.layout.sign
+        if sign is not None:
+            signs = [cp.multiply(sign[:, None], self._w) >= 0.0]
+        self._program = cp.Problem(cp.Minimize(loss + penalty + squares), signs)
 
     def path(self, lams, ridges, target, max_iter, early_stop):
         """PathSolution of falling penalties, at most `max_iter` iterations of Clarabel each.
@@ -54,6 +58,7 @@ class ConicSolver:
         for i, (lam, ridge) in enumerate(zip(lams.tolist(), ridges.tolist(), strict=True)):
             n_iter = self._solve(lam, ridge, max_iter)
             w, b = _sparse(self._w.value.T), self._b.value.T.copy()
+            keep_signs(w, self.problem.layout.sign, 0, w.shape[1])
             loss, gap = judge.evaluate(w, b, lam, ridge, target)
             steps.append((w, b, loss, gap, n_iter))
             last, share = share, 1.0 - loss / judge.null

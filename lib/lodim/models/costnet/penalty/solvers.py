@@ -244,7 +244,7 @@ class NewtonSolver:
         vectors. Directions in which free columns do not vary say nothing in either.
         """
         s, reduced = self.state, self._model.reduced
-        *_, cost, owner = self._model.layout.arrays
+        *_, cost, owner, _ = self._model.layout.arrays
         gap = 2.0 * reduced.decrement(s.slope)
         if not len(cost):
             return gap

@@ -19,13 +19,15 @@ def optimum(search: Search, budget: float) -> SearchState:
     space, n = search.space, len(search.space)
     if n <= MOST_EXHAUSTIVE and search.refits is search.final:
         return exhaustive(search, budget)
-    numeric = search.refits.data.family.name == "gaussian" and space.network.set_cost is None
+    data = search.refits.data
+    numeric = data.family.name == "gaussian" and space.network.set_cost is None
+    numeric &= data.sign is None
     if not numeric or n > MOST_PROGRAM or space.screened:
         most = MOST_PROGRAM if numeric else MOST_EXHAUSTIVE
         raise ArgumentError(
             f"rules='exact' looks at no more than {MOST_EXHAUSTIVE} features, or {MOST_PROGRAM} "
-            f"with a numeric response and a price for each; the budget pays for {n}: lower it "
-            f"until these are {most}, or leave it to the other rules"
+            f"with a numeric response, a price for each and no monotone=; the budget pays for {n}: "
+            f"lower it until these are {most}, or leave it to the other rules"
         )
     return best_subset(search, budget)
 

@@ -99,7 +99,7 @@ def possible_moves(search, state, budget, drop=True, add=True):
     on = space.columns_of(state.used)
     at = search.refits.quadratic(on)
     gram, target, variance = at.gram.copy(), at.target.copy(), np.diag(at.gram).copy()
-    columns = sweep.enter(gram, target, variance, on)
+    columns = sweep.enter(gram, target, variance, search.refits.open(on))
     nothing = np.zeros((1, len(space)), bool)
     drops = _drop_sets(space, state.used) if drop else nothing
     adds, lead = _add_sets(space, state.used) if add else (nothing, np.empty(0, np.int64))
@@ -111,7 +111,7 @@ def possible_moves(search, state, budget, drop=True, add=True):
         allowed &= affordable(price, budget)
     sets = *_column_lists(space, drops), *_column_lists(space, adds)
     allowed = np.ascontiguousarray(allowed)  # columns that are picked lie otherwise
-    gain, rank = sweep.gains(gram, target, variance, columns, *sets, allowed)
+    gain, rank = sweep.gains(gram, target, variance, columns, *sets, allowed, data.sign)
     df = (columns.sum() + rank) * data.df_per_column
     value = np.where(allowed, search.criterion(state.deviance - gain, df), np.inf)
     return Moves(drops, adds, value, price)

@@ -16,6 +16,8 @@ MAX_ITER = 50
 OTHERS = 0.4  # columns that a model lacks or has more, of those of a refit that starts from it
 SATURATED = 0.1  # share of the null deviance below which no other refit starts from a model
 RECENT = 300  # refits that others may start from: to look through all takes longer than a pass
+MOST_HELD = 10  # times as many steps as columns, of active sets
+PULL = 1e-12  # share of the null deviance that a coefficient at zero may be worth
 LEFT = 1e-16  # fall of half the mean deviance that the last Newton step may leave
 
 
@@ -102,11 +104,14 @@ class Refits:
         on = np.asarray(on, np.int64)
         key = on.tobytes()
         if key not in self.known:
-            fit = _least_squares if self.data.family.name == "gaussian" else _newton
-            self.known[key] = made = Refit(*fit(self, on))
+            self.known[key] = made = Refit(*_fit_with_signs(self, on))
             if made.deviance > SATURATED * self.null.deviance:
                 self.likely.append((_bits(on), on, made))
         return self.known[key]
+
+    def open(self, on):
+        """Columns (r,) without those whose coefficient a sign holds at zero in their refit."""
+        return on if self.data.sign is None else on[self(on).coef.any(axis=1)]
 
     def rank(self, on):
         """Return the rank of columns given an intercept, one less than the levels of a category."""
@@ -141,6 +146,47 @@ def _ridge(refits, on, size=0.0):
     null[within], null[~within] = swept[np.ix_(within, ~within)], -np.eye((~within).sum())
     sized = np.where(variance > 0.0, variance, 1.0)[:, None] * null
     return ridge + sized @ np.linalg.solve(null.T @ sized, sized.T)
+
+
+def _fit_with_signs(refits, on):
+    """Intercept, coefficients and deviance of columns, of the signs that these must have.
+
+    By active sets (Lawson and Hanson 1974, chapter 23; any convex loss takes the same steps):
+    coefficients go to the minimum of the columns that are open as far as their signs allow, and
+    what arrives at zero is held there, until no slope would move a held one off it.
+    """
+    fit = _least_squares if refits.data.family.name == "gaussian" else _newton
+    if refits.data.sign is None or not refits.data.sign[on].any():
+        return fit(refits, on)
+    sign, open_, coef = refits.data.sign[on], np.full(len(on), True), np.zeros((len(on), 1))
+    scale = np.sqrt(np.maximum(np.diag(refits.at_null.gram)[on], 1e-300))
+    found = None
+    for _ in range(MOST_HELD * len(on)):
+        end, null = np.zeros_like(coef), refits.null
+        intercept, end[open_], deviance = (
+            fit(refits, on[open_]) if open_.any() else (null.intercept, null.coef, null.deviance)
+        )
+        wrong = sign * end[:, 0] < 0.0
+        if wrong.any():
+            share = coef[wrong, 0] / (coef[wrong, 0] - end[wrong, 0])
+            coef = coef + share.min() * (end - coef)
+            stopped = np.flatnonzero(wrong)[share <= share.min()]
+            coef[stopped], open_[stopped] = 0.0, False
+            continue
+        coef, found = end, (intercept, end, deviance)
+        pull = np.where(open_, 0.0, sign * _slopes(refits, on, intercept, coef) / scale)
+        if open_.all() or pull.max() ** 2 <= PULL * refits.null.deviance:
+            break
+        open_[pull.argmax()] = True
+    return found
+
+
+def _slopes(refits, on, intercept, coef):
+    """Minus the slopes (r,) of half the mean deviance in the coefficients of columns."""
+    if refits.data.family.name == "gaussian":
+        return (refits.at_null.target[on] - refits.at_null.gram[np.ix_(on, on)] @ coef)[:, 0]
+    theta = np.vstack([intercept, coef])
+    return _derivatives_at(refits.data, on, theta, np.zeros((len(theta), len(theta))))[1][1:, 0]
 
 
 def _least_squares(refits, on):

@@ -30,6 +30,7 @@ class SearchData:
     total_weight : effective number of rows: the sum of the given weights, at least `n_positive`, so
         that weights may be counts; otherwise only ratios of weights matter
     threads : number of threads for sums over spans of rows; None: all
+    sign : (q,) int64, 1 or -1 if the coefficient must have this sign, else 0; or None
     """
 
     X: np.ndarray
@@ -42,16 +43,18 @@ class SearchData:
     n_positive: int
     total_weight: float
     threads: int | None = None
+    sign: np.ndarray | None = None
 
     @classmethod
-    def from_batch(cls, batch, family, columns=None, threads=None):
-        """Return the rows of a batch, with all columns by default."""
+    def from_batch(cls, batch, family, columns=None, threads=None, monotone=None):
+        """Return the rows of a batch, with all columns by default; `monotone` are their signs."""
         columns = np.arange(batch.X.shape[1]) if columns is None else np.asarray(columns, np.int64)
         n = len(batch.positive_weight)
         total = n if batch.weights is None else max(n, float(batch.weights.sum()))
         rows = rows_beside(batch, family.n_scores)
         loss = family.kernel_loss(*rows[:2])
-        return cls(batch.X, *rows, family, loss, columns, n, total, threads)
+        sign = None if monotone is None else np.array(monotone, np.int64)[columns]
+        return cls(batch.X, *rows, family, loss, columns, n, total, threads, sign)
 
     def sample(self):
         """Return enough rows for a search: all if one Gram matrix gives all refits, else MOST_ROWS.

@@ -21,7 +21,7 @@ NEGLIGIBLE = (
 MOST_CHOICES = 64  # choices of a source for each series that are tried for one support
 
 
-def lasso_groups(network, p):
+def lasso_groups(network, p, monotone=None):
     """The weighted lasso's penalty: each column is charged all that its node needs, by itself.
 
     What is free is charged as the cheapest of the others, or 1, so that it is selected among too.
@@ -35,7 +35,7 @@ def lasso_groups(network, p):
     cost[np.isinf(cost)] = 0.0  # of no node
     owned, paid = [j for columns in network.columns for j in columns], cost[cost > 0.0]
     cost[owned] = np.where(cost[owned] > 0.0, cost[owned], paid.min() if paid.size else 1.0)
-    return Groups.weighted_lasso(cost, network)
+    return Groups.weighted_lasso(cost, network, monotone)
 
 
 def path_supports(search, path, rule):
@@ -112,10 +112,11 @@ def canonicalize_duplicates(path, search):
     Twins are candidates of one column each that cost the same and need the same, so that no model
     changes by it, nor its price. A solver's choice among them depends on order and rounding.
     """
-    space, gram = search.space, search.refits.at_null.gram
+    space, gram, sign = search.space, search.refits.at_null.gram, search.refits.data.sign
     moves = [
         (space.columns[first], space.columns[other], gram[first, other] / gram[first, first])
         for first, other in _twins(space, gram)
+        if sign is None or sign[first] == sign[other] * np.sign(gram[first, other])
     ]
     if not moves:
         return path

@@ -45,6 +45,14 @@ def enter(gram, target, variance, on):
 
 
 @njit(cache=True, error_model="numpy")
+def _against(sign, j, v, k):
+    """Whether the slope v[k, 0] goes against the sign of column j."""
+    if sign is None:
+        return False
+    return sign[j] * v[k, 0] < 0.0
+
+
+@njit(cache=True, error_model="numpy")
 def rank(gram, on):
     """Return the rank of the columns `on` (r,): how many are not determined by earlier ones."""
     M, variance = np.empty((on.size, on.size)), np.empty(gram.shape[0])
@@ -52,11 +60,11 @@ def rank(gram, on):
         variance[j] = gram[j, j]
         for k in range(i + 1):
             M[i, k] = gram[j, on[k]]
-    return _eliminate(M, np.empty((on.size, 0)), variance, on, ZERO, on.size)[1]
+    return _eliminate(M, np.empty((on.size, 0)), variance, on, ZERO, on.size, None)[1]
 
 
 @njit(cache=True, error_model="numpy")
-def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, allowed):
+def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, allowed, sign):
     """Return the decrease of the deviance and the change of the rank for each exchange of columns.
 
     Parameters
@@ -66,6 +74,8 @@ def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, al
     out_start, out_at, in_start, in_at
         Sets of columns to drop, and to add: set s is at[start[s]:start[s + 1]].
     allowed : (n_out, n_in) bool
+    sign : (q,) or None
+        Signs that coefficients must have: a column that would enter with the other one does not.
 
     Returns
     -------
@@ -102,12 +112,12 @@ def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, al
                     M[i, j] = gram[at[i], at[j]]
                 for c in range(K):
                     v[i, c] = target[at[i], c]
-            gain[a, b], rank[a, b] = _eliminate(M, v, variance, at, going, size)
+            gain[a, b], rank[a, b] = _eliminate(M, v, variance, at, going, size, sign)
     return gain, rank
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def _eliminate(M, v, variance, at, going, size):
+def _eliminate(M, v, variance, at, going, size, sign):
     """Return v' M^-1 v and the change of rank, by elimination.
 
     Dropped columns come first and have negative pivots.
@@ -115,7 +125,7 @@ def _eliminate(M, v, variance, at, going, size):
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]
-        if k >= going and pivot <= ALIASED * variance[at[k]]:
+        if k >= going and (pivot <= ALIASED * variance[at[k]] or _against(sign, at[k], v, k)):
             continue
         rank += -1 if k < going else 1
         for c in range(v.shape[1]):
