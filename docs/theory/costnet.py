@@ -26,7 +26,7 @@ ax = fit.plot("cost")
 # %% [markdown]
 # ## The model
 #
-# `costnet` returns a list of models, ordered by price. Each model is linear (for a numeric response), logistic (for classes) or log-linear (for counts with `family="poisson"` and amounts with `family="gamma"`; an offset is the logarithm of an exposure). A feature can need other items: exercise angina needs an exercise test. The price of a model is the price of its features and of all items that they need; each item is paid for once.
+# `costnet` returns a list of models, ordered by price. Each model is linear (for a numeric response), logistic (for classes) or log-linear (for counts with `family="poisson"` positive amounts with `family="gamma"`, and amounts of which some are zero with `family="tweedie"` and `power`; an offset is the logarithm of an exposure). A feature can need other items: exercise angina needs an exercise test. The price of a model is the price of its features and of all items that they need; each item is paid for once.
 #
 # Candidate models come from several search methods, called *rules*: a group penalty over the dependency graph (Fiterau 2014), the lasso, and greedy search. The group penalty minimizes the expression below. For each item v it has a group G_v: the columns of v and of all features that need v. If v is not bought, all coefficients of the group are zero.
 #

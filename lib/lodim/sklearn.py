@@ -435,13 +435,21 @@ class CostnetRegressor(
 ):
     """The best linear model at every price; see `lodim.costnet`.
 
-    `family` is "gaussian", "poisson" (counts) or "gamma" (positive amounts).
+    `family` is "gaussian", "poisson" (counts), "gamma" (positive amounts) or "tweedie" (amounts,
+    some of them zero, with `power`).
     transform() keeps the columns that the model needs. `costs` and similar arguments use the column
     names of X, or x0, x1, ... for arrays.
     """
 
 
-class CostnetClassifier(_Classifier, _Selector, _Estimator, model="costnet", chooses="the budget"):
+class CostnetClassifier(
+    _Classifier,
+    _Selector,
+    _Estimator,
+    model="costnet",
+    without=PARAMETERS,
+    chooses="the budget",
+):
     """The best logistic model at every price; see `lodim.costnet`.
 
     transform() keeps the columns that the model needs. `costs` and similar arguments use the column

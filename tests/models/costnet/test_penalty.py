@@ -11,9 +11,9 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import (
-    GammaRegressor,
     LogisticRegression,
     PoissonRegressor,
+    TweedieRegressor,
     enet_path,
     lasso_path,
 )
@@ -36,7 +36,8 @@ pytestmark = [
     pytest.mark.long,
     pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning"),
 ]
-FAMILIES = ("gaussian", "binomial", "multinomial", "poisson", "gamma")
+FAMILIES = ("gaussian", "binomial", "multinomial", "poisson", "gamma", "tweedie")
+LOG_LINK = FAMILIES[3:]
 RATIOS = np.array([1.0, 0.6, 0.2, 0.03])
 
 
@@ -67,9 +68,14 @@ def response(name, f, rng):
         return 3.0 + 2.0 * f + rng.standard_normal(len(f))
     if name == "binomial":
         return (rng.random(len(f)) < 1.0 / (1.0 + np.exp(-f))).astype(float)
-    if name in ("poisson", "gamma"):
+    if name in LOG_LINK:
         mean = np.exp(0.5 + 0.7 * f / f.std())
-        return rng.poisson(mean).astype(float) if name == "poisson" else rng.gamma(2.0, mean / 2.0)
+        amount = rng.gamma(2.0, mean / 2.0)
+        return {
+            "poisson": rng.poisson(mean).astype(float),
+            "gamma": amount,
+            "tweedie": amount * (rng.random(len(f)) < 0.7),
+        }[name]
     return np.digitize(f + rng.logistic(size=len(f)), [-0.8, 0.7]).astype(float)
 
 
@@ -80,7 +86,18 @@ def problem(name, parents, seed=0, n=80, cost=None, weights=False, **more):
     y = response(name, X @ rng.standard_normal(m), rng)
     weight = rng.random(n) if weights else None
     network = network_of(parents, cost, **more)
-    return X, y, weight, Groups.from_network(network, p=m), families.make(name, 3)
+    return X, y, weight, Groups.from_network(network, p=m), family_of(name)
+
+
+def family_of(name):
+    return families.make(name, 3, 1.5 if name == "tweedie" else None)
+
+
+def log_link_loss(name, y, s):
+    """Half the deviance of rows at log means s, constants apart; Tweedie's of power 1.5."""
+    if name == "tweedie":
+        return 2.0 * (cp.exp(0.5 * s) + cp.multiply(y, cp.exp(-0.5 * s)))
+    return cp.exp(s) - cp.multiply(y, s) if name == "poisson" else s + cp.multiply(y, cp.exp(-s))
 
 
 def naive(X, y, g, name, trace, i, l1_ratio=1.0, weights=None, offset=None):
@@ -95,10 +112,8 @@ def naive(X, y, g, name, trace, i, l1_ratio=1.0, weights=None, offset=None):
         loss = 0.5 * weight @ cp.square(y - f[:, 0])
     elif name == "binomial":
         loss = weight @ (cp.logistic(f[:, 0]) - cp.multiply(y, f[:, 0]))
-    elif name in ("poisson", "gamma"):
-        s, count = f[:, 0], name == "poisson"
-        loss = cp.exp(s) - cp.multiply(y, s) if count else s + cp.multiply(y, cp.exp(-s))
-        loss = weight @ (loss - families.make(name, 0).saturated(y))
+    elif name in LOG_LINK:
+        loss = weight @ (log_link_loss(name, y, f[:, 0]) - family_of(name).saturated(y))
     else:
         own = cp.sum(cp.multiply(np.eye(K)[y.astype(int)], f), axis=1)
         loss = weight @ (cp.log_sum_exp(f, axis=1) - own)
@@ -147,7 +162,7 @@ def test_free_columns_that_are_all_but_one_hold_no_path_up(name, apart):
     y = response(name, X @ rng.standard_normal(5), rng)
     groups = Groups.from_network(network_of([()] * 5, np.array([0.0, 0.0, 5.0, 1.0, 0.2])), p=5)
     paths = [
-        penalty_path(batch_of(X, y), families.make(name, 3), groups, n_lambda=20, tol=tol)
+        penalty_path(batch_of(X, y), family_of(name), groups, n_lambda=20, tol=tol)
         for tol in (1e-5, 1e-12)
     ]
     for path in paths:
@@ -188,7 +203,7 @@ def test_priced_columns_that_free_ones_determine_are_zero_at_once(name):
     cost = np.array([0.0, 0.0, 1.0, 2.0, 1.0])
     for columns in ([0, 1, 2, 3], [0, 1, 2, 3, 4]):
         groups = Groups.from_network(network_of([()] * len(columns), cost[columns]), p=len(columns))
-        path = penalty_path(batch_of(X[:, columns], y), families.make(name, 3), groups)
+        path = penalty_path(batch_of(X[:, columns], y), family_of(name), groups)
         assert path.converged.all() and np.abs(path.coef[:, 2:4]).max() == 0.0
         assert path.coef[-1, 4:].all() and path.n_iter.max() < 50
         if len(columns) == 4:
@@ -312,20 +327,24 @@ def test_the_logistic_lasso_of_scikit_learn():
         np.testing.assert_allclose(intercept, peer.intercept_, atol=1e-6)
 
 
-@pytest.mark.parametrize("name, Peer", [("poisson", PoissonRegressor), ("gamma", GammaRegressor)])
-def test_the_ridge_of_scikit_learn(name, Peer):
+@pytest.mark.parametrize("name, power", [("poisson", 1), ("gamma", 2), ("tweedie", 1.5)])
+def test_the_ridge_of_scikit_learn(name, power):
     X, y, weight, _, family = problem(name, [()] * 4, n=150, weights=True)
     ridge = Groups.weighted_lasso(np.ones(4))
     for alpha in (0.01, 0.3):
         path = penalty_path(
             batch_of(X, y, weight), family, ridge, np.array([alpha]), l1_ratio=1e-12, tol=1e-14
         )
-        peer = Peer(alpha=alpha, tol=1e-10, solver="newton-cholesky").fit(X, y, weight)
+        how = {"alpha": alpha, "tol": 1e-10, "solver": "newton-cholesky"}
+        if name == "poisson":
+            peer = PoissonRegressor(**how).fit(X, y, weight)
+        else:
+            peer = TweedieRegressor(power=power, link="log", **how).fit(X, y, weight)
         np.testing.assert_allclose(path.coef[0, :, 0], peer.coef_, atol=1e-7)
         assert path.intercept[0, 0] == pytest.approx(peer.intercept_, abs=1e-7)
 
 
-@pytest.mark.parametrize("name", ["poisson", "gamma"])
+@pytest.mark.parametrize("name", LOG_LINK)
 def test_the_lasso_of_cvxpy_with_a_log_link(name):
     """Coefficients with an offset, the log of an exposure for counts."""
     X, y, weight, _, family = problem(name, [()] * 6, n=120, weights=True)
@@ -335,10 +354,9 @@ def test_the_lasso_of_cvxpy_with_a_log_link(name):
     path = penalty_path(batch, family, lasso, lambdas, tol=1e-14)
     w, b = cp.Variable(6), cp.Variable()
     s, own = X @ w + b + offset, weight / weight.sum()
-    losses = {"poisson": cp.exp(s) - cp.multiply(y, s), "gamma": s + cp.multiply(y, cp.exp(-s))}
     for lam, coef, intercept in zip(lambdas, path.coef, path.intercept, strict=True):
         penalty = lam * cp.norm1(cp.multiply(np.arange(1.0, 7.0), w))
-        program = cp.Problem(cp.Minimize(own @ losses[name] + penalty))
+        program = cp.Problem(cp.Minimize(own @ log_link_loss(name, y, s) + penalty))
         tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-14)
         program.solve(solver=cp.CLARABEL, max_iter=500, **tight)
         np.testing.assert_allclose(coef[:, 0], w.value, atol=1e-7)
@@ -498,8 +516,8 @@ def _slopes(batch, family, trace, i):
     X = tiles.unpack(batch.X, batch.n)
     score = trace.intercept[i] + X @ trace.coef[i]
     mean = family.mean(score).reshape(batch.n, -1)
-    if family.name == "gamma":
-        return batch.weight[:, None] * (batch.y[:, None] / mean - 1.0)
+    if family.name in LOG_LINK:
+        return batch.weight[:, None] * (batch.y[:, None] - mean) * mean ** (1.0 - family.power)
     own = np.eye(3)[batch.y.astype(int)] if family.n_scores > 1 else batch.y[:, None]
     return batch.weight[:, None] * (own - mean)
 
@@ -525,7 +543,7 @@ def test_separated_classes_at_a_tiny_lambda(name):
     y = np.digitize(X[:, 0], [0.0] if name == "binomial" else [-0.5, 0.5]).astype(float)
     g, family = (
         groups_of(network_of([(), (0,), (0,), (), (3,), ()])),
-        families.make(name, 3),
+        family_of(name),
     )
     batch = batch_of(X, y)
     lambdas = lambda_max(batch, family, g) * np.geomspace(1.0, 1e-6, 12)

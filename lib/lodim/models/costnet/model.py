@@ -39,7 +39,7 @@ class Costnet(Model):
 
     name = "costnet"
     reference = FITERAU
-    families = ("gaussian", "binomial", "multinomial", "poisson", "gamma")
+    families = (*Model.families, "poisson", "gamma", "tweedie")
     settings = Settings
     penalties: ClassVar = {"lambda_": Penalty(_largest_lambda, ratio=1e-4, needed=False)}
     shared_setting = "budget"
@@ -181,7 +181,8 @@ def costnet(
     depends_on: Any = None,
     alternatives: Mapping[str, Sequence[str]] | None = None,
     budget: float | None = None,
-    family: Family | Literal["poisson", "gamma"] | None = None,
+    family: Family | Literal["poisson", "gamma", "tweedie"] | None = None,
+    power: float | None = None,
     monotone: dict[str, Literal["increasing", "decreasing"]] | None = None,
     lambda_: float | None = None,
     lambdas: float | Values | None = None,
@@ -248,10 +249,14 @@ def costnet(
         Largest cost of a model; inf is no limit. By default all models are searched, and
         cross-validation chooses the budget for `predict`: with `costs` that of the cheapest model
         within one standard error of the lowest held-out loss, otherwise of the lowest loss.
-    family : {"gaussian", "binomial", "multinomial", "poisson", "gamma"}, optional
-        Squared error; -2 log-likelihood of two or of K classes (whose coefficients of a feature
-        form one group); counts and positive amounts, with a log link (for counts per exposure the
-        offset is the log of the exposure). By default one of the first three, by the response.
+    family : str, optional
+        "gaussian", "binomial" or "multinomial", by default by the response: squared error; -2
+        log-likelihood of two or of K classes (whose coefficients of a feature form one group).
+        "poisson", "gamma" or "tweedie": counts, positive amounts, and amounts of which some are
+        zero, with a log link (for counts per exposure the offset is the log of the exposure).
+    power : float, optional
+        Of family="tweedie": power of the mean that the variance is proportional to, between 1
+        (Poisson) and 2 (gamma).
     monotone : dict, optional
         Columns whose effect must not turn, such as {"age": "increasing", "income": "decreasing"}:
         their coefficients have one sign, in the path and in refits. A column must be a term of its

@@ -39,7 +39,7 @@ LONGEST = 32  # characters of a name
 def listing(fit):
     """Lines and table of the short print, as glmnet's."""
     lines = [
-        f"Family: {fit.family.name} ({fit.family.link} link){phrases.levels(fit)}",
+        f"Family: {fit.family.label} ({fit.family.link} link){phrases.levels(fit)}",
         f"{phrases.rows(fit)}, {_priced_things(fit)}",
         _use(fit),
     ]
