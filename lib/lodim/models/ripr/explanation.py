@@ -24,14 +24,14 @@ class Explanation:
     Attributes
     ----------
     label : label of the row
-    view : str, the view that serves the row (if views vote, the view with most evidence); None if
+    view : str, the view that predicts the row (if views vote, the view with most evidence); None if
         the row misses a feature in every view
     prediction : class, number or cluster; None without a view, but if views vote the prediction of
         rows without any feature
     probabilities : Series by class, or None
     views : DataFrame
         One row per view: its loss (if views vote, and for numbers, its weight: the view's share of
-        the evidence, or of the neighbours), its own prediction, and whether it serves the row.
+        the evidence, or of the neighbours), its own prediction, and whether it is the row's view.
     neighbours : DataFrame
         The nearest training rows in the view: distance (in standard deviations), response, and the
         features of the view in original units. The explained row comes first.
@@ -116,7 +116,7 @@ def one_row(fit, row):
 
 
 def _view_frame(fit, answers, X):
-    """Return a table of views: loss or weight, prediction, and which view serves row X (1, a)."""
+    """Return a table of views: loss or weight, prediction, and which is the view of X (1, a)."""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = [None if np.isnan(c) else fit.levels[int(c)] for c in value]

@@ -26,7 +26,7 @@ class RiprFit(Fit):
     Attributes
     ----------
     estimates : Ensemble
-        The views, the training rows' features in them, and the view that serves each row.
+        The views, the training rows' features in them, and the view of each row.
     log : dict
         objective, an array with one value per round of Algorithm 2.1.1; if views vote, the
         leave-one-out loss with no view, with one view, with two, ...; sampled, the number of rows
@@ -144,7 +144,7 @@ class RiprFit(Fit):
             second level; for more classes one column per class. "link": scores. "class": the most
             probable class (with assignment in the view of the smallest ratio, Eq. 2.11); ties go to
             the class with more training rows, then to smaller feature values. "prob": one column
-            with the probability of each class. "view": the view that serves the row; if views vote,
+            with the probability of each class. "view": the view of the row; if views vote,
             the view with most evidence for the prediction. Without a response "cluster" (the
             default), such as "2.1" for the first cluster of the second view, and "view".
         offset : None
@@ -335,12 +335,12 @@ class RiprFit(Fit):
         return self._in_all_rows(batch, e.information_gains(e.rows(batch)), "gain")
 
     def tidy(self) -> pd.DataFrame:
-        """Return one row per view: share of training rows served, error, mass, dimension.
+        """Return one row per view: share of training rows, error, weight, number of features.
 
         Each training row is sent to a view as a new row is, but without itself among the
         neighbours. error is that of a view's rows: share wrong, mean squared error, or mean squared
         distance to the cluster's centre; of a learner, the error of the rows that it was fitted to.
-        Rows with a missing feature in every view are served by no view: the shares of the views and
+        Rows with a missing feature in every view have no view: the shares of the views and
         of such rows sum to one. weight is the view's share in the assignment, without such rows.
 
         See Also
@@ -366,7 +366,7 @@ class RiprFit(Fit):
         n_compared of n_possible views were compared. lambda_ is NaN if views vote, or if forward
         selection found them. df counts the features that the views use. deviance, error and
         dev_ratio are leave-one-out results of the training rows, in views that were chosen with
-        them (with a learner, training errors). error is for rows that a view serves; deviance is
+        them (with a learner, training errors). error is for rows that have a view; deviance is
         for all rows with a response, where rows without a view count by the null model. Without a
         response, deviance is the mean squared distance to the cluster centres, and null_deviance
         that to the mean of a view's rows.
@@ -540,7 +540,7 @@ class RiprFit(Fit):
         ----------
         kind : {"view", "shares", "objective", "calibration"}, optional
             By default the first kind that takes the arguments. "view": the views side by side, rows
-            coloured by the response; rows that a view serves are solid, others faint. Features with
+            coloured by the response; a view's own rows are solid, others faint. Features with
             at most 12 values are jittered (by less than a fifth of the smallest distance of two
             values), so that rows do not hide each other. "shares": share of the rows and error of
             each view, in the order of the print. "objective": objective of the search, round by

@@ -133,7 +133,7 @@ def ripr(
     Every row is judged in every view by its neighbours there: a loss matrix L (n, d*),
     L*_i = min_j L_ij. Shares B_ij >= 0 of the views in a row, which
     sum to one, minimize sum_i (u_i - L*_i)^2 + lambda sum_ij delta_j B_ij, u_i = sum_j L_ij B_ij,
-    with delta_j = 1 - sum_i B_ij / n, which is smaller for views that serve more rows (Algorithm
+    with delta_j = 1 - sum_i B_ij / n, which is smaller for views that predict more rows (Algorithm
     2.1.1); delta is updated until the objective settles. Views with more than 5% of the rows form
     the model, and k-NN in them predicts new rows.
 
@@ -144,9 +144,9 @@ def ripr(
       and the class that is most probable there.
       Rows whose class is missing are used too: their loss is the smallest over the classes.
     - numbers: squared error of the mean of the neighbours, weighted by inverse distance. A new row
-      gets the view that serves most of its neighbours.
+      gets the view to which most of its neighbours are assigned.
     - none ("~ ."): ((nu_k(rows) / nu_k(uniform sample))^dim / volume)^(1 - alpha), small where rows
-      are dense; then k-means in each view, of the rows that it serves. See Notes.
+      are dense; then k-means of the rows assigned to each view. See Notes.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def ripr(
     n_clusters : int, optional
         Number of clusters per view; by default 1 to 8, by prediction strength.
     n_views : int, optional
-        Largest number of views; 8 by default with voting. With assignment, those that serve most
+        Largest number of views; 8 by default with voting. With assignment, the views with most
         rows are kept.
     max_views : int, optional
         Largest number of views compared; with more, those of d features extend the best ones of
@@ -239,8 +239,7 @@ def ripr(
     -----
     All choices are made with the rows that the fit's own errors are computed on; `lodim.cv`
     estimates errors on new rows, choosing again in each fold. With several responses (Sect. 4.1)
-    the views are shared, but not which rows a view serves. Clusters need not agree with known
-    groups.
+    the views are shared, but not their rows. Clusters need not agree with known groups.
 
     The page "How ripr works" tells how views, k and numbers of clusters are chosen,
     how ties are broken, and has all entries of `control` and `constraints`.

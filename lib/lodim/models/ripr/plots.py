@@ -29,7 +29,7 @@ def view(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
     star = None if row is None else _query(fit, row)
     first = list(range(min(top, len(e))))
     if star is not None and star[1] >= len(first):
-        first[-1] = star[1]  # always show the view that serves the query
+        first[-1] = star[1]  # always show the query's view
     views = [_view(fit, j, X, served, star, data is None) for j in first]
     key = _key(fit, value)
     name = None if row is None else f"row {star[2]}"
@@ -72,7 +72,7 @@ def _rows(fit, data):
 
 
 def _query(fit, row):
-    """Return the features (a,) of one row, the view that serves it, and its label."""
+    """Return the features (a,) of one row, its view, and its label."""
     batch = one_row(fit, row)
     return fit.estimates.rows(batch)[0], int(fit._answers(batch).view[0]), batch.index[0]
 

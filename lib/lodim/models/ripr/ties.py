@@ -10,7 +10,7 @@ import numpy as np
 GAP = 2.0**-26  # relative to a feature's typical size: closer values are equal
 FINE = 1e-8  # relative to the largest size: smaller sizes are rounding errors
 EQUAL = 1e-6  # tolerance of log ratios, scores and shares
-DIGITS = 9  # digits of masses and means that order views
+DIGITS = 9  # digits of shares and means that order views
 
 
 def merge_close(X, counted):

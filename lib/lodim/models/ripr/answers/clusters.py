@@ -1,4 +1,4 @@
-"""Clusters in the views: k-means of the rows that each view serves."""
+"""Clusters in the views: k-means of the rows assigned to each view."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ def fit_clusters(e, n_clusters, seed):
 
 
 def assign_clusters(e, X, answers):
-    """Assign rows X (m, a) to clusters in the views that serve them.
+    """Assign rows X (m, a) to clusters in their views.
 
     A row's cluster is that of the nearest centre, or the one that the view's local learner
     predicts.

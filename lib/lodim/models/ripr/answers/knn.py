@@ -70,7 +70,8 @@ class NumberAnswers:
 
     view : (q,) int, position of the view that predicts; -1 if no view is complete
     value : (q,) predicted number, NaN without a view
-    share : (q, views) weighted share of neighbours that a view serves, NaN if the row is incomplete
+    share : (q, views) weighted share of the neighbours in a view that are assigned to it; NaN if
+        the row is incomplete
     """
 
     view: np.ndarray
@@ -79,11 +80,11 @@ class NumberAnswers:
 
 
 def number_answers(near, y, B, *, weight=None):
-    """Predict numbers in the view that serves most of a row's neighbours, by a weighted mean there.
+    """Predict numbers in the view to which most of a row's neighbours belong, by a weighted mean.
 
     The share of view j is (sum_i w_i B_ij) / (sum_i w_i) over the k nearest rows i, where w_i is
     one over the distance. The view with the largest share predicts (the thesis prints the
-    smallest), by the mean of y weighted by w_i B_ij: rows served by other views have no influence.
+    smallest), by the mean of y weighted by w_i B_ij: rows of other views have no influence.
 
     Parameters
     ----------

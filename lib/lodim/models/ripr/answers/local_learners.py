@@ -1,4 +1,4 @@
-"""Local learners: a user's estimator, fitted to the rows that each view serves."""
+"""Local learners: a user's estimator, fitted to the rows assigned to each view."""
 
 import copy
 import inspect
@@ -78,7 +78,7 @@ def _with_centres(e):
 
 
 def _rows(e, j):
-    """Return the positions of the rows of positive weight that view j serves.
+    """Return the positions of the rows of positive weight that are assigned to view j.
 
     With a response, only rows whose response is known.
     """

@@ -48,8 +48,8 @@ class ViewConstraints:
 class Mixture:
     """Assignment that may spread a row over any number of views, because of constraints.
 
-    B : (n, d*), rows sum to one, or to zero if no view can serve them
-    mass : (d*,) share of the rows' weight that each view serves
+    B : (n, d*), rows sum to one, or to zero if all losses are infinite
+    mass : (d*,) share of the rows' weight that is assigned to each view
     objective : F plus the penalty of switches, by round
     """
 
@@ -69,7 +69,7 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
     Parameters
     ----------
     L : array (n, d*)
-        Losses, infinite if a view cannot serve a row.
+        Losses, infinite if a view lacks a row.
     delta : array (d*,)
         Penalties of the views.
     lambda_ : float
@@ -123,7 +123,7 @@ def _objective(cp, B, L, cost, weight, hard):
 
 
 def _cvxpy_constraints(B, constraints, served):
-    """Return CVXPY constraints on B; constraints of groups only have rows that can be served."""
+    """Return CVXPY constraints on B; constraints of groups only have rows with a finite loss."""
     c, rules = constraints, []
     if (c.cost is None) != (c.budget is None):
         raise ArgumentError("cost and budget go together: the price of each view, the most of each")

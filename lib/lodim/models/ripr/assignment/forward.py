@@ -80,7 +80,7 @@ def _by_view(ratios, y):
     Returns
     -------
     least
-        Smallest log ratio over the classes; the view where it is smallest predicts the row.
+        Smallest log ratio over the classes; the view with the smallest one predicts the row.
     doubt
         One minus the probability of the row's own class, proportional to one over the ratio.
     wrong

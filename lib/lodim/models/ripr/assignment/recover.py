@@ -1,4 +1,4 @@
-"""Find a few views and the rows that each serves: losses, lambda path, forward selection."""
+"""Find a few views and the rows of each: losses, lambda path, forward selection."""
 
 from dataclasses import dataclass, replace
 
@@ -99,7 +99,7 @@ class RecoveryData:
 
 @dataclass(frozen=True)
 class Recovery:
-    """Selected views, and the rows that each serves.
+    """Selected views, and the rows assigned to each.
 
     views : (A, D) features of the selected views, largest mass first; padded with -1
     assignment : Assignment of the rows to the selected views only, with positions in `views`; its
@@ -172,7 +172,7 @@ def _by_penalty(data, k, lambda_, L):
         if data.task == "number"
         else (1.0 - data.control.alpha) ** 2
     )
-    able = eligible_views(L, unit)  # other views never serve; drops them from a large matrix
+    able = eligible_views(L, unit)  # other views get no rows; drops them from a large matrix
     L, data = np.ascontiguousarray(L[:, able]), replace(data, views=data.views[able])
     weight, control, threads = data.weight, data.control, data.threads
     path, errors = None, None
@@ -224,7 +224,7 @@ def keep_largest(L, search, control, weight=None):
 
 
 def largest(mass, control):
-    """Return positions of masses above a minimum share, largest first; at least one position."""
+    """Return positions of shares above a minimum, largest first; at least one position."""
     order = ties.descending(mass)
     return order[mass[order] > min(control.least, 0.999 * mass.max())][: control.most]
 

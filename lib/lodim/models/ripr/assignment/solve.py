@@ -39,10 +39,10 @@ EQUAL_LOSS = 1e-6  # tolerance of equal losses, relative to the root of the pena
 class Assignment:
     """Assignment of rows to views, at most two views per row.
 
-    views : (A,) int, increasing columns of the loss matrix that serve any row
-    first, second : (n,) int, positions in `views`; -1 for a row that no view can serve
+    views : (A,) int, increasing columns of the loss matrix to which rows are assigned
+    first, second : (n,) int, positions in `views`; -1 for a row whose losses are all infinite
     share : (n,) weight of `second` in the row; `first` has the remaining weight
-    mass : (A,) share of the rows' weight that each view serves; sums to one
+    mass : (A,) share of the rows' weight that is assigned to each view; sums to one
     lambda_ : penalty
     objective : F by round
     converged : bool
@@ -58,7 +58,7 @@ class Assignment:
     converged: bool
 
     def matrix(self):
-        """Return B (n, A); rows sum to one, or to zero if no view can serve them."""
+        """Return B (n, A); rows sum to one, or to zero if all losses are infinite."""
         B = np.zeros((len(self.first), len(self.views)))
         rows = np.flatnonzero(self.first >= 0)
         B[rows, self.first[rows]] += 1.0 - self.share[rows]
@@ -66,12 +66,12 @@ class Assignment:
         return B
 
     def selected(self, least):
-        """Return the columns of the loss matrix of the views with a mass above `least`."""
+        """Return the columns of the loss matrix of the views with a share above `least`."""
         return self.views[self.mass > least]
 
 
 def _assignment(views, first, second, share, mass, lambda_, log, converged):
-    """Return the Assignment without views of no mass, from positions among `views` (d*,)."""
+    """Return the Assignment without views that have no rows; positions are among `views` (d*,)."""
     used = np.flatnonzero(mass > 0.0)
     place = np.append(np.searchsorted(used, np.arange(len(views))), -1)
     first, second, log = place[first], place[second], np.array(log)
@@ -103,9 +103,9 @@ def next_vertex(row, delta, u, v):
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
     """Assign rows [lo, hi): fill first (weight 1 - share), second (weight share) and share.
 
-    L (n, A) holds losses, infinite if a view cannot serve; delta (A,) penalties. first is -1 for a
-    row that no view can serve; second equals first if one view serves alone. Ties are won by the
-    smaller delta, then by the earlier view.
+    L (n, A) holds losses, infinite if a view lacks the row; delta (A,) penalties. first is -1 for a
+    row whose losses are all infinite; second equals first if the row has a single view. Ties are
+    won by the smaller delta, then by the earlier view.
     """
     for i in range(lo, hi):
         row, at = L[i], -1
@@ -148,11 +148,11 @@ def solve_rows(L, delta, lambda_, threads=1):
 
 
 def eligible_views(L, lambda_):
-    """Return the columns of views that can serve: the views with the smallest loss of some row.
+    """Return the columns of views that can get rows: the views with the smallest loss of some row.
 
-    At first all penalties are equal, and later views without mass have the largest penalty: a view
-    that is never a row's best cannot be on a hull. Of views with equal losses (relative to the
-    penalty) the first is taken.
+    At first all penalties are equal, and later views without rows have the largest penalty: a view
+    that is never a row's best cannot be on a hull. If views have equal losses (relative to the
+    penalty), the first is taken.
     """
     if not L.shape[1]:
         return np.empty(0, np.int64)
@@ -177,7 +177,7 @@ def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, t
     Parameters
     ----------
     L : array (n, d*)
-        Losses, infinite if a view cannot serve a row.
+        Losses, infinite if a view lacks a row.
     lambda_ : float
         Penalty, in units of the squared loss.
     weight : array (n,), optional
@@ -244,7 +244,7 @@ def reassign(L, search, mass, weight=None):
 
 
 def _masses(first, second, share, weight, n_views):
-    """Return the mass of each view, (n_views,)."""
+    """Return the total weight of the rows assigned to each view, (n_views,)."""
     rows = first >= 0
     mass = np.bincount(first[rows], ((1.0 - share) * weight)[rows], n_views)
     return mass + np.bincount(second[rows], (share * weight)[rows], n_views)
@@ -300,7 +300,7 @@ def assign_in_order(L, lambda_, switch, *, weight=None, max_iter=500):
     Parameters
     ----------
     L : array (n, d*)
-        Losses of rows in order, infinite if a view cannot serve.
+        Losses of rows in order, infinite if a view lacks a row.
     lambda_, switch : float
         Penalty of views, and price of a switch for a row of mean weight, in units of the squared
         loss.
