@@ -38,8 +38,8 @@ class Settings:
     """Settings of a costnet fit, as explained in the help of `costnet`.
 
     costs, depends_on and alternatives are stored as tuples of pairs (costs may be a function);
-    `network` is built from them and the formula's terms. monotone is the dict of the call; once the
-    columns are known, 1, -1 or 0 for each of them. `budget` is an ascending tuple if
+    `network` is built from them and the formula's terms. monotone is the dict of the call, or a
+    tuple of signs 1, -1 or 0 once the columns are known. `budget` is an ascending tuple if
     cross-validation tries several.
     """
 

@@ -18,7 +18,7 @@ class Groups:
     start : (G + 1,) int64, group g has the members start[g] to start[g + 1]
     member : int64, positions of coefficients; a group follows all groups that it contains
     crossed : (G,) bool, whether a smaller group is partly within it
-    sign : (q,) float64, 1 or -1 if the coefficient must have this sign, else 0; or None
+    sign : (q,) float64, required sign of each coefficient, 1 or -1, or 0 without one; or None
     Coefficients in no group are free.
     """
 
@@ -230,7 +230,7 @@ class Layout:
 
     @property
     def arrays(self):
-        """Arguments of kernels; `nested` is None if all groups are nested, `sign` if free."""
+        """Arguments of kernels; `nested` is None if all groups are nested, `sign` without signs."""
         groups = self.start, self.member, self.cost
         nested = self.nested if self.overlapping else None
         return self.block, self.first, nested, *groups, self.assigned_group, self.sign

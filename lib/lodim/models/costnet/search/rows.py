@@ -30,7 +30,7 @@ class SearchData:
     total_weight : effective number of rows: the sum of the given weights, at least `n_positive`, so
         that weights may be counts; otherwise only ratios of weights matter
     threads : number of threads for sums over spans of rows; None: all
-    sign : (q,) int64, 1 or -1 if the coefficient must have this sign, else 0; or None
+    sign : (q,) int64, required sign of each coefficient, 1 or -1, or 0 without one; or None
     """
 
     X: np.ndarray
@@ -47,7 +47,10 @@ class SearchData:
 
     @classmethod
     def from_batch(cls, batch, family, columns=None, threads=None, monotone=None):
-        """Return the rows of a batch, with all columns by default; `monotone` are their signs."""
+        """Return the rows of a batch, with all columns by default.
+
+        monotone : required signs (p,) of the coefficients, or None
+        """
         columns = np.arange(batch.X.shape[1]) if columns is None else np.asarray(columns, np.int64)
         n = len(batch.positive_weight)
         total = n if batch.weights is None else max(n, float(batch.weights.sum()))

@@ -46,7 +46,7 @@ def enter(gram, target, variance, on):
 
 @njit(cache=True, error_model="numpy")
 def _against(sign, j, v, k):
-    """Whether the slope v[k, 0] goes against the sign of column j."""
+    """Return whether the slope v[k, 0] contradicts the sign of column j; False without signs."""
     if sign is None:
         return False
     return sign[j] * v[k, 0] < 0.0
@@ -75,7 +75,7 @@ def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, al
         Sets of columns to drop, and to add: set s is at[start[s]:start[s + 1]].
     allowed : (n_out, n_in) bool
     sign : (q,) or None
-        Signs that coefficients must have: a column that would enter with the other one does not.
+        Required signs of coefficients; a column that would get the wrong sign does not enter.
 
     Returns
     -------
