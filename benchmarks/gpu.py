@@ -31,7 +31,7 @@ from lodim.engine import tiles
 from lodim.engine.cuda import cuda
 from lodim.engine.row_keys import keys
 from lodim.family.gaussian import SQUARED
-from lodim.models.gbmap.kernels.cpu import SOFTPLUS, loss_gradient
+from lodim.models.gbmap.kernels.cpu import SOFTPLUS, Form, loss_gradient
 from lodim.models.melm.search.divergence import Divergence, shares
 from lodim.models.melm.search.sample import Sample, bandwidths
 from lodim.models.proset.kernels.cpu import CLASSES
@@ -111,7 +111,7 @@ def time_pass(device, n, p, dtype, repeats):
     X = random_tiles(n, p, dtype)
     columns = [rng.normal(size=n), rng.normal(size=n), np.full(n, 1.0 / n)]
     theta, sign = rng.normal(size=(2, 2 + p)) / np.sqrt(p), np.array([1.0, -1.0])
-    rest = theta, np.arange(2), sign, 1.0, SOFTPLUS, SQUARED
+    rest = theta, np.arange(2), sign, Form(1.0, SOFTPLUS, SQUARED)
     there = engine.place(X, "cuda")
     columns_there = [device.upload(tiles.pad(v, len(X))) for v in columns]
     columns = [tiles.pad(v, len(X), dtype) for v in columns]

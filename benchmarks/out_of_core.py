@@ -50,7 +50,7 @@ from lodim.design import features
 from lodim.design.reading import read_source_rows
 from lodim.engine import blocks, tiles
 from lodim.family.gaussian import SQUARED
-from lodim.models.gbmap.kernels.cpu import SOFTPLUS, loss_gradient
+from lodim.models.gbmap.kernels.cpu import SOFTPLUS, Form, loss_gradient
 
 FEATURES = 99
 GROUP, GROUPS = 65_536, 4  # rows of a row group, row groups of a file
@@ -149,7 +149,7 @@ class Pass:
 
     def __call__(self):
         one, shape = np.ones(1), (1, 3 + self.X.shape[1])
-        line = np.arange(1), one, 1.0, SOFTPLUS, SQUARED
+        line = np.arange(1), one, Form(1.0, SOFTPLUS, SQUARED)
         work = (loss_gradient, self.X, shape, *self.columns, self.theta, *line)
         blocks.sum_blocks(*work, threads=blocks.available_threads())
 

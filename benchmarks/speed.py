@@ -50,7 +50,7 @@ from lodim.engine import tiles
 from lodim.engine.blocks import available_threads, over_rows
 from lodim.family.binomial import LOGISTIC
 from lodim.fitting.fit_model import model_of, prepare
-from lodim.models.gbmap.kernels.cpu import SOFTPLUS, forward
+from lodim.models.gbmap.kernels.cpu import SOFTPLUS, Form, forward
 from lodim.models.gbmap.objective import BoostObjective
 from lodim.solve.objective import ElasticNet
 
@@ -148,10 +148,8 @@ def one_pass(X, q):
     weight = np.full(shape, 1.0 / y.size, X.dtype)
     penalty = ElasticNet.over(np.r_[0.0, 0.0, np.ones(p)] / p, 1e-3, 0.0)
     sign = np.array([1.0, -1.0])[:q]
-    shape = 1.0, SOFTPLUS, LOGISTIC
-    stage = BoostObjective(
-        X, y, np.zeros_like(y), weight, sign, shape, penalty, available_threads()
-    )
+    form = Form(1.0, SOFTPLUS, LOGISTIC)
+    stage = BoostObjective(X, y, np.zeros_like(y), weight, sign, form, penalty, available_threads())
     theta = rng.standard_normal((q, 2 + p)) / np.sqrt(p)
     return min(times(lambda: stage(theta, np.arange(q))))
 
@@ -219,8 +217,8 @@ def by_the_authors(problem, m):
             ends = []
             for b in (1.0, -1.0):
                 f = score[:, 0].astype(X.dtype)
-                shape = 1.0, SOFTPLUS, LOGISTIC
-                stage = BoostObjective(X, y, f, weight, np.array([b]), shape, penalty, threads)
+                form = Form(1.0, SOFTPLUS, LOGISTIC)
+                stage = BoostObjective(X, y, f, weight, np.array([b]), form, penalty, threads)
                 end = minimize(
                     lambda v, stage=stage: [out[0] for out in stage(v[None], np.arange(1))],
                     rng.standard_normal(2 + p), jac=True, method="L-BFGS-B",

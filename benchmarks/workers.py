@@ -53,7 +53,7 @@ from lodim.engine import tiles, workers
 from lodim.engine.blocks import sum_blocks
 from lodim.errors import LodimError
 from lodim.family.gaussian import SQUARED
-from lodim.models.gbmap.kernels.cpu import SOFTPLUS, loss_gradient
+from lodim.models.gbmap.kernels.cpu import SOFTPLUS, Form, loss_gradient
 
 P, REPEATS = 20, 15
 SHARED = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
@@ -75,7 +75,7 @@ class Part:
 def problem():
     """What an evaluation is given beside the rows and their columns."""
     theta = np.random.default_rng(0).normal(size=(2, 2 + P))
-    return theta, np.arange(2), np.array([1.0, -1.0]), 10.0, SOFTPLUS, SQUARED
+    return theta, np.arange(2), np.array([1.0, -1.0]), Form(10.0, SOFTPLUS, SQUARED)
 
 
 def seconds(call, repeats=REPEATS):

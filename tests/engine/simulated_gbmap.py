@@ -17,7 +17,7 @@ from lodim.engine.cuda import _PLACED, DeviceTiles, upload, zeros
 from lodim.family.binomial import LOGISTIC
 from lodim.family.gaussian import SQUARED
 from lodim.models.gbmap.kernels import cuda
-from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, joint_gradient, loss_gradient
+from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, Form, joint_gradient, loss_gradient
 from lodim.models.gbmap.learners import WeakLearners
 
 assert config.ENABLE_CUDASIM
@@ -33,7 +33,7 @@ def sums(n, p, activation=SOFTPLUS, loss=SQUARED, dtype=np.float64, q=3, active=
     y = rng.normal(size=n) if loss == SQUARED else (rng.random(n) < 0.4) * 1.0
     columns = [tiles.pad(v, len(X), dtype) for v in (y, rng.normal(size=n), rng.random(n) / n)]
     theta, sign = rng.normal(size=(q, 2 + p)), np.resize([1.0, -1.0], q)
-    rest = theta, np.array(active), sign, 2.5, activation, loss
+    rest = theta, np.array(active), sign, Form(2.5, activation, loss)
     cpu = blocks.sum_blocks(loss_gradient, X, (q, 3 + p), *columns, *rest)
     there = blocks.place(X, "cuda")
     columns = [upload(v.astype(np.float64)) for v in columns]

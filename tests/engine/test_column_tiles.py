@@ -8,7 +8,7 @@ from lodim.engine.blocks import on_host, over_rows, sum_blocks
 from lodim.engine.column_tiles import ColumnTiles, inverses
 from lodim.engine.row_keys import lengths
 from lodim.family.binomial import LOGISTIC
-from lodim.models.gbmap.kernels.cpu import SOFTPLUS, effects, forward, loss_gradient
+from lodim.models.gbmap.kernels.cpu import SOFTPLUS, Form, effects, forward, loss_gradient
 
 pytestmark = pytest.mark.long
 
@@ -62,7 +62,7 @@ def test_kernels_give_the_bits_of_tiles_in_memory(of_columns, of_tiles, threads)
     shape, how = (1.0, SOFTPLUS), {"threads": threads}
 
     def sums(X):
-        rest = y, f, weight, theta, active, sign, *shape, LOGISTIC
+        rest = y, f, weight, theta, active, sign, Form(*shape, LOGISTIC)
         yield sum_blocks(loss_gradient, X, (2, 3 + P), *rest, **how)
         rest = weight.astype(float), theta, sign, *shape, active
         yield sum_blocks(effects, X, (4 + 2 * P,), *rest, **how)

@@ -24,7 +24,7 @@ from lodim.models.costnet.penalty import solvers
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.path import penalty_path
 from lodim.models.costnet.penalty.problem import PathProblem
-from lodim.models.gbmap.kernels.cpu import SOFTPLUS, loss_gradient
+from lodim.models.gbmap.kernels.cpu import SOFTPLUS, Form, loss_gradient
 from lodim.prices.network import unfold
 
 distributed = pytest.importorskip("distributed")
@@ -264,7 +264,7 @@ def traffic():
 def test_traffic_of_an_evaluation_is_the_sums_of_its_spans(held, problem):
     columns = held.column(held.beside["y"][0]), held.constant(0.0), held.constant(1.0 / N)
     theta, sign = np.random.default_rng(2).normal(size=(2, 5)), np.array([1.0, -1.0])
-    args = theta, np.arange(2), sign, 10.0, SOFTPLUS, LOGISTIC
+    args = theta, np.arange(2), sign, Form(10.0, SOFTPLUS, LOGISTIC)
     with traffic() as sizes:
         there = sum_blocks(loss_gradient, held, (2, 6), *columns, *args)
     here = (problem.y, np.zeros(N), np.full(N, 1.0 / N))

@@ -29,13 +29,7 @@ from lodim.report import tables as report
 from lodim.sources.read import read_source
 from lodim.typing import Data, FilePath, NewLevels, Offset
 
-OF_KIND = {
-    "predict",
-    "augment",
-    "evaluate",
-    "tidy",
-    "glance",
-}  # methods that return frames of the same kind as the data
+OF_KIND = {"predict", "augment", "evaluate", "tidy", "glance"}  # return frames of the data's kind
 OF_ROWS = {"predict", "augment"}  # methods that return one row per row of data
 ARRAY = "<array>"  # replaces arrays in `arguments`, which a fit does not keep
 ROUNDING = 1e-12  # explained shares below this are rounding errors

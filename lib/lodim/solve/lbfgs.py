@@ -1,6 +1,7 @@
 """Solvers, which use an objective and arrays, but no data or models."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,8 +40,68 @@ class Minimum:
     n_eval: int
 
 
-# Loops instead of array expressions: Numba's checks of shapes would take longer to compile
-# than everything else.
+class Stops(NamedTuple):
+    """Penalty and stopping rules of `lbfgs`, as kernels take them."""
+
+    l1: np.ndarray
+    precision: float
+    scaled: bool
+    tol: float
+    ftol: float
+    resolution: float
+
+
+class Search(NamedTuple):
+    """State of q minimizations; arrays begin with the problem.
+
+    trial, theta : (q, d) the point tried, and the last accepted one
+    gradient, slope, best, largest : gradient, (pseudo-)slope, value and largest slope at theta
+    promise : what the quadratic model at theta promises that is left to gain
+    direction, step : of the line search
+    S, Y : (q, memory, d) the last steps, and changes of the gradient over them
+    history : (q, 2) their number, and the position of the newest
+    falls, outlook : what the last steps gained, and what OUTLOOK further ones may gain
+    flat, n_iter : steps in a row that gained nothing, and all steps
+    status : RUNNING, or how the minimization ended
+    """
+
+    trial: np.ndarray
+    theta: np.ndarray
+    gradient: np.ndarray
+    slope: np.ndarray
+    direction: np.ndarray
+    S: np.ndarray
+    Y: np.ndarray
+    alpha: np.ndarray
+    history: np.ndarray
+    best: np.ndarray
+    largest: np.ndarray
+    promise: np.ndarray
+    step: np.ndarray
+    falls: np.ndarray
+    outlook: np.ndarray
+    flat: np.ndarray
+    n_iter: np.ndarray
+    status: np.ndarray
+
+
+@njit(cache=True, forceinline=True)
+def new_search(theta, memory):
+    """Return the Search that begins at theta (q, d) and remembers `memory` steps."""
+    q, d = theta.shape
+    start, gradient = np.zeros((q, d)), np.zeros((q, d))
+    slope, direction = np.zeros((q, d)), np.zeros((q, d))
+    S, Y, alpha = np.zeros((q, memory, d)), np.zeros((q, memory, d)), np.zeros(memory)
+    history, best = np.full((q, 2), -1), np.full(q, np.inf)
+    step, largest, promise = np.ones(q), np.full(q, np.inf), np.full(q, np.inf)
+    falls, outlook = np.zeros((q, OUTLOOK)), np.full(q, np.inf)
+    flat, n_iter, status = np.zeros(q, np.int64), np.zeros(q, np.int64), np.full(q, RUNNING)
+    of_line = slope, direction, S, Y, alpha, history, best, largest, promise, step
+    return Search(theta.copy(), start, gradient, *of_line, falls, outlook, flat, n_iter, status)
+
+
+# Loops, not array expressions: those bring Numba's checks of shapes, which take longer to compile
+# than all the rest.
 @njit(cache=True, fastmath={"reassoc", "contract"}, forceinline=True)
 def _dot(u, v):
     s = 0.0
@@ -121,11 +182,14 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 
 
 @njit(**INNER)
-def _leave(c, at, trial, l1, theta, gradient, slope, direction, S, Y, alpha, history, step):
+def _leave(c, at, l1, search):
     """Move problem c to its accepted trial, and choose the next direction and trial.
 
     Returns the largest slope, and the remaining gain predicted by the quadratic model.
     """
+    trial, theta, gradient, slope = search.trial, search.theta, search.gradient, search.slope
+    direction, S, Y, alpha = search.direction, search.S, search.Y, search.alpha
+    history, step = search.history, search.step
     pairs, newest = history[c, 0], history[c, 1]
     if pairs >= 0:
         pairs, newest = _remember(trial[c], theta[c], at[c], gradient[c], S[c], Y[c], pairs, newest)
@@ -177,12 +241,12 @@ def _outlook(falls, n_iter):
 
 
 @njit(cache=True, forceinline=True)
-def advance(
-    active, value, at, l1, precision, scaled, tol, ftol, resolution,
-    trial, best, theta, gradient, slope, direction, S, Y, alpha, history, step, largest, promise,
-    flat, falls, outlook, n_iter, status,
-):  # fmt: skip
+def advance(active, value, at, stops, search):
     """Use one evaluation: accept the trial of each active problem, or shorten its step."""
+    l1, precision, resolution = stops.l1, stops.precision, stops.resolution
+    trial, theta, slope, direction = search.trial, search.theta, search.slope, search.direction
+    best, promise, step, history = search.best, search.promise, search.step, search.history
+    flat, n_iter, outlook, status = search.flat, search.n_iter, search.outlook, search.status
     for c in active:
         v = value[c]
         for k in range(l1.size):
@@ -202,31 +266,37 @@ def advance(
             _set_trial(theta[c], slope[c], direction[c], step[c], l1, trial[c])
             continue
         drop = best[c] - v
-        flat[c] = flat[c] + 1 if started and drop <= ftol * abs(v) else 0
+        flat[c] = flat[c] + 1 if started and drop <= stops.ftol * abs(v) else 0
         best[c] = v
-        largest[c], promise[c] = _leave(
-            c, at, trial, l1, theta, gradient, slope, direction, S, Y, alpha, history, step
-        )
-        falls[c, n_iter[c] % OUTLOOK] = drop
+        search.largest[c], promise[c] = _leave(c, at, l1, search)
+        search.falls[c, n_iter[c] % OUTLOOK] = drop
         n_iter[c] += started
-        outlook[c] = _outlook(falls[c], n_iter[c])
-        # No further step is needed if the last gain and the predicted gain are small.
-        young = n_iter[c] < S.shape[1] // MATURE
-        steep = not scaled or young or max(drop, HOPE * promise[c]) > resolution
+        outlook[c] = _outlook(search.falls[c], n_iter[c])
+        # A step that gained so little, and a model of some steps that promises no more, need none.
+        young = n_iter[c] < search.S.shape[1] // MATURE
+        steep = not stops.scaled or young or max(drop, HOPE * promise[c]) > resolution
         resolved = resolution > 0.0 and (outlook[c] <= resolution or not steep)
         if (
             resolved
-            or largest[c] <= tol
+            or search.largest[c] <= stops.tol
             or flat[c] == 2
-            or (scaled and promise[c] <= ftol * abs(v))
+            or (stops.scaled and promise[c] <= stops.ftol * abs(v))
         ):
             status[c] = CONVERGED
 
 
 def lbfgs(
-    objective, theta, *, max_iter=200, tol=1e-6, ftol=1e-9, resolution=0.0, memory=10,
-    best_only=False, spacing=0.0,
-):  # fmt: skip
+    objective,
+    theta,
+    *,
+    max_iter=200,
+    tol=1e-6,
+    ftol=1e-9,
+    resolution=0.0,
+    memory=10,
+    best_only=False,
+    spacing=0.0,
+):
     """Minimize q independent smooth functions, plus sum_k l1_k |theta_k|, in parallel.
 
     The method is limited-memory BFGS with backtracking; with absolute values its orthant-wise form
@@ -275,31 +345,26 @@ def lbfgs(
     compiled = getattr(objective, "compiled_loop", None)
     if compiled is not None and resolution == 0.0:
         return Minimum(*compiled(theta, max_iter, tol, ftol, memory))
-    trial = np.array(theta, dtype=np.float64)
-    q, d = trial.shape
-    best = np.full(q, np.inf)
-    start, gradient, slope, direction = np.zeros((4, q, d))
-    (S, Y), alpha = np.zeros((2, q, memory, d)), np.zeros(memory)
-    history = np.full((q, 2), -1)
-    step, (largest, promise) = np.ones(q), np.full((2, q), np.inf)
-    n_iter, flat, status = np.zeros(q, np.int64), np.zeros(q, np.int64), np.full(q, RUNNING)
-    falls, outlook = np.zeros((q, OUTLOOK)), np.full(q, np.inf)
-    active, n_eval = np.arange(q), 0
+    search = new_search(np.array(theta, dtype=np.float64), memory)
+    penalty = objective.l1, objective.precision, objective.scaled
+    stops = Stops(*penalty, float(tol), float(ftol), float(resolution))
+    status, active, n_eval = search.status, np.arange(len(search.theta)), 0
     while active.size and n_eval < max_iter:
         if spacing:
-            trial = spacing * np.rint(trial / spacing)
-        value, at = objective(trial, active)
+            search.trial[:] = spacing * np.rint(search.trial / spacing)
+        advance(active, *objective(search.trial, active), stops, search)
         n_eval += 1
-        advance(
-            active, value, at, objective.l1, objective.precision, objective.scaled, tol, ftol,
-            resolution, trial, best, start, gradient, slope, direction, S, Y, alpha, history, step,
-            largest, promise, flat, falls, outlook, n_iter, status,
-        )  # fmt: skip
         if best_only and (objective.scaled or resolution > 0.0):
-            hope = HOPE * (promise if objective.scaled else outlook)
-            status[(status == RUNNING) & (best - hope > best.min())] = BEHIND
+            hope = HOPE * (search.promise if objective.scaled else search.outlook)
+            status[(status == RUNNING) & (search.best - hope > search.best.min())] = BEHIND
         active = np.flatnonzero(status == RUNNING)
-    return Minimum(start, best, largest, n_iter, status == CONVERGED, n_eval)
+    return minimum(search, n_eval)
+
+
+def minimum(search, n_eval):
+    """Return the Minimum that a Search has come to."""
+    ends = search.theta, search.best, search.largest, search.n_iter
+    return Minimum(*ends, search.status == CONVERGED, n_eval)
 
 
 class Steps:
@@ -398,9 +463,18 @@ def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_
 
 
 def bounded(
-    function, theta, lower, *, max_iter=1000, tol=1e-5, ftol=1e-7, patience=5, precision=0.0,
-    start=None, steps=None,
-):  # fmt: skip
+    function,
+    theta,
+    lower,
+    *,
+    max_iter=1000,
+    tol=1e-5,
+    ftol=1e-7,
+    patience=5,
+    precision=0.0,
+    start=None,
+    steps=None,
+):
     """Minimize one smooth function of parameters with lower bounds by projected L-BFGS.
 
     It follows the quasi-Newton direction of the parameters that are not held by a bound, projected

@@ -14,7 +14,7 @@ from lodim.engine.blocks import sum_blocks
 from lodim.family.binomial import LOGISTIC
 from lodim.family.gaussian import SQUARED
 from lodim.models.gbmap.embedding import path_distances
-from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, loss_gradient
+from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, Form, loss_gradient
 from lodim.models.gbmap.learners import WeakLearners
 from lodim.models.gbmap.objective import BoostObjective
 from lodim.solve.lbfgs import lbfgs
@@ -58,8 +58,8 @@ class Case:
             tiles.pad(v, len(self.tiles), self.tiles.dtype)
             for v in (self.y, self.score, self.weight)
         ]
-        shape = (beta, activation, self.loss)
-        return BoostObjective(self.tiles, *pad, self.sign, shape, penalty, threads)
+        form = Form(beta, activation, self.loss)
+        return BoostObjective(self.tiles, *pad, self.sign, form, penalty, threads)
 
     def expected(self, function, c, beta, activation, ridge):
         return function(
@@ -152,7 +152,7 @@ def test_sum_of_blocks_is_the_whole(large):
 def test_partials_are_those_of_each_block(large):
     """A block's partial is what the kernel gives for the rows of the block alone."""
     pad = [tiles.pad(v, len(large.tiles)) for v in (large.y, large.score, large.weight)]
-    shape = large.theta, np.arange(3), large.sign, 2.0, SOFTPLUS, SQUARED
+    shape = large.theta, np.arange(3), large.sign, Form(2.0, SOFTPLUS, SQUARED)
     whole = sum_blocks(loss_gradient, large.tiles, (3, 8), *pad, *shape)
     total = np.zeros((3, 8))
     for b in range(4):
@@ -271,7 +271,7 @@ def test_hessian_of_the_softplus_is_positive_and_no_less_than_gauss_newton(loss)
 
 @pytest.mark.long
 def test_a_preconditioner_changes_the_road_not_the_end():
-    case = Case(400, 5, 1, seed=5)
+    case = Case(400, 5, LOGISTIC, seed=5)
     stage = case.stage(1.0, IDENTITY, penalty_of(5, l1_ratio=0.0))
     tight = {"tol": 1e-11, "ftol": 0.0, "max_iter": 2000}
     plain = lbfgs(stage, case.theta, **tight)

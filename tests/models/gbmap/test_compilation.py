@@ -18,6 +18,10 @@ KERNELS = {
     "lodim.models.gbmap.kernels.newton": {"newton"},
     "lodim.models.gbmap.kernels.hinges": {"find_directions", "place_hinges"},
 }
+JOINT = {  # the default call of these data fits all learners together
+    "lodim.models.gbmap.kernels.cpu": {"forward", "joint_gradient"},
+    "lodim.solve.lbfgs": {"advance", "new_search"},
+}
 PROGRAM = """
 import json, sys
 import lodim as ld
@@ -38,7 +42,7 @@ print(json.dumps(found))
 @pytest.mark.parametrize(
     "data, response, more",
     [
-        ("autompg", "mpg", {}),
+        ("autompg", "mpg", JOINT),
         ("heart", "disease", {"lodim.family.binomial": {"_log_loss"}}),
         ("iris", "species", {"lodim.family.multinomial": {"shares_of_rows"}}),
     ],

@@ -11,7 +11,8 @@ from lodim.family.gaussian import SQUARED
 from lodim.models.gbmap import boost
 from lodim.models.gbmap import objective as objectives
 from lodim.models.gbmap.kernels import small_data
-from lodim.models.gbmap.kernels.cpu import SOFTPLUS
+from lodim.models.gbmap.kernels.cpu import SOFTPLUS, Form
+from lodim.models.gbmap.kernels.newton import Problem
 from lodim.models.gbmap.objective import BoostObjective
 from lodim.solve.lbfgs import Minimum, lbfgs
 from lodim.solve.objective import ElasticNet, Preconditioned, Rescaled
@@ -29,7 +30,7 @@ def objective(loss, n=300, p=5, l1_ratio=0.0, threads=1):
     rows = (tiles.pad(v, len(Z)) for v in (y, 0.1 * X[:, 1], np.full(n, 1.0 / n)))
     penalty = ElasticNet.over(np.r_[0.0, 0.0, np.full(p, 1.0 / p)], 0.05, l1_ratio)
     signs = np.array([1.0, -1.0, 1.0])
-    made = BoostObjective(Z, *rows, signs, (3.0, SOFTPLUS, loss), penalty, threads)
+    made = BoostObjective(Z, *rows, signs, Form(3.0, SOFTPLUS, loss), penalty, threads)
     return made, 0.5 * rng.normal(size=(3, 2 + p))
 
 
@@ -41,10 +42,10 @@ def by_python(objective):
 
 def by_newton(objective, starts, max_iter, tol, ftol=0.0):
     """The Minimum of an objective's learners, followed by Newton's method."""
-    theta, (beta, _, loss) = starts.copy(), objective._shape
+    theta, (beta, _, loss) = starts.copy(), objective._form
     y, score, weight = objective._columns
     rest = beta, loss, objective._ridge, objective.precision, max_iter, tol
-    follow = small_data.follower(objective._X, weight, *rest)
+    follow = small_data.follower(objective._X, weight, Problem(*rest))
     ends = np.array(follow(y, score, theta, objective.sign, ftol, False))
     value, grad_norm, n_iter, passes, converged = ends.T
     return Minimum(theta, value, grad_norm, n_iter, converged == 1.0, passes.max())
@@ -157,7 +158,7 @@ def test_newton_soon_ends_at_a_line_where_that_is_best(b, beta):
     Z = tiles.pack(X)
     rows = (tiles.pad(v, len(Z)) for v in (y, np.zeros(318), np.full(318, 1.0 / 318)))
     penalty = ElasticNet.over(np.r_[0.0, 0.0, np.full(6, 1.0 / 6)], 1.8, 0.0)
-    made = BoostObjective(Z, *rows, np.array([b]), (beta, SOFTPLUS, SQUARED), penalty, 1)
+    made = BoostObjective(Z, *rows, np.array([b]), Form(beta, SOFTPLUS, SQUARED), penalty, 1)
     start = np.r_[-0.1, 0.0, 0.05 * rng.normal(size=6)][None]
     end = by_newton(made, start, 500, 1e-8, 1e-12)
     A = X.T @ X / 318 + 0.3 * np.eye(6)

@@ -22,7 +22,7 @@ from lodim.engine.tiles import TILES_PER_BLOCK
 from lodim.family import losses
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, forward
 from lodim.models.gbmap.kernels.hinges import MIXTURES, Room, draw_starts
-from lodim.models.gbmap.kernels.newton import LOG
+from lodim.models.gbmap.kernels.newton import LOG, Problem
 from lodim.models.gbmap.kernels.small_data import (
     LEAST_GAIN,
     TIED,
@@ -124,14 +124,14 @@ class _SmallData:
         y, self.score, weight, start_at, start_X, self.key = state.small_data_rows
         self.ridge = penalize(settings, state.X.shape[1], state.p).ridge
         self.beta, self.ftol = float(settings.beta), float(stop["ftol"])
-        shape = self.beta, state.loss, self.ridge, precision_of(state.X.dtype)
-        limits = stop["max_iter"], float(stop["tol"])
-        self.follow = follower(state.X, weight, *shape, *limits)
+        precision, limits = precision_of(state.X.dtype), (stop["max_iter"], float(stop["tol"]))
+        problem = Problem(self.beta, state.loss, self.ridge, precision, *limits)
+        self.follow = follower(state.X, weight, problem)
         self.margin = np.empty(y.shape), np.empty(y.shape)
         slopes = np.empty(start_at.size), np.empty(start_at.size)
         self.rows, self.start_rows = (y, self.score, weight), (start_X, *slopes, self.key)
         self.way = state.loss, start_at, *self.margin, *slopes
-        self.room = Room(2 + 2 * MIXTURES, *start_X.shape, settings.n_starts)
+        self.room = Room.of_size(2 + 2 * MIXTURES, *start_X.shape, settings.n_starts)
         self.target = np.arange(state.family.n_scores)
         self.turn = np.argsort(state.class_order)
 

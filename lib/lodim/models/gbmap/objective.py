@@ -7,8 +7,8 @@ import numpy as np
 from lodim.engine.blocks import count_blocks, for_blocks, on_host, sum_blocks
 from lodim.engine.tiles import TILE
 from lodim.family import losses
-from lodim.models.gbmap.kernels.cpu import hessian, loss_gradient
-from lodim.models.gbmap.kernels.descent import descend
+from lodim.models.gbmap.kernels.cpu import Form, hessian, loss_gradient
+from lodim.models.gbmap.kernels.descent import Scale, descend
 from lodim.solve.objective import ElasticNet, add_ridge
 
 NO_FACTOR = np.empty((0, 0, 0))  # for parameters that are not scaled
@@ -25,8 +25,7 @@ class BoostObjective:
         Response; score of the earlier learners including the offset; weights that sum to one.
     sign : array (q,)
         b of each learner.
-    shape : (beta, activation, loss)
-        Sharpness of the softplus, activation code of `kernels.cpu`, loss of `family.losses`.
+    form : Form
     penalty : ElasticNet over theta = (a, intercept of w, w)
     runs : list or None
         Runs of blocks with rows that count; None if all blocks count.
@@ -34,9 +33,9 @@ class BoostObjective:
 
     scaled = False
 
-    def __init__(self, X, y, score, weight, sign, shape, penalty, threads, runs=None):
+    def __init__(self, X, y, score, weight, sign, form, penalty, threads, runs=None):
         self._X, self._columns = X, (y, score, weight)
-        self.sign, self._shape = sign, shape
+        self.sign, self._form = sign, form
         self._how = {"threads": threads, "runs": runs}
         self.n = weight.size
         self._ridge, self.l1 = penalty.ridge, penalty.l1
@@ -46,7 +45,7 @@ class BoostObjective:
 
     def __call__(self, theta, active):
         q, d = theta.shape
-        rest = *self._columns, theta, active, self.sign, *self._shape
+        rest = *self._columns, theta, active, self.sign, self._form
         sums = sum_blocks(loss_gradient, self._X, (q, 1 + d), *rest, **self._how)
         value, gradient = sums[:, 0].copy(), sums[:, 1:].copy()
         add_ridge(active, theta, self._ridge, value, gradient)
@@ -57,18 +56,19 @@ class BoostObjective:
         if not on_host(self._X):
             return self(theta, np.arange(1))[0][0]
         without = np.empty((len(self._X), 0, TILE), self._X.dtype)
-        rest = *self._columns, theta[:, :2].copy(), np.arange(1), self.sign, *self._shape
+        rest = *self._columns, theta[:, :2].copy(), np.arange(1), self.sign, self._form
         return sum_blocks(loss_gradient, without, (1, 3), *rest, **self._how)[0, 0]
 
     def _descend(self, theta, max_iter, tol, ftol, memory, factor=None, unit=None):
         """Run `lbfgs` in one compiled loop, for X of a single block of rows."""
         scaled, unit = factor is not None, np.ones(theta.shape[1]) if unit is None else unit
-        penalty = self._ridge, self.l1 * unit, self.precision
-        limits = max_iter, tol, ftol, memory
+        problem, limits = (self._X, *self._columns), (max_iter, tol, ftol, memory)
+        penalty = (self._ridge, self.l1), self.precision
 
         def follow(i):
-            options = factor[i] if scaled else NO_FACTOR, scaled, unit, theta[i], *limits
-            return descend(self._X, *self._columns, self.sign[i], *self._shape, *penalty, *options)
+            scale = Scale(unit, factor[i] if scaled else NO_FACTOR, scaled)
+            shape = self.sign[i], self._form, *penalty, scale
+            return descend(*problem, *shape, theta[i], limits)
 
         *fields, n_eval = zip(*self._shared(follow, len(theta)), strict=True)
         return *map(np.concatenate, fields), max(n_eval)
@@ -81,7 +81,7 @@ class BoostObjective:
         q, d = theta.shape
 
         def lower(i):
-            rest = *self._columns, theta[i], self.sign[i], *self._shape, convex
+            rest = *self._columns, theta[i], self.sign[i], self._form, convex
             return sum_blocks(hessian, self._X, (len(theta[i]), d, d), *rest, **self._how)
 
         one_block = count_blocks(self._X) == 1
@@ -142,9 +142,9 @@ def stage_objective(state, rows, penalty):
 
     rows are X and tiles of response, score and weight.
     """
-    shape, threads = (*state.settings.shape, state.loss), state.settings.n_threads
+    form, threads = Form(*state.settings.shape, state.loss), state.settings.n_threads
     how = {"threads": threads, "runs": state.runs if rows[0] is state.X else None}
-    return partial(BoostObjective, *rows, shape=shape, penalty=penalty, **how)
+    return partial(BoostObjective, *rows, form=form, penalty=penalty, **how)
 
 
 def null_learners(sign, d, settings):

@@ -15,7 +15,7 @@ from lodim.engine.workers import WorkerTiles
 from lodim.family.losses import SQUARED
 from lodim.models.gbmap.bounded import minimize_bounded
 from lodim.models.gbmap.kernels import hinges as kernels
-from lodim.models.gbmap.kernels.cpu import IDENTITY, forward
+from lodim.models.gbmap.kernels.cpu import IDENTITY, Form, forward
 from lodim.models.gbmap.kernels.small_data import SCREENING_FTOL
 from lodim.models.gbmap.objective import (
     BoostObjective,
@@ -169,7 +169,7 @@ def _slope_weighted_gram(state, X, y, score, weight):
             slope[own] = loss_slope(score[own], y[own], weight[own], state.loss)
         zero = np.zeros_like(slope)
         columns = state.beside(X, zero, zero, 0.5 * slope)
-    line = 1.0, IDENTITY, SQUARED
+    line = Form(1.0, IDENTITY, SQUARED)
     free = ElasticNet(*np.zeros((2, 2 + X.shape[1])))
     form = BoostObjective(X, *columns, np.ones(1), line, free, state.settings.n_threads)
     return lambda v: form(np.concatenate([[0.0, 0.0], v])[None], np.arange(1))[1][0, 2:]

@@ -1,19 +1,19 @@
 """Objective of one batch of prototypes: Eq. 2.8 of Ruf (2022), for classes and numbers."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from lodim.engine import tiles
 from lodim.engine.blocks import for_blocks, on_host, place
-from lodim.models.proset.kernels.cpu import DENSITY, loss_gradient, scaled, square_sums
+from lodim.models.proset.kernels.cpu import DENSITY, Points, loss_gradient, scaled, square_sums
 
 MOST_BLOCKS = 64  # most blocks of rows, each with its partial sums
 SMALL = 2**18  # pairs of rows and candidates up to which threads do not pay
 
 
-@dataclass(frozen=True)
-class ScoringRows:
+class ScoringRows(NamedTuple):
     """Scoring rows as tiles X (n_tiles, p, 64), with y and the estimate a / b of earlier batches.
 
     y, a, b, weight, own (n_tiles, 64). weight is zero on padding and sums to one. own is the
@@ -132,10 +132,9 @@ class BatchObjective:
         # The last entry is for rows that are not candidates (-1).
         position = np.full(len(self._x) + 1, -1)
         position[order] = np.arange(len(w))
-        data = rows.X, rows.y, rows.a, rows.b, rows.weight, position[rows.own]
         width = kind.type(u) if loss == DENSITY else None
-        points = active, small_v, V, small_w, target, runs, width, loss
-        arguments = partials, *data, step, *points
+        points = Points(active, small_v, V, small_w, target)
+        arguments = partials, rows._replace(own=position[rows.own]), step, points, runs, width, loss
         for_blocks(loss_gradient, len(partials), *arguments, threads=self._threads)
         sums = partials.sum(axis=0)
         square_sums(V, w * sums[2 + D :], sums[2 : 2 + D])

@@ -7,7 +7,14 @@ from lodim.engine import row_keys, tiles
 from lodim.engine.blocks import SPAN_ROWS, available_threads
 from lodim.errors import ArgumentError
 from lodim.models.proset import candidates
-from lodim.models.proset.kernels.cpu import CLASSES, DENSITY, ROOT_TAU, SQUARED, agreement_sums
+from lodim.models.proset.kernels.cpu import (
+    CLASSES,
+    DENSITY,
+    ROOT_TAU,
+    SQUARED,
+    Points,
+    agreement_sums,
+)
 from lodim.models.proset.objective import ScoringRows
 from lodim.models.proset.prototypes import PART, batch_kernel, prior, run_kernel
 
@@ -125,11 +132,12 @@ class BatchState:
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, start, self.b))
         active, v, V = batch_kernel(part, 1, np.arange(len(part)))
         width = part.u[0] if loss == DENSITY else None
-        points = np.arange(len(active)), v, V, part.w, part.y, width, loss
+        points = Points(np.arange(len(active)), v, V, part.w, part.y)
         for lo in range(0, len(X), PART):
             at = slice(lo, lo + PART)
             exact = X[at][:, active].astype(np.float64, order="C")
-            run_kernel(agreement_sums, exact, self.threads, y[at], *points, a[at], b[at])
+            rest = y[at], points, width, loss, a[at], b[at]
+            run_kernel(agreement_sums, exact, self.threads, *rest)
         a, b = a.ravel()[:n], b.ravel()[:n]
         i, w = self.prototype_rows(part)
         peak = {CLASSES: 1.0, SQUARED: self.y[i], DENSITY: part.u[0] / ROOT_TAU}[loss]

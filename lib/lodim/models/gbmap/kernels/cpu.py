@@ -10,6 +10,8 @@ differently. Functions that call other functions are inlined before compilation,
 compiled only as part of its kernels.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from lodim.engine.column_tiles import room_for, tile_at
@@ -21,8 +23,40 @@ from lodim.family.multinomial import loss_shares
 
 SOFTPLUS, IDENTITY = 0, 1
 
-NEAR = 2**15  # bytes of a tile up to which two tiles fit into the nearest cache
+
+class Form(NamedTuple):
+    """Sharpness of the bends, code of the activation, and the loss as of `family.losses`."""
+
+    beta: float
+    activation: int
+    loss: tuple
+
+
+class TileRows(NamedTuple):
+    """Numbers (64,) of the rows of a tile: w'x~, the score, g', the loss, and two derivatives."""
+
+    z: np.ndarray
+    score: np.ndarray
+    slope: np.ndarray
+    value: np.ndarray
+    r: np.ndarray
+    c: np.ndarray
+
+
+NEAR = 2**15  # bytes of a tile up to which the next one has room beside it in the nearest cache
 REASSOCIATE = {"reassoc", "contract", "nsz"}
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def tile_rows(like):
+    """Return TileRows of the precision of an array."""
+    z, score, slope = (
+        np.empty(TILE, like.dtype),
+        np.empty(TILE, like.dtype),
+        np.empty(TILE, like.dtype),
+    )
+    value, r, c = np.empty(TILE, like.dtype), np.empty(TILE, like.dtype), np.empty(TILE, like.dtype)
+    return TileRows(z, score, slope, value, r, c)
 
 
 @inlined(cache=True, fastmath=REASSOCIATE)
@@ -120,47 +154,43 @@ def activate(z, beta, activation, g, slope):
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def evaluate_learner(tile, f, v, b, beta, activation, z, score, slope):
+def evaluate_learner(tile, f, v, b, form, rows):
     """Fill score and slope (64,) of a tile with f + a + b g(w'x~) and g'(w'x~).
 
     The learner is v = (a, intercept, w) with sign b; f (64,) is the score of the earlier learners.
     """
-    z[:] = v[1]
-    project(tile, v[2:], z)
-    add_learner(f, v, b, beta, activation, z, score, slope)
+    rows.z[:] = v[1]
+    project(tile, v[2:], rows.z)
+    add_learner(f, v, b, form, rows)
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def add_learner(f, v, b, beta, activation, z, score, slope):
+def add_learner(f, v, b, form, rows):
     """Fill score and slope (64,) with f + a + b g(z) and g'(z), given the projections z = w'x~.
 
     The learner is v = (a, intercept, w) with sign b; f (64,) is the score of the earlier learners.
     """
-    activate(z, beta, activation, score, slope)
+    score = rows.score
+    activate(rows.z, form.beta, form.activation, score, rows.slope)
     for i in range(TILE):
         score[i] = f[i] + v[0] + b * score[i]
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def add_loss_gradient(
-    tile, y, f, weight, v, b, beta, activation, loss, z, score, slope, value, r, out
-):  # fmt: skip
+def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
     """Add the loss of a tile and its gradient with respect to a learner v to out (3 + p,)."""
-    z[:] = v[1]
-    project(tile, v[2:], z)
-    add_projected(
-        tile, y, f, weight, v, b, beta, activation, loss, z, score, slope, value, r, out
-    )  # fmt: skip
+    rows.z[:] = v[1]
+    project(tile, v[2:], rows.z)
+    add_projected(tile, y, f, weight, v, b, form, rows, out)
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def add_projected(
-    tile, y, f, weight, v, b, beta, activation, loss, z, score, slope, value, r, out
-):  # fmt: skip
+def add_projected(tile, y, f, weight, v, b, form, rows, out):
     """Add loss and gradient of a tile to out, as `add_loss_gradient`, given z = w'x~ (64,)."""
-    add_learner(f, v, b, beta, activation, z, score, slope)
-    tile_loss_slope(loss, y, score, weight, value, r)
-    out[0] += tile_sum(value)
+    slope, r = rows.slope, rows.r
+    add_learner(f, v, b, form, rows)
+    tile_loss_slope(form.loss, y, rows.score, weight, rows.value, r)
+    out[0] += tile_sum(rows.value)
     out[1] += tile_sum(r)
     for i in range(TILE):
         r[i] *= b * slope[i]
@@ -169,30 +199,26 @@ def add_projected(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, beta, activation, loss):
+def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
     """Fill partials with the loss and its gradient, summed per block, for the learners `active`.
 
     X is (n_tiles, p, 64); y, f, weight are (n_tiles, 64) of the same dtype, with weight zero on
-    padding. theta (q, 2 + p) holds (a, intercept of w, w) and sign (q,) the b of each learner;
-    partials is (n_blocks, q, 3 + p).
+    padding. theta (q, 2 + p) holds (a, intercept of w, w) and sign (q,) the b of each learner; form
+    is a Form; partials is (n_blocks, q, 3 + p).
     """
     room = room_for(X)
     dtype = room.dtype
-    v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
-    z, score, slope = np.empty(TILE, dtype), np.empty(TILE, dtype), np.empty(TILE, dtype)
-    value, r = np.empty(TILE, dtype), np.empty(TILE, dtype)
+    v, b = theta.astype(dtype), sign.astype(dtype)
+    rows, form = tile_rows(room), Form(dtype.type(form.beta), form.activation, form.loss)
     for block in range(lo, hi):
         out = partials[block]
         out[:] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
             tile = tile_at(X, t, room)
             for c in active:
-                z[:] = v[c, 1]
-                project_ahead(tile, v[c, 2:], z)
-                add_projected(
-                    tile, y[t], f[t], weight[t], v[c], b[c], softness, activation, loss,
-                    z, score, slope, value, r, out[c],
-                )  # fmt: skip
+                rows.z[:] = v[c, 1]
+                project_ahead(tile, v[c, 2:], rows.z)
+                add_projected(tile, y[t], f[t], weight[t], v[c], b[c], form, rows, out[c])
 
 
 @inlined(cache=True, fastmath=REASSOCIATE)
@@ -228,24 +254,22 @@ def add_gram(tile, c, scaled, out):
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def add_hessian(
-    tile, y, weight, b, beta, activation, loss, convex, score, slope, r, z, c, column, H
-):  # fmt: skip
+def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
     """Add the Hessian of a tile's loss with respect to a learner to the lower triangle of H (d, d).
 
-    score, slope and r (64,) come from `add_loss_gradient`: the score, g', and the derivative of the
-    loss with respect to w'x~. If `convex` is True, the term from the activation's second derivative
-    is added only where it is positive (Gauss-Newton plus a convex part), otherwise everywhere. z, c
-    (64,) and column (p,) are work arrays.
+    rows are those of `add_loss_gradient`; r is the derivative of the loss with respect to w'x~. If
+    `convex` is True, the term from the activation's second derivative is added only where it is
+    positive (Gauss-Newton plus a convex part), otherwise everywhere. column (p,) is a work array.
     """
+    slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
-    tile_curvature(loss, y, score, weight, c)
+    tile_curvature(form.loss, y, rows.score, weight, c)
     H[0, 0] += tile_sum(c)
     for i in range(TILE):
         z[i] = c[i] * b * slope[i]
         bend = beta * r[i] * (one - slope[i])
         c[i] = c[i] * slope[i] * slope[i]
-        if activation == SOFTPLUS:
+        if form.activation == SOFTPLUS:
             c[i] += max(bend, zero) if convex else bend
     H[1, 0] += tile_sum(z)
     H[1, 1] += tile_sum(c)
@@ -258,27 +282,25 @@ def add_hessian(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def hessian(lo, hi, partials, X, y, f, weight, theta, sign, beta, activation, loss, convex):
+def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
     """Fill partials (n_blocks, q, d, d) with the Hessians of q learners, summed per block.
 
     Only the lower triangles are filled; d = 2 + p. For `convex` see `add_hessian`.
     """
-    v, b, softness = theta.astype(X.dtype), sign.astype(X.dtype), X.dtype.type(beta)
-    z, score, slope = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
-    value, r, c = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
-    column = np.empty(X.shape[1])
+    v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
+    rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
+    r = rows.r
     for block in range(lo, hi):
         partials[block] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
             for q in range(theta.shape[0]):
-                evaluate_learner(X[t], f[t], v[q], b[q], softness, activation, z, score, slope)
-                tile_loss_slope(loss, y[t], score, weight[t], value, r)
+                evaluate_learner(X[t], f[t], v[q], b[q], form, rows)
+                tile_loss_slope(form.loss, y[t], rows.score, weight[t], rows.value, r)
                 for i in range(TILE):
-                    r[i] *= b[q] * slope[i]
+                    r[i] *= b[q] * rows.slope[i]
                 add_hessian(
-                    X[t], y[t], weight[t], b[q], softness, activation, loss, convex,
-                    score, slope, r, z, c, column, partials[block, q],
-                )  # fmt: skip
+                    X[t], y[t], weight[t], b[q], form, convex, rows, column, partials[block, q]
+                )
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

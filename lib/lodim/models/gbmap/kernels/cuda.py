@@ -42,7 +42,7 @@ def count_blocks(shape, itemsize):
     return -(-n_tiles // each)
 
 
-def loss_gradient(X, y, f, weight, theta, active, sign, beta, activation, loss):
+def loss_gradient(X, y, f, weight, theta, active, sign, form):
     """Return loss and gradient of the learners `active`, (q, 1 + d); see `cpu.loss_gradient`."""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
@@ -54,7 +54,7 @@ def loss_gradient(X, y, f, weight, theta, active, sign, beta, activation, loss):
     n_partials = blocks * (THREADS // width)
     partials = X.scratch("partials", (n_partials, len(slots), 1 + d))
     sums = X.scratch("sums", (len(slots), 1 + d))
-    rest = learners, beta, activation, loss, width, partials
+    rest = learners, *form, width, partials
     launch(_loss_gradient, (blocks, groups), THREADS, X.array, y, f, weight, *rest)
     launch(_add_partials, (len(slots), -(-(1 + d) // LANES)), ADDERS * LANES, partials, sums)
     out = np.zeros((q, 1 + d))

@@ -7,6 +7,7 @@ compile.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -249,16 +250,13 @@ def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
 
 
 @njit(**OPTIONS, nogil=True)
-def place_hinges(
-    U, k, X, slope, curvature, ridge, hinges, n_starts, Z, deviation, gain, rest, theta, sign
-):  # fmt: skip
-    """Fill theta and sign with the best hinges along the first k directions of U and -U.
+def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
+    """Fill theta and sign of the room with the best hinges along k directions of its U and -U.
 
     Returns the number of hinges. X (p, n), slope and curvature (n,) are for the rows from which
-    starts are drawn; ridge is the penalty on w_k^2. U is scaled in place. Work arrays, at least of
-    this size: Z (k, n); deviation (k,) and rest (3, 2, 2 k), zero on entry; gain (2, 2 k) for b = 1
-    and -1, -infinity on entry.
+    starts are drawn; ridge is the penalty on w_k^2. U is scaled in place.
     """
+    U, Z, deviation, gain, rest = room.U, room.Z, room.deviation, room.gain, room.rest
     _project(X, U, k, Z)
     k = _to_unit_variance(U, Z, k, curvature, deviation)
     knots, steps, centres = rest[0], rest[1], rest[2]
@@ -281,31 +279,43 @@ def place_hinges(
                 signed = g if right else -1.0
                 if signed > gain[b, j]:
                     gain[b, j], knots[b, j], steps[b, j], centres[b, j] = signed, knot, c, centre
-    return _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign)
+    return _take(U, k, level, n_starts, gain, knots, steps, centres, room.theta, room.sign)
 
 
-class Room:
-    """Work arrays of `find_directions` and `place_hinges`, for up to `most` directions."""
+class Room(NamedTuple):
+    """Work arrays of `find_directions` and `place_hinges`, for up to `most` directions.
 
-    def __init__(self, most, p, n, n_starts):
-        first = 1 + MIXTURES
-        sizes = {
-            "U": (most, p),
-            "deviation": (most,),
-            "rest": (3, 2, 2 * most),
-        }
-        ends = np.cumsum([0, *map(math.prod, sizes.values())]).tolist()
-        self._zeros = np.zeros(ends[-1])
-        for (name, size), lo, hi in zip(sizes.items(), ends[:-1], ends[1:], strict=True):
-            setattr(self, name, self._zeros[lo:hi].reshape(size))
-        self.Z, self.Q = np.empty((most, n)), np.empty((first, p))
-        self.A = np.empty((2 * first, first))
-        self.gain = np.empty((2, 2 * most))
-        self.theta, self.sign = np.empty((2 * n_starts, 2 + p)), np.empty(2 * n_starts)
+    U (most, p), deviation (most,) and rest (3, 2, 2 most), parts of `zeros`; Z (most, n); Q (f, p)
+    and A (2 f, f), f = 1 + MIXTURES; gain (2, 2 most), of b = 1 and -1; theta (2 n_starts, 2 + p)
+    and sign (2 n_starts,).
+    """
+
+    zeros: np.ndarray
+    U: np.ndarray
+    deviation: np.ndarray
+    rest: np.ndarray
+    Z: np.ndarray
+    Q: np.ndarray
+    A: np.ndarray
+    gain: np.ndarray
+    theta: np.ndarray
+    sign: np.ndarray
+
+    @classmethod
+    def of_size(cls, most, p, n, n_starts):
+        """Return arrays for n rows of p features."""
+        first, sizes = 1 + MIXTURES, ((most, p), (most,), (3, 2, 2 * most))
+        ends = np.cumsum([0, *map(math.prod, sizes)]).tolist()
+        zeros = np.zeros(ends[-1])
+        parts = zip(sizes, ends[:-1], ends[1:], strict=True)
+        own = (zeros[lo:hi].reshape(size) for size, lo, hi in parts)
+        shapes = (most, n), (first, p), (2 * first, first), (2, 2 * most)
+        ends = np.empty((2 * n_starts, 2 + p)), np.empty(2 * n_starts)
+        return cls(zeros, *own, *map(np.empty, shapes), *ends)
 
     def clear(self):
         """Set the work arrays to the values that the kernels expect on entry."""
-        self._zeros.fill(0.0)
+        self.zeros.fill(0.0)
         self.gain.fill(-np.inf)
 
 
@@ -314,7 +324,7 @@ def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts,
 
     Both are views of arrays in `room`; a new Room is made if `room` is None.
     """
-    room = room or Room(2 + 2 * MIXTURES, *X.shape, n_starts)
+    room = room or Room.of_size(2 + 2 * MIXTURES, *X.shape, n_starts)
     room.clear()
     work = room.U, room.Z, room.Q, room.A
     k = find_directions(X, slope, curvature, key, phase, speed, *work)
@@ -323,14 +333,12 @@ def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts,
 
 def starts_along(U, X, slope, curvature, ridge, n_starts):
     """Return the best starting learners and their signs b along the given directions U (k, p)."""
-    room = Room(len(U), *X.shape, n_starts)
+    room = Room.of_size(len(U), *X.shape, n_starts)
     room.clear()
     room.U[:] = U
     return _along(len(U), X, slope, curvature, ridge, True, n_starts, room)
 
 
 def _along(k, X, slope, curvature, ridge, hinges, n_starts, room):
-    found = room.theta, room.sign
-    work = room.Z, room.deviation, room.gain, room.rest, *found
-    count = place_hinges(room.U, k, X, slope, curvature, ridge, hinges, n_starts, *work)
-    return tuple(of_starts[:count] for of_starts in found)
+    count = place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room)
+    return room.theta[:count], room.sign[:count]

@@ -1,11 +1,18 @@
 """Compiled Newton's method for learners of data with few rows and columns."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from lodim.engine.compiled import inlined, njit
-from lodim.models.gbmap.kernels.cpu import SOFTPLUS, add_hessian, add_loss_gradient
+from lodim.models.gbmap.kernels.cpu import (
+    SOFTPLUS,
+    Form,
+    TileRows,
+    add_hessian,
+    add_loss_gradient,
+)
 from lodim.solve.objective import solve_lower, solve_upper
 
 CONVEX_UNTIL = 1e-3  # relative gain of a step below which H is the full Hessian
@@ -14,6 +21,33 @@ OBJECTIVE, GRAD_NORM, N_ITER, N_EVAL, CONVERGED = 0, 1, 2, 3, 4  # columns of `e
 LOG = ("objective", "grad_norm", "n_iter", "n_eval", "converged")
 ACCEPTED, POOR, GOOD = 0.1, 0.25, 0.7  # gain of a step relative to the quadratic model
 EXPONENTIAL = 1.1, 1.4  # range of that ratio for steps along exp(-z), which is 2 (1 - 1 / e)
+
+
+class Problem(NamedTuple):
+    """Sharpness, loss and ridge (d,) of learners, and where their fits stop."""
+
+    beta: float
+    loss: tuple
+    ridge: np.ndarray
+    precision: float
+    max_iter: int
+    tol: float
+
+
+class Room(NamedTuple):
+    """Arrays that `newton` works in.
+
+    kept (3, n_tiles, 64), tiles (3, 64) and v (d,) of X's dtype, vectors (3, d), column (d - 2,),
+    sums (1 + d,) and matrices (2, d, d).
+    """
+
+    kept: np.ndarray
+    tiles: np.ndarray
+    v: np.ndarray
+    vectors: np.ndarray
+    column: np.ndarray
+    sums: np.ndarray
+    matrices: np.ndarray
 
 
 @inlined(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
@@ -84,11 +118,15 @@ def _softplus(z, beta):
     return max(z, 0.0) + math.log1p(math.exp(-abs(beta * z))) / beta
 
 
+@njit(cache=True, error_model="numpy", inline="always")
+def _tile_rows(room, t):
+    """Return the TileRows of tile t: its score, g' and derivative are kept for the Hessian."""
+    kept, tiles = room.kept, room.tiles
+    return TileRows(tiles[0], kept[0, t], kept[1, t], tiles[1], kept[2, t], tiles[2])
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def newton(
-    X, y, f, weight, sign, beta, loss, ridge, precision, max_iter, tol, ftol, of_one, theta, ends,
-    kept, tiles, v, vectors, column, sums, matrices,
-):  # fmt: skip
+def newton(X, y, f, weight, sign, problem, ftol, of_one, theta, ends, room):
     """Minimize learners theta (r, d) on one block of tiles by damped Newton steps, in place.
 
     As in `solve.newton`, a step solves (H + mu max(diag H) I) step = -gradient. mu falls if the
@@ -103,21 +141,19 @@ def newton(
     like exp(-beta intercept): there each Newton step changes the intercept by 1 / beta, and one
     longer step replaces them.
 
-    X, y, f, weight, beta, loss are as in `kernels.cpu.loss_gradient`, sign (r,) as theta; ridge
-    (d,) and precision are those of the objective. A learner is finished if (1) no gradient exceeds
-    tol, (2) two successive steps lower its value by a share of at most ftol (with `of_one`, by at
-    most ftol if the value is below one), or (3) three successive steps predict a decrease within
-    rounding, or one such step does not reduce the gradient either. max_iter limits the passes,
-    including passes for Hessians. ends (r, 5) is filled with the columns of LOG. Work arrays: kept
-    (3, n_tiles, 64), tiles (3, 64) and v (d,) of X's dtype, vectors (3, d), column (d - 2,), sums
-    (1 + d,), matrices (2, d, d).
+    X, y, f, weight are as in `kernels.cpu.loss_gradient`, sign (r,) as theta; problem is a Problem
+    and room its work arrays. A learner is finished if (1) no gradient exceeds tol, (2) two
+    successive steps lower its value by a share of at most ftol (with `of_one`, by at most ftol if
+    the value is below one), or (3) three successive steps predict a decrease within rounding, or
+    one such step does not reduce the gradient either. max_iter limits the passes, including passes
+    for Hessians. ends (r, 5) is filled with the columns of LOG.
     """
-    d = ridge.size
-    softness = X.dtype.type(beta)
-    activation = np.int64(SOFTPLUS)  # a literal would compile the called functions again
-    score, slope, r, z, per_row, c = kept[0], kept[1], kept[2], tiles[0], tiles[1], tiles[2]
-    downhill, step, trial, H, L = vectors[0], vectors[1], vectors[2], matrices[0], matrices[1]
-    least, most = EXPONENTIAL
+    beta, ridge, precision, tol = problem.beta, problem.ridge, problem.precision, problem.tol
+    # As a literal the activation would have functions of its own.
+    form, d = Form(X.dtype.type(beta), np.int64(SOFTPLUS), problem.loss), ridge.size
+    v, sums = room.v, room.sums
+    downhill, step, trial = room.vectors[0], room.vectors[1], room.vectors[2]
+    H, L, (least, most) = room.matrices[0], room.matrices[1], EXPONENTIAL
     for m in range(sign.size):
         b = X.dtype.type(sign[m])
         for k in range(d):
@@ -132,10 +168,8 @@ def newton(
                 sums[1 + k] = 0.0
             sums[0] = 0.0
             for t in range(X.shape[0]):
-                add_loss_gradient(
-                    X[t], y[t], f[t], weight[t], v, b, softness, activation, loss,
-                    z, score[t], slope[t], per_row, r[t], sums,
-                )  # fmt: skip
+                rows = _tile_rows(room, t)
+                add_loss_gradient(X[t], y[t], f[t], weight[t], v, b, form, rows, sums)
             passes += 1
             new, steepest = sums[0], 0.0
             for k in range(d):
@@ -175,15 +209,13 @@ def newton(
                     for k in range(d):
                         H[i, k] = 0.0
                 for t in range(X.shape[0]):
-                    add_hessian(
-                        X[t], y[t], weight[t], b, softness, activation, loss, convex,
-                        score[t], slope[t], r[t], z, c, column, H,
-                    )  # fmt: skip
+                    rows = _tile_rows(room, t)
+                    add_hessian(X[t], y[t], weight[t], b, form, convex, rows, room.column, H)
                 for k in range(d):
                     H[k, k] += 2.0 * ridge[k]
                 _straighten(H, downhill, sign[m], beta, theta[m, 1], convex)
                 passes, moved = passes + 1, False
-            if passes >= max_iter:
+            if passes >= problem.max_iter:
                 break
             while damping <= MOST_DAMPING:
                 promised = _promised(H, damping, downhill, L, step)

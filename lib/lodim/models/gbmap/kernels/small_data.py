@@ -20,6 +20,7 @@ from lodim.models.gbmap.kernels.newton import (
     N_EVAL,
     N_ITER,
     OBJECTIVE,
+    Room,
     newton,
 )
 
@@ -111,23 +112,21 @@ def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, lear
     return b, log
 
 
-def follower(X, weight, beta, loss, ridge, precision, max_iter, tol):
+def follower(X, weight, problem):
     """Return a function (own, rest, theta, sign, ftol, of_one) -> ends that runs `newton` on X.
 
     The function reuses its work arrays.
     """
     d, dtype = 2 + X.shape[1], X.dtype
     weight = weight.astype(dtype, copy=False)
-    problem = beta, loss, ridge, precision, max_iter, tol
-    room = (
-        np.empty((3, len(X), TILE), dtype), np.empty((3, TILE), dtype), np.empty(d, dtype),
-        np.empty((3, d)), np.empty(d - 2), np.empty(1 + d), np.empty((2, d, d)),
-    )  # fmt: skip
+    of_rows = np.empty((3, len(X), TILE), dtype), np.empty((3, TILE), dtype), np.empty(d, dtype)
+    of_learner = np.empty((3, d)), np.empty(d - 2), np.empty(1 + d), np.empty((2, d, d))
+    room = Room(*of_rows, *of_learner)
 
     def follow(own, rest, theta, sign, ftol, of_one):
         own, rest = own.astype(dtype, copy=False), rest.astype(dtype, copy=False)
         ends = np.empty((len(sign), len(LOG)))
-        newton(X, own, rest, weight, sign, *problem, ftol, of_one, theta, ends, *room)
+        newton(X, own, rest, weight, sign, problem, ftol, of_one, theta, ends, room)
         return ends.tolist()
 
     return follow

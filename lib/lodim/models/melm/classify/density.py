@@ -7,7 +7,13 @@ from scipy.special import log_softmax
 
 from lodim import forms
 from lodim.models.melm.kernels.cpu import LOG_TAU
-from lodim.models.melm.kernels.kde import TILE, class_log_sums, neighbours_first, pack_tiles
+from lodim.models.melm.kernels.kde import (
+    TILE,
+    ClassTiles,
+    class_log_sums,
+    neighbours_first,
+    pack_tiles,
+)
 from lodim.models.melm.search.sample import bandwidths
 from lodim.models.melm.search.whitening import (
     SHRUNK,
@@ -149,8 +155,8 @@ def log_densities(densities, Z, threads=1, place=None):
     If the points are training rows, `place` says which row to leave out of its class density.
     """
     d, P = densities, np.ascontiguousarray(np.clip(Z, -FARTHEST, FARTHEST).T)
-    tiles = d.root, d.U, d.w, d.low, d.high, d.start
-    return class_log_sums(P, *tiles, place, threads) + d.scale
+    classes = ClassTiles(d.root, d.U, d.w, d.low, d.high, d.start)
+    return class_log_sums(P, classes, place, threads) + d.scale
 
 
 # Width of the kernels ----------------------------------------------------------------------------

@@ -196,13 +196,13 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R, general):
 
 
 @njit(**INNER)
-def block_sums(P, w, root, a0, a1, b0, b1, same, shift, scratch, forces_a, forces_b, general):
+def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b, general):
     """Sum kernels between rows [a0, a1) and [b0, b1) and add their forces; see `row_sums`.
 
     If `same` is True, the second range starts with the first, and pairs of different rows count
     twice.
     """
-    u, U, v, e, T, R, scale = scratch
+    (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)
     R[:] = 0.0
@@ -254,10 +254,10 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, general, totals, forces
                 total, L = 0.0, root[q, a, b]
                 out_a, out_b, c = forces[unit, b], forces[unit, a], shift[q, a, b]
                 for a0 in range(start[a] + stripe * BLOCK, start[a + 1], stripes * BLOCK):
-                    a1, b0 = min(a0 + BLOCK, start[a + 1]), a0 if a == b else start[b]
-                    b1, same = start[b + 1], a == b
+                    span_a = a0, min(a0 + BLOCK, start[a + 1])
+                    span_b, same = (a0 if a == b else start[b], start[b + 1]), a == b
                     total += block_sums(
-                        P[q], w, L, a0, a1, b0, b1, same, c, scratch, out_a, out_b, general
+                        P[q], w, L, span_a, span_b, same, c, scratch, out_a, out_b, general
                     )
                 totals[unit, a, b] = total
 

@@ -4,6 +4,8 @@ Tiles too far from a point to change its sum are skipped, so that the work depen
 by. A point far from all rows still has a finite log density, that of the nearest row.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from lodim.engine.blocks import for_blocks
@@ -13,6 +15,21 @@ from lodim.models.melm.kernels.cpu import INNER, LOG_TAU, REASSOCIATE, kernel, w
 TILE = 64
 STEP = 256  # rows per block
 DIGITS = 45.0  # exp(-DIGITS) is negligible relative to one, even times a million
+
+
+class ClassTiles(NamedTuple):
+    """Rows of all classes in tiles, those of class c in [start[c], start[c + 1]).
+
+    root (C, k, k) L^-1 of each class' kernel; U (T, k, 64), w (T, 64), low and high (T, k) rows
+    times that, weights, and the boxes of the tiles.
+    """
+
+    root: np.ndarray
+    U: np.ndarray
+    w: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    start: np.ndarray
 
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
@@ -80,13 +97,13 @@ def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
 
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
-def log_sums(lo, hi, step, P, root, U, w, low, high, start, tile, place, out):
+def log_sums(lo, hi, step, P, classes, tile, place, out):
     """Fill out[i, c] with the log of the sum of class c's kernels at row i, for blocks of rows.
 
-    P (k, m): projections of the rows, in blocks of `step`; root (C, k, k): L^-1 of each class's
-    kernel; U (T, k, 64), w (T, 64), low and high (T, k): tiles of all classes, class c in
-    [start[c], start[c + 1]). tile, place (m,): where the row itself is and must be left out, or -1.
+    P (k, m): projections of the rows, in blocks of `step`; classes: ClassTiles. tile, place (m,):
+    where the row itself is and must be left out, or -1.
     """
+    root, U, w, low, high, start = classes
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)
     most = 1
@@ -131,16 +148,15 @@ def pack_tiles(u, w):
     return np.ascontiguousarray(U.transpose(0, 2, 1)), weights, U.min(axis=1), U.max(axis=1)
 
 
-def class_log_sums(P, root, U, w, low, high, start, place=None, threads=1):
+def class_log_sums(P, classes, place=None, threads=1):
     """Return the logs (m, C) of the sums of each class's kernels at the columns of P (k, m).
 
     `place` (2, m): tile and position of the point itself, which is left out of its class.
     """
     m = P.shape[1]
     place = np.full((2, m), -1) if place is None else place
-    out = np.empty((m, len(root)))
-    tiles = root, U, w, low, high, start
-    for_blocks(log_sums, -(-m // STEP), STEP, P, *tiles, *place, out, threads=threads)
+    out = np.empty((m, len(classes.root)))
+    for_blocks(log_sums, -(-m // STEP), STEP, P, classes, *place, out, threads=threads)
     return out
 
 
@@ -150,6 +166,6 @@ def exact_sums(P, Q, w, S, threads=1):
     u = (L @ Q).T
     order = neighbours_first(u)
     tiles = pack_tiles(u[order], w[order])
-    start, P = np.array([0, len(tiles[0])]), np.ascontiguousarray(P)
-    out = class_log_sums(P, L[None], *tiles, start, threads=threads)
+    classes = ClassTiles(L[None], *tiles, np.array([0, len(tiles[0])]))
+    out = class_log_sums(np.ascontiguousarray(P), classes, threads=threads)
     return np.exp(out[:, 0] + np.linalg.slogdet(L)[1] - 0.5 * len(S) * LOG_TAU)

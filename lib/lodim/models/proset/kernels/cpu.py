@@ -12,6 +12,7 @@ differently.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,16 @@ FOUR = 4
 
 REASSOCIATE = {"reassoc", "contract", "nsz"}
 ROOT_TAU = math.sqrt(2.0 * math.pi)
+
+
+class Points(NamedTuple):
+    """J candidates or prototypes: the D features in use, their weights v, `scaled` V; w, target."""
+
+    active: np.ndarray
+    v: np.ndarray
+    V: np.ndarray
+    w: np.ndarray
+    target: np.ndarray
 
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
@@ -202,19 +213,18 @@ def feature_sum(T, Y, k, last):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def loss_gradient(
-    lo, hi, partials, X, y, a, b, weight, own, step, active, v, V, w, target, runs, u, loss
-):
+def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
     """Fill partials with the scoring rows' loss and its gradient, summed per block (Eqs. 2.8-2.12).
 
     Row i has the estimate A / B with A = a_i + sum_j w_j h_ij G_ij and B = b_i + sum_j w_j G_ij,
-    summed over the candidates except itself, own_i (-1: none). X (n_tiles, p, 64); y, a, b, weight,
-    own (n_tiles, 64), weight zero on padding; a block has `step` tiles. V: `scaled` candidates,
-    those with positive weights first; w, target (J,); runs (R + 1,): starts of runs of equal
-    targets, and J; no run has both zero and positive weights. partials (n_blocks, 2 + D + J): the
-    loss; its derivative by u; sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd), where C_ij is w_j times row
-    i's derivative by w_j; the derivatives by w.
+    summed over the candidates except itself. scoring: ScoringRows, `own` a position among the
+    points; a block has `step` tiles. points: Points, those with positive weights first. runs
+    (R + 1,): starts of runs of equal targets, and J; no run has both zero and positive weights.
+    partials (n_blocks, 2 + D + J): the loss; its derivative by u; sum_ij C_ij v_d^2 (x_id^2 - 2
+    x_id x_jd), where C_ij is w_j times row i's derivative by w_j; the derivatives by w.
     """
+    X, y, weight, own = scoring.X, scoring.y, scoring.weight, scoring.own
+    active, v, V, w, target = points
     kind = X.dtype
     D, J = active.size, w.size
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
@@ -232,7 +242,7 @@ def loss_gradient(
             similarities(X[t], active, v, V, J, T, G)
             leave_out(own[t], G)
             for i in range(TILE):
-                A[i], B[i] = a[t, i], b[t, i]
+                A[i], B[i] = scoring.a[t, i], scoring.b[t, i]
             for r in range(runs.size - 1):
                 if runs[r] < live:
                     agreement(y[t], target[runs[r]], u, loss, h)
@@ -269,11 +279,12 @@ def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def agreement_sums(lo, hi, X, step, y, active, v, V, w, target, u, loss, A, B):
+def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
     """Add sum_j w_j h_ij G_ij to A and sum_j w_j G_ij to B, (n_tiles, 64) each.
 
     These are the contributions of one batch of prototypes to each row's estimate.
     """
+    active, v, V, w, target = points
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     h = np.empty(TILE, kind)

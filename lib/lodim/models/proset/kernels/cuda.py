@@ -91,8 +91,13 @@ def _gather_points(candidates, theta, index, D, J, points):
 
 
 @cuda.jit(device=True)
-def _stage(X, t, active, v, points, j, first, size, row, point):
-    """Copy a chunk of features, times v, of a tile's rows and of 64 points to shared memory."""
+def _stage(tile, j, first, size, stage):
+    """Copy a chunk of features, times v, of a tile's rows and of 64 points to shared memory.
+
+    tile: X, the tile's position, active features, v, points, number of features; stage: shared
+    memory of the rows and of the points.
+    """
+    (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
         k, i = e // TILE, e % TILE
         row[k, i] = v[first + k] * X[t, active[first + k], i]
@@ -100,8 +105,9 @@ def _stage(X, t, active, v, points, j, first, size, row, point):
 
 
 @cuda.jit(device=True)
-def _similarities(X, t, active, v, D, points, j, row, point, G):
+def _similarities(tile, j, stage, G):
     """Compute G_ij of this thread's rows and points; the last chunk stays in shared memory."""
+    D, (row, point) = tile[5], stage
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for r in range(EACH):
         for c in range(EACH):
@@ -109,7 +115,7 @@ def _similarities(X, t, active, v, D, points, j, row, point, G):
     for first in range(0, D, CHUNK):
         size = min(CHUNK, D - first)
         cuda.syncthreads()
-        _stage(X, t, active, v, points, j, first, size, row, point)
+        _stage(tile, j, first, size, stage)
         cuda.syncthreads()
         for k in range(size):
             for r in range(EACH):
@@ -162,15 +168,14 @@ def _slopes(y, a, b, weight, loss):
 
 
 @cuda.jit(device=True)
-def _estimates(
-    X, t, rows, own, index, theta, points, D, J, live, normal, loss, row, point, G, A, B, room
-):
+def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
     """Store each thread's sums over points of h_ij w_j G_ij and of w_j G_ij by row in `room`."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
+    _, t, index, _, points, D = tile
     for r in range(EACH):
         A[r], B[r] = 0.0, 0.0
     for first in range(0, live, TILE):
-        _similarities(X, t, index, theta, D, points, first, row, point, G)
+        _similarities(tile, first, stage, G)
         _leave_out(own, t, index, D, J, first, G)
         for c in range(EACH):
             j = first + yours + SIDE * c
@@ -197,8 +202,9 @@ def _column(room, start, i):
 
 
 @cuda.jit(device=True)
-def _feature_sums(X, t, active, v, D, points, j, row, point, C, zero, room, out):
+def _feature_sums(tile, j, stage, C, zero, room, out):
     """Add sum_ij C_ij (v_d (x_id - x_jd))^2, over the block's rows and points, to out[d]."""
+    D, (row, point) = tile[5], stage
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE
     feature, lane = thread // LANES, thread % LANES
@@ -207,7 +213,7 @@ def _feature_sums(X, t, active, v, D, points, j, row, point, C, zero, room, out)
         size = min(CHUNK, D - first)
         cuda.syncthreads()
         if first + CHUNK < D:
-            _stage(X, t, active, v, points, j, first, size, row, point)
+            _stage(tile, j, first, size, stage)
             cuda.syncthreads()
         for k in range(size):
             s = zero
@@ -244,7 +250,7 @@ def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partial
     ends = cuda.shared.array((2, THREADS), np.float64)
     G = cuda.local.array((EACH, EACH), X.dtype)
     A, B = cuda.local.array(EACH, X.dtype), cuda.local.array(EACH, X.dtype)
-    thread = cuda.threadIdx.x
+    thread, stage = cuda.threadIdx.x, (row, point)
     mine, yours = thread % SIDE, thread // SIDE
     normal = theta[D + J], theta[D + J + 1], theta[D + J + 2], theta[D + J + 3]
     zero, out = normal[0] - normal[0], partials[cuda.blockIdx.x]
@@ -252,10 +258,8 @@ def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partial
         out[e] = 0.0
     value, slope_u = 0.0, 0.0
     for t in range(cuda.blockIdx.x, X.shape[0], cuda.gridDim.x):
-        _estimates(
-            X, t, rows, own, index, theta, points, D, J, live, normal, loss, row, point, G, A, B,
-            room,
-        )  # fmt: skip
+        tile = X, t, index, theta, points, D
+        _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room)
         if thread < TILE:
             a = float(rows[t, 1, thread]) + _column(room, 0, thread)
             b = float(rows[t, 2, thread]) + _column(room, SIDE, thread)
@@ -264,7 +268,7 @@ def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partial
             value += row_loss
             alpha[thread], beta[thread] = by_a, by_b
         for first in range(0, J, TILE):
-            _similarities(X, t, index, theta, D, points, first, row, point, G)
+            _similarities(tile, first, stage, G)
             _leave_out(own, t, index, D, J, first, G)
             cuda.syncthreads()
             part_u = zero
@@ -284,9 +288,7 @@ def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partial
             if thread < TILE and first + thread < J:
                 out[2 + D + first + thread] += _column(room, 0, thread)
             if first < live:
-                _feature_sums(
-                    X, t, index, theta, D, points, first, row, point, G, zero, room, out[2 : 2 + D]
-                )
+                _feature_sums(tile, first, stage, G, zero, room, out[2 : 2 + D])
     ends[0, thread], ends[1, thread] = value, slope_u
     cuda.syncthreads()
     if thread < 2:
@@ -321,7 +323,7 @@ def _kernel_sums(X, active, v, points, values, out):
     mine, yours, i = thread % SIDE, thread // SIDE, thread % TILE
     for t in range(cuda.blockIdx.x, X.shape[0], cuda.gridDim.x):
         for first in range(0, points.shape[1], TILE):
-            _similarities(X, t, active, v, active.size, points, first, row, point, G)
+            _similarities((X, t, active, v, points, active.size), first, (row, point), G)
             cuda.syncthreads()
             for r in range(EACH):
                 for c in range(EACH):
