@@ -25,7 +25,7 @@ SOFTPLUS, IDENTITY = 0, 1
 
 
 class Form(NamedTuple):
-    """Sharpness of the bends, code of the activation, and the loss as of `family.losses`."""
+    """Form of learners: sharpness of the softplus, activation code, loss as in `family.losses`."""
 
     beta: float
     activation: int
@@ -33,7 +33,11 @@ class Form(NamedTuple):
 
 
 class TileRows(NamedTuple):
-    """Numbers (64,) of the rows of a tile: w'x~, the score, g', the loss, and two derivatives."""
+    """Arrays (64,) for the rows of a tile.
+
+    z : projections w'x~; score; slope : g'; value : loss of each row
+    r, c : first and second derivative of the loss
+    """
 
     z: np.ndarray
     score: np.ndarray
@@ -43,13 +47,13 @@ class TileRows(NamedTuple):
     c: np.ndarray
 
 
-NEAR = 2**15  # bytes of a tile up to which the next one has room beside it in the nearest cache
+NEAR = 2**15  # largest size of a tile, in bytes, for which the nearest cache holds two
 REASSOCIATE = {"reassoc", "contract", "nsz"}
 
 
 @njit(cache=True, error_model="numpy", inline="always")
 def tile_rows(like):
-    """Return TileRows of the precision of an array."""
+    """Return new TileRows with the dtype of an array."""
     z, score, slope = (
         np.empty(TILE, like.dtype),
         np.empty(TILE, like.dtype),
@@ -155,7 +159,7 @@ def activate(z, beta, activation, g, slope):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def evaluate_learner(tile, f, v, b, form, rows):
-    """Fill score and slope (64,) of a tile with f + a + b g(w'x~) and g'(w'x~).
+    """Fill score and slope of `rows` with f + a + b g(w'x~) and g'(w'x~), for the rows of a tile.
 
     The learner is v = (a, intercept, w) with sign b; f (64,) is the score of the earlier learners.
     """
@@ -166,7 +170,7 @@ def evaluate_learner(tile, f, v, b, form, rows):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_learner(f, v, b, form, rows):
-    """Fill score and slope (64,) with f + a + b g(z) and g'(z), given the projections z = w'x~.
+    """Fill score and slope of `rows` with f + a + b g(z) and g'(z), given the projections z = w'x~.
 
     The learner is v = (a, intercept, w) with sign b; f (64,) is the score of the earlier learners.
     """
@@ -186,7 +190,7 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_projected(tile, y, f, weight, v, b, form, rows, out):
-    """Add loss and gradient of a tile to out, as `add_loss_gradient`, given z = w'x~ (64,)."""
+    """Add a tile's loss and gradient to out (3 + p,) like `add_loss_gradient`; rows.z has w'x~."""
     slope, r = rows.slope, rows.r
     add_learner(f, v, b, form, rows)
     tile_loss_slope(form.loss, y, rows.score, weight, rows.value, r)
@@ -257,9 +261,9 @@ def add_gram(tile, c, scaled, out):
 def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
     """Add the Hessian of a tile's loss with respect to a learner to the lower triangle of H (d, d).
 
-    rows are those of `add_loss_gradient`; r is the derivative of the loss with respect to w'x~. If
-    `convex` is True, the term from the activation's second derivative is added only where it is
-    positive (Gauss-Newton plus a convex part), otherwise everywhere. column (p,) is a work array.
+    `rows` is filled by `add_loss_gradient`; its r is the derivative of the loss with respect to
+    w'x~. If `convex` is True, the term from the activation's second derivative is only added if it
+    is positive (Gauss-Newton plus a convex part), otherwise always. column (p,) is a work array.
     """
     slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)

@@ -14,7 +14,7 @@ from lodim.solve.objective import solve_lower, solve_upper
 
 
 class Scale(NamedTuple):
-    """Coordinates of `solve.objective`: unit (d,), and factor (q, d, d) if `scaled`."""
+    """Coordinates of `solve.objective`: unit (d,), and a factor (q, d, d) if `scaled` is True."""
 
     unit: np.ndarray
     factor: np.ndarray
@@ -37,7 +37,7 @@ def descend(X, y, f, weight, sign, form, penalty, precision, scale, theta, limit
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _descend(X, y, f, weight, sign, form, ridge, scale, theta, max_iter, memory, stops):
-    """Return the Search of q learners at its end, and the number of evaluations."""
+    """Minimize q learners by L-BFGS; return the final Search and the number of evaluations."""
     b, rows = sign.astype(X.dtype), tile_rows(X)
     form = Form(X.dtype.type(form.beta), form.activation, form.loss)
     search, d = new_search(theta, memory), theta.shape[1]

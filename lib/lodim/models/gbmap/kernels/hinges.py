@@ -251,7 +251,7 @@ def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
 
 @njit(**OPTIONS, nogil=True)
 def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
-    """Fill theta and sign of the room with the best hinges along k directions of its U and -U.
+    """Find the best hinges along k directions of room.U and -U; write them to room.theta and sign.
 
     Returns the number of hinges. X (p, n), slope and curvature (n,) are for the rows from which
     starts are drawn; ridge is the penalty on w_k^2. U is scaled in place.
@@ -285,9 +285,9 @@ def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
 class Room(NamedTuple):
     """Work arrays of `find_directions` and `place_hinges`, for up to `most` directions.
 
-    U (most, p), deviation (most,) and rest (3, 2, 2 most), parts of `zeros`; Z (most, n); Q (f, p)
-    and A (2 f, f), f = 1 + MIXTURES; gain (2, 2 most), of b = 1 and -1; theta (2 n_starts, 2 + p)
-    and sign (2 n_starts,).
+    U (most, p), deviation (most,) and rest (3, 2, 2 most) are parts of `zeros`; Z is (most, n).
+    Q (f, p) and A (2 f, f) have f = 1 + MIXTURES. gain (2, 2 most) is for b = 1 and -1. theta
+    (2 n_starts, 2 + p) and sign (2 n_starts,) are the hinges found.
     """
 
     zeros: np.ndarray
@@ -303,7 +303,7 @@ class Room(NamedTuple):
 
     @classmethod
     def of_size(cls, most, p, n, n_starts):
-        """Return arrays for n rows of p features."""
+        """Return work arrays for n rows with p features."""
         first, sizes = 1 + MIXTURES, ((most, p), (most,), (3, 2, 2 * most))
         ends = np.cumsum([0, *map(math.prod, sizes)]).tolist()
         zeros = np.zeros(ends[-1])

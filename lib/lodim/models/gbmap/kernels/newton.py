@@ -24,7 +24,7 @@ EXPONENTIAL = 1.1, 1.4  # range of that ratio for steps along exp(-z), which is 
 
 
 class Problem(NamedTuple):
-    """Sharpness, loss and ridge (d,) of learners, and where their fits stop."""
+    """Settings of `newton`: sharpness, loss and ridge (d,) of learners, and stopping limits."""
 
     beta: float
     loss: tuple
@@ -35,9 +35,9 @@ class Problem(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Arrays that `newton` works in.
+    """Work arrays of `newton`.
 
-    kept (3, n_tiles, 64), tiles (3, 64) and v (d,) of X's dtype, vectors (3, d), column (d - 2,),
+    kept (3, n_tiles, 64), tiles (3, 64) and v (d,) have X's dtype; vectors (3, d), column (d - 2,),
     sums (1 + d,) and matrices (2, d, d).
     """
 
@@ -120,7 +120,7 @@ def _softplus(z, beta):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _tile_rows(room, t):
-    """Return the TileRows of tile t: its score, g' and derivative are kept for the Hessian."""
+    """Return the TileRows of tile t in `room`; score, slope and r are kept for the Hessian."""
     kept, tiles = room.kept, room.tiles
     return TileRows(tiles[0], kept[0, t], kept[1, t], tiles[1], kept[2, t], tiles[2])
 
@@ -149,7 +149,7 @@ def newton(X, y, f, weight, sign, problem, ftol, of_one, theta, ends, room):
     for Hessians. ends (r, 5) is filled with the columns of LOG.
     """
     beta, ridge, precision, tol = problem.beta, problem.ridge, problem.precision, problem.tol
-    # As a literal the activation would have functions of its own.
+    # A literal activation would compile the called functions again.
     form, d = Form(X.dtype.type(beta), np.int64(SOFTPLUS), problem.loss), ridge.size
     v, sums = room.v, room.sums
     downhill, step, trial = room.vectors[0], room.vectors[1], room.vectors[2]

@@ -197,10 +197,10 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R, general):
 
 @njit(**INNER)
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b, general):
-    """Sum kernels between rows [a0, a1) and [b0, b1) and add their forces; see `row_sums`.
+    """Sum kernels between rows of span_a and of span_b and add their forces; see `row_sums`.
 
-    If `same` is True, the second range starts with the first, and pairs of different rows count
-    twice.
+    Spans are (first, stop). If `same` is True, the spans start with the same row, and pairs of
+    different rows count twice.
     """
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0

@@ -18,10 +18,11 @@ DIGITS = 45.0  # exp(-DIGITS) is negligible relative to one, even times a millio
 
 
 class ClassTiles(NamedTuple):
-    """Rows of all classes in tiles, those of class c in [start[c], start[c + 1]).
+    """Rows of all classes in T tiles; class c has the tiles [start[c], start[c + 1]).
 
-    root (C, k, k) L^-1 of each class' kernel; U (T, k, 64), w (T, 64), low and high (T, k) rows
-    times that, weights, and the boxes of the tiles.
+    root : (C, k, k) L^-1 of each class's kernel
+    U : (T, k, 64) rows times root; w : (T, 64) weights
+    low, high : (T, k) box that contains the rows of each tile
     """
 
     root: np.ndarray

@@ -28,7 +28,11 @@ ROOT_TAU = math.sqrt(2.0 * math.pi)
 
 
 class Points(NamedTuple):
-    """J candidates or prototypes: the D features in use, their weights v, `scaled` V; w, target."""
+    """J candidates or prototypes: their D active features, and the target of each.
+
+    active : (D,) positions of the features; v : (D,) weights of the features
+    V : padded features times v, see `scaled`; w, target : (J,) weight and target of each point
+    """
 
     active: np.ndarray
     v: np.ndarray
@@ -217,8 +221,8 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
     """Fill partials with the scoring rows' loss and its gradient, summed per block (Eqs. 2.8-2.12).
 
     Row i has the estimate A / B with A = a_i + sum_j w_j h_ij G_ij and B = b_i + sum_j w_j G_ij,
-    summed over the candidates except itself. scoring: ScoringRows, `own` a position among the
-    points; a block has `step` tiles. points: Points, those with positive weights first. runs
+    summed over the candidates except itself. scoring: ScoringRows, with `own` as positions among
+    the points; a block has `step` tiles. points: Points, positive weights first. runs
     (R + 1,): starts of runs of equal targets, and J; no run has both zero and positive weights.
     partials (n_blocks, 2 + D + J): the loss; its derivative by u; sum_ij C_ij v_d^2 (x_id^2 - 2
     x_id x_jd), where C_ij is w_j times row i's derivative by w_j; the derivatives by w.

@@ -94,8 +94,8 @@ def _gather_points(candidates, theta, index, D, J, points):
 def _stage(tile, j, first, size, stage):
     """Copy a chunk of features, times v, of a tile's rows and of 64 points to shared memory.
 
-    tile: X, the tile's position, active features, v, points, number of features; stage: shared
-    memory of the rows and of the points.
+    tile : X, position of the tile, active features, v, points, number of features
+    stage : shared arrays of the rows and of the points
     """
     (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
