@@ -527,8 +527,9 @@ class RiprClusterer(ClusterMixin, _Estimator, model="ripr", without=["method", "
 class GlmRegressor(_Regressor, _Estimator, model="glm", own={"family": "gaussian"}):
     """Regression without a penalty for a numeric response; see `lodim.glm`.
 
-    `family` is "gaussian", "poisson", "gamma" or "tweedie" (with `power`). With missing="drop", the
-    default, missing values raise an error, as in scikit-learn's linear models.
+    `family` is "gaussian", "poisson", "negative_binomial", "gamma" or "tweedie" (with `power`).
+    With missing="drop", the default, missing values raise an error, as in scikit-learn's linear
+    models.
     """
 
     _of_predict: ClassVar[dict] = RANK_DEFICIENT

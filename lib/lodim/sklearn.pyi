@@ -344,7 +344,9 @@ class GlmRegressor(_Regressor, BaseEstimator):
         *,
         formula: str | None = None,
         new_levels: NewLevels = "error",
-        family: Literal["gaussian", "poisson", "gamma", "tweedie"] = "gaussian",
+        family: Literal[
+            "gaussian", "poisson", "negative_binomial", "gamma", "tweedie"
+        ] = "gaussian",
         power: float | None = None,
         missing: Missing = "drop",
         covariance: Literal["nonrobust", "HC0", "HC1", "HC2", "HC3", "cluster"] | None = None,

@@ -16,6 +16,7 @@ from lodim.family.family import LARGEST_LOG, RAREST, Family, NoResponse, beyond_
 from lodim.family.gaussian import Gaussian
 from lodim.family.huber import Huber, learned_limit
 from lodim.family.multinomial import Multinomial
+from lodim.family.negative_binomial import NegativeBinomial, learned_theta
 from lodim.family.power import Gamma, Poisson, PowerVariance, Tweedie
 from lodim.family.quantile import Quantile
 
@@ -31,6 +32,7 @@ __all__ = [
     "Gaussian",
     "Huber",
     "Multinomial",
+    "NegativeBinomial",
     "NoResponse",
     "Poisson",
     "PowerVariance",
@@ -53,6 +55,7 @@ NUMERIC = {
     "tweedie": Tweedie,
     "quantile": Quantile,
     "huber": Huber,
+    "negative_binomial": NegativeBinomial,
 }
 CLASSES = {"binomial": Binomial, "multinomial": Multinomial}
 FAMILIES = (*NUMERIC, *CLASSES, "none")
@@ -62,7 +65,7 @@ PARAMETERS = {
     "tweedie": ("power", 1.0, 2.0, "between 1 (Poisson) and 2 (gamma)"),
     "quantile": ("quantile", 0.0, 1.0, "between 0 and 1, such as 0.9"),
 }
-LEARNED = {"huber": learned_limit}
+LEARNED = {"huber": learned_limit, "negative_binomial": learned_theta}
 
 
 def make(name, n_levels=0, parameter=None):

@@ -22,6 +22,7 @@ class Family:
     n_scores = 1
     degree = 2  # a response and a score of c times the size have c^degree times the deviance
     dispersed = False  # whether the dispersion is estimated
+    counts = False  # whether responses are counts
     canonical = True  # whether expected and observed curvature are equal
     least, most = -np.inf, np.inf  # range of numeric responses
     support = ""  # allowed responses, in words

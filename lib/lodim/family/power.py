@@ -7,7 +7,7 @@ which are zero. The loss is half the deviance.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp, xlogy
+from scipy.special import logsumexp, pdtr, xlogy
 
 from lodim.engine.blocks import dot, sum_rows
 from lodim.engine.compiled import scalar
@@ -75,9 +75,20 @@ class Poisson(PowerVariance):
     name: str = "poisson"
     loss: str = "Poisson deviance"
     power: float = 1.0
+    counts = True
 
     def saturated(self, y):
         return y - xlogy(y, y)
+
+    def distribution(self, y, mean):
+        """Return the distribution function of counts."""
+        return pdtr(y, mean)
+
+    def quantile(self, share, mean):
+        """Return quantiles of counts, the smallest whose distribution function is the share."""
+        from scipy import stats  # slow to import
+
+        return stats.poisson.ppf(share, mean)
 
     def deviance(self, y, score):
         mean = self.mean(score)

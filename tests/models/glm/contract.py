@@ -40,5 +40,5 @@ CONTRACT = Contract(
     drawn={},
     plots=("coefficients", "calibration"),
     refused=REFUSED,
-    other_words={"unknown family": "gaussian, binomial, multinomial, poisson, gamma"},
+    other_words={"unknown family": "gaussian, binomial, multinomial, poisson, gamma, tweedie"},
 )

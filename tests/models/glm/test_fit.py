@@ -88,6 +88,51 @@ def test_against_statsmodels(df, family, weights, offset):
     assert null == pytest.approx(other.null_deviance, rel=1e-8)
 
 
+@pytest.mark.parametrize("theta", [0.7, 5.0])
+@pytest.mark.parametrize("offset", [None, "o"])
+def test_negative_binomial_against_statsmodels(df, theta, offset, tmp_path):
+    rng, more = np.random.default_rng(1), {"offset": None if offset is None else df[offset]}
+    mean = np.exp(1.0 + 0.3 * df["x1"] - 0.1 * df["x2"])
+    df = df.assign(count=rng.negative_binomial(theta, theta / (theta + mean)))
+    fit = ld.glm("count ~ x1 + x2 + g", df, family="negative_binomial", offset=offset)
+    joint = smf.negativebinomial("count ~ x1 + x2 + g", df, **more)
+    joint = joint.fit(disp=False, method="newton", maxiter=200, tol=1e-14)
+    alpha = joint.params["alpha"]
+    assert fit.theta == pytest.approx(1.0 / alpha, rel=1e-6)
+    assert fit.log_likelihood == pytest.approx(joint.llf, rel=1e-10)
+    assert fit.aic == pytest.approx(joint.aic, rel=1e-10)
+    # The error of theta is that of the information at fixed means, as of MASS's theta.ml.
+    error = joint.bse["alpha"] / alpha**2
+    assert fit.theta_error == pytest.approx(error, rel=0.05)
+    family = sm.families.NegativeBinomial(alpha=1.0 / fit.theta)
+    peer = smf.glm("count ~ x1 + x2 + g", df, family=family, **more)
+    peer = peer.fit(tol=1e-14, tol_criterion="params", maxiter=100)
+    tidy = fit.tidy().set_index("term")
+    for column, values in (("estimate", peer.params), ("std_error", peer.bse)):
+        expected = by_term(values)
+        np.testing.assert_allclose(tidy[column][expected.index], expected, rtol=1e-8)
+    assert fit.log["deviance"] == pytest.approx(peer.deviance, rel=1e-10)
+    np.testing.assert_allclose(fit.null_deviance * N, peer.null_deviance, rtol=1e-8)
+    assert "Theta (std. error)" in str(fit.summary())
+    fit.save(tmp_path / "fit")
+    back = ld.load(tmp_path / "fit")
+    assert back.theta == fit.theta and str(back.summary()) == str(fit.summary())
+    inside = fit.predict(df, "interval")
+    held = (inside["new_lower"] <= df["count"]) & (df["count"] <= inside["new_upper"])
+    assert 0.93 < held.mean() < 0.995
+    table = fit.anova(data=df)
+    assert table["df"].sum() == 4 and (table["LR"].dropna() >= 0).all()
+
+
+def test_counts_that_vary_less_are_poisson(df):
+    rng = np.random.default_rng(0)
+    df = df.assign(count=rng.binomial(20, 0.2 + 0.1 * (df["g"] == "a")))
+    fit = ld.glm("count ~ g", df, family="negative_binomial")
+    peer = ld.glm("count ~ g", df, family="poisson")
+    assert fit.theta > 1e6
+    np.testing.assert_allclose(fit.predict(df), peer.predict(df), rtol=1e-6)
+
+
 def test_tweedie_against_scikit_learn(df):
     from sklearn.linear_model import TweedieRegressor
 

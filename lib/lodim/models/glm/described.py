@@ -16,6 +16,7 @@ class Described:
     """
 
     log: dict[str, Any]
+    family: Any
 
     @property
     def _of_trials(self):
@@ -58,8 +59,18 @@ class Described:
         return self.log["log_likelihood"]
 
     @property
+    def theta(self) -> float:
+        """Theta of the negative binomial, whose variance is mu + mu^2 / theta; else NaN."""
+        return getattr(self.family, "theta", np.nan)
+
+    @property
+    def theta_error(self) -> float:
+        """Standard error of theta; NaN for other families."""
+        return self.log["theta_error"]
+
+    @property
     def _n_parameters(self):
-        return self.df + (self.family.dispersed)
+        return self.df + (self.family.dispersed or self.family.name == "negative_binomial")
 
     @property
     def aic(self) -> float:

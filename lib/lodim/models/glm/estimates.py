@@ -32,6 +32,7 @@ LOG = {  # sizes, likelihood, and how the fit ended
     "df": forms.whole(),
     "df_resid": forms.whole(),
     "rows": forms.text(),
+    "theta_error": forms.squares(nan=True),
     "dispersion": forms.squares(nan=True),
     "deviance": forms.squares(),
     "log_likelihood": forms.squares(nan=True),

@@ -38,8 +38,11 @@ class GlmFit(Described, Fit):
         Number of estimated coefficients, and rows (times scores) minus this number.
     dispersion : float
         Pearson's estimate for gaussian (the residual variance), gamma and tweedie, otherwise 1.
+    theta, theta_error : float
+        Parameter of the negative binomial with its standard error; NaN for other families.
     log_likelihood, aic, bic : float
-        As R's logLik, AIC and BIC: an estimated dispersion counts as a parameter. NaN for tweedie.
+        As R's logLik, AIC and BIC: an estimated dispersion or theta counts as a parameter. NaN for
+        tweedie.
     null_deviance : float
         Mean deviance of the intercept-only model.
     diagnostics : Diagnostics or None

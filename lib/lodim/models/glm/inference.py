@@ -48,7 +48,7 @@ def measures(rows, found, df_resid):
         "log_likelihood": log_likelihood(rows, float(found.totals[0])),
         "sum_weights": rows.sum_weights,
         "n_clusters": rows.n_clusters or 0,
-        "whole": family.name != "poisson" or not rows.total(lambda y, w, offset: y != np.round(y)),
+        "whole": not family.counts or not rows.total(lambda y, w, offset: y != np.round(y)),
         "rows": fingerprint(batch, family),
     }
 
@@ -71,6 +71,8 @@ def log_likelihood(rows, deviance):
     if family.name == "poisson":
         most = rows.total(lambda y, w, offset: w * (xlogy(y, y) - y - gammaln(y + 1.0)))
         return most - 0.5 * deviance
+    if family.name == "negative_binomial":
+        return rows.total(lambda y, w, offset: w * family.log_likelihood(y)) - 0.5 * deviance
     if family.name == "tweedie":
         return np.nan
     total = rows.sum_weights

@@ -2,7 +2,7 @@
 
 import numpy as np
 from scipy import stats
-from scipy.special import gammainc, gammaln, pdtr
+from scipy.special import gammainc, gammaln
 
 from lodim.family import LARGEST_LOG
 
@@ -82,8 +82,10 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
 
 def _quantile(family, score, error, share, dispersion):
     """Return the quantiles (n,) of level `share` of the mixtures for new observations."""
-    counts = family.name == "poisson"
-    variance = np.exp(-np.clip(score, -LARGEST_LOG, LARGEST_LOG)) if counts else dispersion
+    counts, variance = family.counts, dispersion
+    if counts:
+        mean = np.exp(np.clip(score, -LARGEST_LOG, LARGEST_LOG))
+        variance = 1.0 / mean + 1.0 / getattr(family, "theta", np.inf)
     spread = np.sqrt(np.broadcast_to(variance, score.shape))  # about the SD of log(y)
     # If an observation varies little relative to its mean, its logarithm is about normal.
     z = stats.norm.ppf(share)
@@ -92,23 +94,23 @@ def _quantile(family, score, error, share, dispersion):
     if len(mixed):
         score = np.clip(score[mixed], -LARGEST_LOG, LARGEST_LOG)
         if counts:
-            normal[mixed] = _count(score, error[mixed], share)
+            normal[mixed] = _count(family, score, error[mixed], share)
         else:
             normal[mixed] = np.exp(_log_amount(score, error[mixed], share, dispersion))
     return np.floor(normal) if counts else normal
 
 
-def _count(score, error, share):
-    """Return the quantiles (n,) of level `share` of Poisson mixtures: the smallest such counts."""
+def _count(family, score, error, share):
+    """Return the quantiles (n,) of level `share` of mixtures of counts: the smallest such."""
     means = np.exp(np.clip(score[:, None] + error[:, None] * NODES, -LARGEST_LOG, LARGEST_LOG))
     # Quantiles of a mixture lie between those of its parts.
-    low, high = stats.poisson.ppf(share, means[:, 0]) - 1.0, stats.poisson.ppf(share, means[:, -1])
+    low, high = family.quantile(share, means[:, 0]) - 1.0, family.quantile(share, means[:, -1])
     for _ in range(HALVINGS):
         at = np.flatnonzero(high - low > 1.0)
         if not len(at):
             break
         middle = np.floor(0.5 * (low[at] + high[at]))
-        under = pdtr(middle[:, None], means[at]) @ WEIGHTS < share
+        under = family.distribution(middle[:, None], means[at]) @ WEIGHTS < share
         low[at], high[at] = np.where(under, middle, low[at]), np.where(under, high[at], middle)
     return high
 

@@ -9,6 +9,7 @@ from lodim.models.glm.estimate import fit_stages
 from lodim.models.glm.fit import GlmFit
 from lodim.models.glm.report import NAMED, SATURATED
 from lodim.models.glm.settings import Settings, check_trials, needs
+from lodim.models.glm.theta import theta_error, with_theta
 from lodim.text import first_names
 from lodim.typing import Data, Family, Missing, Offset, RowValues
 
@@ -27,7 +28,7 @@ class Glm(Model):
     name = "glm"
     reference = REFERENCE
     settings = Settings
-    families = ("gaussian", "binomial", "multinomial", "poisson", "gamma", "tweedie")
+    families = (*Model.families, "poisson", "gamma", "tweedie", "negative_binomial")
     learning: ClassVar = {"reference_levels": True}
     streams = True
     on_workers = True
@@ -36,13 +37,17 @@ class Glm(Model):
         Option("--clusters", "clusters", str, "column of what rows belong to", "COLUMN"),
     )
     plots = ("coefficients", "residuals", "qq", "leverage")
-    validate = staticmethod(check_trials)
     fit_stages = staticmethod(fit_stages)
     needs = staticmethod(needs)
 
+    def validate(self, problem):
+        """Warn if weights cannot be numbers of trials; estimate theta of a negative binomial."""
+        problem = check_trials(problem)
+        return with_theta(problem) if problem.family.name == "negative_binomial" else problem
+
     def assemble(self, problem, estimates, log, selection, for_path):
         """Return the GlmFit of estimates, with warnings about separation and convergence."""
-        log = dict(log)
+        log = log | {"theta_error": theta_error(problem, estimates)}
         fit = GlmFit(
             **problem.common(selection),
             estimates=estimates,
@@ -70,7 +75,7 @@ def glm(
     formula: str,
     data: Data,
     *,
-    family: Family | Literal["poisson", "gamma", "tweedie"] | None = None,
+    family: Family | Literal["poisson", "gamma", "tweedie", "negative_binomial"] | None = None,
     power: float | None = None,
     weights: RowValues | None = None,
     offset: Offset | None = None,
@@ -99,10 +104,12 @@ def glm(
     data : frame, path or other source
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame.
-    family : {"gaussian", "binomial", "multinomial", "poisson", "gamma", "tweedie"}, optional
-        Links, in this order: identity; logit of the second of two classes; scores of K classes
-        against the first; log for counts; log for numbers above 0; log for amounts of which some
-        are 0. The default is one of the first three, depending on the response.
+    family : str, optional
+        "gaussian", "binomial" or "multinomial", by default depending on the response: identity
+        link; logit of the second of two classes; scores of K classes against the first. With a log
+        link: "poisson" for counts; "negative_binomial" for counts that vary more, with variance mu
+        + mu^2 / theta and theta estimated; "gamma" for numbers above 0; "tweedie" for amounts of
+        which some are 0.
     power : float, optional
         For family="tweedie": the variance is proportional to this power of the mean, between 1
         (Poisson) and 2 (gamma).

@@ -52,6 +52,9 @@ def _header(fit):
     last = ("Dispersion", significant(fit.dispersion))
     if fit.family.name == "gaussian":
         last = ("Residual std. error", significant(np.sqrt(fit.dispersion)))
+    elif fit.family.name == "negative_binomial":
+        theta, error = significant(fit.theta), significant(fit.theta_error, 3)
+        last = ("Theta (std. error)", f"{theta} ({error})")
     elif fit._of_trials:
         last = ("Trials", f"{log['sum_weights']:,.10g}")
     return phrases.header(

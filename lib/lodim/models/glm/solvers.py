@@ -58,6 +58,7 @@ def _irls(family, X, y, weight, offset, max_iter):
         "binomial": families.Binomial,
         "poisson": families.Poisson,
         "gamma": lambda: families.Gamma(log),
+        "negative_binomial": lambda: families.NegativeBinomial(log, alpha=1.0 / family.theta),
         "tweedie": lambda: families.Tweedie(log, var_power=family.power),
     }
     model = GLM(y, X, family=known[family.name](), offset=offset, var_weights=weight)

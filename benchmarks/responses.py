@@ -1,0 +1,167 @@
+"""Held-out deviance of default calls for counts, amounts and quantiles, next to other libraries.
+
+    python benchmarks/responses.py [--folder FOLDER] [--sets abalone,...] [--rows 1500]
+        [--out FILE]
+
+Data: sets of lodim and statsmodels, and CSV files of `--folder` (as of held_out.py); at most
+`--rows` rows, drawn at random. Five folds; a row per set and model: mean held-out deviance, how
+much gbmap's is higher than the model's with the standard error over rows, and the time per fit.
+The deviance is that of the family; for a quantile it is twice the check loss. Boosting has no
+Tweedie loss, so its Poisson loss is used there; the linear model of a quantile is scikit-learn's.
+"""
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import statsmodels.api as sm
+from interpret.glassbox import ExplainableBoostingRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import QuantileRegressor
+from sklearn.model_selection import KFold
+
+import lodim as ld
+from lodim import family as families
+from lodim.fitting.fit_model import model_of
+
+RESULTS = Path(__file__).resolve().parent / "results/responses.csv"
+SETS = {  # family, parameter, response; from lodim, statsmodels or a folder
+    "randhie": ("poisson", {}, "mdvis"),
+    "abalone": ("poisson", {}, "rings"),
+    "fair": ("tweedie", {"power": 1.5}, "affairs"),
+    "liver_disorders": ("tweedie", {"power": 1.5}, "drinks"),
+    "german_credit": ("gamma", {}, "credit_amount"),
+    "concrete": ("gamma", {}, "strength"),
+    "diabetes": ("gamma", {}, "progression"),
+    "air_quality_gbmap": ("gamma", {}, "CO_GT"),
+    "california_housing": ("quantile", {"quantile": 0.9}, "MedHouseVal"),
+    "autompg": ("quantile", {"quantile": 0.9}, "mpg"),
+    "engel": ("quantile", {"quantile": 0.1}, "foodexp"),
+}
+LOSSES = {"poisson": "poisson", "tweedie": "poisson", "gamma": "gamma", "quantile": "quantile"}
+OBJECTIVES = {
+    "poisson": "poisson_deviance",
+    "gamma": "gamma_deviance",
+    "tweedie": "tweedie_deviance:variance_power=1.5",
+}
+
+
+def rows_of(name, folder, most):
+    """Return a set's rows with the response "y"; None if its file is not in the folder."""
+    response = SETS[name][2]
+    if name in ("randhie", "fair", "engel"):
+        df = getattr(sm.datasets, name).load_pandas().data
+    elif name in set(ld.data()["name"]):
+        df = ld.data(name)
+    else:
+        if folder is None or not (folder / f"{name}.csv").exists():
+            return None
+        df = pd.read_csv(folder / f"{name}.csv").drop(columns="selector", errors="ignore")
+    df = df.rename(columns={response: "y"}).dropna()
+    if len(df) > most:
+        df = df.iloc[np.random.default_rng(0).permutation(len(df))[:most]]
+    return df.reset_index(drop=True)
+
+
+def lodim_model(name, family, parameter):
+    """Return a function that fits a model of lodim by default and predicts other rows."""
+
+    def predict(train, test):
+        fit = getattr(ld, name)("y ~ .", train, family=family, **parameter)
+        return fit.predict(test, new_levels="missing").to_numpy()
+
+    return predict
+
+
+def sklearn_model(estimator, dummies):
+    """Return a function that fits an estimator of scikit-learn's kind and predicts other rows."""
+
+    def predict(train, test):
+        both = pd.concat([train, test]).drop(columns="y")
+        if dummies:
+            both = pd.get_dummies(both, drop_first=True, dtype=float)
+        X, new = both[: len(train)], both[len(train) :]
+        return estimator.fit(X, train["y"]).predict(new)
+
+    return predict
+
+
+def models_of(family, parameter):
+    """Return the models to compare for a family, by name."""
+    models = {"gbmap": lodim_model("gbmap", family, parameter)}
+    if family == "quantile":
+        line = QuantileRegressor(quantile=parameter["quantile"], alpha=0.0)
+        models["glm"] = sklearn_model(line, True)
+    else:
+        models["glm"] = lodim_model("glm", family, parameter)
+    if family in model_of(ld.costnet).families:
+        models["costnet"] = lodim_model("costnet", family, parameter)
+    boosting = HistGradientBoostingRegressor(
+        loss=LOSSES[family],
+        random_state=0,
+        **{k: v for k, v in parameter.items() if k == "quantile"},
+    )
+    models["boosting"] = sklearn_model(boosting, True)
+    if family in OBJECTIVES:
+        ebm = ExplainableBoostingRegressor(objective=OBJECTIVES[family], random_state=0)
+        models["ebm"] = sklearn_model(ebm, False)
+    return models
+
+
+def losses_of(name, df):
+    """Return the held-out deviance per row of each model, (n,), and its seconds per fit."""
+    family, parameter, _ = SETS[name]
+    deviance = families.make(family, 0, *parameter.values()).deviance
+    log_link = families.NUMERIC[family].link == "log"
+    losses, seconds = {}, {}
+    for model, predict in models_of(family, parameter).items():
+        losses[model], seconds[model] = np.empty(len(df)), 0.0
+        for train, test in KFold(5, shuffle=True, random_state=0).split(df):
+            start = time.process_time()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                mean = predict(df.iloc[train], df.iloc[test])
+            seconds[model] += (time.process_time() - start) / 5
+            score = np.log(np.maximum(mean, 1e-12)) if log_link else mean
+            y = df["y"].to_numpy(float)[test]
+            losses[model][test] = deviance(y, score[:, None])
+    return losses, seconds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--rows", type=int, default=1500)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    args = parser.parse_args()
+    table = []
+    for name in args.sets.split(","):
+        df = rows_of(name, args.folder, args.rows)
+        if df is None:
+            print(f"{name}: not in --folder")
+            continue
+        losses, seconds = losses_of(name, df)
+        for model, loss in losses.items():
+            higher = losses["gbmap"] - loss
+            row = {"set": name, "family": SETS[name][0], "n": len(df), "p": df.shape[1] - 1}
+            row |= {"model": model, "deviance": loss.mean(), "gbmap_higher_by": higher.mean()}
+            row |= {"std_error": higher.std(ddof=1) / np.sqrt(len(df)), "seconds": seconds[model]}
+            table.append(row)
+        found = pd.DataFrame(table)
+        print(found[found["set"] == name].to_string(index=False, header=len(table) < 6), flush=True)
+        found.to_csv(args.out, index=False, float_format="%.5g")
+    for model, rows in found[found["model"] != "gbmap"].groupby("model"):
+        within = rows["gbmap_higher_by"] <= rows["std_error"]
+        better = rows["gbmap_higher_by"] < -rows["std_error"]
+        print(
+            f"gbmap against {model}: {better.sum()} of {len(rows)} sets better by more than a "
+            f"standard error, {(~within).sum()} worse"
+        )
+
+
+if __name__ == "__main__":
+    main()

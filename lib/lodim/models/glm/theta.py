@@ -1,0 +1,38 @@
+"""Theta of the negative binomial: maximum likelihood, alternating with the coefficients."""
+
+from dataclasses import replace
+
+from lodim.family.negative_binomial import NegativeBinomial, fitted_theta
+from lodim.models.glm.estimate import fit_stages
+
+CLOSE = 1e-9  # relative change of theta at which the alternation stops
+
+
+def with_theta(problem):
+    """Return a problem of the negative binomial family with the theta of its rows.
+
+    The coefficients for a given theta, and theta for given means, are estimated in turn, as by
+    glm.nb of R's MASS. Theta and the coefficients are asymptotically independent.
+    """
+    family = problem.family
+    settings = replace(problem.settings, diagnostic_rows=0)
+    for _ in range(settings.max_iter):
+        estimates, _, _ = next(fit_stages(problem.batch, family, settings))
+        before, family = family.theta, NegativeBinomial(_theta(problem, estimates, family)[0])
+        if abs(family.theta - before) <= CLOSE * before:
+            break
+    design = replace(problem.design, parameter=family.theta)
+    return replace(problem, design=design, family=family)
+
+
+def theta_error(problem, estimates):
+    """Return the standard error of theta; NaN for other families."""
+    if problem.family.name != "negative_binomial":
+        return float("nan")
+    return _theta(problem, estimates, problem.family)[1]
+
+
+def _theta(problem, estimates, family):
+    batch = problem.batch
+    mean = family.mean(estimates.scores_of(batch, family) + batch.offset_matrix(1))
+    return fitted_theta(batch.y, mean, batch.row_weights)
