@@ -10,6 +10,7 @@ import lodim as ld
 from lodim.comparison import peers
 from lodim.comparison.candidates import candidates
 from lodim.design.frame import take_rows
+from lodim.family import make
 
 RNG = np.random.default_rng(3)
 N = 60
@@ -94,7 +95,7 @@ def test_peers_are_those_of_scikit_learn_on_the_columns_of_the_design():
 def test_a_forest_gives_no_class_a_probability_of_zero(n_classes):
     y = np.arange(N) % n_classes * 1.0
     X = y[:, None] + np.zeros((N, 2))
-    score = peers.scores("forest", X, y, None, X, n_classes, 0, 1)
+    score = peers.scores("forest", X, y, None, X, n_classes, None, 0, 1)
     assert score.shape == (N, 1 if n_classes == 2 else 3) and np.abs(score).max() < 9.0
 
 
@@ -333,3 +334,24 @@ def test_files_are_refused(tmp_path):
     ld.data("iris").to_csv(tmp_path / "iris.csv", index=False)
     with pytest.raises(ld.ArgumentError, match=r"data is not in memory: read it first"):
         ld.compare("species ~ .", tmp_path / "iris.csv")
+
+
+@pytest.mark.parametrize("family, more", [("poisson", {}), ("quantile", {"quantile": 0.8})])
+def test_families_are_compared_by_their_deviance(family, more):
+    df = FRAME.assign(y=np.random.default_rng(0).poisson(np.exp(0.5 * FRAME["a"])))
+    calls = {"gbmap": (ld.gbmap, {"m": 1, "lambda_": 0.1}), "line": GLMS["all"]}
+    call = {"family": family, **more, "folds": FOLD, "threads": 1}
+    table = ld.compare("y ~ a + b + c", df, calls, **call)
+    expected, of = np.empty((2, N)), make(family, 0, *more.values())
+    for k in range(4):
+        train, test = df[k != FOLD], df[k == FOLD]
+        fit = ld.gbmap("y ~ a + b + c", train, family=family, **more, m=1, lambda_=0.1, threads=1)
+        line = ld.glm("y ~ a + b + c", train)
+        for i, mean in enumerate((fit.predict(test), line.predict(test))):
+            score = of.score(mean.to_numpy())
+            expected[i, k == FOLD] = of.deviance(test["y"].to_numpy(float), score)
+    np.testing.assert_allclose(table.losses["gbmap"], expected[0], rtol=1e-9)
+    np.testing.assert_allclose(table.losses["line"], expected[1], rtol=1e-9)
+    assert ("glm" in table.losses) == (family == "poisson") and "boosting" in table.losses
+    assert f"family='{family}'" in table.call and of.loss in str(table)
+    assert table.best.family.name in (family, "gaussian")

@@ -44,9 +44,11 @@ def candidates(models, baselines, family, has_gaps=False):
     chosen = [*_default(family)] if models is None else _given(models)
     if baselines:
         named = {c.label for c in chosen}
-        more = [Candidate(NULL, "null"), Candidate(LINEAR, "model", model_function(LINEAR))]
+        more, linear = [Candidate(NULL, "null")], model_function(LINEAR)
+        more += [Candidate(LINEAR, "model", linear)] * (family in model_of(linear).families)
         if peers.available():
-            more += [Candidate(name, "peer") for name in peers.PEERS]
+            names = [name for name in peers.PEERS if (name, family) != ("forest", "quantile")]
+            more += [Candidate(name, "peer") for name in names]
         chosen += [c for c in more if c.label not in named]
     if len(chosen) < 2:
         raise ArgumentError(f"there is one model to compare ({chosen[0].label}): give two or more")

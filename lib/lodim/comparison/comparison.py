@@ -32,7 +32,7 @@ from lodim.report.tables import Report
 from lodim.selection.folds import as_folds, assign
 from lodim.sources.read import read_source
 from lodim.text import as_literal
-from lodim.typing import Data, RowValues, Values
+from lodim.typing import Data, Family, NumberFamily, RowValues, Values
 
 # A model function or its name, a pair of these and arguments, or a function of formula and data.
 OneModel: TypeAlias = str | Callable[..., Any] | tuple[str | Callable[..., Any], Mapping[str, Any]]
@@ -44,6 +44,9 @@ def compare(
     data: Data,
     models: Sequence[OneModel] | Mapping[str, OneModel] | None = None,
     *,
+    family: Family | NumberFamily | None = None,
+    power: float | None = None,
+    quantile: float | None = None,
     folds: int | Values = 10,
     baselines: bool = True,
     groups: RowValues | None = None,
@@ -71,6 +74,11 @@ def compare(
         functions, names, pairs (function, dict of arguments), or functions (formula, data) that
         return a fit of lodim and get no weights or groups. Default: all models of lodim that suit
         the response.
+    family : str, optional
+        Family of the response, by default as of the models: "poisson", "gamma", "tweedie" (with
+        `power`), "quantile" (with `quantile`) or "huber". All models are compared by its deviance,
+        also those of other families; models without it are listed as failed.
+    power, quantile : float, optional
     folds : int or array (n,)
         Number of folds, default=10, drawn at random within classes; or the fold of each row of
         `data`.
@@ -163,7 +171,9 @@ def compare(
             "compare() fits models to some of the rows of a frame, and data is not in memory: read "
             "it first, for instance by pandas.read_parquet()"
         )
-    design, batch = Design.learn(formula, data, inputs, missing="indicator")
+    parameters = {"power": power, "quantile": quantile}
+    call = {"family": family, **parameters}
+    design, batch = Design.learn(formula, data, inputs, **call, missing="indicator")
     if design.response is None:
         raise ArgumentError(
             f"compare needs a response on the left of '~'; the formula is {formula!r}"
@@ -172,21 +182,22 @@ def compare(
     fold = assign(batch, folds, design.levels, seed)
     counted = np.flatnonzero(fold >= 0)  # rows of weight zero are in no fold
     batch, fold = subset(batch, counted), fold[counted]
-    family = families.family_of(design)
-    task = Task(formula, data, inputs, design, batch, fold, family, seed, threads)
+    task_family = families.family_of(design)
+    task = Task(formula, data, inputs, design, batch, fold, task_family, parameters, seed, threads)
     records = hold_out(chosen, task)
     if not any(record.scores is not None for record in records.values()):
         label, record = next(iter(records.items()))
         raise DataError(f"no model could be fitted; {label}: {record.reason}")
-    return Comparison(_call(formula, models, folds, baselines, inputs), task, chosen, records)
+    return Comparison(_call(formula, models, call, folds, baselines, inputs), task, chosen, records)
 
 
-def _call(formula, models, folds, baselines, inputs):
+def _call(formula, models, call, folds, baselines, inputs):
     """Return the call as a user would write it, without arguments that have their default."""
     parts = [] if models is None else [f"models={report.listed(models)}"]
     parts += [] if np.ndim(folds) == 0 and folds == 10 else [f"folds={report.short(folds)}"]
     parts += [] if baselines else ["baselines=False"]
-    parts += [f"{name}={report.short(v)}" for name, v in vars(inputs).items() if v is not None]
+    given = call | vars(inputs)
+    parts += [f"{name}={report.short(v)}" for name, v in given.items() if v is not None]
     return f"compare({as_literal(formula)}, data=df{''.join(', ' + part for part in parts)})"
 
 

@@ -28,6 +28,7 @@ class Task:
 
     inputs : weights and groups as given; design, batch : of all rows
     fold : (n,) fold of each row of the batch
+    parameters : arguments that give parameters of the family
     """
 
     formula: str
@@ -37,6 +38,7 @@ class Task:
     batch: Batch
     fold: np.ndarray
     family: Any
+    parameters: dict
     seed: int
     threads: int | None
 
@@ -189,7 +191,8 @@ def _fit(candidate, task, train, quiet=True):
 def _arguments(candidate, task, train):
     """Return the formula and the arguments for a call of a model function with the given rows."""
     known, formula = inspect.signature(candidate.function).parameters, task.formula
-    arguments = {"family": task.design.family, "seed": task.seed, "threads": task.threads}
+    arguments = {"family": task.design.family, **task.parameters}
+    arguments |= {"seed": task.seed, "threads": task.threads}
     given = task.inputs_of(train)
     if given.weights is not None:
         arguments["weights"] = given.weights
@@ -204,11 +207,13 @@ def _arguments(candidate, task, train):
 def _answers(fit, task, test):
     """Return a fit's scores (m, K) of rows, NaN for rows that it cannot predict."""
     data = take_rows(task.data, task.batch.rows[test])
-    type = "response" if task.levels is None else "link"
+    numbers = task.levels is None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = in_pandas(fit.predict)(data, type, new_levels="missing")
-    return found.to_numpy(dtype=float).reshape(len(test), -1)
+        kind = "response" if numbers else "link"
+        found = in_pandas(fit.predict)(data, kind, new_levels="missing")
+    found = found.to_numpy(dtype=float)
+    return task.family.score(found) if numbers else found.reshape(len(test), -1)
 
 
 def _peer(name, task, train, test):
@@ -218,6 +223,7 @@ def _peer(name, task, train, test):
         take_rows(task.data, task.batch.rows[train]),
         task.inputs_of(train),
         family=task.design.family,
+        **task.parameters,
         missing="indicator",
     )
     n_classes = len(design.levels or ())
@@ -229,7 +235,8 @@ def _peer(name, task, train, test):
         warnings.simplefilter("ignore")
         new = design.apply(take_rows(task.data, task.batch.rows[test]), new_levels="missing")
         rows, X_new = (X, batch.y[order], weights), tiles.unpack(new.X, new.n)
-        out[new.rows] = peers.scores(name, *rows, X_new, n_classes, task.seed, task.threads)
+        found = peers.scores(name, *rows, X_new, n_classes, task.family, task.seed, task.threads)
+        out[new.rows] = found if n_classes else task.family.score(found[:, 0])
     return out, {}, True, design.apply
 
 

@@ -7,6 +7,13 @@ from threadpoolctl import threadpool_limits
 
 TREES = 500  # number of trees of a forest, as in R's randomForest
 LEAST = 1e-15  # smaller probabilities are raised to this before taking logarithms
+COUNTS = {"loss": "poisson"}
+LOSSES = {  # arguments of boosting by family; None is the quantile
+    **dict.fromkeys(("poisson", "negative_binomial", "tweedie"), COUNTS),
+    "gamma": {"loss": "gamma"},
+    "quantile": {"loss": "quantile", "quantile": None},
+    "huber": {"loss": "absolute_error"},
+}
 PEERS = ("boosting", "forest")
 
 
@@ -15,7 +22,7 @@ def available():
     return find_spec("sklearn") is not None
 
 
-def scores(name, X, y, weights, new, n_classes, seed, threads):
+def scores(name, X, y, weights, new, n_classes, family, seed, threads):
     """Return link scores of new rows by a scikit-learn model fitted to training rows.
 
     Parameters
@@ -30,6 +37,8 @@ def scores(name, X, y, weights, new, n_classes, seed, threads):
     weights : array (n,) or None
     n_classes : int
         0 for a numeric response.
+    family : Family
+        Of the response: boosting has losses for some.
     seed : int
     threads : int or None
 
@@ -38,7 +47,7 @@ def scores(name, X, y, weights, new, n_classes, seed, threads):
     array (m, 1) or (m, n_classes)
         Means, log-odds of the second of two classes, or logarithms of class probabilities.
     """
-    estimator = _estimator(name, n_classes, seed, threads)
+    estimator = _estimator(name, n_classes, family, seed, threads)
     with threadpool_limits(threads):
         estimator.fit(X, y, sample_weight=weights)
         p = estimator.predict_proba(new) if n_classes else estimator.predict(new)[:, None]
@@ -51,11 +60,13 @@ def scores(name, X, y, weights, new, n_classes, seed, threads):
     return logs[:, 1:] - logs[:, :1] if n_classes == 2 else logs
 
 
-def _estimator(name, n_classes, seed, threads):
+def _estimator(name, n_classes, family, seed, threads):
     from sklearn import ensemble
 
     kind = "Classifier" if n_classes else "Regressor"
     if name == "boosting":
-        return getattr(ensemble, f"HistGradientBoosting{kind}")(random_state=seed)
+        loss = {} if n_classes else LOSSES.get(family.name, {})
+        loss = {k: family.quantile if v is None else v for k, v in loss.items()}
+        return getattr(ensemble, f"HistGradientBoosting{kind}")(random_state=seed, **loss)
     forest = getattr(ensemble, f"RandomForest{kind}")
     return forest(TREES, random_state=seed, n_jobs=threads or -1)

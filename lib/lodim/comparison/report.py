@@ -64,7 +64,7 @@ def summary(comparison):
     header = (
         ("Response", phrases.modelled(task)),
         ("No. observations", str(task.batch.n_positive)),
-        ("Family", task.family.name),
+        ("Family", task.family.label),
         ("Rows dropped (NA)", str(task.design.n_dropped)),
         ("Loss", _loss_name(task)),
         ("Folds", f"{_n_folds(task)}{_of_groups(task)}"),

@@ -37,6 +37,10 @@ class Family:
         """Return whether responses are allowed, (n,)."""
         return np.ones(len(y), bool)
 
+    def score(self, mean):
+        """Return the scores (n, 1) of predicted means (n,), of a family of numbers."""
+        return mean[:, None]
+
     def relative_slope(self, mean):
         """Return the derivative of the mean in the score over the variance; 1 if canonical."""
         return 1.0

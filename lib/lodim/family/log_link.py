@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lodim.family.family import LARGEST_LOG, Family
+from lodim.family.family import LARGEST_LOG, RAREST, Family
 
 
 class LogLink(Family):
@@ -14,6 +14,9 @@ class LogLink(Family):
 
     def mean(self, score):
         return np.exp(np.minimum(score[:, 0], LARGEST_LOG))
+
+    def score(self, mean):
+        return np.log(np.maximum(mean, RAREST))[:, None]
 
     def residual(self, y, score):
         return y - self.mean(score)
