@@ -2,6 +2,8 @@
 
 from lodim.acquisition.acquire import acquire as acquire
 from lodim.acquisition.policy import Policy as Policy
+from lodim.acquisition.step import Step as Step
+from lodim.acquisition.tree import Tree as Tree
 from lodim.active_learning.learner import Learner as Learner
 from lodim.active_learning.learner import active as active
 from lodim.active_learning.learning_curves import LearningCurves as LearningCurves

@@ -59,8 +59,8 @@ def test_features_that_matter_together_are_bought_together():
     policy = ld.acquire("y ~ .", data[:500], trade_off=0.1)
     curve = policy.curve(data[500:], [0.1]).set_index("policy")
     assert curve.loc["policy", "accuracy"] > 0.85 > 0.75 > curve.loc["myopic", "accuracy"]
-    assert policy.next({})["together"].sum() == 2
-    assert set(policy.next({})["feature"][:2]) == {"a", "b"}
+    assert policy.next({}).options["together"].sum() == 2
+    assert set(policy.next({}).options["feature"][:2]) == {"a", "b"}
 
 
 def test_marginals_are_those_of_scipy():
@@ -99,12 +99,12 @@ def test_alternatives_are_paid_as_the_network_says():
         ("cuff", "line", "pressure", "trend"), [2.0, 5.0, 1.0, 0.5],
         ((), (), (), (2, 1)), ((), (), (0,), (1,)), sources=((0, 1),), uses=((), (), (0,), ()),
     )  # fmt: skip
-    items = Items(net, ("pressure", "trend"), np.array([0, 1]))
+    items = Items(net, ("pressure", "trend"), np.array([0, 1]), np.zeros((0, len(net))))
     nothing = np.zeros(len(net), bool)
-    paid = items.pay(nothing, items.one_hot([(0,), (1,), (0, 1)]))
+    paid = items.pay(nothing, np.array([[1, 0], [0, 1], [1, 1]], bool))
     assert items.price(paid)[0] == 3.0  # the cheap source
     assert items.price(paid)[1] == 6.5 == net.price(np.array(net.names) == "trend")
-    after, _ = items.closed(np.zeros(2, bool), nothing, items.one_hot([(1,)]))
+    after, _ = items.closed(np.zeros(2, bool), nothing, items.one_hot(1))
     assert after.all()  # the trend has paid for the pressure
 
 

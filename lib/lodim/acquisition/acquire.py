@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.acquisition import mixture
-from lodim.acquisition.items import check_single_terms, column_items
+from lodim.acquisition.items import check_single_terms, column_items, resource_use
 from lodim.acquisition.policy import Policy
 from lodim.checks import as_seed, number, one_of
 from lodim.design.design import Design
@@ -38,6 +38,7 @@ def acquire(
     costs: Mapping[str, float] | pd.Series | HasColumns | Callable[..., Any] | None = None,
     depends_on: Any = None,
     alternatives: Mapping[str, Sequence[str]] | None = None,
+    resources: Mapping[str, Mapping[str, float]] | None = None,
     trade_off: float | None = None,
     family: Literal["gaussian", "binomial", "multinomial"] | None = None,
     weights: RowValues | None = None,
@@ -62,8 +63,11 @@ def acquire(
         Prices of columns and of other purchases, what each needs, and interchangeable sources, as
         in `costnet`. By default each column costs 1. Columns that cost nothing are known from the
         start, or as soon as what they need is paid.
+    resources : dict of dicts, optional
+        What purchases take besides their price, by resource: `{"minutes": {"thal": 30}}`. Purchases
+        that are not listed take nothing. `Policy.run` has a budget for each.
     trade_off : float, optional
-        Loss (log-loss, or squared error) that one unit of price must save. By default a tenth of
+        Loss (log-loss, or squared error) that one unit of price must save. By default half of
         what it saves on average if all features are bought, estimated from the training rows. The
         smaller it is, the more is bought: `Policy.curve` shows loss against price.
     family : {"gaussian", "binomial", "multinomial"}, optional
@@ -130,6 +134,8 @@ def acquire(
     if design.family == "binomial" and not has_classes(family_of(design)):
         raise ArgumentError("acquire takes classes or numbers as the response, not proportions")
     check_single_terms(design)
+    if resources is not None and not isinstance(resources, Mapping):
+        raise ArgumentError(f"resources must be a dict of dicts, not {resources!r:.80}")
     network, item = make_network(design, prices), column_items(design)
     used = np.flatnonzero(~np.isnan(batch.y) & (batch.row_weights > 0.0))
     if len(used) < 10:
@@ -149,7 +155,11 @@ def acquire(
         centre=centre,
         scale=scale,
         trade_off=0.0,
+        resources=tuple(resources or ()),
+        use=resource_use(network, resources or {}),
         settings=settings,
         seed=seed,
+        pending=0,
+        recent=np.empty(0),
     )
     return policy._with_trade_off(trade_off)

@@ -5,9 +5,11 @@ from functools import cached_property
 
 import numpy as np
 
+from lodim.checks import number
 from lodim.design import factors
 from lodim.errors import ArgumentError
 from lodim.prices.network import Network
+from lodim.text import first_few
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,11 +20,13 @@ class Items:
 
     names : of the columns
     column_item : (p,) item of each feature of the design
+    use : (R, V) what each node takes of R further resources
     """
 
     network: Network
     names: tuple[str, ...]
     column_item: np.ndarray
+    use: np.ndarray
 
     def __len__(self):
         return len(self.names)
@@ -40,6 +44,20 @@ class Items:
                     options.append(on)
         return np.array(options), np.array(first)
 
+    @cached_property
+    def _single(self):
+        """Number of choices (G,) of each item, whether it is one, and the nodes needed then."""
+        options, first = self._options
+        count = np.diff(first, append=len(options))
+        return count, count == 1, options[first[count == 1]].astype(np.float32)
+
+    @cached_property
+    def _priced(self):
+        """Nodes (V, Q) that each choice needs and that are not free by themselves."""
+        options = self._options[0]
+        priced = self.network.cost > 0.0 if self.network.set_cost is None else True
+        return np.ascontiguousarray((options & priced).T.astype(np.float32))
+
     def price(self, paid):
         """Price of nodes: of (V,) bool a number, of (C, V) bool (C,)."""
         net = self.network
@@ -49,13 +67,16 @@ class Items:
             return np.array([self.price(one) for one in paid])
         return float(net.set_cost(frozenset(net.names[v] for v in np.flatnonzero(paid))))
 
+    def spent(self, paid):
+        """Price and use of each resource (..., 1 + R) of nodes (..., V) bool."""
+        return np.append(np.asarray(self.price(paid))[..., None], paid @ self.use.T, axis=-1)
+
     def pay(self, paid, sets):
         """Nodes (C, V) paid once sets of items (C, G) are bought, each by its cheapest way."""
         options, first = self._options
-        count = np.diff(first, append=len(options))
-        single = count == 1
-        paid = paid | (sets[:, single] @ options[first[single]])
-        for g in np.flatnonzero(~single & sets.any(axis=0)):
+        count, single, needs = self._single
+        paid = paid | ((sets[:, single].astype(np.float32) @ needs) > 0.0)
+        for g in np.flatnonzero(~single & sets.any(axis=0)) if not single.all() else ():
             rows = np.flatnonzero(sets[:, g])
             ways = paid[rows, None] | options[first[g] : first[g] + count[g]]
             price = self.price(ways.reshape(-1, paid.shape[1])).reshape(len(rows), -1)
@@ -67,18 +88,44 @@ class Items:
 
         Items that need nothing more with a price come with them.
         """
-        options, first = self._options
+        first = self._options[1]
         paid = self.pay(paid, sets)
-        lacking = ~paid if self.network.set_cost else ~paid & (self.network.cost > 0.0)
-        free = (lacking.astype(float) @ options.T) == 0.0
-        return measured | sets | np.logical_or.reduceat(free, first, axis=1), paid
+        free = ((~paid).astype(np.float32) @ self._priced) == 0.0
+        if len(first) < free.shape[1]:
+            free = np.logical_or.reduceat(free, first, axis=1)
+        return measured | sets | free, paid
 
-    def one_hot(self, sets):
-        """Sets of items, tuples of positions, as (C, G) bool."""
-        out = np.zeros((len(sets), len(self)), bool)
-        for row, one in zip(out, sets, strict=True):
-            row[list(one)] = True
+    def cheaper_after(self, state, item):
+        """Unmeasured items (k,) whose price falls once an item is bought."""
+        paid = self.pay(state.paid, self.one_hot(item))
+        rest = np.flatnonzero(~state.measured & (np.arange(len(self)) != item))
+        sets = np.eye(len(self), dtype=bool)[rest]
+        before = self.price(self.pay(state.paid, sets)) - self.price(state.paid)
+        after = self.price(self.pay(paid[0], sets)) - self.price(paid[0])
+        return rest[after < before - 1e-9 * np.abs(before)]
+
+    def one_hot(self, *items):
+        """A set of items as (1, G) bool."""
+        out = np.zeros((1, len(self)), bool)
+        out[0, list(items)] = True
         return out
+
+
+def resource_use(network, resources):
+    """Return what each node of a network takes of each resource, (R, V)."""
+    rows = []
+    for name, needs in resources.items():
+        if name == "price":
+            raise ArgumentError("resources: 'price' is the sum of the costs; use another name")
+        unknown = [key for key in needs if key not in network.names]
+        if unknown:
+            raise ArgumentError(
+                f"resources[{name!r}]: {unknown[0]!r} is no purchase; there is "
+                f"{first_few(list(dict.fromkeys(network.names)))}"
+            )
+        given = [number(f"resources[{name!r}]", needs.get(v, 0.0), 0.0) for v in network.names]
+        rows.append(np.where(network.base == np.arange(len(network)), given, 0.0))
+    return np.array(rows).reshape(len(resources), len(network))
 
 
 def check_single_terms(design):

@@ -8,55 +8,83 @@ LEAST = 1e-4  # probability below which a class counts as this probable in an ex
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def factorize(cov, columns, L):
-    """Write the Cholesky factor of cov[columns, columns] to L; return its log determinant."""
-    log_det = 0.0
-    for i in range(len(columns)):
-        for j in range(i + 1):
-            total = cov[columns[i], columns[j]]
-            for t in range(j):
-                total -= L[i, t] * L[j, t]
-            if i == j:
-                L[i, i] = np.sqrt(max(total, 1e-9))
-                log_det += np.log(L[i, i])
-            else:
-                L[i, j] = total / L[j, j]
-    return 2.0 * log_det
+def condition(x, known, mixture):
+    """Condition the components on values x (p,) at the known columns (s,), as `extend` needs it.
+
+    Returns
+    -------
+    known, L (Z, s, s), u (Z, s), b (Z, s), density (Z,), centre (Z,)
+        Cholesky factors, whitened values, whitened covariances with a numeric response, log
+        densities, and conditional means of the response.
+    """
+    log_share, mean, cov, cross, y_mean, _ = mixture
+    Z, s = len(log_share), len(known)
+    L, u, b = np.zeros((Z, s, s)), np.empty((Z, s)), np.zeros((Z, s))
+    density, centre = np.zeros(Z), y_mean.copy()
+    for z in range(Z):
+        for i in range(s):
+            for j in range(i + 1):
+                total = cov[z, known[i], known[j]]
+                for r in range(j):
+                    total -= L[z, i, r] * L[z, j, r]
+                L[z, i, j] = np.sqrt(max(total, 1e-9)) if i == j else total / L[z, j, j]
+            u[z, i] = x[known[i]] - mean[z, known[i]]
+            if len(cross):
+                b[z, i] = cross[z, known[i]]
+            for r in range(i):
+                u[z, i] -= L[z, i, r] * u[z, r]
+                b[z, i] -= L[z, i, r] * b[z, r]
+            u[z, i] /= L[z, i, i]
+            b[z, i] /= L[z, i, i]
+            density[z] -= np.log(L[z, i, i]) + 0.5 * u[z, i] ** 2
+            centre[z] += b[z, i] * u[z, i]
+    return known, L, u, b, density, centre
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def conditionals(V, columns, mixture, joint, centre):
-    """Log joint density (Z, m) of points V (t, m) at some columns, and conditional means of y.
+def extend(V, columns, conditioned, mixture, joint, centre):
+    """Write the scaled log joint density (Z, m) at m points, and the conditional means of y there.
 
-    mixture : arrays (log_share, mean, cov, cross, y_mean), and the temperature
+    V : values (t, m) of the points at further columns (t,); conditioned : of `condition`
     """
-    log_share, mean, cov, cross, y_mean, temperature = mixture
-    Z, t, m = len(log_share), len(columns), V.shape[1]
-    L, u, b = np.empty((t, t)), np.empty((t, m)), np.empty(t)
-    numeric = len(cross) > 0
-    for z in range(Z):
-        constant = -0.5 * factorize(cov[z], columns, L)
-        joint[z] = 0.0
+    log_share, mean, cov, cross, _, scales = mixture
+    known, Lk, uk, bk, density, centre_known = conditioned
+    s, t, m = len(known), len(columns), V.shape[1]
+    factor = scales[0] / (1.0 + scales[1] * max(s + t - 1, 0))
+    A, L = np.empty((t, s)), np.empty((t, t))
+    u, b = np.empty((t, m)), np.empty(t)
+    for z in range(len(joint)):
+        joint[z], centre[z] = log_share[z] + factor * density[z], centre_known[z]
         for i in range(t):
-            u[i] = V[i] - mean[z, columns[i]]
+            shift, b[i] = mean[z, columns[i]], 0.0
+            if len(cross):
+                b[i] = cross[z, columns[i]]
+            for j in range(s):
+                total = cov[z, columns[i], known[j]]
+                for r in range(j):
+                    total -= A[i, r] * Lk[z, j, r]
+                A[i, j] = total / Lk[z, j, j]
+                shift += A[i, j] * uk[z, j]
+                b[i] -= A[i, j] * bk[z, j]
+            for j in range(i + 1):
+                total = cov[z, columns[i], columns[j]]
+                for r in range(s):
+                    total -= A[i, r] * A[j, r]
+                for r in range(j):
+                    total -= L[i, r] * L[j, r]
+                L[i, j] = np.sqrt(max(total, 1e-9)) if i == j else total / L[j, j]
+            for k in range(m):
+                u[i, k] = V[i, k] - shift
             for j in range(i):
+                b[i] -= L[i, j] * b[j]
                 for k in range(m):
                     u[i, k] -= L[i, j] * u[j, k]
-            scale = 1.0 / L[i, i]
+            scale, constant = 1.0 / L[i, i], np.log(L[i, i])
+            b[i] *= scale
             for k in range(m):
                 u[i, k] *= scale
-                joint[z, k] += u[i, k] * u[i, k]
-        for k in range(m):
-            joint[z, k] = log_share[z] + temperature * (constant - 0.5 * joint[z, k])
-        if numeric:
-            centre[z] = y_mean[z]
-            for i in range(t):
-                b[i] = cross[z, columns[i]]
-                for j in range(i):
-                    b[i] -= L[i, j] * b[j]
-                b[i] /= L[i, i]
-                for k in range(m):
-                    centre[z, k] += b[i] * u[i, k]
+                joint[z, k] -= factor * (constant + 0.5 * u[i, k] * u[i, k])
+                centre[z, k] += b[i] * u[i, k]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -72,15 +100,12 @@ def to_shares(joint):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def point_losses(V, y, columns, mixture, label, out):
-    """Loss (m,) of the prediction at some columns of points V (t, m): -log p(y), or (y - m)^2."""
-    Z, m = len(label), V.shape[1]
-    joint, centre = np.empty((Z, m)), np.empty((Z, m))
-    conditionals(V, columns, mixture, joint, centre)
+def joint_losses(joint, centre, y, label, out):
+    """Write the loss (m,) that follows from log joint densities and conditional means (Z, m)."""
     to_shares(joint)
-    for k in range(m):
+    for k in range(joint.shape[1]):
         total = 0.0
-        for z in range(Z):
+        for z in range(len(joint)):
             if label[z] < 0:
                 total += joint[z, k] * centre[z, k]
             elif label[z] == y[k]:
@@ -89,20 +114,30 @@ def point_losses(V, y, columns, mixture, label, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def candidate_losses(x, X, points, y, columns, start, mixture, label):
+def point_losses(V, y, columns, conditioned, mixture, label, out):
+    """Write the loss (m,) of the predictions at m points: -log p(y), or (y - mean)^2."""
+    Z, m = len(label), V.shape[1]
+    joint, centre = np.empty((Z, m)), np.empty((Z, m))
+    extend(V, columns, conditioned, mixture, joint, centre)
+    joint_losses(joint, centre, y, label, out)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def candidate_losses(x, known, X, points, y, columns, start, mixture, label):
     """Loss (C, k) of each candidate set of columns at each point.
 
-    A point is the query x (p,), with the values of row points[i] of X in the columns that x lacks.
-    Candidate c has the columns[start[c]:start[c + 1]].
+    A point has the values of the query x (p,) at the known columns, and of row points[i] of X
+    elsewhere. Candidate c has the columns[start[c]:start[c + 1]] besides the known ones.
     """
     C, m = len(start) - 1, len(points)
     out, V = np.empty((C, m)), np.empty((X.shape[1], m))
+    conditioned = condition(x, known, mixture)
     for c in range(C):
         chosen = columns[start[c] : start[c + 1]]
         for i, j in enumerate(chosen):
             for k in range(m):
-                V[i, k] = X[points[k], j] if np.isnan(x[j]) else x[j]
-        point_losses(V[: len(chosen)], y, chosen, mixture, label, out[c])
+                V[i, k] = X[points[k], j]
+        point_losses(V[: len(chosen)], y, chosen, conditioned, mixture, label, out[c])
     return out
 
 

@@ -1,11 +1,20 @@
 """Gaussian components per class: a predictor that answers for any subset of columns."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
 
 import numpy as np
 
 from lodim import forms
-from lodim.acquisition.kernels import conditionals, point_losses, to_shares
+from lodim.acquisition.kernels import (
+    LEAST,
+    condition,
+    extend,
+    joint_losses,
+    point_losses,
+    to_shares,
+)
 
 TRIED = {  # values tried, one setting after the other; see `choose`
     "per_class": (1, 2, 4, 8),
@@ -13,10 +22,11 @@ TRIED = {  # values tried, one setting after the other; see `choose`
     "independence": (0.02, 0.2, 0.5, 0.8, 1.0),
 }
 START = {"per_class": 1, "pooling": 1e6, "independence": 0.2}
-TEMPERATURES = (0.1, 0.15, 0.25, 0.4, 0.6, 0.8, 1.0)
+SCALES = tuple(product((1.0, 0.8, 0.6, 0.4, 0.25), (0.0, 0.03, 0.1, 0.3)))
 FLOOR = 1e-3  # least eigenvalue of a covariance, as a share of a feature's variance
 MASKS = 40  # random subsets of columns on which settings are compared
 ROWS = 1000  # rows held out at most
+PREDICTED = 3000  # predictions of held-out rows, each from a subset of columns
 LEAST_ROWS = 5  # of a component
 
 
@@ -27,7 +37,8 @@ class Mixture:
     label : class of each component; -1 for a numeric response
     cross : covariances of the columns with a numeric response; (0, p) for classes
     y_mean, y_var : of a numeric response in each component
-    temperature : factor on the log density of the columns, below 1 if they repeat each other
+    temperature, repetition : the log density of t columns is multiplied by
+        temperature / (1 + repetition (t - 1)), below 1 if columns repeat each other
     """
 
     log_share: np.ndarray = forms.real("Z")
@@ -38,29 +49,63 @@ class Mixture:
     y_mean: np.ndarray = forms.real("Z")
     y_var: np.ndarray = forms.real("Z", least=0)
     temperature: float = forms.real(least=0, most=1)
+    repetition: float = forms.real(least=0)
 
     @property
     def arrays(self):
         """Arrays that the kernels take."""
-        return (self.log_share, self.mean, self.cov, self.cross, self.y_mean, self.temperature)
+        scales = self.temperature, self.repetition
+        return self.log_share, self.mean, self.cov, self.cross, self.y_mean, scales
+
+    def scaled(self, temperature, repetition):
+        """Return the mixture with other factors on the log density."""
+        return replace(self, temperature=temperature, repetition=repetition)
 
     def losses(self, V, y, columns):
         """Loss (m,) of the predictions from the columns' values V (t, m)."""
         out = np.empty(V.shape[1])
-        point_losses(V, y, columns, self.arrays, self.label, out)
+        point_losses(V, y, columns, self._unconditioned, self.arrays, self.label, out)
         return out
+
+    def scaled_losses(self, V, y, columns):
+        """Losses (len(SCALES), m) for each temperature and repetition."""
+        shape, plain = (len(self.log_share), V.shape[1]), self.scaled(1.0, 0.0)
+        density, centre, out = np.empty(shape), np.empty(shape), np.empty((len(SCALES), shape[1]))
+        extend(V, columns, self._unconditioned, plain.arrays, density, centre)
+        share = self.log_share[:, None]
+        density -= share
+        for (temperature, repetition), row in zip(SCALES, out, strict=True):
+            factor = temperature / (1.0 + repetition * max(len(columns) - 1, 0))
+            joint_losses(share + factor * density, centre, y, self.label, row)
+        return out
+
+    @property
+    def _unconditioned(self):
+        """What `condition` returns if nothing is known."""
+        return condition(np.empty(0), np.empty(0, np.int64), self.arrays)
 
     def predict(self, V, columns, n_classes):
         """Probabilities (K, m) from the columns' values V (t, m); or mean and sd (2, m)."""
         shape = len(self.log_share), V.shape[1]
         shares, centre = np.empty(shape), np.empty(shape)
-        conditionals(V, columns, self.arrays, shares, centre)
+        extend(V, columns, self._unconditioned, self.arrays, shares, centre)
         to_shares(shares)
         if n_classes:
             return (np.arange(n_classes)[:, None] == self.label).astype(float) @ shares
         mean = (shares * centre).sum(axis=0)
         variance = (shares * (centre**2 + self._residual(columns)[:, None])).sum(axis=0) - mean**2
         return np.vstack([mean, np.sqrt(np.maximum(variance, 0.0))])
+
+    def surprise(self, V, y, columns, n_classes):
+        """Loss (m,) beyond what the prediction itself expects; 0 on average if it is calibrated.
+
+        Of the log-loss, less the entropy; or the squared error in units of the variance, less 1.
+        """
+        answer = self.predict(V, columns, n_classes)
+        if not n_classes:
+            return (y - answer[0]) ** 2 / np.maximum(answer[1] ** 2, 1e-12) - 1.0
+        P = np.maximum(answer, LEAST)
+        return (P * np.log(P)).sum(axis=0) - np.log(P[y.astype(np.int64), np.arange(len(y))])
 
     def _residual(self, columns):
         """Variance (Z,) of a numeric response in each component, given some columns."""
@@ -70,42 +115,69 @@ class Mixture:
         return np.maximum(self.y_var - explained, 0.0)
 
 
-def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
-    """Return the Mixture of rows X (n, p), NaN where missing.
+@dataclass(frozen=True)
+class Parts:
+    """Moments of Z groups of rows: weight (Z,), rows (Z,), mean (Z, q), covariance (Z, q, q).
 
-    per_class : components of each class (of all rows, for a numeric response), by k-means
+    q columns: the features, and a numeric response as the last one.
+    """
+
+    label: np.ndarray
+    weight: np.ndarray
+    rows: np.ndarray
+    mean: np.ndarray
+    cov: np.ndarray
+
+
+def group(X, y, weight, n_classes, seed, per_class):
+    """Return the Parts of rows X (n, p), NaN where missing, by k-means.
+
+    per_class : groups of each class; of all rows, for a numeric response
+    """
+    code = y.astype(np.int64) if n_classes else np.full(len(y), -1)
+    Q = X if n_classes else np.column_stack([X, y])
+    rng, label, members = np.random.default_rng(seed), [], []
+    for k in range(n_classes) if n_classes else (-1,):
+        rows = np.flatnonzero((code == k) & (weight > 0.0))
+        cluster = _clusters(np.nan_to_num(Q[rows]), per_class, rng)
+        for g in range(cluster.max(initial=-1) + 1):
+            label.append(k)
+            members.append(rows[cluster == g])
+    mean, cov = zip(*(_moments(Q[rows], weight[rows]) for rows in members), strict=True)
+    size = np.array([weight[rows].sum() for rows in members])
+    counts = np.array([float(len(rows)) for rows in members])
+    return Parts(np.array(label, np.int64), size, counts, np.array(mean), np.array(cov))
+
+
+def shrink(parts, p, pooling, independence):
+    """Return the Mixture of p features with covariances shrunk.
+
     pooling : rows for which the pooled covariance counts in that of a component
     independence : share by which covariances are shrunk to zero
     """
-    code = y.astype(np.int64) if n_classes else np.zeros(len(y), np.int64)
-    Q = X if n_classes else np.column_stack([X, y])
-    rng = np.random.default_rng(seed)
-    parts = []
-    for k in range(max(n_classes, 1)):
-        rows = np.flatnonzero((code == k) & (weight > 0.0))
-        group = _clusters(np.nan_to_num(Q[rows]), per_class, rng)
-        parts += [(k, rows[group == g]) for g in range(group.max(initial=-1) + 1)]
-    moments = [_moments(Q[rows], weight[rows]) for _, rows in parts]
-    size = np.array([weight[rows].sum() for _, rows in parts])
-    mean = np.array([m for m, _, _ in moments])
-    pooled = np.tensordot(size / size.sum(), np.array([C for _, C, _ in moments]), 1)
-    covs = []
-    for (_, C, n), s in zip(moments, size, strict=True):
-        count = n * s / max(s, 1e-300)
-        C = (count * C + pooling * pooled) / (count + pooling)
-        covs.append(_positive(C * (1 - independence) + np.diag(np.diag(C)) * independence))
-    cov, p = np.array(covs), X.shape[1]
-    numeric = n_classes == 0
+    share = parts.weight / parts.weight.sum()
+    count = parts.rows[:, None, None]
+    cov = (count * parts.cov + pooling * np.tensordot(share, parts.cov, 1)) / (count + pooling)
+    diagonal = np.eye(cov.shape[1]) * cov
+    cov = _positive(cov * (1 - independence) + diagonal * independence)
+    numeric = cov.shape[1] > p
     return Mixture(
-        log_share=np.log(size / size.sum()),
-        mean=np.ascontiguousarray(mean[:, :p]),
+        log_share=np.log(share),
+        mean=np.ascontiguousarray(parts.mean[:, :p]),
         cov=np.ascontiguousarray(cov[:, :p, :p]),
-        label=np.array([k for k, _ in parts], np.int64) - (1 if numeric else 0),
+        label=parts.label,
         cross=np.ascontiguousarray(cov[:, :p, p]) if numeric else np.zeros((0, p)),
-        y_mean=mean[:, p].copy() if numeric else np.zeros(len(parts)),
-        y_var=cov[:, p, p].copy() if numeric else np.zeros(len(parts)),
+        y_mean=parts.mean[:, p].copy() if numeric else np.zeros(len(share)),
+        y_var=cov[:, p, p].copy() if numeric else np.zeros(len(share)),
         temperature=1.0,
+        repetition=0.0,
     )
+
+
+def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
+    """Return the Mixture of rows X (n, p), NaN where missing; see `group` and `shrink`."""
+    parts = group(X, y, weight, n_classes, seed, per_class)
+    return shrink(parts, X.shape[1], pooling, independence)
 
 
 def choose(X, y, weight, fold, n_classes, item_of, seed):
@@ -119,39 +191,57 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
     rows = rows if len(rows) <= ROWS else np.sort(rng.choice(rows, ROWS, replace=False))
     held_out = [rows[fold[rows] == k] for k in range(fold.max() + 1)]
     masks = _masks(item_of, rng)
-    mask_of, filled = rng.integers(0, len(masks), len(X)), np.nan_to_num(X)
+    repeats = max(1, min(len(masks), PREDICTED // len(rows)))
+    total_weight, filled = weight[rows].sum() * repeats, np.nan_to_num(X)
+    shown = rng.random((len(X), len(masks))).argsort(axis=1)[:, :repeats]
+
+    @cache
+    def groups(per_class):
+        train = [fold != k for k in range(len(held_out))]
+        return [group(X[i], y[i], weight[i], n_classes, seed, per_class) for i in train]
+
+    def held_out_groups(fits):
+        for fit, test in zip(fits, held_out, strict=True):
+            for m in np.unique(shown[test]):
+                at = test[(shown[test] == m).any(axis=1)]
+                yield fit, at, np.ascontiguousarray(filled[at][:, masks[m]].T), masks[m]
+
+    def losses(fits):
+        """Mean loss for each of SCALES."""
+        total = np.zeros(len(SCALES))
+        for fit, at, V, m in held_out_groups(fits):
+            total += fit.scaled_losses(V, y[at], m) @ weight[at]
+        return total / total_weight
 
     def fitted(setting):
-        train = [fold != k for k in range(len(held_out))]
-        return [learn(X[i], y[i], weight[i], n_classes, seed, **setting) for i in train]
-
-    def loss(fits, temperature):
-        total = 0.0
-        for fit, test in zip(fits, held_out, strict=True):
-            fit = replace(fit, temperature=temperature)
-            for m in np.unique(mask_of[test]):
-                at = test[mask_of[test] == m]
-                V = np.ascontiguousarray(filled[at][:, masks[m]].T)
-                total += weight[at] @ fit.losses(V, y[at], masks[m])
-        return total / weight[rows].sum()
+        how = setting["pooling"], setting["independence"]
+        return [shrink(parts, X.shape[1], *how) for parts in groups(setting["per_class"])]
 
     tried = {}
 
     def value(setting):
         key = tuple(setting.values())
         if key not in tried:
-            fits = fitted(setting)
-            tried[key] = min((loss(fits, t), t) for t in TEMPERATURES[::-1])
+            tried[key] = min(zip(losses(fitted(setting)), SCALES, strict=True))
         return tried[key]
 
     best = dict(START)
     for name in ("pooling", "independence", "per_class", "pooling", "independence"):
         best = min(({**best, name: v} for v in TRIED[name]), key=value)
-    least, temperature = value(best)
+    least, scales = value(best)
+    surprise = np.concatenate(
+        [
+            fit.scaled(*scales).surprise(V, y[at], m, n_classes)
+            for fit, at, V, m in held_out_groups(fitted(best))
+        ]
+    )
     fit = learn(X, y, weight, n_classes, seed, **best)
-    return replace(fit, temperature=temperature), best | {
-        "temperature": temperature,
+    return fit.scaled(*scales), best | {
+        "temperature": scales[0],
+        "repetition": scales[1],
         "loss": float(least),
+        "surprise": float(surprise.mean()),
+        "surprise_sd": float(surprise.std()),
     }
 
 
@@ -191,7 +281,7 @@ def _distances(X, centre):
 
 
 def _moments(X, weight):
-    """Return weighted mean, covariance of pairwise complete rows, and their number."""
+    """Return weighted mean and covariance, of pairwise complete rows."""
     known = ~np.isnan(X)
     W = known * weight[:, None]
     count = W.sum(axis=0)
@@ -199,10 +289,10 @@ def _moments(X, weight):
     mean /= np.maximum(count, 1e-300)
     D = np.where(known, X - mean, 0.0)
     both = known.T.astype(float) @ W
-    return mean, (D * weight[:, None]).T @ D / np.maximum(both, 1e-300), float(len(X))
+    return mean, (D * weight[:, None]).T @ D / np.maximum(both, 1e-300)
 
 
 def _positive(C):
-    """Return a covariance with eigenvalues of at least FLOOR."""
+    """Return covariances (Z, q, q) with eigenvalues of at least FLOOR."""
     value, vector = np.linalg.eigh(C)
-    return (vector * np.maximum(value, FLOOR)) @ vector.T
+    return (vector * np.maximum(value, FLOOR)[:, None]) @ vector.transpose(0, 2, 1)

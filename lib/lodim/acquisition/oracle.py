@@ -20,11 +20,15 @@ NEAR = 8  # points of similar values, on which the set after a first purchase is
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What is known of a row: x (p,), NaN where unknown; measured items (G,); paid nodes (V,)."""
+    """What is known of a row: x (p,), NaN where unknown; measured items (G,); paid nodes (V,).
+
+    own : position of the row among the training rows, which then does not stand for itself; or -1
+    """
 
     x: np.ndarray
     measured: np.ndarray
     paid: np.ndarray
+    own: int = -1
 
     @property
     def columns(self):
@@ -78,20 +82,18 @@ class Oracle:
         used = self.weight > 0.0
         return [np.flatnonzero((code == k) & used) for k in range(max(self.n_classes, 1))]
 
-    def start(self, x):
+    def start(self, x, own=-1):
         """State of a row with values x (p,) of which only what is free may be looked at."""
         items = self.items
-        nothing = np.zeros(len(items), bool), np.zeros(len(items.network), bool)
-        return self._after(*nothing, (), x)
+        nothing = State(x, np.zeros(len(items), bool), np.zeros(len(items.network), bool), own)
+        return self.buy(nothing, (), x)
 
-    def buy(self, state, item, x):
-        """State after a purchase, with the values x (p,) of the items that are now measured."""
-        return self._after(state.measured, state.paid, (item,), x)
-
-    def _after(self, measured, paid, bought, x):
+    def buy(self, state, bought, x):
+        """State after items are bought, with the values x (p,) of what is now measured."""
         items = self.items
-        measured, paid = (one[0] for one in items.closed(measured, paid, items.one_hot([bought])))
-        return State(np.where(measured[items.column_item], x, np.nan), measured, paid)
+        found = items.closed(state.measured, state.paid, items.one_hot(*bought))
+        measured, paid = found[0][0], found[1][0]
+        return State(np.where(measured[items.column_item], x, np.nan), measured, paid, state.own)
 
     def predict(self, state):
         """Probabilities (K,), or mean and standard deviation (2,), from what is known."""
@@ -111,6 +113,8 @@ class Oracle:
         points, weights = [], []
         for k in classes:
             rows = self._rows_of_class[k]
+            if state.own >= 0 and len(rows) > 1:
+                rows = rows[rows != state.own]
             if len(rows) > count:
                 rows = rows[np.argpartition(d[rows], count)[:count]]
             w = self.weight[rows]
@@ -119,97 +123,96 @@ class Oracle:
         weights = np.concatenate(weights)
         return np.concatenate(points), weights / weights.sum()
 
-    def decide(self, state, trade_off, limit=np.inf, myopic=False):
-        """Return the Decision at a price of loss per unit of price, within a limit of the price."""
+    def decide(self, state, trade_off, limit=None, myopic=False):
+        """Return the Decision at a price of loss per unit of price.
+
+        limit : (1 + R,) what is left of price and resources
+        """
         points, weight = self.points(state)
         search = _Search(self, state, points, weight, trade_off, limit)
         rest = np.flatnonzero(~state.measured)
-        now = search.losses([()])[0] @ weight
-        singles = search.add([(g,) for g in rest])
-        table = rest, search.price[: len(rest)], search.loss[: len(rest)]
-        if not myopic and singles:
+        search.add(np.zeros((1, len(state.measured)), bool))
+        now = search.loss[0]
+        search.total[0] = np.inf
+        search.add(np.eye(len(state.measured), dtype=bool)[rest])
+        table = rest, search.price[1:], search.loss[1:]
+        if not myopic and len(rest):
             rng = np.random.default_rng([self.seed, *np.flatnonzero(state.measured)])
-            search.add(_candidates(rest, search.total[: len(rest)], rng))
+            search.add(_candidates(rest, search.total[1:], len(state.measured), rng))
             search.exchange(rest)
-        best = search.best()
-        if best is None or search.total[best] >= now:
+        best = int(np.argmin(search.total))
+        if search.total[best] >= now:
             return Decision(-1, (), (now, now), table)
-        chosen = search.sets[best]
+        chosen = np.flatnonzero(search.sets[best])
         first = chosen[0] if len(chosen) == 1 else search.first(chosen)
-        return Decision(first, chosen, (now, search.loss[best]), table)
+        return Decision(int(first), tuple(chosen.tolist()), (now, search.loss[best]), table)
 
 
 class _Search:
-    """Candidate sets of a decision, with price and expected loss."""
+    """Candidate sets (C, G) bool of a decision, with price, expected loss, and both together.
+
+    The total is infinite for a set that cannot be paid.
+    """
 
     def __init__(self, oracle, state, points, weight, trade_off, limit):
         self.oracle, self.state, self.points, self.weight = oracle, state, points, weight
         self.trade_off, self.limit = trade_off, limit
-        self.have = oracle.items.price(state.paid)
-        self.sets, self.price, self.loss = [], np.empty(0), np.empty(0)
-        self.total = np.empty(0)
-        self._known, self.y = set(), oracle.y[points]
+        self.have = oracle.items.spent(state.paid)
+        self.sets = np.zeros((0, len(state.measured)), bool)
+        self.price = self.loss = self.total = np.empty(0)
+        self._seen, self.y = set(), oracle.y[points]
         # Features that were measured and are missing stay unknown.
-        self._lost = state.measured[oracle.items.column_item] & np.isnan(state.x)
+        self._new = ~state.measured[oracle.items.column_item]
+        self._known = state.columns
 
-    def losses(self, sets, after=()):
-        """Loss (C, k) of candidate sets at the points, each bought after some items."""
+    def evaluate(self, sets):
+        """Price (C,) and loss (C, k) at the points of candidate sets, and whether each is paid."""
         oracle, state = self.oracle, self.state
-        measured, _ = oracle.items.closed(state.measured, state.paid, self._with(sets, after))
-        known = measured[:, oracle.items.column_item] & ~self._lost
-        start = np.append(0, np.cumsum(known.sum(axis=1)))
-        columns, mixture = np.nonzero(known)[1].copy(), oracle.mixture
-        found = state.x, oracle._filled, self.points, self.y
-        return candidate_losses(*found, columns, start, mixture.arrays, mixture.label)
-
-    def prices(self, sets, after=()):
-        """Price (C,) of candidate sets beyond what is paid."""
-        items = self.oracle.items
-        return items.price(items.pay(self.state.paid, self._with(sets, after))) - self.have
-
-    def _with(self, sets, after):
-        return self.oracle.items.one_hot([(*after, *one) for one in sets])
+        measured, paid = oracle.items.closed(state.measured, state.paid, sets)
+        spent = oracle.items.spent(paid) - self.have
+        new = measured[:, oracle.items.column_item] & self._new
+        start = np.append(0, np.cumsum(new.sum(axis=1)))
+        found = state.x, self._known, oracle._filled, self.points, self.y
+        mixture = oracle.mixture
+        columns = np.nonzero(new)[1].copy()
+        loss = candidate_losses(*found, columns, start, mixture.arrays, mixture.label)
+        if self.limit is None:
+            return spent[:, 0], loss, np.ones(len(sets), bool)
+        return spent[:, 0], loss, (spent <= self.limit + 1e-9).all(axis=1)
 
     def add(self, sets):
         """Add candidates that are new; return whether there are any."""
-        sets = [one for one in map(tuple, map(sorted, sets)) if one not in self._known]
-        sets = list(dict.fromkeys(sets))
-        if not sets:
+        keys = [row.tobytes() for row in np.packbits(sets, axis=1)]
+        new = [k for k, key in enumerate(keys) if not (key in self._seen or self._seen.add(key))]
+        if not new:
             return False
-        self._known |= set(sets)
-        price, loss = self.prices(sets), self.losses(sets) @ self.weight
-        self.sets += sets
+        price, loss, payable = self.evaluate(sets[new])
+        loss = loss @ self.weight
+        total = np.where(payable, loss + self.trade_off * price, np.inf)
+        self.sets = np.vstack([self.sets, sets[new]])
         self.price, self.loss = np.append(self.price, price), np.append(self.loss, loss)
-        total = np.where(price <= self.limit + 1e-9, loss + self.trade_off * price, np.inf)
         self.total = np.append(self.total, total)
         return True
-
-    def best(self):
-        """Position of the best candidate that can be paid, or None."""
-        if not len(self.total) or not np.isfinite(self.total).any():
-            return None
-        return int(np.argmin(self.total))
 
     def exchange(self, rest):
         """Try sets that differ from the best in one item, until none is better."""
         for _ in range(ROUNDS):
-            best = self.best()
-            if best is None:
-                return
-            one = self.sets[best]
-            more = [(*one, g) for g in rest if g not in one]
-            less = [tuple(h for h in one if h != g) for g in one if len(one) > 1]
-            if not self.add(more + less) or self.best() == best:
+            best = int(np.argmin(self.total))
+            others = np.repeat(self.sets[best][None], len(rest), axis=0)
+            others[np.arange(len(rest)), rest] ^= True
+            if not self.add(others[others.any(axis=1)]) or np.argmin(self.total) == best:
                 return
 
     def first(self, chosen):
         """The item of the best set to buy first: that which tells most about what to buy next.
 
         After each, every point gets the candidate set that is best for the points with similar
-        values of that item.
+        values of that item. Of items that are within a standard error of the best, it is the one
+        that by itself saves most per price.
         """
         order = np.argsort(self.total, kind="stable")[:LOOKS]
-        follow = [(), *(self.sets[k] for k in order if np.isfinite(self.total[k]))]
+        follow = np.vstack([np.zeros_like(self.sets[:1]), self.sets[order]])
+        follow = follow[np.append(True, np.isfinite(self.total[order]))]
         values = []
         for g in chosen:
             columns = np.flatnonzero(self.oracle.items.column_item == g)
@@ -217,23 +220,32 @@ class _Search:
             d = ((x[:, None] - x[None]) ** 2).sum(axis=2)
             np.fill_diagonal(d, np.inf)
             near = np.argpartition(d, min(NEAR, len(d) - 1), axis=1)[:, :NEAR]
-            price = self.prices(follow, (g,))
-            total = self.losses(follow, (g,)) + self.trade_off * price[:, None]
-            total[price > self.limit + 1e-9] = np.inf
+            sets = follow.copy()
+            sets[:, g] = True
+            price, loss, payable = self.evaluate(sets)
+            total = loss + self.trade_off * price[:, None]
+            total[~payable] = np.inf
             w = self.weight[near]
             nearby = (total[:, near] * w).sum(axis=2) / w.sum(axis=1)
             picked = nearby.argmin(axis=0)
-            values.append(self.weight @ total[picked, np.arange(len(picked))])
-        return chosen[int(np.argmin(values))]
+            values.append(total[picked, np.arange(len(picked))])
+        values = np.array(values)
+        worse = values - values[np.argmin(values @ self.weight)]
+        mean = worse @ self.weight
+        error = np.sqrt((worse - mean[:, None]) ** 2 @ self.weight**2)
+        alone = np.searchsorted(np.flatnonzero(~self.state.measured), chosen) + 1
+        saving = (self.loss[0] - self.loss[alone]) / np.maximum(self.price[alone], 1e-12)
+        return chosen[int(np.argmax(np.where(mean <= error, saving, -np.inf)))]
 
 
-def _candidates(rest, total, rng):
-    """Candidate sets: pairs of the best items, and random sets."""
+def _candidates(rest, total, G, rng):
+    """Candidate sets (C, G) bool: pairs of the best items, and random sets."""
     top = rest[np.argsort(total, kind="stable")[:PAIRED]]
-    out = [(g, h) for i, g in enumerate(top) for h in top[:i]]
-    most = min(len(rest), 6)
-    out += [
-        tuple(rng.choice(rest, rng.integers(2, most + 1), replace=False))
-        for _ in range(RANDOM if most > 1 else 0)
-    ]
+    i, j = np.triu_indices(len(top), 1)
+    n = RANDOM if len(rest) > 1 else 0
+    out = np.zeros((len(i) + n, G), bool)
+    out[np.arange(len(i)), top[i]] = out[np.arange(len(i)), top[j]] = True
+    size = rng.integers(2, max(min(len(rest), 6), 2) + 1, n)
+    rank = rng.random((n, len(rest))).argsort(axis=1).argsort(axis=1)
+    out[len(i) :, rest] = rank < size[:, None]
     return out

@@ -1,28 +1,37 @@
 """Policy: what to measure next for a row, and runs of it on complete rows."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from lodim import forms
+from lodim.acquisition import curve as curves
+from lodim.acquisition import report
+from lodim.acquisition import update as updates
 from lodim.acquisition.items import Items, column_items
 from lodim.acquisition.mixture import Mixture
 from lodim.acquisition.oracle import Oracle, State
-from lodim.checks import number
+from lodim.acquisition.play import Player, trade_off_for
+from lodim.acquisition.step import Step
+from lodim.acquisition.tree import Tree, grow
+from lodim.checks import number, one_of, whole
 from lodim.design.design import Design
-from lodim.design.frame import as_given
+from lodim.design.frame import as_given, in_pandas
 from lodim.engine import tiles
-from lodim.errors import DataError, StoreError
+from lodim.errors import ArgumentError, DataError, StoreError
 from lodim.fitting import saved, storage
 from lodim.prices.network import Network
-from lodim.report.tables import Table, listing
+from lodim.report.tables import Report
+from lodim.text import join_words
 from lodim.typing import Data, FilePath
 
-DEFAULT = 0.1  # trade-off, as a share of what a unit of price saves if all features are bought
-SHARES = (4.0, 2.0, 1.0, 0.5, 0.25)  # of the trade-off of a policy, along its curve
+DEFAULT = 0.5  # trade-off, as a share of what a unit of price saves if all features are bought
+CALIBRATED = 60  # training rows on which the trade-off for a mean budget is found
+PLAYED = 200  # training rows of a tree, if no data are given
 
 
 @forms.record
@@ -35,6 +44,8 @@ class Policy:
         Formula and what it learned.
     network : Network
         Prices and what each purchase needs.
+    resources : tuple of str
+        Names of what purchases take besides their price.
     mixture : Mixture
         Predictor for any subset of features.
     X, y, weight : arrays
@@ -43,6 +54,8 @@ class Policy:
         Loss that one unit of price must save.
     settings : dict
         Settings of the predictor and its loss on held-out rows.
+    pending : int
+        Rows added by `update` since the predictor was learned.
 
     See Also
     --------
@@ -65,8 +78,12 @@ class Policy:
     centre: float = forms.real()
     scale: float = forms.real(least=forms.TINY)
     trade_off: float = forms.real(least=0)
+    resources: tuple[str, ...] = forms.several("R")
+    use: np.ndarray = forms.real("R", "V", least=0)
     settings: dict[str, Any] = forms.entries(forms.plain())
     seed: int = forms.whole()
+    pending: int = forms.whole(least=0)
+    recent: np.ndarray = forms.real("r")
     design: Design = saved.DESIGN
 
     name = "acquire"
@@ -94,7 +111,8 @@ class Policy:
 
     @cached_property
     def _oracle(self):
-        items = Items(self.network, tuple(self.design.features), column_items(self.design))
+        names = tuple(self.design.features)
+        items = Items(self.network, names, column_items(self.design), self.use)
         n_classes = len(self.levels or ())
         return Oracle(self.X, self.y, self.weight, n_classes, items, self.mixture, self.seed)
 
@@ -102,41 +120,35 @@ class Policy:
         """Return the policy with a trade-off; None is DEFAULT times the mean saving of all."""
         if trade_off is None:
             oracle, every = self._oracle, np.arange(self.X.shape[1])
-            start = oracle.start(np.full(len(every), np.nan))
-            price = oracle.items.price(np.ones(len(self.network), bool)[None] & self._base)[0]
-            V = np.ascontiguousarray(np.nan_to_num(self.X).T)
-            least = self.weight @ self.mixture.losses(V, self.y, every)
-            free = start.columns
-            most = self.weight @ self.mixture.losses(V[free], self.y, free)
-            saved_loss = max(most - least, 0.0) / self.weight.sum()
+            free = oracle.start(np.full(len(every), np.nan))
+            every_item = oracle.items.one_hot(*range(len(oracle.items)))
+            price = oracle.items.price(oracle.items.pay(free.paid, every_item))[0]
+            at = np.flatnonzero(free.measured[oracle.items.column_item])
+            V = np.ascontiguousarray(oracle._filled.T)
+            losses = [self.weight @ self.mixture.losses(V[c], self.y, c) for c in (at, every)]
+            saved_loss = max(losses[0] - losses[1], 0.0) / self.weight.sum()
             trade_off = DEFAULT * saved_loss * self._loss_unit / price if price > 0.0 else 0.0
         return replace(self, trade_off=float(trade_off))
-
-    @property
-    def _base(self):
-        return self.network.base == np.arange(len(self.network))
 
     @property
     def _loss_unit(self):
         """Loss of the response's own units per unit of loss of the standardized response."""
         return 1.0 if self.levels else self.scale**2
 
-    def next(self, row: Any, *, budget: float = np.inf) -> pd.DataFrame:
-        """Return what may be measured next for a partly measured row, the best first.
+    def next(self, row: Any, *, budget: float | Mapping[str, float] | None = None) -> Step:
+        """Return what to measure next for a partly measured row, or that it is time to stop.
 
         Parameters
         ----------
         row : frame of one row, Series or dict
             Values of the measured features; others are missing or absent.
-        budget : float, optional
-            Largest price of what is still to be bought.
+        budget : float or dict, optional
+            Most to spend on what is still to be bought; see `run`.
 
         Returns
         -------
-        DataFrame
-            One row per feature that is not measured: feature; price; saving, the expected fall of
-            the loss from this feature alone; buy, True for the feature to buy next (none: stop);
-            together, True for those to be bought with it.
+        Step
+            What to buy, its price, all options, and the prediction for the row.
 
         Raises
         ------
@@ -152,24 +164,29 @@ class Policy:
         >>> import lodim as ld
         >>> wine = ld.data("wine")
         >>> policy = ld.acquire("cultivar ~ .", wine[::2])
-        >>> policy.next({"alcohol": 13.0}).columns.tolist()
-        ['feature', 'price', 'saving', 'buy', 'together']
+        >>> policy.next({"alcohol": 13.0}).options.columns.tolist()
+        ['feature', 'price', 'saving', 'buy', 'together', 'unlocks']
         """
-        budget = number("budget", budget, 0.0) if budget != np.inf else budget
-        decision = self._oracle.decide(self._state(row), self._alpha(None), budget)
+        state, items = self._state(row), self._oracle.items
+        decision = self._oracle.decide(state, self._alpha(None), self._limit(budget))
         rest, price, loss = decision.singles
-        names = np.array(self._oracle.items.names, object)
-        frame = pd.DataFrame(
+        names = np.array(items.names, object)
+        options = pd.DataFrame(
             {
                 "feature": names[rest],
                 "price": price,
                 "saving": (decision.loss[0] - loss) * self._loss_unit,
                 "buy": rest == decision.item,
                 "together": np.isin(rest, decision.chosen),
+                "unlocks": [", ".join(names[items.cheaper_after(state, g)]) for g in rest],
             }
+        ).sort_values(["buy", "together", "saving"], ascending=False, kind="stable")
+        return Step(
+            options.reset_index(drop=True),
+            self.predict(row),
+            float(decision.loss[0] * self._loss_unit),
+            "log-loss" if self.levels else "squared error",
         )
-        keys = ["buy", "together", "saving"]
-        return frame.sort_values(keys, ascending=False, kind="stable", ignore_index=True)
 
     def predict(self, row: Any) -> pd.Series:
         """Return the prediction for a partly measured row.
@@ -199,7 +216,12 @@ class Policy:
 
     @as_given
     def run(
-        self, data: Data, *, budget: float | None = None, trade_off: float | None = None
+        self,
+        data: Data,
+        *,
+        budget: float | Mapping[str, float] | None = None,
+        mean_budget: float | None = None,
+        trade_off: float | None = None,
     ) -> pd.DataFrame:
         """Play the policy on complete rows: buy features one by one, and predict at the end.
 
@@ -207,8 +229,10 @@ class Policy:
         ----------
         data : frame
             Rows with all features; the policy looks only at those that it buys.
-        budget : float, optional
-            Largest total price per row; by default without limit.
+        budget : float or dict, optional
+            Largest total price per row. A dict has a limit for "price" and for resources.
+        mean_budget : float, optional
+            Mean price per row: the trade-off at which training rows cost at most this on average.
         trade_off : float, optional
             By default that of the policy.
 
@@ -216,12 +240,13 @@ class Policy:
         -------
         DataFrame
             One row per row: .bought, the features in the order of purchase; .price, the total
-            price; and the prediction, with the columns of `predict`.
+            price; the use of each resource; and the prediction, with the columns of `predict`.
 
         Raises
         ------
         ArgumentError
-            If `budget` or `trade_off` is negative.
+            If a budget or `trade_off` is negative, a budget names no resource, or both
+            `mean_budget` and `trade_off` are given.
         DataError
             If a column is missing or of another kind.
 
@@ -237,20 +262,30 @@ class Policy:
         >>> bool((policy.run(wine[1::2][:5], budget=3)[".price"] <= 3).all())
         True
         """
-        limit = np.inf if budget is None else number("budget", budget, 0.0)
+        if mean_budget is not None and trade_off is not None:
+            raise ArgumentError("give mean_budget or trade_off, not both: one follows from another")
+        limit, alpha = self._limit(budget), self._alpha(trade_off)
+        if mean_budget is not None:
+            own, mean = self._some_rows(CALIBRATED), number("mean_budget", mean_budget, 0.0)
+            alpha = trade_off_for(mean, self._oracle, self.X[own], own, limit)
         batch = self.design.apply(data)
         X = tiles.unpack(batch.X, batch.n).astype(np.float64)
-        played = [self._play(x, limit, self._alpha(trade_off)) for x in X]
-        names = self._oracle.items.names
-        bought = [" > ".join(names[g] for g in items) for items, _, _ in played]
-        shown = [self._shown(answer) for _, _, answer in played]
-        frame = pd.DataFrame(shown, batch.index[batch.rows], self._heads)
-        frame.insert(0, ".bought", bought)
-        frame.insert(1, ".price", [price for _, price, _ in played])
-        return frame
+        played = Player(self._oracle, alpha, limit).play(X)
+        names, spent = self._oracle.items.names, np.array([one.spent for one in played])
+        columns: dict[str, Any] = {
+            ".bought": [" > ".join(names[g] for g in one.items) for one in played]
+        }
+        columns |= {f".{name}": spent.reshape(-1, 1 + len(self.use))[:, k]
+                    for k, name in enumerate(("price", *self.resources))}  # fmt: skip
+        shown = np.array([self._shown(one.answer) for one in played])
+        shown = shown.reshape(-1, len(self._heads))
+        columns |= {name: shown[:, k] for k, name in enumerate(self._heads)}
+        return pd.DataFrame(columns, batch.index[batch.rows])
 
     @as_given
-    def curve(self, data: Data, trade_offs: Any = None) -> pd.DataFrame:
+    def curve(
+        self, data: Data, trade_offs: Any = None, *, frontier: Any = None, myopic: bool = True
+    ) -> pd.DataFrame:
         """Measure loss against mean price on rows with known responses that no fit has seen.
 
         Parameters
@@ -258,49 +293,236 @@ class Policy:
         data : frame
             Complete rows with the response.
         trade_offs : array, optional
-            By default from four times to a quarter of that of the policy.
+            By default from sixteen times to a tenth of that of the policy.
+        frontier : CostnetFit, optional
+            Fit of the same response, whose models are measured too.
+        myopic : bool, default=True
+            Whether to play the policy with one feature at a time, too.
 
         Returns
         -------
         DataFrame
-            Per policy ("policy", "myopic": one feature at a time, "all": every feature) and
-            trade-off: price, the mean price per row; loss, the mean log-loss or squared error;
-            se, its standard error; and accuracy for classes.
+            Per policy ("policy"; "myopic", one feature at a time; "fixed", the same features for
+            all rows; "random", a random order; "all", every feature; "frontier") and trade-off or
+            number of features: price, the mean price per row; loss, the mean log-loss or squared
+            error; se, its standard error; and accuracy for classes.
 
         Raises
         ------
+        ArgumentError
+            If a trade-off is negative, or `frontier` is a fit of another response.
         DataError
             If the data lack the response.
 
         See Also
         --------
-        run
+        run, plot
 
         Examples
         --------
         >>> import lodim as ld
         >>> wine = ld.data("wine")
         >>> policy = ld.acquire("cultivar ~ .", wine[::2])
-        >>> policy.curve(wine[1::8], [0.1])["policy"].tolist()
-        ['policy', 'myopic', 'all']
+        >>> policy.curve(wine[1::8], [0.1])["policy"].unique().tolist()
+        ['policy', 'myopic', 'fixed', 'random', 'all']
         """
         batch = self.design.apply(data, response=True)
         known = np.flatnonzero(~np.isnan(batch.y))
         if not len(known):
             raise DataError("no row has a known response")
         X = tiles.unpack(batch.X, batch.n).astype(np.float64)[known]
-        y = (batch.y[known] - self.centre) / self.scale
-        given = [share * self.trade_off for share in SHARES] if trade_offs is None else trade_offs
-        rows = []
-        for kind in ("policy", "myopic"):
-            for trade_off in given:
-                alpha = self._alpha(float(trade_off))
-                played = [self._play(x, np.inf, alpha, kind == "myopic") for x in X]
-                rows.append([kind, float(trade_off), *self._measured(played, y)])
-        rows.append(["all", 0.0, *self._measured([self._all(x) for x in X], y)])
-        return pd.DataFrame(
-            rows, columns=["policy", "trade_off", "price", "loss", "se", "accuracy"]
-        ).dropna(axis=1, how="all")
+        y = batch.y[known]
+        given = [self.trade_off * share for share in curves.SHARES]
+        given = given if trade_offs is None else list(trade_offs)
+        given = [number("trade_offs", one, 0.0) for one in given]
+        kinds = ["policy", *["myopic"] * myopic, "fixed", "random", "all"]
+        frames = [curves.measure(self, X, (y - self.centre) / self.scale, kinds, given)]
+        if frontier is not None:
+            frames.append(curves.of_frontier(self, frontier, data, batch.rows[known], y))
+        return pd.concat(frames, ignore_index=True).dropna(axis=1, how="all")
+
+    def tree(self, data: Data | None = None, *, depth: int = 4) -> Tree:
+        """Return the most frequent orders of purchases as a tree.
+
+        A node is a purchase; its branches are ranges of the measured value after which the policy
+        goes on in different ways. The tree simplifies: `Tree.agreement` tells how often its next
+        purchase is that of the policy.
+
+        Parameters
+        ----------
+        data : frame, optional
+            Complete rows to play the policy on. By default up to 200 training rows, each without
+            itself among the rows that stand for it.
+        depth : int, default=4
+            Most purchases in a row.
+
+        Returns
+        -------
+        Tree
+
+        See Also
+        --------
+        plot, report
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine")
+        >>> tree = ld.acquire("cultivar ~ .", wine[::2]).tree(depth=2)
+        >>> bool(0 < tree.agreement <= 1)
+        True
+        """
+        depth, own = whole("depth", depth, 1, 20), None
+        if data is None:
+            own = self._some_rows(PLAYED)
+            X = self.X[own]
+        else:
+            batch = self.design.apply(data)
+            X = tiles.unpack(batch.X, batch.n).astype(np.float64)
+        played = Player(self._oracle, self._alpha(None)).play(X, own)
+        return grow(self, X, played, depth)
+
+    def plot(
+        self,
+        kind: Literal["tree", "curve"] = "tree",
+        data: Data | None = None,
+        ax: Any = None,
+        *,
+        depth: int = 4,
+        frontier: Any = None,
+    ) -> Any:
+        """Draw the most frequent orders of purchases as a tree, or loss against price.
+
+        Parameters
+        ----------
+        kind : {"tree", "curve"}
+        data : frame, optional
+            Rows to play the policy on; needed for "curve", with the response.
+        ax : Axes, optional
+        depth : int, default=4
+            Most purchases in a row, for "tree".
+        frontier : CostnetFit, optional
+            For "curve"; see `curve`.
+
+        Returns
+        -------
+        Axes
+
+        Raises
+        ------
+        ArgumentError
+            If the kind is unknown, or "curve" has no data.
+
+        See Also
+        --------
+        tree, curve
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine")
+        >>> ax = ld.acquire("cultivar ~ .", wine[::2]).plot("tree", depth=2)
+        """
+        from lodim.acquisition import plots
+
+        one_of("kind", kind, ("tree", "curve"))
+        if kind == "tree":
+            return plots.tree(self.tree(data, depth=depth), ax)
+        if data is None:
+            raise ArgumentError("plot of kind 'curve' needs data: rows that no fit has seen")
+        return plots.curve(in_pandas(self.curve)(data, frontier=frontier), self, ax)
+
+    def report(self, path: FilePath, data: Data | None = None, *, depth: int = 6) -> None:
+        """Write a page that asks for one measurement after the other, by the policy's tree.
+
+        Parameters
+        ----------
+        path : path
+        data : frame, optional
+            Rows to play the policy on; see `tree`.
+        depth : int, default=6
+            Most purchases in a row.
+
+        Raises
+        ------
+        StoreError
+            If the file cannot be written.
+
+        See Also
+        --------
+        tree, next
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> wine = ld.data("wine")
+        >>> with TemporaryDirectory() as folder:
+        ...     ld.acquire("cultivar ~ .", wine[::2]).report(Path(folder) / "wine.html")
+        """
+        from lodim.acquisition import page
+
+        page.write(self, self.tree(data, depth=depth), path)
+
+    def update(
+        self,
+        data: Data,
+        *,
+        window: int | None = None,
+        decay: float = 1.0,
+        every: int | None = None,
+    ) -> "Policy":
+        """Return the policy with new rows, whose response is known and features may be missing.
+
+        The new rows stand for rows to come at once. The predictor is learned again, with the same
+        settings, once enough rows are new.
+
+        Parameters
+        ----------
+        data : frame
+            Rows with the response.
+        window : int, optional
+            Number of most recent rows to keep; by default all.
+        decay : float, default=1
+            Factor on the weight of each old row per new row, above 0 and at most 1.
+        every : int, optional
+            Number of new rows after which the predictor is learned again; by default 5% of the
+            rows.
+
+        Returns
+        -------
+        Policy
+
+        Raises
+        ------
+        ArgumentError
+            If `window`, `decay` or `every` is out of range.
+        DataError
+            If no row has a response, or a level is new.
+
+        Warns
+        -----
+        DataWarning
+            If the last new rows surprise the predictor far more than held-out training rows did:
+            the data have drifted.
+
+        See Also
+        --------
+        acquire
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine").sample(frac=1, random_state=0)
+        >>> policy = ld.acquire("cultivar ~ .", wine[:100])
+        >>> len(policy.update(wine[100:150]).y)
+        150
+        """
+        decay = number("decay", decay, forms.TINY, 1.0)
+        window = None if window is None else whole("window", window, 10)
+        every = None if every is None else whole("every", every, 1)
+        return updates.updated(self, data, window, decay, every)
 
     @as_given
     def tidy(self) -> pd.DataFrame:
@@ -309,7 +531,7 @@ class Policy:
         Returns
         -------
         DataFrame
-            feature, price, saving.
+            feature, price, saving, unlocks: the features whose price falls after this purchase.
 
         See Also
         --------
@@ -320,9 +542,9 @@ class Policy:
         >>> import lodim as ld
         >>> wine = ld.data("wine")
         >>> ld.acquire("cultivar ~ .", wine[::2]).tidy().columns.tolist()
-        ['feature', 'price', 'saving']
+        ['feature', 'price', 'saving', 'unlocks']
         """
-        return self.next({})[["feature", "price", "saving"]]
+        return self.next({}).options[["feature", "price", "saving", "unlocks"]]
 
     def save(self, path: FilePath) -> None:
         """Save the policy, with its training rows, in one file for `lodim.load`.
@@ -357,15 +579,28 @@ class Policy:
             raise StoreError("costs is a function, which a file cannot hold: give a price list")
         storage.write(path, self.name, forms.write(self))
 
+    def summary(self) -> Report:
+        """Return a report: the predictor, the trade-off, and each feature's price and saving.
+
+        Returns
+        -------
+        Report
+
+        See Also
+        --------
+        tidy, tree
+
+        Examples
+        --------
+        >>> import lodim as ld
+        >>> wine = ld.data("wine")
+        >>> print(ld.acquire("cultivar ~ .", wine[::2]).summary().title)
+        Policy for Buying Features
+        """
+        return report.summary(self)
+
     def __repr__(self):
-        call = f"acquire({self.design.formula!r}, data=df)"
-        lines = [
-            f"Rows: {len(self.y)}; trade-off: {self.trade_off:.4g} loss per unit of price",
-            f"Held-out loss from random subsets of features: {self.settings['loss']:.4g}",
-        ]
-        frame = self.next({}).set_index("feature").rename_axis(None)[["price", "saving"]]
-        frame.columns = ["Price", "Saving alone"]
-        return listing(call, lines, Table("", frame), whole="tidy()")
+        return report.text(self)
 
     @property
     def _heads(self):
@@ -380,6 +615,24 @@ class Policy:
         value = self.trade_off if trade_off is None else number("trade_off", trade_off, 0.0)
         return value / self._loss_unit
 
+    def _limit(self, budget):
+        """Most to spend (1 + R,) of the price and of each resource; None without a budget."""
+        if budget is None:
+            return None
+        given = budget if isinstance(budget, Mapping) else {"price": budget}
+        known = ("price", *self.resources)
+        for name in given:
+            if name not in known:
+                raise ArgumentError(
+                    f"budget must have limits of {join_words(known)}, not of {name!r}"
+                )
+        return np.array([number("budget", given[k], 0.0) if k in given else np.inf for k in known])
+
+    def _some_rows(self, most):
+        """Positions of at most this many training rows, at random."""
+        n = len(self.y)
+        return np.sort(np.random.default_rng(self.seed).permutation(n)[:most])
+
     def _state(self, row):
         """The State of a partly measured row; its features count as paid."""
         frame = pd.DataFrame(row, index=[0]) if isinstance(row, dict) else row
@@ -391,40 +644,7 @@ class Policy:
         batch = self.design.apply(frame)
         x = tiles.unpack(batch.X, 1)[0].astype(np.float64)
         known = [g for g in range(len(items)) if not np.isnan(x[items.column_item == g]).all()]
-        one = items.one_hot([known])
+        one = items.one_hot(*known)
         nothing = np.zeros(len(items), bool), np.zeros(len(self.network), bool)
         _, paid = items.closed(*nothing, one)
         return State(x, one[0], paid[0])
-
-    def _play(self, x, limit, alpha, myopic=False):
-        """Items bought for a row with values x (p,), their price, and the prediction."""
-        oracle, bought = self._oracle, []
-        state = oracle.start(x)
-        while not state.measured.all():
-            left = limit - oracle.items.price(state.paid)
-            decision = oracle.decide(state, alpha, left, myopic)
-            if decision.item < 0:
-                break
-            bought.append(decision.item)
-            state = oracle.buy(state, decision.item, x)
-        return bought, float(oracle.items.price(state.paid)), oracle.predict(state)
-
-    def _all(self, x):
-        """What `_play` returns if everything is bought."""
-        oracle = self._oracle
-        one = oracle.items.one_hot([range(len(oracle.items))])
-        paid = oracle.items.pay(np.zeros(len(self.network), bool), one)[0]
-        state = State(x, one[0], paid)
-        return [], float(oracle.items.price(paid)), oracle.predict(state)
-
-    def _measured(self, played, y):
-        """Mean price and loss of played rows, standard error of the loss, and accuracy."""
-        answers = np.array([answer for _, _, answer in played])
-        if self.levels:
-            loss = -np.log(np.maximum(answers[np.arange(len(y)), y.astype(int)], 1e-4))
-            accuracy = float((answers.argmax(axis=1) == y).mean())
-        else:
-            loss, accuracy = (answers[:, 0] - y) ** 2 * self._loss_unit, np.nan
-        se = loss.std(ddof=1) / np.sqrt(len(y)) if len(y) > 1 else np.nan
-        price = float(np.mean([price for _, price, _ in played]))
-        return price, float(loss.mean()), float(se), accuracy

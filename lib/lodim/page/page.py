@@ -72,7 +72,7 @@ def html(fit: Any, data: pd.DataFrame | None = None) -> str:
         program=program,
         reason=reason,
         bundle=charts.program(),
-        page=_script(
+        page=script(
             {
                 "charts": [charts.chart(picture) for picture in shown],
                 "inputs": [_plain_input(column) for column in columns or ()],
@@ -130,7 +130,7 @@ def _plain_input(column):
     return vars(column) | {"typical": typical}
 
 
-def _script(record):
+def script(record: Any) -> str:
     """Return JSON for an HTML script element; no text in it can end the element."""
     return json.dumps(record, allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
 

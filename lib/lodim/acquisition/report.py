@@ -1,0 +1,52 @@
+"""Printed reports of a policy."""
+
+from lodim.design.frame import in_pandas
+from lodim.report.tables import Report, Table, listing
+from lodim.text import join_words
+
+
+def summary(policy) -> Report:
+    """Return the report of a policy."""
+    frame = _features(policy, {"price": "Price", "saving": "Saving alone", "unlocks": "Unlocks"})
+    response = policy.design.response
+    classes = join_words(map(str, policy.levels)) if policy.levels else "a number"
+    loss = "log-loss" if policy.levels else "squared error"
+    header = [
+        ("Response", f"{response.name}: {classes}"),
+        ("Rows", f"{len(policy.y):,}"),
+        ("Features", f"{len(policy.design.features):,}"),
+        ("Trade-off", f"{policy.trade_off:.4g}"),
+        ("Components", f"{len(policy.mixture.label)}"),
+        ("Held-out loss", f"{_held_out(policy):.4g}"),
+    ]
+    notes = [
+        f"Trade-off: a purchase must lower the expected {loss} by {policy.trade_off:.4g} per unit "
+        "of price.",
+        f"Held-out loss: mean {loss} of held-out rows, of which random subsets of features are "
+        "known.",
+        "Saving alone: expected fall of the loss if only this feature is bought. Features may save "
+        "more together.",
+        "Unlocks: features whose price falls after this purchase.",
+    ]
+    return Report("Policy for Buying Features", header, [Table("", frame)], notes)
+
+
+def text(policy) -> str:
+    """Return what print(policy) shows."""
+    lines = [
+        f"Rows: {len(policy.y):,}; trade-off: {policy.trade_off:.4g} loss per unit of price",
+        f"Held-out loss from random subsets of features: {_held_out(policy):.4g}",
+    ]
+    frame = _features(policy, {"price": "Price", "saving": "Saving alone"})
+    call = f"acquire({policy.design.formula!r}, data=df)"
+    return listing(call, lines, Table("", frame), whole="tidy()")
+
+
+def _features(policy, heads):
+    """Return the frame of features with some columns of `Policy.tidy` under other names."""
+    frame = in_pandas(policy.tidy)().set_index("feature").rename_axis(None)
+    return frame[[*heads]].rename(columns=heads)
+
+
+def _held_out(policy):
+    return policy.settings["loss"] * policy._loss_unit

@@ -1,0 +1,251 @@
+"""Tree: the most frequent orders of purchases."""
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+
+from lodim.acquisition.play import Played
+
+LEAST_SHARE = 0.04  # of all rows in a branch
+MOST_BRANCHES = 3
+CUTS = 24  # quantiles of a number that are tried as limits of branches
+GAIN = 0.02  # least fall of the impurity, of 1, for another branch
+PURE = 0.8  # share of rows with the same next purchase from which no further question is asked
+QUESTIONS = 2  # further questions about measured values before a purchase
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """Rows that are treated alike.
+
+    kind : "buy"; "ask", a question about measured values; "stop"; or "more", where the tree ends
+    items : names of the purchases, one after the other
+    price : mean price of these purchases, or total price at the end
+    rows : number; share : of all rows
+    answer : mean prediction
+    follow : share of the rows for which the policy does this
+    branches : (text of a feature and the range of its values, Node) pairs
+    """
+
+    kind: str
+    items: tuple[str, ...]
+    price: float
+    rows: int
+    share: float
+    answer: np.ndarray
+    follow: float
+    branches: tuple[tuple[str, "Node"], ...] = ()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tree:
+    """Most frequent orders of purchases; each branch is a range of values of the last one.
+
+    Attributes
+    ----------
+    root : Node
+    agreement : float
+        Share of the policy's first decisions, as many as the tree is deep, that are those of the
+        tree.
+    heads : list of str
+        Classes; or fit and se.
+
+    See Also
+    --------
+    Policy.tree, Policy.plot
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> wine = ld.data("wine")
+    >>> tree = ld.acquire("cultivar ~ .", wine[::2]).tree(depth=1)
+    >>> str(tree).splitlines()[0].startswith("measure")
+    True
+    """
+
+    root: Node
+    agreement: float
+    heads: list[str]
+
+    def __repr__(self) -> str:
+        return "\n".join(self._lines(self.root, ""))
+
+    def _lines(self, node, indent):
+        if node.kind in ("stop", "more"):
+            return [f"{indent}{node.kind}: {words_of(self.heads, node.answer)} ({node.rows} rows)"]
+        lines = []
+        if node.kind == "buy":
+            names = ", then ".join(node.items)
+            lines = [f"{indent}measure {names}, price {node.price:.4g} ({node.rows} rows)"]
+        for text, branch in node.branches:
+            lines += [f"{indent}  {text}:", *self._lines(branch, indent + "    ")]
+        return lines
+
+
+def words_of(heads, answer):
+    """Return a prediction in words: the likeliest class with its probability, or mean and sd."""
+    if heads == ["fit", "se"]:
+        return f"{answer[0]:.3g} ± {answer[1]:.2g}"
+    k = int(np.argmax(answer))
+    return f"{heads[k]}, {answer[k]:.0%}"
+
+
+def grow(policy, X: np.ndarray, played: list[Played], depth: int) -> Tree:
+    """Return the Tree of rows X (n, p) and what the policy has bought for them."""
+    growing = _Growing(policy, X, played)
+    root = growing.node(np.arange(len(X)), (), depth)
+    total = sum(min(len(one.items) + 1, depth) for one in played)
+    return Tree(root, growing.agreeing / total, [str(name) for name in policy._heads])
+
+
+class _Growing:
+    def __init__(self, policy, X, played):
+        self.policy, self.X, self.played = policy, X, played
+        self.items = policy._oracle.items
+        self.answers = np.array([policy._shown(one.answer) for one in played])
+        self.agreeing = 0
+
+    def action(self, row, k):
+        """The k-th purchase for a row, or -1."""
+        bought = self.played[row].items
+        return bought[k] if k < len(bought) else -1
+
+    def node(self, rows, bought, depth, questions=QUESTIONS):
+        """The Node of rows for which some items have been bought."""
+        k = len(bought)
+        actions = np.array([self.action(r, k) for r in rows])
+        item, count = Counter(actions.tolist()).most_common(1)[0]
+        size = {"rows": len(rows), "share": len(rows) / len(self.X), "follow": count / len(rows)}
+        answer = self.answers[rows].mean(axis=0)
+        if bought and questions and depth and count < PURE * len(rows):
+            parts = self._branches(rows, bought, actions)
+            if len(parts) > 1:
+                below = [(t, self.node(rows[at], bought, depth, questions - 1)) for t, at in parts]
+                return Node("ask", (), 0.0, answer=answer, branches=tuple(below), **size)
+        self.agreeing += count if depth else 0
+        same = rows[actions == item]
+        if item < 0 or depth == 0:
+            spent = float(np.mean([self.played[r].spent[0] for r in rows]))
+            return Node("stop" if item < 0 else "more", (), spent, answer=answer, **size)
+        price = float(np.mean([self._price(r, k) for r in same]))
+        after = np.array([self.action(r, k + 1) for r in same])
+        below = [
+            (text, self.node(same[at], (*bought, item), depth - 1))
+            for text, at in self._branches(same, (*bought, item), after)
+        ]
+        items = (self.items.names[item],)
+        if len(below) == 1 and below[0][1].kind == "buy":  # always one after the other
+            after = below[0][1]
+            items, price, below = (*items, *after.items), price + after.price, after.branches
+        return Node("buy", items, price, answer=answer, branches=tuple(below), **size)
+
+    def _price(self, row, k):
+        """Price of the k-th purchase for a row."""
+        oracle, bought = self.policy._oracle, self.played[row].items
+        x = self.X[row]
+        states = [oracle.buy(oracle.start(x), bought[:j], x) for j in (k, k + 1)]
+        return self.items.price(states[1].paid) - self.items.price(states[0].paid)
+
+    def _branches(self, rows, bought, after):
+        """Texts and positions of rows by the values of one of the items that have been bought.
+
+        after (n,) : the next purchase
+        """
+        coded = pd.Series(after).astype("category").cat.codes.to_numpy()
+        # What follows counts most; the prediction separates branches that go on alike.
+        spread = max(self.answers.std(), 1e-9)
+        target = np.hstack([np.eye(coded.max() + 1)[coded], 0.2 * self.answers[rows] / spread])
+        found = [self._cut(rows, item, target) for item in reversed(bought)]
+        _, item, groups, cuts = min(found, key=lambda one: one[0])
+        ends = [0, *cuts, len(groups)]
+        return [
+            (self._text(item, groups, lo, hi), np.concatenate([at for _, at in groups[lo:hi]]))
+            for lo, hi in pairwise(ends)
+        ]
+
+    def _cut(self, rows, item, target):
+        """Impurity, item, groups of its values and positions of the best cuts between them."""
+        groups, cuts = self._groups(rows, item, np.flatnonzero(self.items.column_item == item)), []
+        least = max(2, int(LEAST_SHARE * len(self.X)))
+        now = _impurity(target, groups, cuts, 0)
+        while len(cuts) < MOST_BRANCHES - 1:
+            others = [c for c in range(1, len(groups)) if c not in cuts]
+            found = [(_impurity(target, groups, [*cuts, c], least), c) for c in others]
+            lower, cut = min(found, default=(np.inf, 0))
+            if now - lower < GAIN:
+                break
+            now, cuts = lower, sorted([*cuts, cut])
+        return now, item, groups, cuts
+
+    def _groups(self, rows, item, columns):
+        """(value, positions of rows) in order: by level, or by quantiles of a number."""
+        levels = self._levels(columns)
+        X = self.X[np.ix_(rows, columns)]
+        if levels is not None:
+            code = self._codes(X, columns, len(levels))
+            score = self.answers[rows][:, -1 if self.policy.levels else 0]
+            found = [(levels[c], np.flatnonzero(code == c)) for c in np.unique(code)]
+            return sorted(found, key=lambda one: score[one[1]].mean())
+        x = self._original(X[:, 0], columns[0])
+        cuts = np.unique(np.nanquantile(x, np.linspace(0, 1, CUTS + 1)[1:-1])) if len(x) else []
+        code = np.where(np.isnan(x), len(cuts) + 1, np.searchsorted(cuts, x, side="right"))
+        return [
+            ((x[code == c].min(), x[code == c].max()), np.flatnonzero(code == c))
+            for c in np.unique(code)
+        ]
+
+    def _text(self, item, groups, lo, hi):
+        name = self.items.names[item]
+        if hi - lo == len(groups):
+            return "always"
+        if not isinstance(groups[0][0], tuple):
+            return f"{name}: " + " or ".join(str(value) for value, _ in groups[lo:hi])
+        low, high = (
+            None if k in (0, len(groups)) else _between(groups[k - 1][0][1], groups[k][0][0])
+            for k in (lo, hi)
+        )
+        if low is None:
+            return f"{name} below {high}"
+        return f"{name} {low} or more" if high is None else f"{name} {low} to {high}"
+
+    def _levels(self, columns):
+        """Levels of a category, one per column of its code, and that of zeros; None for numbers."""
+        design = self.policy.design
+        part = design.terms[design.term_of[columns[0]]][0]
+        return getattr(part, "levels", None)
+
+    def _codes(self, X, columns, n_levels):
+        """Position of the level of each row from its coded columns."""
+        design = self.policy.design
+        raw = X * design.scale[columns] + design.mean[columns]
+        code = raw.argmax(axis=1)
+        if len(columns) < n_levels:  # the first level has no column
+            code = np.where(raw.max(axis=1) < 0.5, 0, code + n_levels - len(columns))
+        return code
+
+    def _original(self, x, column):
+        design = self.policy.design
+        return x * design.scale[column] + design.mean[column]
+
+
+def _impurity(target, groups, cuts, least):
+    """Mean squared distance from the mean of each branch; infinite if a branch has few rows."""
+    total, ends = 0.0, [0, *sorted(cuts), len(groups)]
+    for lo, hi in pairwise(ends):
+        at = np.concatenate([g[1] for g in groups[lo:hi]])
+        if len(at) < least:
+            return np.inf
+        total += ((target[at] - target[at].mean(axis=0)) ** 2).sum()
+    return total / len(target)
+
+
+def _between(low, high):
+    """Shortest number, as text, above low and at most high."""
+    for digits in range(1, 16):
+        value = float(f"{(low + high) / 2:.{digits}g}")
+        if low < value <= high:
+            return f"{value:.15g}"
+    return f"{high:.6g}"

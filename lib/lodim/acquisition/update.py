@@ -1,0 +1,66 @@
+"""Policies with new rows, and warnings of drift."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from lodim import forms
+from lodim.acquisition import mixture
+from lodim.engine import tiles
+from lodim.errors import DataError, DataWarning, warn
+
+REFIT = 0.05  # share of new rows from which the predictor is learned again
+ROWS = 100  # most recent rows that are compared with the training rows
+LEAST_ROWS = 20  # for a warning
+ERRORS = 4.0  # standard errors beyond the surprise of held-out rows, for a warning
+
+
+def updated(policy, data, window, decay, every):
+    """Return a policy with the rows of some data; see `Policy.update`."""
+    batch = policy.design.apply(data, response=True)
+    used = np.flatnonzero(~np.isnan(batch.y) & (batch.row_weights > 0.0))
+    if not len(used):
+        raise DataError("no row has a known response")
+    X = tiles.unpack(batch.X, batch.n).astype(np.float64)[used]
+    y = (batch.y[used] - policy.centre) / policy.scale
+    recent = _recent_surprises(policy, X, y)
+    rows = [np.vstack([policy.X, X]), np.append(policy.y, y)]
+    rows.append(np.append(policy.weight * decay ** len(y), batch.row_weights[used]))
+    kept = np.flatnonzero(rows[2] >= forms.TINY)[-window if window else 0 :]
+    X, y, weight = (one[kept] for one in rows)
+    new = replace(
+        policy, X=X, y=y, weight=weight, pending=policy.pending + len(used), recent=recent
+    )
+    if new.pending < (every or max(1, int(REFIT * len(y)))):
+        return new
+    settings = {name: policy.settings[name] for name in mixture.TRIED}
+    fit = mixture.learn(X, y, weight, len(policy.levels or ()), policy.seed, **settings)
+    scales = policy.settings["temperature"], policy.settings["repetition"]
+    return replace(new, mixture=fit.scaled(*scales), pending=0)
+
+
+def _recent_surprises(policy, X, y):
+    """Return surprises of the most recent rows, with new rows X (n, p), y (n,); warn of drift.
+
+    After a warning the count starts again.
+    """
+    found = [_surprise(policy, x, v) for x, v in zip(X, y, strict=True)]
+    values = np.append(policy.recent, found)[-ROWS:]
+    mean, sd = policy.settings["surprise"], policy.settings["surprise_sd"]
+    if len(values) < LEAST_ROWS or values.mean() - mean < ERRORS * sd / np.sqrt(len(values)):
+        return values
+    warn(
+        f"the last {len(values)} rows surprise the policy: their loss is above what it expects by "
+        f"{values.mean():.3g} on average, that of held-out training rows by {mean:.3g}; the data "
+        "may have drifted, so learn a new policy with acquire() or let update(window=) forget",
+        DataWarning,
+    )
+    return values[:0]
+
+
+def _surprise(policy, x, y):
+    """Loss of a row's prediction from its known features beyond what the prediction expects."""
+    columns = np.flatnonzero(~np.isnan(x))
+    n_classes = len(policy.levels or ())
+    V = np.ascontiguousarray(x[columns, None])
+    return float(policy.mixture.surprise(V, np.array([y]), columns, n_classes)[0])

@@ -1,0 +1,158 @@
+"""What a user does with a policy: budgets, updates, the tree, plots, the page, printed text."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lodim as ld
+from lodim.acquisition import kernels, mixture
+
+pyplot = pytest.importorskip("matplotlib.pyplot")
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    pyplot.close("all")
+
+
+def blocks(n, seed):
+    """Two blocks of two features; a context tells which block has the sign of the response."""
+    rng = np.random.default_rng(seed)
+    X, context = rng.normal(size=(n, 4)), rng.integers(0, 2, n)
+    y = X[np.arange(n), 2 * context] + X[np.arange(n), 2 * context + 1] > 0
+    where = np.array(["left", "right"])[context]
+    return pd.DataFrame(X, columns=["l1", "l2", "r1", "r2"]).assign(
+        where=where, y=np.where(y, "up", "down")
+    )
+
+
+@pytest.fixture(scope="module")
+def policy():
+    return ld.acquire("y ~ .", blocks(500, 0), resources={"minutes": {"l1": 5, "where": 1}})
+
+
+def test_known_columns_are_conditioned_once(policy):
+    x = policy.X[0].copy()
+    known, new, points = np.array([0, 3]), np.array([1, 4]), np.arange(20)
+    X, y, fit = policy.X, policy.y[points], policy.mixture
+    start = np.array([0, 2])
+    found = kernels.candidate_losses(x, known, X, points, y, new, start, fit.arrays, fit.label)
+    columns = np.append(known, new)
+    V = np.where(np.isin(columns, known)[:, None], x[columns, None], X[points][:, columns].T)
+    np.testing.assert_allclose(found[0], fit.losses(np.ascontiguousarray(V), y, columns))
+
+
+def test_tree_asks_for_the_context_first(policy):
+    tree = policy.tree()
+    assert tree.root.items == ("where",) and tree.agreement > 0.8
+    goes_on = {text: branch.items[0] for text, branch in tree.root.branches}
+    assert goes_on["where: left"] in ("l1", "l2") and goes_on["where: right"] in ("r1", "r2")
+    assert str(tree).startswith("measure where")
+
+
+def test_budgets_of_price_and_resources(policy):
+    rows = blocks(60, 1)
+    run = policy.run(rows, budget={"price": 3, "minutes": 4}, trade_off=1e-4)
+    assert (run[".price"] <= 3).all() and (run[".minutes"] <= 4).all()
+    minutes = run[".bought"].str.contains("l1") * 5 + run[".bought"].str.contains("where")
+    np.testing.assert_array_equal(run[".minutes"], minutes)
+    assert policy.run(rows, trade_off=1e-4)[".minutes"].max() > 4
+    mean = policy.run(rows, mean_budget=2.5)[".price"].mean()
+    assert 2 < mean < 3
+    with pytest.raises(ld.ArgumentError, match="price and minutes, not of 'hours'"):
+        policy.run(rows, budget={"hours": 1})
+    with pytest.raises(ld.ArgumentError, match="not both"):
+        policy.run(rows, mean_budget=1, trade_off=1)
+    with pytest.raises(ld.ArgumentError, match="'zz' is no purchase"):
+        ld.acquire("y ~ .", rows, resources={"minutes": {"zz": 1}})
+
+
+def test_next_says_what_to_buy_what_follows_and_when_to_stop():
+    heart, table = ld.data("heart"), ld.data("heart_costs").set_index("name")
+    policy = ld.acquire("disease ~ .", heart, costs=table["cost"], depends_on=table["needs"])
+    step = policy.next({"sex": "male"})
+    options = step.options.set_index("feature")
+    assert options.loc["st_slope", "unlocks"] == "exercise_angina, st_depression"
+    assert options.loc["sex" if "sex" in options.index else "thal", "unlocks"] == "max_heart_rate"
+    assert step.buy in str(step) and step.price == options.loc[step.buy, "price"]
+    assert "Stop" in str(policy.next({}, budget=0.5)) and policy.next({}, budget=0.5).buy is None
+    known = heart.drop(columns="disease").iloc[[0]]
+    assert policy.next(known).buy is None
+    np.testing.assert_allclose(policy.next(known).prediction, policy.predict(known))
+    assert "Unlocks" in str(policy.summary())
+
+
+def test_update_is_a_fit_on_all_rows():
+    rows = blocks(600, 2)
+    first = ld.acquire("y ~ .", rows[:400], trade_off=0.05)
+    updated = first.update(rows[400:500]).update(rows[500:], every=1)
+    kept = {name: first.settings[name] for name in mixture.TRIED}
+    fit = mixture.learn(updated.X, updated.y, updated.weight, 2, 0, **kept)
+    np.testing.assert_array_equal(updated.mixture.mean, fit.mean)
+    assert len(updated.y) == 600 and updated.pending == 0
+    # In the units of the first rows, the rows are those of a fit on all.
+    whole = ld.acquire("y ~ .", rows)
+    scale = whole.design.scale / first.design.scale
+    shift = (whole.design.mean - first.design.mean) / first.design.scale
+    np.testing.assert_allclose(updated.X, whole.X * scale + shift, atol=1e-9)
+    assert first.update(rows[400:410]).pending == 10
+
+
+def test_window_and_decay_forget():
+    rows = blocks(300, 4)
+    first = ld.acquire("y ~ .", rows[:200])
+    last = first.update(rows[200:], window=150)
+    np.testing.assert_array_equal(last.X[:50], first.X[150:])
+    assert len(last.y) == 150
+    weight = first.update(rows[200:210], decay=0.9).weight
+    np.testing.assert_allclose(weight, [*[0.9**10] * 200, *[1.0] * 10])
+
+
+def test_drift_is_warned_of(policy):
+    same, other = blocks(90, 5), blocks(90, 6)
+    other["y"] = np.where(other["y"] == "up", "down", "up")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        same_after = policy.update(same)
+    assert len(same_after.recent) == 90
+    with pytest.warns(ld.DataWarning, match="last 90 rows surprise the policy"):
+        assert len(policy.update(other).recent) == 0
+
+
+def test_curve_and_pictures(policy, tmp_path):
+    rows = blocks(40, 7)
+    fit = ld.costnet("y ~ .", blocks(500, 0), budget=np.inf)
+    curve = policy.curve(rows, [0.02], frontier=fit, myopic=False)
+    kinds = curve.groupby("policy", sort=False)
+    assert list(kinds.groups) == ["policy", "fixed", "random", "all", "frontier"]
+    P = fit.at(budget=5).predict(rows, "prob")
+    loss = -np.log(P.to_numpy()[np.arange(40), (rows["y"] == "up").astype(int)]).mean()
+    assert curve["loss"].iloc[-1] == pytest.approx(loss)
+    fixed = curve[curve["policy"] == "fixed"]
+    assert fixed["price"].tolist() == [0, 1, 2, 3, 4, 5] and fixed["loss"].is_monotonic_decreasing
+    # The context halves what has to be bought.
+    own = curve[curve["policy"] == "policy"].iloc[0]
+    assert own["price"] < 3.5 and own["loss"] < np.interp(
+        own["price"], *fixed[["price", "loss"]].T.to_numpy()
+    )
+    assert policy.plot("curve", rows, frontier=fit).get_legend() is not None
+    drawn = {text.get_text() for text in policy.plot(depth=2).texts}
+    assert any(text.startswith("where\nprice 1") for text in drawn)
+    with pytest.raises(ld.ArgumentError, match="needs data"):
+        policy.plot("curve")
+    with pytest.raises(ld.ArgumentError, match="costnet fit of the same response"):
+        policy.curve(rows, [0.1], frontier=ld.costnet("mpg ~ weight", ld.data("autompg")))
+
+
+def test_page_asks_the_questions_of_the_tree(policy, tmp_path):
+    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
+    policy.report(tmp_path / "page.html", blocks(40, 9), depth=3)
+    page = (tmp_path / "page.html").read_text()
+    assert '"items": ["where"]' in page and page.count("</script>") == 2
+    odd = blocks(60, 8).assign(where=lambda f: "</script><b>" + f["where"])
+    ld.acquire("y ~ .", odd).report(tmp_path / "odd.html", odd[:20], depth=3)
+    assert (tmp_path / "odd.html").read_text().count("</script>") == 2
