@@ -19,6 +19,8 @@ from lodim.models.costnet.penalty.prox import FAST, INNER
 SOFTMAX = -1, 0.0, 0.0, 0.0, 0.0  # several classes; other losses are as in `lodim.family.losses`
 _SQUARED, _LOGISTIC, _SOFTMAX = SQUARED[0], LOGISTIC[0], SOFTMAX[0]
 LEAST = 1e-300  # of a probability, or of a curvature
+# The first caller's fastmath would become that of the families' functions, for all their callers.
+EXACT = FAST | {"fastmath": False}
 PANEL = 48  # columns of a Gram matrix that are multiplied at once
 MOMENTS = 2**25  # numbers in the partial sums of a Gram matrix, over all blocks
 
@@ -198,7 +200,7 @@ def _logistic(f, y, weight, r, h):
     return total, bend
 
 
-@njit(**INNER, forceinline=True)
+@njit(**EXACT)
 def _shared(loss, f, y, weight, values, r, h):
     total, bend = 0.0, 0.0
     tile_loss_slope(loss, y, f, weight, values, r)
