@@ -158,3 +158,10 @@ def test_models_without_counts_list_what_they_fit(model, df):
 def test_melm_is_for_classes(df):
     with pytest.raises(ld.ArgumentError, match="family must be one of binomial, multinomial"):
         ld.melm("count ~ a", df, family="poisson")
+
+
+@pytest.mark.parametrize("family", ["quantile", "huber"])
+def test_losses_that_are_not_half_a_deviance_are_refused(family, df):
+    message = f"family must be one of .*poisson, gamma, tweedie, not '{family}'"
+    with pytest.raises(ld.ArgumentError, match=message):
+        ld.costnet("amount ~ a", df, family=family)
