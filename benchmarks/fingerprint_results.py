@@ -144,7 +144,8 @@ def of_melm(fit, df):
 def of_ripr(fit, df):
     """Return calls of what only ripr has; fits of several responses have fewer."""
     if isinstance(fit, ld.RiprFits):
-        return lambda: fit.votes(df[:30]), lambda: str(fit.explain(fit.tidy().iloc[0, 0], df[2:3]))
+        own = fit[fit.tidy().iloc[0, 0]]
+        return lambda: own.votes(df[:30]), lambda: str(own.explain(df[2:3]))
 
     def explained(row):
         found = fit.explain(df[row : row + 1], k=3)

@@ -20,7 +20,6 @@ from lodim.engine import dask_cluster, row_keys, tiles, workers
 from lodim.engine.blocks import sum_blocks
 from lodim.errors import ArgumentError, DataError, DataWarning, DeviceError, MissingExtraError
 from lodim.family.binomial import LOGISTIC
-from lodim.models.costnet.penalty import solvers
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.path import penalty_path
 from lodim.models.costnet.penalty.problem import PathProblem
@@ -157,11 +156,7 @@ def test_a_price_list_on_workers_has_the_bytes_of_one_in_memory(client, files, t
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("coupled", [0, 300])
-def test_a_penalized_path_on_workers_has_the_bits_of_one_in_memory(
-    held, problem, coupled, monkeypatch
-):
-    monkeypatch.setattr(solvers, "COUPLED", coupled)  # 0: by conjugate gradients
+def test_a_penalized_path_on_workers_has_the_bits_of_one_in_memory(held, problem):
     family, groups = families.make("multinomial", 2), Groups.from_network(plain_network(3), p=3)
     one, two = (
         penalty_path(batch, family, groups, n_lambda=2, lambda_min_ratio=0.5, max_iter=3)

@@ -259,15 +259,6 @@ def test_an_infinite_number_is_no_end_of_a_range():
     assert np.isfinite([weight.low, weight.high]).all()
 
 
-def test_a_page_of_several_responses_is_of_one(tmp_path, capsys):
-    data = CARS[["mpg", "weight", "horsepower"]]
-    fits = ld.ripr("mpg + weight ~ horsepower", data)
-    fits.report("mpg", tmp_path / "page.html", data)
-    assert (tmp_path / "page.html").exists()
-    with pytest.raises(ld.ArgumentError, match=r"report\('mpg' or 'weight', file\)"):
-        fits.report(tmp_path / "page.html", data)
-
-
 def test_classes_that_are_numbers_stand_in_their_order():
     data = CARS.assign(size=CARS["cylinders"].replace({3: 4, 5: 12}))
     fit = ld.glm("size ~ weight", data, family="multinomial")

@@ -353,20 +353,19 @@ def test_prints(kind):
 
 
 def test_what_is_new_at_a_step_has_room():
-    """Long names go on in a second line, and what does not fit is counted in words."""
+    """Names that do not fit are counted in words."""
     new = [f"a test of long name {k}" for k in range(5)]
-    assert _changes(["a"], ["b", "c"], 34) == ["+ a - b, c"]
-    assert _changes([], [], 34) == [""] and _changes([], ["b"], 34) == ["- b"]
-    lines = _changes(new[:2], ["b"], 34)
-    assert lines == ["+ a test of long name 0,", "  a test of long name 1", "- b"]
-    lines = _changes(new, new, 34)
-    assert lines[1] == "  a test of long name 1 and 3 more" and [x[0] for x in lines] == [*"+ - "]
-    assert max(map(len, lines)) <= 34
+    assert _changes(["a"], ["b", "c"], 34) == "+ a - b, c"
+    assert _changes([], [], 34) == "" and _changes([], ["b"], 34) == "- b"
+    assert _changes(new, new, 34) == "+ 5 more - 5 more"
+    assert _changes(new[:2], [], 34) == "+ a test of long name 0 and 1 more"
     short = [f"x{k}" for k in range(40)]
-    lines = _changes(short, [], 34)
-    shown, _, left = " ".join(lines).removeprefix("+ ").rpartition(" and ")
-    shown = [name.strip() for name in shown.split(",")]
-    assert shown == short[: len(shown)] and left == f"{40 - len(shown)} more"
+    for dropped in ([], short):
+        text = _changes(short, dropped, 34)
+        shown, _, left = text.split(" - ")[0].removeprefix("+ ").rpartition(" and ")
+        shown = shown.split(", ")
+        assert shown == short[: len(shown)] and left == f"{40 - len(shown)} more"
+        assert 25 < len(text) <= 34
 
 
 def test_a_summary_has_every_name_that_fits():

@@ -1,12 +1,9 @@
 """The group-penalized path of costnet: against peers, CVXPY, and what must hold of any of them."""
 
-from itertools import pairwise
-
 import cvxpy as cp
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.special
 import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,14 +18,13 @@ from sklearn.linear_model import (
 from lodim import family as families
 from lodim.design.batch import Batch
 from lodim.engine import tiles
-from lodim.models.costnet.penalty import block_descent, solvers
+from lodim.models.costnet.penalty import block_descent
 from lodim.models.costnet.penalty.groups import Groups, Layout
 from lodim.models.costnet.penalty.path import lambda_max, penalty_path
 from lodim.models.costnet.penalty.problem import PathProblem
 from lodim.models.costnet.penalty.prox import prox_tree
 from lodim.models.costnet.penalty.reference import ConicSolver
 from lodim.models.costnet.penalty.solvers import NewtonSolver
-from lodim.models.costnet.penalty.support_newton import SupportNewton
 from lodim.prices.network import unfold
 
 # Clarabel is asked for more digits than it can always give; what it gives is compared.
@@ -149,7 +145,7 @@ def test_no_penalty_at_all_is_the_same_by_both_solvers(name):
     # Coefficients far off are told from those: the gap is no formality.
     assert 2.0 * own.objective[0] < 0.9 * own.null_deviance
     judge = NewtonSolver(PathProblem.from_batch(batch, family, g, 1))
-    assert judge.evaluate(judge.state.w, judge.state.b, 0.0, 0.0, 1e-7)[1] > 0.05 * judge.null
+    assert judge.evaluate(judge.state.w, judge.state.b, 0.0, 0.0, 1e-7) > 0.05 * judge.null
 
 
 @pytest.mark.parametrize("apart", [1e-2, 1e-5])
@@ -594,7 +590,7 @@ def test_a_penalty_may_stand_more_than_once(name):
     lambdas = lambda_max(batch, family, groups) * np.array([0.5, 0.2, 0.2, 0.1, 0.0, 0.0, 0.0])
     trace = penalty_path(batch, family, groups, lambdas)
     assert np.isfinite(trace.coef).all() and trace.converged.all()
-    np.testing.assert_allclose(trace.coef[1], trace.coef[2], atol=1e-6)
+    np.testing.assert_allclose(trace.coef[1], trace.coef[2], atol=1e-5)
 
 
 def test_where_a_path_begins_and_ends():
@@ -641,81 +637,16 @@ def many_classes(K=8, m=42, n=240):
     return batch, families.make("multinomial", K), groups_of(network_of(parents))
 
 
-def test_the_newton_step_of_many_classes_is_that_of_the_whole_hessian():
-    batch, family, groups = many_classes()
-    problem = PathProblem.from_batch(batch, family, groups, 1)
-    solver, lam, ridge = NewtonSolver(problem), 0.004, 0.002
-    solver._solve(lam, ridge, 1e-3 * solver.null, 20)
-    state, K = solver.state, 8
-    # Somewhere beside the minimum, of the same support.
-    solver.evaluate(state.w * np.linspace(0.5, 1.5, state.w.shape[1]), state.b, lam, ridge, 1e-3)
-    keep = np.flatnonzero(state.w.any(axis=0))
-    members = [problem.layout.member[a:b] for a, b in pairwise(problem.layout.start)]
-    X = np.column_stack(
-        [np.ones(batch.n), tiles.unpack(batch.X, batch.n)[:, problem.columns[keep]]]
-    )
-    Y = np.eye(K)[batch.y.astype(int)]
-
-    def gradient(theta):
-        p = scipy.special.softmax(X @ theta, axis=1)
-        w = np.zeros_like(state.w)
-        w[:, keep] = theta[1:].T
-        out = X.T @ (batch.weight[:, None] * (p - Y))
-        bent = ridge * w
-        for g, cost in zip(members, problem.layout.cost, strict=True):
-            norm = np.sqrt((w[:, g] ** 2).sum())
-            if norm > 0.0:
-                bent[:, g] += lam * cost / norm * w[:, g]
-        out[1:] += bent[:, keep].T
-        return out
-
-    assert 4 < len(keep) < len(problem.columns)  # some are zero, and not all
-    assert {len(g) for g in members} == {1, 2}  # groups that overlap
-    theta = np.vstack([state.b.T, state.w[:, keep].T])
-    dw, db = SupportNewton(problem).step(state, lam, ridge)
-    step, size = np.vstack([db.T, dw[:, keep].T]), 1e-6
-    along = (gradient(theta + size * step) - gradient(theta - size * step)) / (2 * size)
-    slope = gradient(theta)
-    assert np.linalg.norm(along + slope) < 0.02 * np.linalg.norm(slope)
-    assert not np.delete(dw, keep, axis=1).any()
-
-
-def test_the_newton_step_of_scores_that_are_not_coupled_is_that_of_the_whole_hessian():
-    """Nested groups, one of norm zero and one with a coefficient of zero, three scores."""
-    rng = np.random.default_rng(5)
-    sets = [[0], [2], [4, 5], [0, 1], [2, 3], [0, 1, 2, 3]]
-    start = np.cumsum([0, *map(len, sets)])
-    member, cost = np.concatenate(sets), rng.uniform(0.5, 2.0, len(sets))
-    K, A, lam = 3, 6, 0.7
-    w, c, root = rng.normal(size=(K, A)), rng.normal(size=(K, A)), rng.normal(size=(A, 8))
-    w[:, 4:] = w[:, 2] = 0.0
-    G, at = root @ root.T, np.array([0, 1, 3])
-    hessian, gradient = np.kron(np.eye(K), G), -c.copy()
-    for members, price in zip(sets, cost, strict=True):
-        norm = np.linalg.norm(w[:, members])
-        if norm > 0.0:
-            one, whole = np.zeros((K, A)), np.zeros(A)
-            one[:, members], whole[members] = w[:, members] / norm, 1.0
-            u = one.ravel()
-            hessian += lam * price / norm * (np.kron(np.eye(K), np.diag(whole)) - np.outer(u, u))
-            gradient += lam * price * one
-    on = (np.arange(K)[:, None] * A + at).ravel()
-    expected = np.linalg.solve(hessian[np.ix_(on, on)], -gradient[:, at].ravel())
-    position = np.array([0, 1, -1, 2, -1, -1])
-    groups = 0, len(sets), start, member, cost
-    step = block_descent._uncoupled_newton(G[None, None], c, w, lam, *groups, at, position)
-    np.testing.assert_allclose(step, expected, rtol=1e-8)
-
-
 def test_many_scores_of_correlated_columns_take_few_sweeps():
     """Descent by columns alone took hundreds."""
-    K, A, lam = 15, 60, 1e-3
+    K, A, lam = 12, 60, 1e-3
     H = 0.95 ** np.abs(np.subtract.outer(np.arange(A), np.arange(A)))
     c = np.random.default_rng(6).normal(size=(K, A)) @ H / A
     w, dual, at = np.zeros((K, A)), np.zeros((K, A)), np.arange(A + 1)
     layout = at, at, None, at, at[:-1], np.ones(A), at[:-1], None
-    limits = np.ones(A), 1e-10, 1.0, 1000, True
-    sweeps = block_descent.minimize(layout, H[None, None], c.copy(), w, dual, lam, *limits)
+    limits = np.ones(A), 1e-10, 1.0, 1000
+    whole = np.einsum("km,ab->kmab", np.eye(K), H)
+    sweeps = block_descent.minimize(layout, whole, c.copy(), w, dual, lam, *limits)
     assert np.count_nonzero(w.any(axis=0)) == A and sweeps < 20
     slope, size = c - w @ H, np.sqrt((w**2).sum(axis=0))
     np.testing.assert_allclose(slope, lam * w / size, atol=1e-5 * lam)
@@ -723,21 +654,7 @@ def test_many_scores_of_correlated_columns_take_few_sweeps():
 
 def test_many_classes_take_few_steps():
     batch, family, groups = many_classes()
-    assert 8 * len(groups.feature) > solvers.COUPLED
     lambdas = lambda_max(batch, family, groups) * 0.6 ** np.arange(1, 11)
     path = penalty_path(batch, family, groups, lambdas, threads=1)
     assert path.converged.all()
-    assert path.n_iter.max() < 30  # by one bound of all curvatures more than 200
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_steps_of_many_classes_end_where_coupled_models_do(shape, monkeypatch):
-    X, y, weights, groups, family = problem("multinomial", SHAPES[shape], weights=True)
-    batch = batch_of(X, y, weights / weights.sum())
-    lambdas = lambda_max(batch, family, groups) * RATIOS
-    coupled = penalty_path(batch, family, groups, lambdas, l1_ratio=0.7, threads=1)
-    monkeypatch.setattr(solvers, "COUPLED", 0)
-    path = penalty_path(batch, family, groups, lambdas, l1_ratio=0.7, threads=1)
-    assert path.converged.all()
-    assert path.objective == pytest.approx(coupled.objective, rel=2e-7)
-    assert path.coef == pytest.approx(coupled.coef, abs=2e-3)
+    assert path.n_iter.max() < 30  # by one curvature for all classes more than 200

@@ -1,7 +1,7 @@
 """The frontier of costnet: refits, rules, bounds and budgets against naive references."""
 
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -30,7 +30,7 @@ from lodim.models.costnet.search.bounds import Relaxation
 from lodim.models.costnet.search.candidates import SearchSpace, affordable, with_free_columns
 from lodim.models.costnet.search.frontier import MIN_IMPROVEMENT, CostFrontier, select_frontier
 from lodim.models.costnet.search.moves import local_search
-from lodim.models.costnet.search.refit import RECENT, Quadratic, Refits
+from lodim.models.costnet.search.refit import Quadratic, Refits
 from lodim.models.costnet.search.rows import SearchData
 from lodim.models.costnet.settings import RULES
 from lodim.prices.network import unfold
@@ -163,17 +163,6 @@ def test_refits_that_start_close_to_their_end_go_there():
         on = np.array([0, 1, 2, 3, j])
         fit, alone = refits(on), Refits.from_data(data)(on)
         np.testing.assert_allclose(fit.coef, alone.coef, rtol=0.0, atol=1e-8)
-
-
-def test_a_refit_looks_for_its_start_among_the_newest_alone():
-    rng = np.random.default_rng(8)
-    X = rng.normal(size=(64, 12))
-    y = (X[:, 0] + rng.normal(size=64) > 0).astype(float)
-    refits = Refits.from_data(SearchData.from_batch(batch_of(X, y), Binomial()))
-    supports = [np.array(on) for on in combinations(range(12), 4)]
-    made = [refits(on) for on in supports]
-    assert len(made) > len(refits.likely) == RECENT
-    assert refits.likely[-1][2] is made[-1]
 
 
 def test_multinomial_refits_agree_with_statsmodels():
@@ -862,26 +851,12 @@ def shared(seed, p=10, n=250):
     return batch_of(X, y), network
 
 
-@given(seed=st.integers(0, 10_000))
-@settings(max_examples=20, deadline=None)
-def test_modular_bounds_are_above_the_cost_and_equal_at_home(seed):
-    _, network = shared(0)
-    market, rng = SearchSpace.from_network(network), np.random.default_rng(seed)
-    home = rng.random(10) < rng.random()
-    for prices, constant in greedy.modular_bounds(market, home):
-        assert constant + prices[home].sum() == pytest.approx(market.price(home))
-        for used in rng.random((30, 10)) < rng.random((30, 1)):
-            assert constant + prices[used].sum() >= market.price(used) - 1e-9
-
-
 @given(seed=st.integers(0, 100), budget=st.floats(3.0, 16.0))
 @settings(max_examples=8, deadline=None)
 def test_a_submodular_budget_is_never_passed(seed, budget):
     batch, network = shared(seed)
     search = make_search(batch, Gaussian(), network, budget, "deviance")
-    found = rules.forward_models(search)
-    found += rules.modular_models(search, found, [budget])
-    for c in found:
+    for c in rules.forward_models(search):
         names = frozenset(
             network.names[v]
             for v in np.flatnonzero(network.closed(search.space.nodes(c.state.used)))
@@ -897,7 +872,6 @@ def test_a_submodular_budget_is_well_spent():
         for budget in (8.0, 12.0):
             search = make_search(batch, Gaussian(), network, budget, "deviance")
             found = rules.forward_models(search)
-            found += rules.modular_models(search, found, [budget])
             null, best = search.refits.null.deviance, exact.exhaustive(search, budget)
             ratios.append((null - select_frontier(search, found)[-1].state.deviance)
                           / (null - best.deviance))  # fmt: skip

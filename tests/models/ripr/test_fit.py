@@ -14,11 +14,10 @@ from scipy.special import expit, log_softmax, softmax
 import lodim as ld
 from lodim import forms
 from lodim.cli import main
-from lodim.engine import tiles
 from lodim.models.ripr.answers import clusters
-from lodim.models.ripr.answers.assigned_views import ClassViews, calibrate, smoothed_targets
+from lodim.models.ripr.answers.assigned_views import ClassViews
+from lodim.models.ripr.answers.calibration import calibrate, smoothed_targets
 from lodim.models.ripr.answers.clusters import kmeans
-from lodim.models.ripr.answers.information_gain import information_gains
 from lodim.models.ripr.vote.voting_views import VotingViews
 
 TWO = ld.informative_views(2, 120, seed=3)
@@ -646,41 +645,22 @@ def test_explanation_without_a_view():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name, k", [("two", None), ("two", 1), ("three", 4), ("three", 79)])
-def test_gain_is_the_fall_of_entropy_once_the_label_is_known(name, k):
-    """Against ensembles to which each row has been added with each label."""
-    data = TWO if name == "two" else three()
-    fit = ld.ripr("y ~ .", data.iloc[::3], k=k, threads=1, method="assignment")
-    pool = ld.informative_views(2, 7, seed=4, R=3).drop(columns="y")
-    pool.loc[3, "x1"] = np.nan
-    pool.loc[4] = np.nan
-    e, batch = fit.estimates, fit.design.apply(pool)
-    X = tiles.unpack(batch.X, batch.n)[:, e.features]
-
-    def entropies(e):
-        z = e.query(X).score
-        z = np.column_stack([np.zeros(len(z)), z]) if z.shape[1] == 1 else z
-        return np.nan_to_num(stats.entropy(softmax(z, axis=1), axis=1)), softmax(z, axis=1)
-
-    now, p = entropies(e)
-    for i, gain in enumerate(information_gains(e, X)):
-        if np.isnan(gain):
-            assert e.query(X).view[i] < 0
-            continue
-        assert i != 4
-        after = 0.0
-        for c in range(e.n_classes):
-            taught = replace(
-                e,
-                X=np.vstack([e.X, X[i]]),
-                y=np.append(e.y, c),
-                weight=np.append(e.weight, 1.0),
-                assignment=np.vstack([e.assignment, e.assignment[0]]),
-            )
-            then = entropies(taught)[0]
-            after += p[i, c] * (then.sum() - then[i])
-        assert gain == pytest.approx(now.sum() - after, abs=2e-5)
-    assert fit.gains(pool).index.equals(pool.index)
+@pytest.mark.parametrize("method", ["vote", "assignment"])
+def test_gain_is_the_fall_of_entropy_once_the_label_is_known(method):
+    """A row far away says something of itself alone; doubtful rows say most."""
+    fit = ld.ripr("y ~ .", three().iloc[::3], k=9, threads=1, method=method)
+    pool = three().iloc[1::12].drop(columns="y")
+    pool.iloc[3] = np.nan
+    pool.iloc[4] *= 50.0
+    gains = fit.gains(pool)
+    assert gains.index.equals(pool.index)
+    assert np.isnan(gains.iloc[3]) and gains.drop(pool.index[3]).notna().all()
+    p = fit.predict(pool, "prob")
+    doubt = pd.Series(stats.entropy(p, axis=1), pool.index)
+    alone = gains.iloc[4] - doubt.iloc[4]  # what a row far away says of others: nothing
+    assert alone == pytest.approx(0.0, abs=1e-9)
+    near = doubt.drop(pool.index[3]).nlargest(4).index
+    assert gains[near].mean() > gains.drop([*near, pool.index[3]]).mean()
 
 
 # Files, and odd data -------------------------------------------------------------------------

@@ -430,11 +430,6 @@ def test_fits_of_several_responses_augment_explain_and_update():
     again = fits.augment(out)
     assert again.columns.is_unique and len(again.columns) == len(out.columns)
     assert len(fits.augment(df.to_dict("list"))) == len(df)
-    x = fits.explain("z", df.iloc[[4]], k=3)
-    assert x.prediction == fits["z"].explain(df.iloc[[4]]).prediction and len(x.neighbours) == 4
-    votes = fits.votes(df)
-    for name in ("y", "z"):
-        pd.testing.assert_frame_equal(votes[name], fits[name].votes(df))
     other = fits.update(df.iloc[::2], k=5)
     assert list(other.fits) == ["y", "z"] and other["y"].settings.k == 5
 

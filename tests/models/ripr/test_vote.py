@@ -229,16 +229,6 @@ def test_files(name, tmp_path):
             forms.part(VotingViews).read(state | change, "", dict(sizes))
 
 
-def test_gains_are_those_of_a_row_that_joins_the_votes():
-    fit = fit_of("iris")[0]
-    pool = ld.data("iris").iloc[1::2].iloc[::5]
-    gains = fit.gains(pool)
-    assert gains.index.equals(pool.index) and np.isfinite(gains).all()
-    doubt = -(fit.predict(pool, "prob") * np.log(fit.predict(pool, "prob"))).sum(axis=1)
-    near = doubt.nlargest(5).index
-    assert gains[near].mean() > gains.drop(near).mean()
-
-
 @pytest.mark.parametrize(
     ("formula", "arguments", "match"),
     [

@@ -1,6 +1,5 @@
 """The graph of what is bought: who needs whom, what it costs, and at which price it comes in."""
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from textwrap import wrap
 
@@ -19,6 +18,7 @@ HALF = 0.36  # of a box's height, in rows
 SCALE = "viridis"
 NEVER = (0.94, 0.94, 0.94, 1.0)
 NARROWEST = 40.0  # characters across
+ROWS = 12  # of single nodes above which they take another column
 TICKS = 8  # most prices labelled on the scale
 OTHER_EDGE = {"edgecolor": axes.GREY, "linewidth": 0.6}  # of boxes that predict() needs not
 
@@ -161,9 +161,6 @@ def _edge(ax, x0, y0, x1, y1, on):
     ax.plot(x0 + (x1 - x0) * t, y0 + (y1 - y0) * t * t * (3.0 - 2.0 * t), zorder=1, **style)
 
 
-ROWS = 12  # of single nodes above which they take another column
-
-
 def places(parents, order):
     """Layer (n,) and height (n,) of each node, no two at one place.
 
@@ -200,7 +197,7 @@ def heights(parents, order):
     other parents are drawn next to that one.
     """
     n = len(parents)
-    roots = _together([v for v in range(n) if not len(parents[v])], parents, order)
+    roots = sorted((v for v in range(n) if not len(parents[v])), key=lambda v: order[v])
     rank = {v: k for k, v in enumerate(roots)}
     hung: list[list[int]] = [[] for _ in range(n)]
     for v, nodes in enumerate(parents):
@@ -220,21 +217,3 @@ def heights(parents, order):
         else:
             height[v], slot = slot, slot + 1
     return height
-
-
-def _together(roots, parents, order):
-    """Roots in order, each followed by those that it has most below in common with."""
-    above = [{v} if not len(nodes) else set() for v, nodes in enumerate(parents)]
-    for v, nodes in enumerate(parents):
-        above[v].update(*(above[u] for u in nodes))
-    common = {v: Counter(u for nodes in above if v in nodes for u in nodes) for v in roots}
-    out: dict[int, None] = {}
-    for root in sorted(roots, key=lambda v: order[v]):
-        stack = [root]
-        while stack:
-            v = stack.pop()
-            if v not in out:
-                out[v] = None
-                near = sorted(common[v], key=lambda u: (common[v][u], -order[u]))
-                stack += [u for u in near if u not in out]
-    return list(out)

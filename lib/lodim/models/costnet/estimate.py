@@ -215,8 +215,6 @@ def _models_of_rules(search, settings, paths, limits):
         out[rule] = rules.path_supports(search, path, rule)
     if "greedy" in asked:
         out["greedy"] = rules.forward_models(search)
-        if search.space.network.set_cost is not None:
-            out["greedy"] += rules.modular_models(search, out["greedy"], limits)
     return out
 
 

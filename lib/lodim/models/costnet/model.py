@@ -356,8 +356,6 @@ def costnet(
     ch. 5 and 6. PhD thesis, Carnegie Mellon University.
     Jacob, Obozinski & Vert (2009). Group lasso with overlap and graph lasso.
     Jenatton, Mairal, Obozinski & Bach (2011). Proximal methods for hierarchical sparse coding.
-    Iyer & Bilmes (2013). Submodular optimization with submodular cover and submodular knapsack
-    constraints.
 
     Examples
     --------

@@ -18,7 +18,6 @@ MOST_TERMS = 30  # rows of the coefficients' table
 MOST_STEPS = 30  # rows of the frontier
 MARGIN = 4  # rows shown on each side of the chosen one
 WIDTH_OF_NAMES = 34  # characters of a cell of names
-MOST_LINES = 2  # of names that are new at a step, and of those that are dropped
 WIDTH_OF_NOTE = 200  # characters of names in a note
 SEPARATED = "coefficients are not estimable, their size is set by the solver"
 WIDTH_OF_SHARE = 11  # characters of the column of held-out shares
@@ -111,14 +110,12 @@ def _prices(fit):
         - max(map(len, table["Rule"]))
     )
     bought = frontier_models.changes(fit, frontier_models.listed_models(fit))
-    changes = [_changes(*names, room) for names in bought]
-    keep = np.repeat(_shown(frame), [len(lines) for lines in changes])
-    table = _with_lines(table, changes)
+    table["Purchases"] = [_changes(*names, room) for names in bought]
     costs = dict(zip(frame["cost"], aligned(frame["cost"]), strict=True))
-    digits = {"Df": "d", "%Dev": ".2f", "%CV": ".2f", "At most": ".2f", "Rule": ""}
-    formats = {"Cost": lambda v: costs.get(v, "")}
-    formats |= {name: _blank_if_missing(digits[name]) for name in table if name in digits}
-    return (Table("Frontier", table, formats, tuple(_explained(fit, table)), keep=keep),)
+    formats = {"Df": "d", "%Dev": ".2f", "%CV": ".2f", "At most": _blank_if_missing}
+    formats = {"Cost": costs.get} | {name: formats[name] for name in formats if name in table}
+    explained = tuple(_explained(fit, table))
+    return (Table("Frontier", table, formats, explained, keep=_shown(frame)),)
 
 
 def _rules(frame):
@@ -149,43 +146,19 @@ def _explained(fit, table):
         yield "At most: no model of this price explains more."
 
 
-def _with_lines(table, changes):
-    """The table with a column of changes, of which each line has a row."""
-    at = np.repeat(np.arange(len(table)), [len(lines) for lines in changes])
-    first = np.r_[True, at[1:] != at[:-1]]
-    wide = table.iloc[at].astype(object)
-    wide.iloc[np.flatnonzero(~first)] = np.nan
-    wide["Purchases"] = [line for lines in changes for line in lines]
-    wide.index = [name if on else "" for name, on in zip(wide.index, first, strict=True)]
-    return wide
-
-
-def _blank_if_missing(spec):
-    """A function that formats numbers, missing ones as nothing."""
-    return lambda v: "" if is_missing(v) else format(v, spec)
+def _blank_if_missing(value):
+    """Return a percentage as text, a missing one as nothing."""
+    return "" if is_missing(value) else f"{value:.2f}"
 
 
 def _changes(new, dropped, room):
-    """Lines + a, b - c: one if there is room, else a few of what is new and of what is not."""
-    parts = [f"{s} {', '.join(names)}" for s, names in (("+", new), ("-", dropped)) if names]
-    if len(" ".join(parts)) <= room:
-        return [" ".join(parts)]
-    return [*_packed("+", new, room), *_packed("-", dropped, room)]
-
-
-def _packed(sign, names, room):
-    """Names in a few lines after a sign; the last of many are counted."""
-    out, rest = [], list(names)
-    while rest:
-        fit = [k for k in range(1, len(rest)) if len(", ".join(rest[:k])) + 3 <= room]
-        if len(out) == MOST_LINES - 1 or len(rest) == 1 or len(", ".join(rest)) + 2 <= room:
-            text, rest = _several(rest, room - 2), []
-        elif fit:
-            text, rest = ", ".join(rest[: fit[-1]]) + ",", rest[fit[-1] :]
-        else:
-            text, rest = short(rest[0], room - 3) + ",", rest[1:]
-        out.append(f"{' ' if out else sign} {text}")
-    return out
+    """Names after + and -, as many as fit in a room of characters."""
+    parts = [(sign, names) for sign, names in (("+", new), ("-", dropped)) if names]
+    text = " ".join(f"{sign} {', '.join(names)}" for sign, names in parts)
+    if len(text) <= room:
+        return text
+    each = (room + 1) // len(parts) - 3
+    return " ".join(f"{sign} {_several(names, each)}" for sign, names in parts)
 
 
 def _several(names, room):

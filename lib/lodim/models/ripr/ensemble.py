@@ -8,6 +8,7 @@ from lodim import forms
 from lodim.engine import tiles
 from lodim.family import hits
 from lodim.models.ripr import ties
+from lodim.models.ripr.neighbours import distances
 from lodim.models.ripr.settings import MOST_DIM
 from lodim.models.ripr.views import by_content, places
 
@@ -149,6 +150,44 @@ class Ensemble:
         """Return which rows X (m, a) have all features of each view, (m, r)."""
         missing = [np.isnan(X[:, self.columns(j)]).any(axis=1) for j in range(len(self))]
         return ~np.column_stack(missing)
+
+    def information_gains(self, X):
+        """Expected fall of the entropy of all rows X (m, a) once the class of each is known, (m,).
+
+        The views, and how far the neighbours of a row reach, stay as they are. Rows without a view
+        have no gain (NaN).
+        """
+        votes, entropies = self._votes_and_entropies(X)  # (r, m, K), and a function of votes
+        reach = np.array([self._reach(j, X) for j in range(len(self))])
+        entropy, p = entropies(votes)
+        out = np.full(len(X), np.nan)
+        for i in np.flatnonzero(self.complete(X).any(axis=1)):
+            distance = np.array([self._distances(j, X[i], X) for j in range(len(self))])
+            near = (distance <= reach) & (reach >= 0.0)
+            weight = np.where(near, self._vote_weights(distance, reach), 0.0)
+            weight[:, i] = 0.0
+            after = 0.0
+            for c in range(self.n_classes):
+                more = votes.copy()
+                more[:, :, c] += weight
+                changed, _ = entropies(more)
+                after += p[i, c] * (changed.sum() - changed[i])
+            out[i] = entropy.sum() - after
+        return out
+
+    def _vote_weights(self, distance, reach):
+        """Weights of votes at distances (r, m) of neighbours that reach as far as `reach`."""
+        return np.ones(distance.shape)
+
+    def _reach(self, j, X):
+        """Distance of rows X (m, a) to the last neighbour in view j, (m,); -inf without one."""
+        distance, _ = self.nearest(j, X, self.k)
+        return np.where(np.isfinite(distance), distance, -np.inf).max(axis=1, initial=-np.inf)
+
+    def _distances(self, j, x, X):
+        """Distances (m,) from one row x to rows X (m, a) in view j; infinite if one is missing."""
+        to = distances(x[None], X, np.arange(len(X))[None], self.views[j], self.category_distance)
+        return np.where(np.isnan(to[0]), np.inf, to[0])
 
     def is_factor(self, a):
         """Return whether feature a is a factor, with codes of its levels as places."""

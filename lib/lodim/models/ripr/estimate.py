@@ -9,13 +9,12 @@ from lodim.fitting.fit import ARRAY
 from lodim.fitting.model import lambda_grid
 from lodim.formula.formula import parse
 from lodim.models.ripr.answers.assigned_views import (
-    INITIAL_SCALE,
     ClassViews,
     ClusterViews,
     NumberViews,
-    calibrate,
     drop_unused_views,
 )
+from lodim.models.ripr.answers.calibration import INITIAL_SCALE, calibrate
 from lodim.models.ripr.answers.clusters import fit_clusters
 from lodim.models.ripr.answers.local_learners import check_kind, fit_local_learners
 from lodim.models.ripr.assignment.constrained import Constraints

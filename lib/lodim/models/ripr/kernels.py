@@ -23,6 +23,7 @@ LEAST = np.float32(1e-12)  # squared radius of a window
 SLACK = np.float32(1.6)  # squared radius of the first window relative to the last view's result
 MULTIPLE = 64  # references: windows are multiples, so that loops have no remainders
 WIDER = 1.1  # of the squared distance to the k-th neighbour: where a falling weight is zero
+EQUAL, FALLING, INVERSE = 0, 1, 2  # weights of neighbours
 GUESSES = 10  # interpolations, after which the search steps from value to value
 
 SUMS = {"reassoc", "contract", "nsz", "nnan"}
@@ -263,37 +264,14 @@ def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def ratio_losses(lo, hi, out, views, dims, X, member, groups, pairs, k, pair, power):
-    """Losses (2.5) of rows in views [lo, hi): out (d*, n), infinite where a feature is missing.
+def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
+    """Log ratios (2.5) of rows in views [lo, hi): out (d*, n, C), infinite if a feature is missing.
 
-    X (p, n) are the rows. Row i takes pair g = pair[i], or where pair[i] is -1 the pair with the
-    smallest ratio. groups is (refs, starts, apart): refs (p, M) holds group g at [starts[g],
-    starts[g + 1]), sorted by the views' first feature. pairs is (own, other, prior): the groups
-    own[g] and other[g] that are compared, and what is added to log ratios. member (n, G) is 1 where
-    a row is itself a reference of a group.
-    """
-    n, d = X.shape[1], np.empty(groups[0].shape[1] + 1, np.float32)
-    bits, x = d.view(np.int32), np.empty(views.shape[1], np.float32)
-    guess = np.full(member.shape, np.float32(0.01))
-    for v in range(lo, hi):
-        view, dim = views[v], dims[v]
-        for i in range(n):
-            least = np.inf
-            if load_row(X, i, view, dim, x):
-                first = max(pair[i], 0)
-                last = first + 1 if pair[i] >= 0 else pairs[0].size
-                own, start = member[i], guess[i]
-                for g in range(first, last):
-                    z = pair_ratio(groups, pairs, g, view, dim, x, k, own, start, d, bits)
-                    least = min(least, z)
-            out[v, i] = math.exp(power * least) if least < np.inf else np.inf
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k):
-    """Log ratios of each pair of groups for rows in views [lo, hi): out (d*, n, pairs).
-
-    Arguments as for `ratio_losses`.
+    X (p, n) are the rows. Row i takes pair g = pair[i], or all pairs if pair[i] is -1; out has an
+    entry for each pair, or with C = 1 the smallest ratio. groups is (refs, starts, apart): refs
+    (p, M) holds group g at [starts[g], starts[g + 1]), sorted by the views' first feature. pairs is
+    (own, other, prior): the groups own[g] and other[g] that are compared, and what is added to log
+    ratios. member (n, G) is 1 where a row is itself a reference of a group.
     """
     n, d = X.shape[1], np.empty(groups[0].shape[1] + 1, np.float32)
     bits, x = d.view(np.int32), np.empty(views.shape[1], np.float32)
@@ -303,10 +281,13 @@ def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k):
         for i in range(n):
             out[v, i] = np.inf
             if load_row(X, i, view, dim, x):
+                first = max(pair[i], 0)
+                last = first + 1 if pair[i] >= 0 else pairs[0].size
                 own, start = member[i], guess[i]
-                for g in range(pairs[0].size):
+                for g in range(first, last):
                     z = pair_ratio(groups, pairs, g, view, dim, x, k, own, start, d, bits)
-                    out[v, i, g] = z
+                    at = g if out.shape[2] > 1 else 0
+                    out[v, i, at] = min(out[v, i, at], z)
 
 
 @njit(cache=True, forceinline=True)
@@ -333,38 +314,6 @@ def tie_share(d, m, bounds, k, member):
 
 
 @njit(cache=True, forceinline=True)
-def inverse_distance_sums(d, m, own, nu, bounds, shared, weight, value):
-    """Sums of weight / distance, and of that times value, over the k nearest.
-
-    own is the position of the row itself, which does not count.
-    """
-    low, high = bounds
-    floor = nu * np.float32(FLOOR * FLOOR) if nu > 0 else np.float32(1)
-    total, mean = 0.0, 0.0
-    for j in range(m):
-        if d[j] <= high and j != own:
-            w = weight[j] / math.sqrt(max(d[j], floor))
-            if d[j] > low:
-                w *= shared
-            total += w
-            mean += w * value[j]
-    return total, mean
-
-
-@njit(cache=True, forceinline=True)
-def neighbour_mean(d, m, own, bounds, shared, weight, value):
-    """Return mean of value over the k nearest and the row itself, which is at position `own`."""
-    low, high = bounds
-    total, mean = 0.0, 0.0
-    for j in range(m):
-        if d[j] <= high:
-            w = weight[j] * shared if d[j] > low and j != own else weight[j]
-            total += w
-            mean += w * value[j]
-    return mean / total if total > 0.0 else value[own]
-
-
-@njit(cache=True, forceinline=True)
 def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
     """Start and length of a window with all rows tied at the k-th; d gets its squared distances."""
     # Rounding must not lose rows at the ends of the window, nor x itself.
@@ -377,50 +326,6 @@ def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
     lo, wide = window(refs, np.int64(0), n, view, apart, x, reach)
     squared_distances(refs, lo, lo + wide, view, dim, apart, x, d)
     return lo, wide
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def regression_losses(lo, hi, out, views, dims, X, y, weight, order, refs, apart, k):
-    """Smoothed squared errors of inverse-distance k-NN in views [lo, hi): out (d*, n).
-
-    X (p, n) are the rows, y and weight (n,); order (n,) sorts them by the views' first feature,
-    and refs is X in this order; apart (p,) is zero. Rows at the k-th distance share the places that
-    are left. A row's loss is the mean error of itself and its neighbours.
-    """
-    n, zero, one = X.shape[1], np.int64(0), np.int64(1)  # literals would be types of their own
-    d, x = np.empty(n + 1, np.float32), np.empty(views.shape[1], np.float32)
-    bits = d.view(np.int32)
-    reach, guess = np.empty(n, np.float32), np.full(n, np.float32(0.01))
-    value, heavy, error, shared = y[order], weight[order], np.empty(n), np.empty(n)
-    for v in range(lo, hi):
-        view, dim = views[v], dims[v]
-        for s in range(n):
-            error[s], reach[s] = np.inf, FAR
-            if not load_row(refs, s, view, dim, x):
-                continue
-            nu, start, m = kth_squared(
-                refs, zero, n, view, dim, apart, x, k, one, guess[s], d, bits
-            )
-            if nu == FAR:
-                continue
-            guess[s], reach[s] = SLACK * nu, nu
-            bounds = tie_bounds(nu, x, dim)
-            start, m = widened_window(refs, n, view, dim, apart, x, bounds, start, m, d)
-            shared[s] = tie_share(d, m, bounds, k, one)
-            w, z = heavy[start : start + m], value[start : start + m]
-            own, share = s - start, shared[s]
-            total, mean = inverse_distance_sums(d, m, own, nu, bounds, share, w, z)
-            if total > 0.0:
-                error[s] = (value[s] - mean / total) ** 2
-        for s in range(n):
-            if error[s] == np.inf:
-                out[v, order[s]] = np.inf
-                continue
-            load_row(refs, s, view, dim, x)
-            bounds = tie_bounds(reach[s], x, dim)
-            start, m = widened_window(refs, n, view, dim, apart, x, bounds, zero, zero, d)
-            w, z, own = heavy[start : start + m], error[start : start + m], s - start
-            out[v, order[s]] = neighbour_mean(d, m, own, bounds, shared[s], w, z)
 
 
 # The nearest rows ---------------------------------------------------------------------------------
@@ -449,12 +354,12 @@ def find_nearest(i, X, refs, view, dim, apart, own, k, reach, x, d, bits):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, falling):
+def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, weighting):
     """Weighted sums of values (n, C) over the k nearest references of rows [lo, hi): out (m, C).
 
     Arguments as of `find_nearest`. Rows that are tied at the k-th distance share the places that
-    are left. With `falling` weights fall with the squared distance d as 1 - d / (WIDER nu), nu that
-    of the k-th. Rows that miss a feature have zeros.
+    are left. Weights are EQUAL; FALLING: 1 - d / (WIDER nu) at a squared distance d, nu being that
+    of the k-th; or INVERSE: one over the distance. Rows that miss a feature have zeros.
     """
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
     bits, reach = d.view(np.int32), np.float32(0.01)
@@ -467,10 +372,13 @@ def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, falli
             continue
         low, high = bounds
         shared = tie_share(d, m, bounds, k, 1 if own[i] >= 0 else 0)
-        most = WIDER * nu if falling and low > 0 else np.inf
+        most = WIDER * nu if weighting == FALLING and low > 0 else np.inf
+        floor = nu * np.float32(FLOOR * FLOOR) if nu > 0 else np.float32(1)
         for j in range(m):
             if d[j] <= high and start + j != own[i]:
                 weight = 1.0 - min(d[j], nu) / most
+                if weighting == INVERSE:
+                    weight = 1.0 / math.sqrt(max(d[j], floor))
                 if d[j] > low:
                     weight *= shared
                 for c in range(values.shape[1]):

@@ -13,10 +13,11 @@ import numpy as np
 
 from lodim.engine.blocks import for_blocks
 from lodim.models.ripr import kernels
-from lodim.models.ripr.views import by_content, dims, features, rows_by_content
+from lodim.models.ripr.kernels import EQUAL, INVERSE
+from lodim.models.ripr.neighbours import Neighbours, single_precision
+from lodim.models.ripr.views import by_content, dims, features, row_blocks, rows_by_content
 
 ALPHA = 0.99  # order of the divergence: the losses are powers 1 - ALPHA of ratios
-MAX_DIGITS = 46  # binary, of the largest value: squares of sums stay below kernels.FAR
 STEPS = 1000.0  # between the ends of a feature, by which its values tell it from others
 N_SAMPLES = 5  # that clusters are compared with
 UNRELATED = 1e-6  # correlation: principal components of less are those of rounding
@@ -149,53 +150,54 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
     """
     weight = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
     k = k or default_k(len(y))
-    rows, refs = single_precision(X, X)
-    scale = y.std() or 1.0
-    z = np.asarray((y - y.mean()) / scale, np.float64)
-
-    def fill(out, some, sizes, base):
-        order = np.argsort(refs[base], kind="stable")
-        args = (out, some, sizes, rows, z, weight, order, np.ascontiguousarray(refs[:, order]))
-        args = (*args, np.zeros(len(refs), np.float32), k)
-        for_blocks(kernels.regression_losses, len(some), *args, threads=threads)
-
-    return by_base(fill, (len(X),), views, refs).T
+    z = (y - y.mean()) / (y.std() or 1.0)
+    L, near = np.empty((len(y), len(views))), Neighbours.among(None, X)
+    for some in row_blocks(np.empty((len(views), 2 * len(y)))):
+        own = weight[:, None] * np.column_stack([np.ones(len(y)), z])
+        total, mean = near.sums(views[some], k, own, INVERSE, threads).transpose(2, 0, 1)
+        known = total > 0.0
+        error = np.where(known, z - mean / np.where(known, total, 1.0), 0.0) ** 2
+        own = weight[:, None] * np.stack([np.ones(error.shape), error], axis=2)
+        total, mean = (near.sums(views[some], k, own, EQUAL, threads) + own).transpose(2, 0, 1)
+        L[:, some] = np.where(known, mean / total, np.inf).T
+    return L
 
 
 def ratio_losses(X, references, groups, pair, member, views, k, power, threads=1):
     """Return losses of rows X (n, p) from ratios of distances to two groups of references, (n, d*).
 
-    pair (n,) is the pair of groups that a row compares, -1 for the one of the smallest ratio;
+    pair (n,) is the pair of groups that a row compares, -1 for the pair with the smallest ratio;
     member (n, G) says which groups have the row itself.
     """
-    more = (np.asarray(pair, np.int64), power)
-    kernel = kernels.ratio_losses
-    return _over_groups(kernel, X, references, groups, member, views, k, more, (), threads).T
+    out = _log_ratios(X, references, groups, pair, member, views, k, 1, threads)[:, :, 0]
+    out *= power
+    return np.exp(out, out=out).T
 
 
 def log_ratios(X, references, groups, member, views, k, threads=1):
-    """Return log ratios of distances to all pairs of groups, (n, d*, pairs); as `ratio_losses`."""
-    kernel, shape = kernels.log_ratios, (len(groups.own),)
-    out = _over_groups(kernel, X, references, groups, member, views, k, (), shape, threads)
+    """Return log ratios of distances to all pairs of groups, (n, d*, pairs); see `ratio_losses`."""
+    every, n_pairs = np.full(len(X), -1), len(groups.own)
+    out = _log_ratios(X, references, groups, every, member, views, k, n_pairs, threads)
     return out.transpose(1, 0, 2)
 
 
-def _over_groups(kernel, X, references, groups, member, views, k, more, shape, threads):
-    """Return the results of a kernel of distances to groups, (d*, n, *shape)."""
+def _log_ratios(X, references, groups, pair, member, views, k, n_columns, threads):
+    """Return log ratios (d*, n, n_columns): of all pairs, or in one column the smallest."""
     among = np.unique(np.concatenate(groups.members))  # the others say nothing, not even the unit
     rows, refs = single_precision(X, references[among])
     members = [np.searchsorted(among, m) for m in groups.members]
     starts = np.cumsum([0, *map(len, members)])
     pairs = (groups.own, groups.other, groups.prior)
+    pair = np.asarray(pair, np.int64)
 
     def fill(out, some, sizes, base):
         order = [m[np.argsort(refs[base, m], kind="stable")] for m in members]
         sorted_refs = np.ascontiguousarray(refs[:, np.concatenate(order)])
         sides = (sorted_refs, starts, np.zeros(len(refs), np.float32))
-        args = (out, some, sizes, rows, member, sides, pairs, k, *more)
-        for_blocks(kernel, len(some), *args, threads=threads)
+        args = (out, some, sizes, rows, member, sides, pairs, k, pair)
+        for_blocks(kernels.log_ratios, len(some), *args, threads=threads)
 
-    return by_base(fill, (len(X), *shape), views, refs)
+    return by_base(fill, (len(X), n_columns), views, refs)
 
 
 def by_base(fill, shape, views, refs):
@@ -218,41 +220,6 @@ def by_base(fill, shape, views, refs):
         fill(out, turned[some], sizes[some], base)
         L[some] = out
     return L
-
-
-# Single precision --------------------------------------------------------------------------------
-
-
-def single_precision(X, references):
-    """Return features by row, (p, n) and (p, m), in single precision, MISSING where NaN.
-
-    Centred, and in a unit that is common to all, a power of two, by which most references are of
-    the size of one: losses do not depend on it, and squares neither overflow nor vanish.
-    """
-    centre, digits = _centres(references), unit_digits(references)
-    most = 4.0 * 2.0**MAX_DIGITS
-
-    def scaled(Z):
-        z = np.clip(np.ldexp(Z - centre, -digits), -most, most).T.astype(np.float32, order="C")
-        return np.nan_to_num(z, nan=kernels.MISSING, copy=False)
-
-    return scaled(X), scaled(references)
-
-
-def unit_digits(references):
-    """Binary digits of the unit: the median feature's, but MAX_DIGITS at most for any value."""
-    size = np.abs(references - _centres(references))
-    typical = [np.median(z[z > 0]) for z in size.T if (z > 0).any()]
-    if not typical:
-        return 0
-    least = np.log2(np.nanmax(size)) - MAX_DIGITS
-    return int(np.ceil(max(np.log2(np.median(typical)), least)))
-
-
-def _centres(X):
-    """Median of what is known of each feature, (p,)."""
-    known = [x[~np.isnan(x)] for x in X.T]
-    return np.array([np.median(x) if x.size else 0.0 for x in known])
 
 
 # The uniform sample that clustering compares with ------------------------------------------------

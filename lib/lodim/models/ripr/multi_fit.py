@@ -7,11 +7,9 @@ import pandas as pd
 from lodim import forms
 from lodim.checks import among, one_of
 from lodim.design.frame import as_given, in_pandas
-from lodim.errors import ArgumentError
 from lodim.fitting import storage
 from lodim.fitting.streamed import streaming
-from lodim.models.ripr.explanation import Explanation
-from lodim.models.ripr.fit import PlotKind, RiprFit
+from lodim.models.ripr.fit import RiprFit
 from lodim.models.ripr.report import (
     ERROR,
     compared,
@@ -133,34 +131,6 @@ class RiprFits:
             out[name] = in_pandas(fit.predict)(data, kind, new_levels=new_levels)
         return pd.concat(out, axis=1)
 
-    def votes(self, data: Data) -> pd.DataFrame:
-        """Return the prediction of each view for each row and response; see RiprFit.votes().
-
-        Parameters
-        ----------
-        data : frame
-            New data, as for predict().
-
-        Returns
-        -------
-        DataFrame
-            A column a view of each response, in two levels: response and view.
-
-        See Also
-        --------
-        explain
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
-        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
-        >>> len(fits.votes(cars[:2]))
-        2
-        """
-        return pd.concat({name: fit.votes(data) for name, fit in self.fits.items()}, axis=1)
-
     @as_given
     def tidy(self) -> pd.DataFrame:
         """As RiprFit.tidy(), for each response.
@@ -273,38 +243,6 @@ class RiprFits:
             return new
         return pd.concat([data.drop(columns=new.columns, errors="ignore"), new], axis=1)
 
-    def explain(self, response: str, row: Any, k: int = 5) -> Explanation:
-        """Why one row got its answer to one response; see RiprFit.explain().
-
-        Parameters
-        ----------
-        response : str
-        row : frame
-        k : int
-
-        Returns
-        -------
-        Explanation
-
-        Raises
-        ------
-        ArgumentError
-            There is no such response, or RiprFit.explain() refuses.
-
-        See Also
-        --------
-        votes
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
-        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
-        >>> why = fits.explain("heavy", cars[:1])
-        """
-        return self[response].explain(row, k)
-
     def update(self, data: Data, **changes: Any) -> Self:
         """Fit the same model to `data`, with some arguments of the call (or `formula`) changed.
 
@@ -337,80 +275,6 @@ class RiprFits:
         20
         """
         return self._first.update(data, **changes)
-
-    def plot(
-        self,
-        response: str,
-        kind: PlotKind | None = None,
-        ax: Any = None,
-        **arguments: Any,
-    ) -> Any:
-        """Draw a plot of one response; see RiprFit.plot().
-
-        Parameters
-        ----------
-        response : str
-        kind, ax, **arguments
-            As those of RiprFit.plot().
-
-        Returns
-        -------
-        Axes
-
-        Raises
-        ------
-        ArgumentError
-            There is no such response, or RiprFit.plot() refuses.
-
-        See Also
-        --------
-        explain
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
-        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
-        >>> axes = fits.plot("heavy")
-        """
-        return self[response].plot(kind, ax, **arguments)
-
-    def report(self, response: str, path: FilePath, data: Data | None = None) -> None:
-        """Write a page about the fit of one response; see RiprFit.report().
-
-        Parameters
-        ----------
-        response : str
-        path : path
-        data : frame, optional
-
-        Raises
-        ------
-        ArgumentError
-            There is no such response.
-        MissingExtraError, StoreError
-            As of RiprFit.report().
-
-        See Also
-        --------
-        RiprFit.report
-
-        Examples
-        --------
-        >>> from pathlib import Path
-        >>> from tempfile import TemporaryDirectory
-        >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
-        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
-        >>> with TemporaryDirectory() as folder:
-        ...     fits.report("heavy", Path(folder) / "heavy.html", cars)
-        """
-        if not isinstance(response, str) or response not in self.fits:
-            known = " or ".join(map(repr, self.fits))
-            raise ArgumentError(f"a page is of one response: report({known}, file)")
-        self.fits[response].report(path, data)
 
     def summary(self, *, full: bool = False) -> Report:
         """Return the printed report: the shared views, and each response; see `Fit.summary`.

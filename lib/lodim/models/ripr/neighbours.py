@@ -4,15 +4,16 @@ Rows that miss a feature of the view are nobody's neighbours and have none. Rows
 distance share the places that are left, so that the order of the rows has no say.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from lodim.engine.blocks import for_blocks
 from lodim.models.ripr import kernels
-from lodim.models.ripr.losses import single_precision, unit_digits
 from lodim.models.ripr.views import features, rows_by_content, spread_codes
 from lodim.progress import steps
+
+MAX_DIGITS = 46  # binary, of the largest value: squares of sums stay below kernels.FAR
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,42 +46,19 @@ class Neighbours:
         order = np.argsort(refs, axis=1, kind="stable")
         return cls(rows, refs, apart, distinct, order, Q is None)
 
-    def sums(self, views, k, values, *, falling=False, threads=1):
-        """Sums (views, m, C) of values (n, C) over the k nearest rows in each view.
+    def sums(self, views, k, values, weighting, threads=1):
+        """Sums (views, m, C) of values over the k nearest rows in each view.
 
-        With `falling` weights fall with the distance, see `kernels.neighbour_sums`.
+        values are (n, C), or (views, n, C) with values for each view; for `weighting` see
+        `kernels.neighbour_sums`.
         """
-        out = np.empty((len(views), self.rows.shape[1], values.shape[1]))
+        out = np.empty((len(views), self.rows.shape[1], values.shape[-1]))
         for j in steps(range(len(views)), len(views), "neighbours in views"):
-            if (self.apart[features(views[j])] > 0.0).all():
-                out[j] = self._sums_of_levels(views[j], k, values, falling, threads)
-                continue
             args, order = self._sorted(views[j], k)
-            args = (*args, values[order], falling)
+            own = values[order] if values.ndim == 2 else values[j, order]
+            args = (*args, own, weighting)
             for_blocks(kernels.neighbour_sums, len(out[j]), out[j], *args, threads=threads)
         return out
-
-    def _sums_of_levels(self, view, k, values, falling, threads):
-        """Return the sums in a view of factors alone: one search for all rows at the same place.
-
-        A row that is left out is one of k + 1 neighbours, the first or among those that are tied.
-        """
-        at, most = features(view), k + self.leave_out
-        codes = [np.unique(x, return_inverse=True)[1] for x in self.rows[at]]
-        cell = np.ravel_multi_index(codes, [c.max(initial=0) + 1 for c in codes])
-        _, first, place = np.unique(cell, return_index=True, return_inverse=True)
-        each = replace(self, rows=self.rows[:, first], leave_out=False)
-        args, order = each._sorted(view, most)
-        sums = np.empty((len(first), values.shape[1]))
-        args = (*args, values[order], falling)
-        for_blocks(kernels.neighbour_sums, len(sums), sums, *args, threads=threads)
-        if not self.leave_out:
-            return sums[place]
-        count = np.bincount(place)[place][:, None]
-        tied = count > most
-        out = sums[place] * np.where(tied, count / most, 1.0) - values
-        out *= np.where(tied, k / np.maximum(count - 1, 1), 1.0)
-        return np.where((self.rows[at] == kernels.MISSING).any(axis=0)[:, None], 0.0, out)
 
     def positions(self, view, k, *, like=None, threads=1):
         """Positions (m, k) of the k nearest rows in a view, the nearest first, -1 beyond the last.
@@ -133,3 +111,38 @@ def distances(Q, X, position, view, category_distance=None):
         apart = 0.0 if category_distance is None else category_distance[f]
         total += apart * (gap != 0.0) if apart > 0.0 else gap**2
     return np.where(position >= 0, np.sqrt(total), np.inf)
+
+
+# Single precision --------------------------------------------------------------------------------
+
+
+def single_precision(X, references):
+    """Return features by row, (p, n) and (p, m), in single precision, MISSING where NaN.
+
+    Centred, and in a unit that is common to all, a power of two, by which most references are of
+    the size of one: losses do not depend on it, and squares neither overflow nor vanish.
+    """
+    centre, digits = _centres(references), unit_digits(references)
+    most = 4.0 * 2.0**MAX_DIGITS
+
+    def scaled(Z):
+        z = np.clip(np.ldexp(Z - centre, -digits), -most, most).T.astype(np.float32, order="C")
+        return np.nan_to_num(z, nan=kernels.MISSING, copy=False)
+
+    return scaled(X), scaled(references)
+
+
+def unit_digits(references):
+    """Binary digits of the unit: the median feature's, but MAX_DIGITS at most for any value."""
+    size = np.abs(references - _centres(references))
+    typical = [np.median(z[z > 0]) for z in size.T if (z > 0).any()]
+    if not typical:
+        return 0
+    least = np.log2(np.nanmax(size)) - MAX_DIGITS
+    return int(np.ceil(max(np.log2(np.median(typical)), least)))
+
+
+def _centres(X):
+    """Median of what is known of each feature, (p,)."""
+    known = [x[~np.isnan(x)] for x in X.T]
+    return np.array([np.median(x) if x.size else 0.0 for x in known])

@@ -1,16 +1,12 @@
 """Kernels that minimize a quadratic with a group penalty: block descent, and Newton steps.
 
-H is (J, J, A, A): J = K where the scores are coupled, else 1 and the same for each. `c` (K, A) is
-minus the gradient of the smooth part at w. Groups [g0, g1) have their members within the
-coefficients [lo, hi). `alike` is None, or True of several scores that H does not couple: numba
-leaves out what the one or the other does not need, and compiles it when it is needed. Else as in
-`prox`.
+H (K, K, A, A) is the Hessian of the smooth part, and `c` (K, A) minus its gradient at w. Groups
+[g0, g1) have their members within the coefficients [lo, hi). Other arguments are those of `prox`.
 """
 
 import numpy as np
 
 from lodim.engine.compiled import njit
-from lodim.models.costnet.penalty.curvature import largest_eigenvalue, subtract_product
 from lodim.models.costnet.penalty.prox import (
     FAST,
     FIRST,
@@ -21,62 +17,14 @@ from lodim.models.costnet.penalty.prox import (
     prox_block,
 )
 
-MOST_NEWTON = 800  # rows of a Newton step's matrix: more cost more than the sweeps that they spare
+RIDGE = 1e-11  # of a Newton step, relative to the largest second derivative
 NEWTON_STEPS = 8
 STEPS = 60  # proximal steps on a block per visit
 
 
-@njit(**INNER)
-def _cholesky(M):
-    """Cholesky factor in the lower triangle of M, in place; False if not positive definite."""
-    for i in range(0, M.shape[0], 4):
-        first, end = 0, min(i + 4, M.shape[0])
-        if end == i + 4:  # four rows share the reading of those above
-            first = i
-            r0, r1, r2, r3 = M[i], M[i + 1], M[i + 2], M[i + 3]
-            for j in range(i):
-                other = M[j]
-                s0, s1, s2, s3 = r0[j], r1[j], r2[j], r3[j]
-                for k in range(j):
-                    x = other[k]
-                    s0 -= r0[k] * x
-                    s1 -= r1[k] * x
-                    s2 -= r2[k] * x
-                    s3 -= r3[k] * x
-                pivot = other[j]
-                r0[j], r1[j], r2[j], r3[j] = s0 / pivot, s1 / pivot, s2 / pivot, s3 / pivot
-        for h in range(i, end):
-            for j in range(first, h + 1):
-                rest, row, other = M[h, j], M[h], M[j]
-                for k in range(j):
-                    rest -= row[k] * other[k]
-                if h > j:
-                    M[h, j] = rest / M[j, j]
-                elif rest <= 1e-13 * M[h, h]:
-                    return False
-                else:
-                    M[h, h] = np.sqrt(rest)
-    return True
-
-
 @njit(**FAST)
-def _cholesky_solve(L, x):
-    """Solve L L' y = x; y replaces x."""
-    d = x.size
-    for i in range(d):
-        rest = x[i]
-        for k in range(i):
-            rest -= L[i, k] * x[k]
-        x[i] = rest / L[i, i]
-    for i in range(d - 1, -1, -1):
-        x[i] /= L[i, i]
-        for k in range(i):
-            x[k] -= x[i] * L[i, k]
-
-
-@njit(**INNER)
-def _newton_system(H, c, w, lam, g0, g1, start, member, cost, at, position):
-    """Hessian (K s, K s) and minus the gradient (K s,) of the objective in the s coefficients `at`.
+def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
+    """Return the Newton step (K s,) of the objective in the s coefficients `at`.
 
     `position` (hi,) places coefficients in `at`, or is -1. Groups of norm zero are left out.
     """
@@ -85,7 +33,7 @@ def _newton_system(H, c, w, lam, g0, g1, start, member, cost, at, position):
     for k in range(K):
         for a in range(s):
             rhs[k * s + a] = c[k, at[a]]
-            for m in range(k + 1):
+            for m in range(K):
                 row = H[k, m, at[a]]
                 for b in range(s):
                     M[k * s + a, m * s + b] = row[at[b]]
@@ -108,113 +56,20 @@ def _newton_system(H, c, w, lam, g0, g1, start, member, cost, at, position):
                 for h in range(start[g], start[g + 1]):
                     b = position[member[h]]
                     if b >= 0:
-                        for m in range(k + 1):
+                        for m in range(K):
                             M[k * s + a, m * s + b] -= cross * w[m, member[h]]
-    return M, rhs
-
-
-@njit(**FAST)
-def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
-    """Return the Newton step (K s,) by the whole matrix; None if it is not positive definite."""
-    M, step = _newton_system(H, c, w, lam, g0, g1, start, member, cost, at, position)
     largest = 0.0
-    for i in range(step.size):
+    for i in range(rhs.size):
         largest = max(largest, M[i, i])
-    for i in range(step.size):
-        M[i, i] += 1e-11 * largest
-    if not _cholesky(M):
-        return np.empty(0)
-    _cholesky_solve(M, step)
-    return step
-
-
-@njit(**INNER)
-def _uncoupled_system(H, c, w, lam, g0, g1, start, member, cost, at, position):
-    """Hessian and minus the gradient (K, s) of several scores that H does not couple.
-
-    Of each score the Hessian is M (s, s); of all together it has for each group less root^2 w_g
-    w_g'. Groups of norm above zero, (n,), and their roots (n,). Else as `_newton_system`.
-    """
-    K, s = w.shape[0], at.size
-    M, rhs = np.empty((s, s)), np.empty((K, s))
-    for a in range(s):
-        row = H[0, 0, at[a]]
-        for b in range(s):
-            M[a, b] = row[at[b]]
-        for k in range(K):
-            rhs[k, a] = c[k, at[a]]
-    group, root = np.full(g1 - g0, -1), np.zeros(g1 - g0)
-    n = 0
-    for g in range(g0, g1):
-        norm = penalty(w, 1.0, g, g + 1, start, member, cost) / cost[g]
-        if norm == 0.0:
-            continue
-        pull = lam * cost[g] / norm
-        group[n], root[n] = g, np.sqrt(pull) / norm
-        n += 1
-        for i in range(start[g], start[g + 1]):
-            a = position[member[i]]
-            if a >= 0:
-                M[a, a] += pull
-                for k in range(K):
-                    rhs[k, a] -= pull * w[k, member[i]]
-    return M, rhs, group[:n], root[:n]
+    if largest == 0.0:
+        return np.zeros(rhs.size)
+    for i in range(rhs.size):
+        M[i, i] += RIDGE * largest
+    return np.linalg.solve(M, rhs)
 
 
 @njit(**FAST)
-def _uncoupled_newton(H, c, w, lam, g0, g1, start, member, cost, at, position):
-    """Newton step (K s,) of several scores that H does not couple; nothing where it fails.
-
-    The Hessian is M for each score, less a matrix of rank one for each group: by the formula of
-    Woodbury two matrices are factored, of the size of s and of the number of groups.
-    """
-    K, s = w.shape[0], at.size
-    M, x, group, root = _uncoupled_system(H, c, w, lam, g0, g1, start, member, cost, at, position)
-    largest = 0.0
-    for a in range(s):
-        largest = max(largest, M[a, a])
-    for a in range(s):
-        M[a, a] += 1e-11 * largest
-    if not _cholesky(M):
-        return np.empty(0)
-    inverse, n = np.eye(s), group.size
-    for a in range(s):
-        _cholesky_solve(M, inverse[a])
-    for k in range(K):
-        _cholesky_solve(M, x[k])
-    inner, along = np.eye(n), np.zeros(n)
-    for r in range(n):
-        for i in range(start[group[r]], start[group[r] + 1]):
-            a = position[member[i]]
-            if a < 0:
-                continue
-            for k in range(K):
-                along[r] += root[r] * w[k, member[i]] * x[k, a]
-            for q in range(r + 1):
-                for h in range(start[group[q]], start[group[q] + 1]):
-                    b = position[member[h]]
-                    if b >= 0:
-                        both = 0.0
-                        for k in range(K):
-                            both += w[k, member[i]] * w[k, member[h]]
-                        inner[r, q] -= root[r] * root[q] * both * inverse[a, b]
-    if not _cholesky(inner):
-        return np.empty(0)
-    _cholesky_solve(inner, along)
-    rest = np.zeros((K, s))
-    for r in range(n):
-        for i in range(start[group[r]], start[group[r] + 1]):
-            a = position[member[i]]
-            if a >= 0:
-                for k in range(K):
-                    rest[k, a] += root[r] * along[r] * w[k, member[i]]
-    for k in range(K):
-        _cholesky_solve(M, rest[k])
-    return (x + rest).ravel()
-
-
-@njit(**FAST)
-def newton_steps(span, groups, H, c, w, lam, d, eps, alike):
+def newton_steps(span, groups, H, c, w, lam, d, eps):
     """Newton steps on the nonzero coefficients of a span, until one lowers little; in place.
 
     The objective is smooth there. Groups whose norm a step would take through zero become zero, and
@@ -225,13 +80,13 @@ def newton_steps(span, groups, H, c, w, lam, d, eps, alike):
     groups : start, member and cost of all groups, and signs, as in Layout
     """
     for _ in range(NEWTON_STEPS):
-        gain, crossed = _newton_step(span, groups, H, c, w, lam, d, alike)
+        gain, crossed = _newton_step(span, groups, H, c, w, lam, d)
         if not crossed and gain <= eps:
             break
 
 
 @njit(**INNER)
-def _newton_step(span, groups, H, c, w, lam, d, alike):
+def _newton_step(span, groups, H, c, w, lam, d):
     """One Newton step: what it lowers the objective by, and whether a group became zero."""
     lo, hi, g0, g1 = span
     start, member, cost, sign = groups
@@ -244,18 +99,13 @@ def _newton_step(span, groups, H, c, w, lam, d, alike):
             if w[k, j] != 0.0 and position[j] < 0:
                 position[j] = s
                 s += 1
-    if s == 0 or H.shape[0] * s > MOST_NEWTON:
+    if s == 0:
         return 0.0, False
     at = np.empty(s, np.int64)
     for j in range(lo, hi):
         if position[j] >= 0:
             at[position[j]] = j
-    if alike is None:
-        step = _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position)
-    else:
-        step = _uncoupled_newton(H, c, w, lam, g0, g1, start, member, cost, at, position)
-    if step.size == 0:
-        return 0.0, False
+    step = _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position)
     for k in range(K):
         for j in range(lo, hi):
             d[k, j] = step[k * s + position[j]] if position[j] >= 0 else 0.0
@@ -351,7 +201,7 @@ def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
 
 
 @njit(**INNER)
-def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps, alike):
+def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps):
     """Minimize over block b given the others, in place; the largest decrease of a step."""
     block, first, nested, start, member, cost, _, sign = layout
     u, d, old = spaces
@@ -362,7 +212,7 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps, alike):
     for k in range(K):
         for j in range(lo, hi):
             old[k, j] = w[k, j]
-    one = H.shape[0] == 1 and hi - lo == 1  # then a step is exact
+    one = K == 1 and hi - lo == 1  # then a step is exact
     largest = 0.0
     for _ in range(1 if one else STEPS):
         length, same_support = _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps)
@@ -371,7 +221,7 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps, alike):
             break
         if same_support and not one:
             span, groups = (lo, hi, g0, g1), (start, member, cost, sign)
-            newton_steps(span, groups, H, c, w, lam, d, eps, alike)
+            newton_steps(span, groups, H, c, w, lam, d, eps)
     if largest > 0.0:
         for k in range(K):
             for j in range(lo, hi):
@@ -382,7 +232,7 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps, alike):
 
 
 @njit(**FAST)
-def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps, alike):
+def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
     """Minimize w'Hw / 2 - c0'w + lam Omega(w), in place from w on; the number of sweeps.
 
     Ends where the duality gap, with Omega of the minimum at most `radius`, is below `target`. `c`
@@ -395,7 +245,7 @@ def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps, 
     for sweep in range(max_sweeps):
         if first.size > 2:
             whole = FIRST, A, FIRST, cost.size
-            newton_steps(whole, (start, member, cost, sign), H, c, w, lam, d, target, alike)
+            newton_steps(whole, (start, member, cost, sign), H, c, w, lam, d, target)
         if largest <= 1e4 * target:
             slack, over = duality_gap(w, c, dual, lam, layout, u, 0.1 * target / radius)
             if slack + over * radius <= target:
@@ -403,9 +253,7 @@ def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps, 
         largest = 0.0
         for b in range(first.size - 1):
             spaces = u, d, old
-            decrease = _minimize_block(
-                b, layout, H, c, w, dual, lam, lipschitz[b], spaces, eps, alike
-            )
+            decrease = _minimize_block(b, layout, H, c, w, dual, lam, lipschitz[b], spaces, eps)
             largest = max(largest, decrease)
         if largest <= eps:
             eps *= 0.1
@@ -456,7 +304,7 @@ def gaussian_path(layout, H, c0, w, dual, lams, ridges, null, target, max_sweeps
             ended = slack + over * value / lams[i] <= target
         if not ended:
             lam, radius = lams[i], value / lams[i]
-            limits = target, radius, max_sweeps, None
+            limits = target, radius, max_sweeps
             sweeps[i] = minimize(layout, H, c, w, dual, lam, lipschitz, *limits)
         for j in range(A):
             c[0, j] = c0[0, j]
@@ -480,3 +328,47 @@ def _loss(c0, c, w, null):
     for j in range(w.shape[1]):
         value -= 0.5 * (c0[0, j] + c[0, j]) * w[0, j]
     return value
+
+
+@njit(**FAST)
+def subtract_product(H, d, lo, hi, c, a, b):
+    """Subtract H d from c[:, a:b], for a change d of the coefficients [lo, hi)."""
+    for k in range(c.shape[0]):
+        for j in range(lo, hi):
+            step = d[k, j]
+            if step == 0.0:
+                continue
+            for m in range(c.shape[0]):
+                row, out = H[k, m, j], c[m]
+                for i in range(a, b):
+                    out[i] -= step * row[i]
+
+
+@njit(**FAST)
+def largest_eigenvalue(H, lo, hi):
+    """Upper bound of the largest eigenvalue of H over [lo, hi), by power iteration."""
+    rows = H.shape[0]
+    if hi - lo == 1 and rows == 1:
+        return H[0, 0, lo, lo]
+    v, out, largest = np.empty((rows, hi)), np.empty((rows, hi)), 0.0
+    for k in range(rows):
+        for j in range(lo, hi):
+            v[k, j] = 1.0 + 0.37 * ((j * 7 + k * 3) % 11)
+    for _ in range(40):
+        out[:] = 0.0
+        subtract_product(H, v, lo, hi, out, lo, hi)
+        norm, before = 0.0, 0.0
+        for k in range(rows):
+            for j in range(lo, hi):
+                norm += out[k, j] ** 2
+                before += v[k, j] ** 2
+        if norm == 0.0:
+            return 0.0
+        last, largest = largest, np.sqrt(norm / before)
+        root = np.sqrt(norm)
+        for k in range(rows):
+            for j in range(lo, hi):
+                v[k, j] = out[k, j] / root
+        if abs(largest - last) <= 1e-3 * largest:
+            break
+    return 1.05 * largest

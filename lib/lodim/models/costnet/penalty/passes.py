@@ -48,9 +48,9 @@ def slopes(X, r, threads):
 def losses(f, y, weight, loss, r, h, threads):
     """Weighted means (2,) of half the deviance at scores f, and of how fast its dual bends.
 
-    Slopes -dl/df go to r, curvatures to h (n_tiles, K * K, 64), which has all of a row's second
-    derivatives; with one number a row, a bound of them. The dual bends by the squared slope of a
-    row over its curvature; by (1 - p) / p of classes, p being the probability of the row's own.
+    Slopes -dl/df go to r, and all second derivatives of a row to h (n_tiles, K * K, 64), or none of
+    K > 1 scores if h has one number per row. The dual bends by the squared slope of a row over its
+    curvature; by (1 - p) / p of classes, p being the probability of the row's own class.
     """
     return sum_blocks(_losses, f, (2,), y, weight, loss, r, h, threads=threads)
 
@@ -73,9 +73,9 @@ def at_scores(X, y, weight, f, *, loss, threads):
     return np.concatenate((values, slopes(X, r, threads).ravel()))
 
 
-def curved_moments(X, y, weight, f, *, loss, columns, n_curves, threads):
+def curved_moments(X, y, weight, f, *, loss, columns, threads):
     """Moments of some columns by the curvatures of a loss at scores f; see `moments`."""
-    r, h = np.empty_like(f), np.empty((len(f), n_curves**2, TILE))
+    r, h = np.empty_like(f), np.empty((len(f), f.shape[1] ** 2, TILE))
     losses(f, y, weight, loss, r, h, threads)
     return moments(X, columns, h, threads)
 
@@ -89,7 +89,7 @@ def quadratic(X, y, weight, offset, *, spread, columns, threads):
     y, weight = padded(y, len(X), spread), padded(weight, len(X))
     known = {"loss": SQUARED, "threads": threads}
     first = at_scores(X, y, weight, f, **known)
-    return np.append(first, curved_moments(X, y, weight, f, columns=columns, n_curves=1, **known))
+    return np.append(first, curved_moments(X, y, weight, f, columns=columns, **known))
 
 
 def padded(values, n_tiles, spread=1.0):
@@ -226,14 +226,10 @@ def _softmax(f, y, weight, r, h):
         total += weight[i] * (largest + np.log(norm) - f[int(y[i]), i])
         own = max(p[int(y[i])] / norm, LEAST)
         bend += weight[i] * (1.0 - own) / own
-        bound = 0.0
         for k in range(K):
             p[k] /= norm
             r[k, i] = weight[i] * ((1.0 if k == int(y[i]) else 0.0) - p[k])
-            bound = max(bound, p[k] * (1.0 - p[k]))
-        if h.shape[0] == 1:
-            h[0, i] = 2.0 * weight[i] * bound
-        else:
+        if h.shape[0] > 1:
             for k in range(K):
                 for m in range(K):
                     h[k * K + m, i] = weight[i] * p[k] * ((1.0 if k == m else 0.0) - p[m])

@@ -109,13 +109,12 @@ class PathProblem:
         hold_absent(gradient, self.absent)
         return float(found[0]), *self._by_kind(gradient), float(found[1])
 
-    def moments_at(self, f, columns, n_curves):
-        """Moments of some columns by n_curves^2 curvatures a row at scores f, (J, J, C, C)."""
-        known = {"loss": self.loss, "n_curves": n_curves, "threads": self.threads}
-        work = partial(passes.curved_moments, columns=columns, **known)
+    def moments_at(self, f, columns):
+        """Moments of some columns by the curvatures of the loss at scores f, (K, K, C, C)."""
+        known = {"loss": self.loss, "columns": columns, "threads": self.threads}
+        work = partial(passes.curved_moments, **known)
         G = sum_tiles(work, self.X, self.y, self.weight, f)
-        if n_curves == len(self.absent):
-            G[self.absent] = G[:, self.absent] = 0.0
+        G[self.absent] = G[:, self.absent] = 0.0
         return G
 
     def _by_kind(self, g):
@@ -277,8 +276,6 @@ class ReducedQuadratic:
         return float((free * self._multiply(free, self.inverse)).sum())
 
     def _multiply(self, v, matrix):
-        if self.H.shape[0] == 1:  # the same for all scores
-            return v @ matrix.T
         return (matrix @ v.ravel()).reshape(len(v), -1)
 
 

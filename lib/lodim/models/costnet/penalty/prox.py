@@ -153,24 +153,6 @@ def penalty(w, lam, g0, g1, start, member, cost):
 
 
 @njit(**FAST)
-def subtract_penalty_curvature(v, w, start, member, pull, norm, out):
-    """Subtract from `out` (K, A) what a penalty's curvature at w falls short of its diagonal, by v.
-
-    The Hessian of group g is pull_g (1 - w_g w_g' / norm_g^2), pull_g = lam cost_g / norm_g: the
-    second term is subtracted here. No group has norm zero.
-    """
-    for g in range(pull.size):
-        along = 0.0
-        for i in range(start[g], start[g + 1]):
-            for k in range(w.shape[0]):
-                along += w[k, member[i]] * v[k, member[i]]
-        share = pull[g] * along / norm[g] ** 2
-        for i in range(start[g], start[g + 1]):
-            for k in range(w.shape[0]):
-                out[k, member[i]] -= share * w[k, member[i]]
-
-
-@njit(**FAST)
 def duality_gap(w, c, dual, lam, layout, u, tol):
     """lam Omega(w) - c'w, and the dual norm of what dual vectors within lam leave of c.
 

@@ -10,8 +10,6 @@ from lodim.errors import ArgumentError
 from lodim.family.binomial import LOGISTIC
 from lodim.family.gaussian import SQUARED
 from lodim.family.power import POWER
-from lodim.models.costnet.penalty.block_descent import saturated
-from lodim.models.costnet.penalty.problem import PathSolution
 from lodim.models.costnet.penalty.prox import keep_signs
 from lodim.models.costnet.penalty.solvers import NewtonSolver
 
@@ -20,8 +18,10 @@ TOL_LOG_LINK = 1e-11  # of families with a log link, whose gaps are else above t
 ZERO = 1e-6  # of the largest coefficient, or of one
 
 
-class ConicSolver:
+class ConicSolver(NewtonSolver):
     """The cone program of a PathProblem of n rows, solved by CVXPY and Clarabel.
+
+    The gap at its solutions is that of the NewtonSolver.
 
     One parametrized program serves all penalties: lambda enters as two parameters, so that CVXPY
     reduces it to a cone program once (disciplined parametrized programming). Rows of a gaussian
@@ -36,7 +36,8 @@ class ConicSolver:
             )
         import cvxpy as cp  # a second and a half to import
 
-        self.problem, K = problem, problem.n_scores
+        super().__init__(problem)
+        K = problem.n_scores
         self._w = cp.Variable((len(problem.columns), K))
         self._b = cp.Variable((len(problem.free_columns), K))
         self._lam, self._ridge = cp.Parameter(nonneg=True), cp.Parameter(nonneg=True)
@@ -48,26 +49,8 @@ class ConicSolver:
             signs = [cp.multiply(sign[:, None], self._w) >= 0.0]
         self._program = cp.Problem(cp.Minimize(loss + penalty + squares), signs)
 
-    def path(self, lams, ridges, target, max_iter, early_stop):
-        """PathSolution of falling penalties, at most `max_iter` iterations of Clarabel each.
-
-        The gap at the end is judged as the NewtonSolver judges its own; `early_stop` ends where
-        glmnet does.
-        """
-        steps, share, judge = [], 0.0, NewtonSolver(self.problem)
-        for i, (lam, ridge) in enumerate(zip(lams.tolist(), ridges.tolist(), strict=True)):
-            n_iter = self._solve(lam, ridge, max_iter)
-            w, b = _sparse(self._w.value.T), self._b.value.T.copy()
-            keep_signs(w, self.problem.layout.sign, 0, w.shape[1])
-            loss, gap = judge.evaluate(w, b, lam, ridge, target)
-            steps.append((w, b, loss, gap, n_iter))
-            last, share = share, 1.0 - loss / judge.null
-            if early_stop and saturated(i, share, last):
-                break
-        return PathSolution.from_steps(steps)
-
-    def _solve(self, lam, ridge, max_iter):
-        """Solve at these penalties: the iterations of Clarabel."""
+    def _solve(self, lam, ridge, target, max_iter):
+        """Solve at these penalties in at most `max_iter` iterations: the gap, and iterations."""
         import cvxpy as cp
 
         self._lam.value, self._ridge.value = lam, ridge
@@ -76,7 +59,10 @@ class ConicSolver:
         with warnings.catch_warnings():  # an end that is not accurate shows in the gap
             warnings.simplefilter("ignore", UserWarning)
             self._program.solve(solver=cp.CLARABEL, enforce_dpp=True, max_iter=max_iter, **tight)
-        return int(self._program.solver_stats.num_iters)
+        w, b = _sparse(self._w.value.T), self._b.value.T.copy()
+        keep_signs(w, self.problem.layout.sign, 0, w.shape[1])
+        gap = self.evaluate(w, b, lam, ridge, target)
+        return gap, int(self._program.solver_stats.num_iters)
 
 
 def _sparse(w):

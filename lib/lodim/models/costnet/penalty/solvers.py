@@ -6,19 +6,13 @@ import numpy as np
 
 from lodim.engine.blocks import each_tile
 from lodim.family.gaussian import SQUARED
-from lodim.models.costnet.penalty import block_descent, curvature
+from lodim.models.costnet.penalty import block_descent
 from lodim.models.costnet.penalty.groups import Layout
 from lodim.models.costnet.penalty.problem import PathSolution, ReducedQuadratic, hold_absent
 from lodim.models.costnet.penalty.prox import dual_norm, duality_gap
-from lodim.models.costnet.penalty.support_newton import SupportNewton
 
-COUPLED = 300  # numbers up to which the scores of one quadratic model are coupled
-FEW = 32  # numbers up to which it has all coefficients: its pass costs as much as one or two others
-STALE = 0.1  # a step by a bound of the curvature that leaves more of the gap asks for a new one
-SPARED = 4  # further steps that cost more than a new curvature
 MARGIN = 0.01  # of a gap that is allowed, where the quadratic model tells what is left of it
 LEVEL = 1e-10  # slopes of free coefficients that count as zero
-CURVED = 1e-9  # share of the null objective that a step must bend by for its curvature to count
 SWEEPS = 1000
 SWEEPS_PER_MODEL = 5  # of a quadratic loss, for each quadratic model that a path may take
 HALVINGS = 30
@@ -128,9 +122,6 @@ class NewtonSolver:
         start = problem.scores_after(problem.offset, np.array([-1]), b[:, :1])
         self.state = PathState(np.zeros((K, A)), b, start, dual)
         self._model: QuadraticModel | None = None
-        self._fresh = False
-        self._further = 0  # further steps by the model per penalty
-        self._newton = SupportNewton(problem)
         self._fit_free()
         self.null = self.state.loss
         self.lambda_max, self.state.dual = dual_norm(layout.arrays, self.state.c)
@@ -147,24 +138,19 @@ class NewtonSolver:
                 break
         return PathSolution.from_steps(steps)
 
-    @property
-    def _exact(self):
-        """Whether the quadratic model has the curvature of the loss, and not a bound of it."""
-        return self._model.reduced.H.shape[0] == self.problem.n_scores
-
     def evaluate(self, w, b, lam, ridge, target):
-        """Loss and duality gap of coefficients w (K, A) and b (K, F) from elsewhere."""
+        """Move to coefficients w (K, A) and b (K, F), and return their duality gap."""
         s, p = self.state, self.problem
         s.w, s.b = w, b
         all_columns = np.arange(-1, p.X.shape[1])
         self._set_scores(p.scores_after(p.offset, all_columns, p.by_column(w, b)))
-        return s.loss, self._gap(lam, ridge, target)[0] if lam > 0.0 else self._decrement(ridge)
+        return self._gap(lam, ridge, target)[0] if lam > 0.0 else self._decrement(ridge)
 
     def _decrement(self, ridge):
         """Return twice the predicted gain of a Newton step if nothing is penalized."""
         s, p = self.state, self.problem
         columns, F = np.r_[p.free_columns, p.columns], len(p.free_columns)
-        G, at = p.moments_at(s.f, columns, p.n_scores), np.arange(F, len(columns))
+        G, at = p.moments_at(s.f, columns), np.arange(F, len(columns))
         for k in range(p.n_scores):
             G[k, k, at, at] += ridge
         model = ReducedQuadratic.from_moments(G, len(columns))
@@ -183,7 +169,7 @@ class NewtonSolver:
         for _ in range(100):
             if np.abs(s.slope).max() <= LEVEL:
                 return
-            G = p.moments_at(s.f, p.free_columns, K)
+            G = p.moments_at(s.f, p.free_columns)
             model = ReducedQuadratic.from_moments(G, len(p.free_columns))
             step = model.free_step(s.slope, np.zeros((K, 0)))
             if not self._line_search(np.zeros_like(s.w), step, 0.0, 0.0):
@@ -201,22 +187,11 @@ class NewtonSolver:
             w = s.w + t * dw
             there = p.at_scores(f)
             if self._objective(w, there[0], lam, ridge) <= before + 1e-14 * abs(before):
-                if self._model is not None and self._exact and p.loss != SQUARED:
-                    self._learn(t * dw, there)
                 s.w, s.b = w, s.b + t * db
                 self._set_scores(f, there)
                 return True
             t *= 0.5
         return False
-
-    def _learn(self, step, there):
-        """Update the model's curvature by the slopes `there`, a step (K, A) away."""
-        s, model = self.state, self._model
-        step = np.ascontiguousarray(step[:, model.keep])
-        fall = model.reduced.slope((s.c - there[1])[:, model.keep], s.slope - there[2])
-        fall += model.ridge * step
-        block, H, least = model.layout.block, model.reduced.H, CURVED * self.null
-        curvature.update_curvature(H, model.lipschitz, step, fall, least, block)
 
     def _objective(self, w, loss, lam, ridge):
         """The objective of coefficients w (K, A) with a loss."""
@@ -259,7 +234,6 @@ class NewtonSolver:
         wanted = s.w.any(axis=0)
         if lam < self.lambda_max:
             wanted = self._strong_set(lam, ridge, target)
-        last, last_gain = np.inf, np.inf
         for iteration in range(1, max_iter + 1):
             gap, left = self._gap(lam, ridge, target)
             if self._model is not None:
@@ -267,21 +241,16 @@ class NewtonSolver:
             if gap <= target:
                 return gap, iteration
             wanted = wanted | (np.abs(left).max(axis=0) > 0.0) | s.w.any(axis=0)
-            self._extend_model(wanted, ridge)
+            current = self._extend_model(wanted, ridge) or self.problem.loss == SQUARED
             step = self._model_step(lam, ridge, target)
             if iteration > 1:
-                if self._exact and 2.0 * step.gain <= MARGIN * target:
+                if 2.0 * step.gain <= MARGIN * target:
                     return 2.0 * step.gain, iteration
-                if self._outdated(gap, last, step.gain, last_gain, target):
-                    self._renew_model(wanted, ridge)
+                if not current:
+                    current = self._renew_model(wanted, ridge)
                     step = self._model_step(lam, ridge, target)
-            last, last_gain = gap, step.gain
-            if not self._line_search(step.dw, step.db, lam, ridge):
-                if self._fresh or self.problem.loss == SQUARED:
-                    return gap, iteration
-                last = last_gain = 0.0  # the curvature is old: renew it
-            if not self._exact:
-                self._line_search(*self._newton.step(s, lam, ridge), lam, ridge)
+            if not self._line_search(step.dw, step.db, lam, ridge) and current:
+                return gap, iteration
         return gap, max_iter
 
     def _strong_set(self, lam, ridge, target):
@@ -292,45 +261,25 @@ class NewtonSolver:
         return s.w.any(axis=0) | (np.abs(left).max(axis=0) > 0.0)
 
     def _extend_model(self, wanted, ridge):
-        """Make the quadratic model anew if it lacks a coefficient."""
+        """Renew the quadratic model if it lacks a coefficient; return whether it was renewed."""
         model = self._model
-        self._fresh = model is None or bool((wanted & ~model.keep).any())
-        if self._fresh:
-            self._renew_model(wanted if model is None else wanted | model.keep, ridge)
-        else:
-            model.set_ridge(ridge)
+        if model is None or (wanted & ~model.keep).any():
+            return self._renew_model(wanted if model is None else wanted | model.keep, ridge)
+        model.set_ridge(ridge)
+        return False
 
-    def _outdated(self, gap, last, gain, last_gain, target):
-        """Whether the model is so old that the curvature here costs less than the steps it spares.
-
-        gap, gain : what is left of `last` and `last_gain` after the last step
-        """
-        if self._fresh or self.problem.loss == SQUARED:
-            return False
-        if not self._exact:
-            return gap > STALE * last
-        self._further += 1
-        return self._further > SPARED or gain * gain > MARGIN * target * last_gain
-
-    def _renew_model(self, wanted, ridge):
-        """Make the quadratic model at the state, of the coefficients `wanted` (A,) or of all."""
-        few = self.problem.n_scores * len(wanted) <= FEW
-        self._model = self._make_model(np.full(len(wanted), True) if few else wanted)
-        self._model.set_ridge(ridge)
-        self._fresh, self._further = True, 0
-
-    def _make_model(self, keep):
-        """The QuadraticModel at the state, of the coefficients with `keep` (A,)."""
-        p, s = self.problem, self.state
-        coupled = p.loss != SQUARED and p.n_scores * keep.sum() <= COUPLED
-        columns = np.r_[p.free_columns, p.columns[keep]]
-        G = p.moments_at(s.f, columns, p.n_scores if coupled else 1)
+    def _renew_model(self, keep, ridge):
+        """Make the quadratic model at the state, of the coefficients with `keep` (A,); True."""
+        p, s, model = self.problem, self.state, self._model
+        G = p.moments_at(s.f, np.r_[p.free_columns, p.columns[keep]])
         reduced = ReducedQuadratic.from_moments(G, len(p.free_columns))
-        same = self._model is not None and np.array_equal(keep, self._model.keep)
-        layout = self._model.layout if same else p.layout.restrict(keep)
+        same = model is not None and np.array_equal(keep, model.keep)
+        layout = model.layout if same else p.layout.restrict(keep)
         ends = zip(layout.block[:-1], layout.block[1:], strict=True)
-        bound = [curvature.largest_eigenvalue(reduced.H, *end) for end in ends]
-        return QuadraticModel(keep, keep[p.layout.member], layout, reduced, np.array(bound))
+        bound = np.array([block_descent.largest_eigenvalue(reduced.H, *end) for end in ends])
+        self._model = QuadraticModel(keep, keep[p.layout.member], layout, reduced, bound)
+        self._model.set_ridge(ridge)
+        return True
 
     def _model_step(self, lam, ridge, target):
         """The ModelStep to the quadratic model's minimum, to a tenth of what may be left of it."""
@@ -340,9 +289,9 @@ class NewtonSolver:
         dual, H = s.dual.compress(model.member, axis=1), model.reduced.H
         c = model.reduced.slope(c, s.slope) - ridge * w
         start, before = w.copy(), c.copy()
-        target = 0.1 * target * (MARGIN if self._exact else 1.0)
+        target = 0.1 * MARGIN * target
         radius = self._objective(s.w, s.loss, lam, ridge) / lam
-        limits = target, radius, SWEEPS, None if self._exact else True
+        limits = target, radius, SWEEPS
         block_descent.minimize(model.layout.arrays, H, c, w, dual, lam, model.lipschitz, *limits)
         s.dual[:, model.member] = dual
         step, dw = w - start, np.zeros_like(s.w)

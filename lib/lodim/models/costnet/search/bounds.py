@@ -8,8 +8,7 @@ from lodim.models.costnet.search.candidates import ROUNDING, affordable
 
 SAFE = 1.0 - 1e-9  # of the diagonal that is split off, against rounding
 LEVELS = 8  # prices for which a relaxation is solved; the others take that of the next higher
-STEPS = 5  # towards the relaxation's solution
-CUTS = 4
+CUTS = 8  # cuts of the relaxation at each price
 MOVE = 0.2  # of the way to a linear program's solution, from which the next cut is taken
 TOLERANCE = 1e-6  # of the null deviance, for the tolerances of solvers
 SEPARATED = 1e-2  # share of the null deviance below which classes may be separated entirely
@@ -123,44 +122,14 @@ def _relaxed_bound(space, used, on, relaxation, price):
     owns = np.zeros((len(on), len(candidates)))
     for i, g in enumerate(candidates):
         owns[np.searchsorted(on, space.at[space.start[g] : space.start[g + 1]]), i] = 1.0
-    share = _initial_shares(space, candidates, owns, relaxation, price)
+    total = space.incidence[candidates].any(axis=0) @ space.cost
+    share = np.full(len(candidates), min(1.0, price / max(total, 1e-300)))
     least = -np.inf
     for _ in range(CUTS):
         c, h = relaxation.cut(relaxation.solve(np.minimum(1.0, owns @ share)))
         least, solution = program.solve_with_cut(c, owns.T @ h)
         share = (1.0 - MOVE) * share + MOVE * solution
     return least
-
-
-def _initial_shares(space, candidates, owns, relaxation, price):
-    """Shares (g,) of candidates near the solution: sizes of their coefficients, scaled to cost.
-
-    For given coefficients the best share of a candidate alone is |w| sqrt(split / cost).
-    """
-    identity = np.eye(len(candidates), dtype=bool)
-    needs = space.requires[np.ix_(candidates, candidates)] | identity
-    single, incidence = space.single_price[candidates], space.incidence[candidates]
-    total = max(incidence.any(axis=0) @ space.cost, 1e-300)
-    share = np.minimum(1.0, np.full(len(candidates), price / total))
-    for _ in range(STEPS):
-        w = relaxation.solve(np.minimum(1.0, owns @ share))
-        size = np.sqrt(((w**2 * relaxation.split) @ owns) / np.maximum(single, 1e-300))
-        size = np.maximum((needs * size[:, None]).max(axis=0), 1e-9 * size.max() + 1e-300)
-        share = _scaled_shares(size, incidence, space.cost, price)
-    return share
-
-
-def _scaled_shares(size, incidence, cost, price):
-    """min(1, t size) with the largest t that the price pays for, by bisection."""
-    low, high = -60.0, 60.0
-    for _ in range(60):
-        t = 0.5 * (low + high)
-        share = np.minimum(1.0, np.exp(t) * size)
-        if cost @ (incidence * share[:, None]).max(axis=0) > price:
-            high = t
-        else:
-            low = t
-    return np.minimum(1.0, np.exp(low) * size)
 
 
 class ShareProgram:

@@ -1,7 +1,6 @@
-"""Greedy searches for the models of a frontier: forward, backward, and by modular bounds."""
+"""Greedy searches for the models of a frontier: forward and backward."""
 
 import heapq
-from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -13,14 +12,12 @@ from lodim.models.costnet.search.moves import (
     possible_moves,
     source_switches,
 )
-from lodim.prices.network import Network
 
 LEVEL = 0.03  # prices this share apart are one level
 MOST_LEVELS = 200
 KEPT = 2  # selections of a price that a state hands on
 TRIED = 2  # handed-on selections of a level that are refitted
 MOST_BACKWARD = 40  # states of the backward search that are improved
-MODULAR_ROUNDS = 5
 
 
 def forward_selection(search):
@@ -154,70 +151,3 @@ def _deletions(search, state):
         if known is None or value < known[1]:
             best[f"{price:.6g}"] = price, value, used
     return best.values()
-
-
-# A submodular cost --------------------------------------------------------------------------------
-
-
-def modular_selection(search, budget, start):
-    """States within a budget under a submodular cost, from the SearchState `start` on.
-
-    Iterated modular upper bounds (Iyer and Bilmes 2013): the cost of a selection X and what differs
-    from it is bounded from above by two sums of a price for each candidate (Eq. 6.1 of the thesis,
-    made modular); both equal the cost at X itself. The best selection that the budget pays for by
-    such a sum is within it by the true cost as well, and is where the next bounds are taken, until
-    no selection is better.
-    """
-    states, state = [], start
-    for _ in range(MODULAR_ROUNDS):
-        best = state
-        for prices, spent in modular_bounds(search.space, state.used):
-            space = _with_prices(search.space, prices)
-            inner = replace(search, space=space, budget=budget - spent)
-            for each in forward_selection(inner):
-                new = search.state(each.used)
-                if affordable(new.price, budget):
-                    states.append(new)
-                    best = min(best, new, key=lambda s: s.value)
-        if not best.value < state.value - MIN_FALL:
-            break
-        state = best
-    return states
-
-
-def modular_bounds(space, used):
-    """Two pairs (prices (m,), constant): cost of Y <= constant + prices of Y's candidates.
-
-    With j in X priced at what it adds to the rest of X, or of all candidates; and other j at what
-    they cost alone, or in addition to X.
-    """
-    m = len(space)
-    single, everything = np.eye(m, dtype=bool), np.ones(m, bool)
-    total, whole = space.price(used), space.price(everything)
-    alone, beside, last, end = (np.zeros(m) for _ in range(4))
-    for j in range(m):
-        if used[j]:
-            last[j] = total - space.price(used & ~single[j])
-            end[j] = whole - space.price(everything & ~single[j])
-        else:
-            alone[j] = space.price(single[j])
-            beside[j] = space.price(used | single[j]) - total
-    return [
-        (np.maximum(last + alone, 0.0), total - last.sum()),
-        (np.maximum(end + beside, 0.0), total - end.sum()),
-    ]
-
-
-def _with_prices(space, prices):
-    """The space where each candidate has a price of its own and needs nothing."""
-    m, network = len(space), space.network
-    flat = Network(
-        names=tuple(network.names[v] for v in space.candidates),
-        cost=prices,
-        parents=((),) * m,
-        columns=tuple(network.columns[v] for v in space.candidates),
-        series=np.full(m, -1),
-        base=network.base[space.candidates],
-    )
-    own = {"incidence": np.eye(m), "cost": prices, "single_price": prices}
-    return replace(space, network=flat, candidates=np.arange(m), **own)

@@ -1,8 +1,6 @@
 """Refits: the unpenalized model of a support, for as many supports as are asked for."""
 
-from collections import deque
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,9 +11,6 @@ from lodim.models.costnet.search.rows import SearchData
 
 SEPARATED = 1e-7  # ridge of IRLS, times the scores' variance: separated classes end near 1 - 1e-7
 MAX_ITER = 50
-OTHERS = 0.4  # columns that a model lacks or has more, of those of a refit that starts from it
-SATURATED = 0.1  # share of the null deviance below which no other refit starts from a model
-RECENT = 300  # refits that others may start from: to look through all takes longer than a pass
 MOST_HELD = 10  # times as many steps as columns, of active sets
 PULL = 1e-12  # share of the null deviance that a coefficient at zero may be worth
 LEFT = 1e-16  # fall of half the mean deviance that the last Newton step may leave
@@ -75,7 +70,6 @@ class Refits:
     gives every refit from one Gram matrix
     known, ranks : dicts of supports (as bytes) to the Refits made, and to their ranks
     near : Refits of a sample of the rows, whose coefficients are near; or None
-    likely : of the newest refits that others may start from: bits of a number, `on`, and the Refit
     """
 
     data: SearchData
@@ -84,7 +78,6 @@ class Refits:
     known: dict
     ranks: dict
     near: "Refits | None" = None
-    likely: deque = field(default_factory=partial(deque, maxlen=RECENT))
 
     @classmethod
     def from_data(cls, data, near=None):
@@ -104,9 +97,7 @@ class Refits:
         on = np.asarray(on, np.int64)
         key = on.tobytes()
         if key not in self.known:
-            self.known[key] = made = Refit(*_fit_with_signs(self, on))
-            if made.deviance > SATURATED * self.null.deviance:
-                self.likely.append((_bits(on), on, made))
+            self.known[key] = Refit(*_fit_with_signs(self, on))
         return self.known[key]
 
     def open(self, on):
@@ -229,10 +220,10 @@ def _newton(refits, on, cold=False):
 
 
 def _start(refits, on, cold):
-    """Where Newton's method starts, (1 + r, K): the null model, or what is likely to be near.
+    """Return where Newton's method starts, (1 + r, K): if `cold`, at the null model.
 
-    That is the same model of a sample of the rows, a known one of most of the same columns, or the
-    minimum of the quadratic at the null model.
+    Otherwise at the same model of a sample of the rows, or without a sample at the minimum of the
+    quadratic at the null model.
     """
     null, at = refits.null.intercept, refits.at_null
     theta = np.vstack([null, np.zeros((len(on), len(null)))])
@@ -244,22 +235,9 @@ def _start(refits, on, cold):
         if len(null) > 1:  # what all classes share changes nothing: it stays that of the null model
             near += (theta - near).mean(axis=1, keepdims=True)
         return near
-    bits = _bits(on)
-    known = [((one ^ bits).bit_count(), k) for k, (one, *_) in enumerate(refits.likely)]
-    others, k = min(known, default=(len(on), 0))
-    if others < OTHERS * len(on):
-        _, its, fit = refits.likely[k]
-        _, mine, own = np.intersect1d(on, its, return_indices=True)
-        theta[0], theta[1 + mine] = fit.intercept, fit.coef[own]
-        return theta
     gram = at.gram[np.ix_(on, on)]
     coef = np.linalg.solve(gram + _ridge(refits, on, SEPARATED), at.target[on])
     return np.vstack([null - at.mean[on] @ coef, coef])
-
-
-def _bits(on):
-    """Columns (r,) as the bits of a number."""
-    return sum(1 << j for j in on.tolist())
 
 
 def _derivatives_at(data, on, theta, ridge):

@@ -7,11 +7,7 @@ import numpy as np
 
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.search.candidates import affordable
-from lodim.models.costnet.search.greedy import (
-    backward_elimination,
-    forward_selection,
-    modular_selection,
-)
+from lodim.models.costnet.search.greedy import backward_elimination, forward_selection
 from lodim.models.costnet.search.moves import CandidateModel
 from lodim.models.costnet.search.sweep import ALIASED
 
@@ -90,17 +86,6 @@ def backward_models(search, candidate_models):
     """Candidate models of what is left of those of all rules without one thing each."""
     states = [candidate.state for candidate in candidate_models]
     return [CandidateModel(state, "greedy") for state in backward_elimination(search, states)]
-
-
-def modular_models(search, candidate_models, budgets):
-    """Candidate models of modular upper bounds at each budget, from the best that it pays for."""
-    out = []
-    for budget in budgets:
-        paid = [c.state for c in candidate_models if affordable(c.state.price, budget)]
-        if paid:
-            best = min(paid, key=lambda state: state.value)
-            out += [CandidateModel(s, "modular") for s in modular_selection(search, budget, best)]
-    return out
 
 
 # Twins: columns that are multiples of each other, of which a penalty may use any ------------------

@@ -3,16 +3,16 @@
 from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import log_softmax
 
 from lodim import forms
 from lodim.models.ripr import ties
-from lodim.models.ripr.answers import clusters, information_gain, knn, local_learners
+from lodim.models.ripr.answers import clusters, knn, local_learners
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, Answers, Ensemble
+from lodim.models.ripr.kernels import EQUAL
 from lodim.models.ripr.losses import LEAST_VOLUME, N_SAMPLES
 from lodim.models.ripr.neighbours import Neighbours, nearest
 from lodim.models.ripr.settings import ASSIGNMENT
-from lodim.models.ripr.vote.voters import smoothed_targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +51,7 @@ class AssignedViews(Ensemble):
     local_learners: tuple = ()
 
     method = ASSIGNMENT
+    category_distance = None  # of levels, whose features are numbers here
 
     def query(self, X=None, threads=1):
         """Return Answers for rows X (m, a); without X for its own rows, each without itself."""
@@ -95,13 +96,6 @@ class ClassViews(AssignedViews):
 
     task = CLASSES
 
-    def information_gains(self, X):
-        """Expected fall of the entropy of all rows X (m, a) once the class of each is known, (m,).
-
-        Rows without a view have no gain (NaN), and no entropy.
-        """
-        return information_gain.information_gains(self, X)
-
     def evidence(self, X=None, threads=1):
         """Return the Evidence of rows X (m, a), or of the ensemble's own, each without itself."""
         how = {"n_classes": self.n_classes, "balanced": self.balanced, "counts": self.weight > 0}
@@ -115,20 +109,35 @@ class ClassViews(AssignedViews):
             vote[:, j] = np.log(weights / weights.sum(axis=1, keepdims=True))
         return Evidence(ratio, vote)
 
-    def votes(self, j, X=None, k=None):
+    def votes(self, j, X=None):
         """Weights of the classes among the k nearest rows in view j, in units of the mean, (m, K).
 
         Without X, for the ensemble's own rows, each left out. Rows that are tied at the k-th
         distance share the places that are left.
         """
-        k, refs, view = k or self.k, self.references, self.views[j]
+        k, refs, view = self.k, self.references, self.views[j]
         weight = self.weight[refs] / max(self.weight[refs].mean(), 1e-300)
         values = weight[:, None] * (self.codes[refs][:, None] == np.arange(self.n_classes))
         near = Neighbours.among(self.X if X is None else X, self.X[refs])
-        out = near.sums(view[None], k, values)[0]
+        out = near.sums(view[None], k, values, EQUAL)[0]
         if X is None:
-            out[refs] = Neighbours.among(None, self.X[refs]).sums(view[None], k, values)[0]
+            near = Neighbours.among(None, self.X[refs])
+            out[refs] = near.sums(view[None], k, values, EQUAL)[0]
         return out
+
+    def _votes_and_entropies(self, X):
+        ratio = self.evidence(X).ratio
+        view, rows = knn.nearest_view(ratio), np.arange(len(X))
+        ratio = np.minimum(ratio[rows, view], knn.ABSENT)
+
+        def entropies(votes):
+            weights = 1.0 + votes[view, rows]
+            share = np.log(weights / weights.sum(axis=1, keepdims=True))
+            z = log_softmax(self.scale[1] * share - self.scale[0] * ratio, axis=1)
+            p = np.exp(z)
+            return np.where(view >= 0, -(p * z).sum(axis=1), 0.0), p
+
+        return np.array([self.votes(j, X) for j in range(len(self))]), entropies
 
     def _query(self, X, threads):
         known = self.evidence(X, threads)
@@ -261,54 +270,3 @@ def _subset(e, on):
         assignment=B,
         volumes=e.volumes[on],
     )
-
-
-# From evidence to probabilities ------------------------------------------------------------------
-
-
-INITIAL_SCALE = (0.5, 0.5)
-MOST_SCALE = 10.0  # of a factor, where every row is right
-SWEEPS, HALVINGS = 30, 40
-
-
-def calibrate(evidence, y, weight):
-    """Factors t (2,) >= 0 of least deviance of p = softmax(-t_0 ratio + t_1 vote), in chosen views.
-
-    Of n rows of a class, one in n + 2 is taken to be of another, as Platt (1999) does: else rows
-    that are all answered rightly would make every answer certain. The deviance is convex in t; the
-    factors are found in turn by bisection. INITIAL_SCALE where no row has an answer.
-    """
-    parts, weight, code = _evidence_in_chosen_view(evidence, y, weight)
-    target = smoothed_targets(code, parts.shape[2])
-    t = np.array(INITIAL_SCALE)
-    for _ in range(SWEEPS if len(code) else 0):
-        before = t.copy()
-        for a in (0, 1):
-            t[a] = _minimum(parts, weight, target, t, a)
-        if np.abs(t - before).max() < 1e-4:
-            break
-    return t
-
-
-def _minimum(parts, weight, target, t, a):
-    """Return the factor a at which the slope of the deviance is zero, from 0 to MOST_SCALE."""
-    observed = (target * parts[a]).sum(axis=1)
-
-    def slope(value):
-        z = value * parts[a] + t[1 - a] * parts[1 - a]
-        return weight @ ((softmax(z, axis=1) * parts[a]).sum(axis=1) - observed)
-
-    low, high = 0.0, MOST_SCALE
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if slope(middle) > 0 else (middle, high)
-    return 0.5 * (low + high)
-
-
-def _evidence_in_chosen_view(evidence, y, weight):
-    """Evidence (2, m, K) of rows that have a view and a class, with their weights and classes."""
-    least = evidence.least
-    known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
-    view = ties.argmin(least[known]) if least.shape[1] else known
-    parts = [-np.minimum(evidence.ratio[known, view], knn.ABSENT), evidence.vote[known, view]]
-    return np.array(parts), weight[known], y[known].astype(int)

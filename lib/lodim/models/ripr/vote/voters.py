@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lodim.models.ripr.kernels import FALLING
 from lodim.models.ripr.neighbours import Neighbours
 
 PRIOR_ROWS = 2.0  # of the shares of all rows (or of their mean), which join those of a vote
@@ -69,7 +70,7 @@ class Voters:
         """
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
         near = Neighbours.among(Q, self.A, self.category_distance)
-        return near.sums(views, k, values, falling=True, threads=threads)
+        return near.sums(views, k, values, FALLING, threads)
 
     def evidence(self, sums):
         """Convert sums (..., C + 1) to differences from the prior, (..., C): log ratios or numbers.

@@ -9,7 +9,7 @@ from lodim import forms
 from lodim.models.ripr import ties
 from lodim.models.ripr.ensemble import CLASSES, NUMBERS, Answers, Ensemble
 from lodim.models.ripr.kernels import WIDER
-from lodim.models.ripr.neighbours import distances, nearest
+from lodim.models.ripr.neighbours import nearest
 from lodim.models.ripr.settings import VOTE
 from lodim.models.ripr.vote.search import factors
 from lodim.models.ripr.vote.voters import Voters
@@ -64,35 +64,22 @@ class VotingViews(Ensemble):
         distance, at = nearest(X, self.X[refs], self.views[j], k, self.category_distance)
         return distance, np.where(at >= 0, refs[at], -1)
 
-    def information_gains(self, X):
-        """Expected fall of the entropy of all rows X (m, a) once the class of each is known, (m,).
+    def _votes_and_entropies(self, X):
+        voters = voters_of(self)
+        votes = voters.sums(self.views, self.k, X)[:, :, :-1]
 
-        The reach of the neighbours, and the prior of all rows, stay as they are. Rows
-        without a view have no gain (NaN).
-        """
-        voters, r = voters_of(self), len(self)
-        sums = voters.sums(self.views, self.k, X)  # (r, m, K + 1)
-        reach = np.array([_reach(self, j, X) for j in range(r)])
-        known = self.complete(X)
-        entropy, p = _entropies(self, voters, sums)
-        out = np.full(len(X), np.nan)
-        for i in np.flatnonzero(known.any(axis=1)):
-            weight = np.array([_weight(self._gap(j, X[i], X), reach[j]) for j in range(r)])
-            weight[:, i] = 0.0
-            after = 0.0
-            for c in range(self.n_classes):
-                more = sums.copy()
-                more[:, :, c] += weight
-                more[:, :, -1] += weight
-                changed, _ = _entropies(self, voters, more)
-                after += p[i, c] * (changed.sum() - changed[i])
-            out[i] = entropy.sum() - after
-        return out
+        def entropies(votes):
+            sums = np.concatenate([votes, votes.sum(axis=2, keepdims=True)], axis=2)
+            total = self.factor * voters.evidence(sums).sum(axis=0)
+            z = log_softmax(np.log(voters.prior) + total, axis=1)
+            p = np.exp(z)
+            return -(p * z).sum(axis=1), p
 
-    def _gap(self, j, x, X):
-        """Distances (m,) from one row x to rows X (m, a) in view j; infinite if one is missing."""
-        to = distances(x[None], X, np.arange(len(X))[None], self.views[j], self.category_distance)
-        return np.where(np.isnan(to[0]), np.inf, to[0])
+        return votes, entropies
+
+    def _vote_weights(self, distance, reach):
+        most = WIDER * np.where(reach > 0.0, reach, 1.0) ** 2
+        return 1.0 - np.where(distance <= reach, distance, 0.0) ** 2 / most
 
     def _check_fields(self):
         """As of Ensemble; what has a distance of levels must be a factor, with codes of them."""
@@ -182,23 +169,3 @@ def says(e, voters, evidence, known):
         each = [voters.mean + voters.spread * own[:, 0] for own in evidence]
     value = np.array(each, np.float64).reshape(len(e), len(known)).T
     return np.where(known, value, np.nan)
-
-
-def _reach(e, j, X):
-    """Distance of rows X (m, a) to the last neighbour in view j, (m,); infinite without one."""
-    distance, _ = e.nearest(j, X, e.k)
-    return np.where(np.isfinite(distance), distance, -np.inf).max(axis=1, initial=-np.inf)
-
-
-def _weight(distance, reach):
-    """Weights (m,) of a row at some distances in votes of some reach, as `vote_sums` has them."""
-    within = (distance <= reach) & (reach >= 0.0)
-    most = WIDER * np.where(reach > 0.0, reach, 1.0) ** 2
-    return np.where(within, 1.0 - np.where(within, distance, 0.0) ** 2 / most, 0.0)
-
-
-def _entropies(e, voters, sums):
-    """Entropies (m,) and probabilities (m, K) from sums of votes (r, m, K + 1)."""
-    z = log_softmax(np.log(voters.prior) + e.factor * voters.evidence(sums).sum(axis=0), axis=1)
-    p = np.exp(z)
-    return -(p * z).sum(axis=1), p

@@ -1,0 +1,40 @@
+"""Calibration: from the evidence of assigned views to probabilities of classes."""
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+
+from lodim.models.ripr import ties
+from lodim.models.ripr.answers import knn
+from lodim.models.ripr.vote.voters import smoothed_targets
+
+INITIAL_SCALE = (0.5, 0.5)
+MOST_SCALE = 10.0  # of a factor, where every row is right
+
+
+def calibrate(evidence, y, weight):
+    """Factors t (2,) >= 0 of least deviance of p = softmax(-t_0 ratio + t_1 vote), in chosen views.
+
+    Of n rows of a class, one in n + 2 is taken to be of another, as Platt (1999) does: otherwise
+    rows that are all predicted right would make all predictions certain. INITIAL_SCALE if no row
+    has a prediction.
+    """
+    parts, weight, code = _evidence_in_chosen_view(evidence, y, weight)
+    target, weight = smoothed_targets(code, parts.shape[2]), weight / max(weight.sum(), 1e-300)
+
+    def deviance(t):
+        log_p = log_softmax(np.tensordot(t, parts, 1), axis=1)
+        rest = weight[:, None] * (np.exp(log_p) - target)
+        return -float((weight[:, None] * target * log_p).sum()), (parts * rest).sum(axis=(1, 2))
+
+    bounds = [(0.0, MOST_SCALE)] * 2
+    return minimize(deviance, INITIAL_SCALE, jac=True, bounds=bounds, tol=1e-12).x
+
+
+def _evidence_in_chosen_view(evidence, y, weight):
+    """Evidence (2, m, K) of rows that have a view and a class, with their weights and classes."""
+    least = evidence.least
+    known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
+    view = ties.argmin(least[known]) if least.shape[1] else known
+    parts = [-np.minimum(evidence.ratio[known, view], knn.ABSENT), evidence.vote[known, view]]
+    return np.array(parts), weight[known], y[known].astype(int)
