@@ -1,4 +1,4 @@
-"""The graph of what is bought: who needs whom, what it costs, and at which price it comes in."""
+"""Graph of the purchases: their dependencies, and the price at which each enters the frontier."""
 
 from dataclasses import dataclass, replace
 from textwrap import wrap
@@ -11,25 +11,27 @@ from lodim.plot import axes
 from lodim.prices.build import derived_names
 from lodim.report.tables import significant
 
-LONGEST = 26  # characters of a name that are drawn
-GAP = 8.0  # characters between layers
-ROW = 0.33  # inches a row
-HALF = 0.36  # of a box's height, in rows
+LONGEST = 26  # most characters of a drawn name
+GAP = 8.0  # distance of layers, in characters
+ROW = 0.33  # height of a row, in inches
+HALF = 0.36  # half the height of a box, in rows
 SCALE = "viridis"
 NEVER = (0.94, 0.94, 0.94, 1.0)
-NARROWEST = 40.0  # characters across
-ROWS = 12  # of single nodes above which they take another column
+NARROWEST = 40.0  # smallest width, in characters
+ROWS = 12  # most rows of single nodes per column
 TICKS = 8  # most prices labelled on the scale
-OTHER_EDGE = {"edgecolor": axes.GREY, "linewidth": 0.6}  # of boxes that predict() needs not
+OTHER_EDGE = {"edgecolor": axes.GREY, "linewidth": 0.6}  # boxes that predict() does not need
 
 
 @dataclass(frozen=True)
 class Box:
-    """One thing of the graph: its text, what it needs (positions), and when it is bought.
+    """Box of the graph: a purchase or a series of alternatives.
 
-    step : number of the cheapest model that has it, 0 if none has
-    chosen : whether the model that predict() uses needs it
-    series : whether it stands for a series of alternatives
+    text : name
+    parents : positions of the boxes that it needs
+    step : number of the cheapest model that contains it, 0 if none does
+    chosen : whether the model used by predict() needs it
+    series : whether it represents a series of alternatives
     """
 
     text: str
@@ -40,7 +42,7 @@ class Box:
 
 
 def graph(fit, ax, *, most=30):
-    """Return the first purchases, with the prices at which they enter."""
+    """Draw the first purchases of the frontier, with the prices at which they enter."""
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit of one lambda_ has no frontier to draw")
     every = _boxes(fit)
@@ -67,7 +69,7 @@ def graph(fit, ax, *, most=30):
 
 
 def _boxes(fit):
-    """All things and series, each after what it needs."""
+    """Return a Box for each purchase and series, each after the boxes that it needs."""
     network, derived = fit.settings.network, derived_names(fit.design)
     series = [name for name, _ in fit.settings.alternatives]
     at, boxes = {}, []
@@ -99,21 +101,24 @@ def _boxes(fit):
 
 
 def _bought(fit, copies):
-    """Number of the cheapest model that has any of these nodes, or 0; whether the chosen has."""
+    """Return the number of the cheapest model with any of some nodes, 0 if there is none.
+
+    Also returns whether the model used by predict() has one of the nodes.
+    """
     has = fit.estimates.frontier.bought[:, copies].any(axis=1)
     return int(has.argmax()) + 1 if has.any() else 0, bool(fit.step.bought[copies].any())
 
 
 def _joined(box, step, chosen):
-    """A series is bought with the first of what needs it."""
+    """Return a series box with the step of a purchase that needs it, if that is earlier."""
     steps = [s for s in (box.step, step) if s]
     return replace(box, step=min(steps, default=0), chosen=box.chosen or chosen)
 
 
 def _first(boxes, most):
-    """The first ones that are bought, those of the chosen model before others.
+    """Return the first `most` boxes that are bought, those of the chosen model first.
 
-    Nodes in no model are drawn if there is room for all, or nothing else to draw.
+    Boxes in no model are included if there is room for all boxes, or nothing else to draw.
     """
     if len(boxes) <= most:
         return boxes
@@ -126,7 +131,7 @@ def _first(boxes, most):
 
 
 def _draw(ax, boxes, x, y, width, cost):
-    """Boxes at (x, y), of a width in characters, with their edges and the scale of prices."""
+    """Draw boxes at (x, y) with widths in characters, edges and the colour scale of prices."""
     shades = ax.scatter([], [], c=[], cmap=SCALE, vmin=1, vmax=max(2, len(cost)))
     end = (x + width).max()
     fit_in = 72.0 * ax.figure.get_figwidth() * 0.8 / max(end, NARROWEST) / 0.62
@@ -155,17 +160,17 @@ def _draw(ax, boxes, x, y, width, cost):
 
 
 def _edge(ax, x0, y0, x1, y1, on):
-    """A smooth line from the right side of a box to the left side of another."""
+    """Draw a smooth line from the right side of one box to the left side of another."""
     t = np.linspace(0.0, 1.0, 30)
     style = {"color": "black", "lw": 1.1} if on else {"color": axes.GREY, "lw": 0.6}
     ax.plot(x0 + (x1 - x0) * t, y0 + (y1 - y0) * t * t * (3.0 - 2.0 * t), zorder=1, **style)
 
 
 def places(parents, order):
-    """Layer (n,) and height (n,) of each node, no two at one place.
+    """Return the layer (n,) and height (n,) of each node; no two nodes have the same place.
 
     parents : (n,) tuples of positions, parents before children
-    order : (n,) which of two nodes is drawn above the other
+    order : (n,) nodes with smaller values are drawn higher
     """
     layer, height = layers(parents), np.zeros(len(parents))
     needed = {u for nodes in parents for u in nodes}
@@ -183,7 +188,7 @@ def places(parents, order):
 
 
 def layers(parents):
-    """Layer of each node, (n,): one beyond its last parent."""
+    """Return the layer of each node, (n,): one more than the largest layer of its parents."""
     layer = np.zeros(len(parents), np.int64)
     for v, nodes in enumerate(parents):
         layer[v] = max((layer[u] + 1 for u in nodes), default=0)
@@ -191,9 +196,9 @@ def layers(parents):
 
 
 def heights(parents, order):
-    """Return the height of each node, (n,): leaves have slots, others the middle of their children.
+    """Return heights of nodes, (n,): each leaf has its own row, others the middle of children.
 
-    A node is attached to one parent, the first that is drawn, so that lines do not cross; its
+    Each node is attached to one parent, the first that is drawn, so that lines do not cross; its
     other parents are drawn next to that one.
     """
     n = len(parents)

@@ -1,4 +1,4 @@
-"""Estimation: the path of the group penalty, then the frontier of all rules."""
+"""Estimation: the path of the group penalty, then the frontier of all search rules."""
 
 from dataclasses import replace
 from functools import partial
@@ -31,14 +31,14 @@ from lodim.models.costnet.worker_rows import batch_beyond_null
 from lodim.selection.folds import check_units, count_units
 from lodim.selection.tuning import count_draws, fold_splits
 
-LARGE = 200_000  # rows x columns x classes, of several classes: one set of folds, fewer rules
+LARGE = 200_000  # rows x columns x classes from which several classes use fewer folds and rules
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit all: yields (estimates, log, scores (n, K) of rows held out) for each budget.
+    """Fit path and frontier; yield (estimates, log, scores (n, K) of held-out rows) per budget.
 
-    Of several budgets, ascending, one search with the largest serves all. A budget that is None is
-    the one that the held-out losses of the frontier choose.
+    For several ascending budgets, one search with the largest budget is used. A budget of None is
+    chosen by the held-out losses of the frontier.
     """
     batch, level = batch_beyond_null(batch, family)
     p, monotone = batch.X.shape[1], settings.monotone
@@ -61,25 +61,25 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def _raised(models, level):
-    """A PenaltyPath or CostFrontier, or None, with the level (K,) in its intercepts."""
+    """Return a PenaltyPath, CostFrontier or None with the level (K,) added to its intercepts."""
     return None if models is None else replace(models, intercept=models.intercept + level)
 
 
 def _budgets(settings):
-    """The budgets that are asked for, a tuple; None is that which held-out rows choose."""
+    """Return the requested budgets as a tuple; None means that held-out rows choose."""
     several = isinstance(settings.budget, tuple)
     return settings.budget if several else (settings.budget,)
 
 
 def _index(frontier, settings, budget):
-    """Index of the model of a budget."""
+    """Return the index of the frontier model that belongs to a budget."""
     if budget is None:
         return frontier.best(priced=settings.costs is not None)
     return frontier.index_within(budget)
 
 
 def _path_solver(settings):
-    """The function (batch, family, groups, lambdas=None) -> PenaltyPath that settings ask for."""
+    """Return the solver by settings: (batch, family, groups, lambdas=None) -> PenaltyPath."""
     names = ("l1_ratio", "n_lambda", "lambda_min_ratio", "tol", "max_iter", "threads")
     options = {name: getattr(settings, name) for name in names}
     if settings.solver == "cvxpy":
@@ -90,14 +90,14 @@ def _path_solver(settings):
 
 
 def _lambdas(settings):
-    """Penalties that are given, (L,), or None."""
+    """Return the given penalties (L,), or None."""
     if settings.lambda_ is not None:
         return np.array([settings.lambda_])
     return None if settings.lambdas is None else np.asarray(settings.lambdas)
 
 
 def _frontiers(batch, family, settings, path, bounded):
-    """The CostFrontier of all rules, and that of the weighted lasso alone or None."""
+    """Return the CostFrontier of all rules, and that of the weighted lasso alone (or None)."""
     large = family.n_scores > 1 and batch.n * batch.X.shape[1] * family.n_scores > LARGE
     if large and _by_cv(settings) and set(settings.rules) > {"lasso"}:
         settings = replace(settings, rules=tuple(r for r in settings.rules if r != "lasso"))
@@ -112,13 +112,13 @@ def _frontiers(batch, family, settings, path, bounded):
     if _judged(batch, settings):
         draws = 1 if large or not bounded else count_draws(batch)
         found, held_out = _judge(batch, family, settings, results, draws)
-    if large or not bounded:  # what it is compared with takes as long as the rest, or is not read
+    if large or not bounded:  # the lasso's frontier is too slow, or not used
         return make(found, **held_out), None
     return make(found, **held_out), make(_lasso_alone(batch, family, settings, results, path))
 
 
 def _lasso_alone(batch, family, settings, results, path):
-    """Candidate models of the frontier of the weighted lasso."""
+    """Return the candidate models of the weighted lasso's own frontier."""
     penalty = _penalties(settings, batch.X.shape[1]).get("lasso")
     path = path if penalty is None else results.paths.get("lasso")
     path = path or _path_solver(settings)(batch, family, penalty)
@@ -127,9 +127,9 @@ def _lasso_alone(batch, family, settings, results, path):
 
 
 def _penalties(settings, p):
-    """Return the groups of each penalty with a path, by rule; no lasso if it equals "group".
+    """Return the groups of each rule's penalty, as a dict; without "lasso" if it equals "group".
 
-    So it is where each column has a price of its own, and nothing is needed by another.
+    They are equal if each column has its own price and nothing depends on anything else.
     """
     groups = Groups.from_network(settings.network, settings.dependents, p, settings.monotone)
     lasso = rules.lasso_groups(settings.network, p, settings.monotone)
@@ -137,12 +137,12 @@ def _penalties(settings, p):
 
 
 def _by_cv(settings):
-    """Whether models compete by their loss in held-out rows; proven optima do by the deviance."""
+    """Return whether models compete by held-out loss; proven optima compete by the deviance."""
     return settings.criterion == "cv" and "exact" not in settings.rules
 
 
 def _judged(batch, settings):
-    """Whether rows are held out: to choose the frontier, or the budget."""
+    """Return whether rows are held out, to select the frontier or the budget."""
     if None in _budgets(settings):
         check_units(batch, "budget")
         return True
@@ -150,14 +150,14 @@ def _judged(batch, settings):
 
 
 def _judge(batch, family, settings, results, draws):
-    """Candidate models of the frontier, and their held-out losses as keywords of a CostFrontier."""
+    """Return the candidate models of the frontier, and their held-out losses as a dict."""
     by_cv = _by_cv(settings)
     recipes = (
         recipes_of(results, settings.relax) if by_cv else [RefitRecipe(c) for c in results.listed]
     )
-    # Classes are counted; which they are makes no difference to the folds.
+    # Folds only depend on the number of classes.
     levels = range(max(2, family.n_scores)) if has_classes(family) else ()
-    # The folds keep the units of all rows: a penalty means the same in each.
+    # Folds keep the units of all rows, so that penalties are comparable.
     splits = fold_splits(batch, levels, settings.seed, standardize=False, draws=draws)
     known = {rule: path.lambdas[::STEP] for rule, path in results.paths.items()}
     fold_results = (_rule_results(train, family, settings, lambdas=known)[0] for train, _ in splits)
@@ -169,14 +169,14 @@ def _judge(batch, family, settings, results, draws):
 
 
 def _rule_results(batch, family, settings, path=None, lambdas=None):
-    """The RuleResults of what the rules find in some rows, and the deviances of proven optima.
+    """Apply the search rules to some rows; return RuleResults and the deviances of proven optima.
 
     Parameters
     ----------
     path : PenaltyPath, optional
         Path of the group penalty, if known.
     lambdas : dict, optional
-        Penalties of the path of each rule; its own by default.
+        Penalties of each rule's path; chosen automatically by default.
     """
     p, known = batch.X.shape[1], lambdas or {}
     solve = partial(_path_solver(settings), batch, family)
@@ -207,9 +207,9 @@ def _rule_results(batch, family, settings, path=None, lambdas=None):
 
 
 def _models_of_rules(search, settings, paths, limits):
-    """Candidate models of the supports of paths, and of searches, as a dict of rules."""
+    """Return the candidate models of paths' supports and of searches, as a dict by rule."""
     out, asked = {}, settings.rules
-    if "exact" in asked:  # the first: of equal models the proven one is named
+    if "exact" in asked:  # first, so that equal models are attributed to it
         out["exact"] = [CandidateModel(optimum(search, budget), "exact") for budget in limits]
     for rule, path in paths.items():
         out[rule] = rules.path_supports(search, path, rule)
@@ -219,17 +219,17 @@ def _models_of_rules(search, settings, paths, limits):
 
 
 def _share(settings):
-    """Return the share of the refit if none is chosen."""
+    """Return the share of the refit; 1 if it is not given."""
     return 1.0 if settings.relax is None else settings.relax
 
 
 def _limits(settings):
-    """Budgets that are given, as floats."""
+    """Return the given budgets as floats."""
     return [float(budget) for budget in _budgets(settings) if budget is not None]
 
 
 def make_search(batch, family, network, budget, criterion, path=None, threads=None, monotone=None):
-    """The Search that the rules share; nodes that `path` uses are kept of a wide problem."""
+    """Return the Search that all rules share; for wide data it keeps the nodes that `path` uses."""
     space = SearchSpace.from_network(network, budget, screened_nodes(batch, family, network, path))
     data = SearchData.from_batch(batch, family, space.columns, threads, monotone)
     sample = data.sample()
@@ -241,7 +241,7 @@ def make_search(batch, family, network, budget, criterion, path=None, threads=No
 
 
 def _scores(eval_batch, family, models, k):
-    """Scores (n, K) of the rows of a batch by model k of a PenaltyPath or CostFrontier."""
+    """Return the scores (n, K) of a batch's rows by model k of a PenaltyPath or CostFrontier."""
     on = np.flatnonzero(models.coef[k].any(axis=1))
     data = SearchData.from_batch(eval_batch, family)
     return data.scores(models.intercept[k], on, models.coef[k][on])

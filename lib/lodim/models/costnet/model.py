@@ -1,4 +1,4 @@
-"""costnet(): the best model at every price, from a formula to a fit."""
+"""The public function costnet() and the model's declaration."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -22,20 +22,20 @@ from lodim.models.costnet.worker_rows import batch_beyond_null
 from lodim.prices.build import make_network
 from lodim.typing import Data, DType, Family, HasColumns, Missing, Offset, RowValues, Values
 
-MOST_BUDGETS = 60  # prices tried by cross-validation
+MOST_BUDGETS = 60  # most prices tried by cross-validation
 Rule: TypeAlias = Literal["group", "lasso", "greedy", "exact"]
 
 
 def _largest_lambda(batch, family, s):
-    """The least lambda_ at which nothing with a price is used."""
+    """Return the smallest lambda_ for which nothing with a price is used."""
     groups = Groups.from_network(s.network, s.dependents, batch.X.shape[1], s.monotone)
     rest, _ = batch_beyond_null(batch, family)
-    # A hair above: at the value itself rounding lets coefficients of 1e-17 in.
+    # Slightly above, since rounding at the value itself gives coefficients of 1e-17.
     return (1.0 + 1e-12) * lambda_max(rest, family, groups, s.l1_ratio, s.threads)
 
 
 class Costnet(Model):
-    """Cost-sensitive feature selection: the budget is chosen from the frontier."""
+    """Declaration of the model costnet for the shared fitting code; chooses a budget by CV."""
 
     name = "costnet"
     reference = FITERAU
@@ -56,29 +56,29 @@ class Costnet(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        """Raise if prices do not suit the design; the network of things goes into the settings."""
+        """Raise if prices do not suit the design; put the network into the settings."""
         return with_network(super().validate(problem))
 
     def cv_grid(self, problem, n):
-        """Prices of the models for all rows, with these models; or the lambda_ given."""
+        """Return the prices of the models for all rows, with these models; or the given lambda_."""
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
         return {"budget": _prices(found[0].frontier)}, found
 
     def selects(self, settings):
-        """Models are made of some of the features."""
+        """Return True: models use some of the features."""
         return True
 
     def assemble(self, problem, estimates, log, selection, for_path):
-        """The fit of a frontier; the model that it chooses is that of its budget, or of lambda_."""
-        # A budget that is chosen after the search has not limited it.
+        """Return the CostnetFit of a frontier, with the model of its budget or lambda_ selected."""
+        # A budget chosen after the search did not limit the search.
         limited = problem.settings.budget is not None
         if not limited and problem.settings.lambda_ is None:
             problem, selection = _choose(problem, estimates.frontier, selection)
         batch, settings = problem.batch, problem.settings
         _warn(estimates.path)
-        if limited:  # cross-validation may have searched beyond the budget that it has chosen
+        if limited:  # cross-validation may have searched beyond its chosen budget
             estimates = estimates.within(settings.budget)
         paid = Purchases.from_path(estimates.path, settings.network, settings.dependents)
         return CostnetFit(
@@ -98,7 +98,7 @@ MODEL = Costnet()
 
 
 def with_network(problem):
-    """The problem with the network and signs of its design; prices and needs as plain dicts."""
+    """Return the problem with the network and signs of its design; prices and needs as dicts."""
     check_used(problem)
     s = problem.settings
     plain = {} if callable(s.costs) or s.costs is None else {"costs": dict(s.costs)}
@@ -113,7 +113,7 @@ def with_network(problem):
 
 
 def _prices(frontier):
-    """The prices of a frontier, of many evenly chosen ones."""
+    """Return the prices of a frontier; if there are many, evenly chosen ones."""
     M = len(frontier)
     n = min(M, MOST_BUDGETS)
     at = {round(k * (M - 1) / max(1, n - 1)) for k in range(n)}
@@ -121,7 +121,7 @@ def _prices(frontier):
 
 
 def _choose(problem, frontier, selection):
-    """The problem with the budget that held-out rows choose, and the table of those tried."""
+    """Return the problem with the budget chosen by held-out rows, and a table of budgets."""
     settings, draws = problem.settings, frontier.held_out.shape[1]
     priced = settings.costs is not None
     of_draws = [frontier.best(priced, draw) for draw in range(draws)] if draws > 1 else []
@@ -136,7 +136,7 @@ def _choose(problem, frontier, selection):
 
 
 def _position(estimates, settings):
-    """The `CostnetFit.position` of the settings' lambda_ or budget."""
+    """Return the `CostnetFit.position` that belongs to the settings' lambda_ or budget."""
     if settings.lambda_ is not None:
         return False, 0
     budget = np.inf if settings.budget is None else settings.budget
@@ -144,7 +144,7 @@ def _position(estimates, settings):
 
 
 def _total_price(network):
-    """Price of all that one model can need: of each series the source that adds most to it."""
+    """Return the price of everything a model can need, with each series' most expensive source."""
     on = np.ones(len(network), bool)
     for series in np.unique(network.series[network.series >= 0]):
         serving = np.flatnonzero(network.series == series)
@@ -155,7 +155,7 @@ def _total_price(network):
 
 
 def _call(problem):
-    """The call, with the name of a cost function that has one."""
+    """Return the call as text, with the name of a cost function if it has one."""
     name = getattr(problem.settings.costs, "__name__", "")
     if not name.isidentifier():
         return problem.call
@@ -163,7 +163,7 @@ def _call(problem):
 
 
 def _warn(path):
-    """Warn where a penalty of a path has not converged."""
+    """Warn if some penalties of a path did not converge."""
     if not path.converged.all():
         failed, of = np.count_nonzero(~path.converged), path.converged.size
         warn_not_converged(
@@ -236,8 +236,8 @@ def costnet(
         Price of each column of the formula (0: free), of other purchases (a blood draw, a monitor),
         and of terms that cost something to compute. By default all 1. Unused names are listed by
         `summary`. A function takes a frozenset of names of columns and purchases, and returns the
-        price of having all of them, for shared set-up costs or discounts. It must be 0 for none,
-        and must not fall as names are added.
+        price of all of them together, for shared set-up costs or discounts. It must be 0 for the
+        empty set, and must not decrease as names are added.
     depends_on : dict, Series, edge table or networkx.DiGraph, optional
         Needs of each column, also through chains: {"hr_slope": ["heart_rate"], "glucose": ["blood
         draw"]}, a Series of such lists, a table with columns parent and child (or from and to), or
@@ -255,13 +255,13 @@ def costnet(
         "poisson", "gamma" or "tweedie": counts, positive amounts, and amounts of which some are
         zero, with a log link (for counts per exposure the offset is the log of the exposure).
     power : float, optional
-        Of family="tweedie": power of the mean that the variance is proportional to, between 1
+        For family="tweedie": the variance is proportional to this power of the mean, between 1
         (Poisson) and 2 (gamma).
     monotone : dict, optional
-        Columns whose effect must not turn, such as {"age": "increasing", "income": "decreasing"}:
-        their coefficients have one sign, in the path and in refits. A column must be a term of its
-        own, a number or an ordered category, and in no other term; at most two classes. A free one
-        is penalized as the cheapest of the others.
+        Columns with a monotone effect, such as {"age": "increasing", "income": "decreasing"}:
+        their coefficients have one sign, in the path and in refits. Such a column must be a number
+        or an ordered category, and a term of its own that is in no other term; at most two classes.
+        If its price is 0, it is penalized like the cheapest other column.
     lambda_ : float, optional
         Fit only the group-penalized model of this lambda, without refit and frontier. Arguments of
         the path and of rules are then not allowed.
@@ -301,7 +301,7 @@ def costnet(
         Treatment of missing features. "indicator": a missing number becomes the training mean, with
         an indicator column such as `age[missing]` if training had missing values; a missing
         category is a level. "drop" drops the row, predicted as NaN. Rows without response or weight
-        are always dropped. What says that a column is missing comes with it, at its price.
+        are always dropped. The indicator of a column's missing values is included in its price.
     groups : column name or array (n,), optional
         Rows with equal values are held out together in cross-validation.
     standardize : bool, default=True

@@ -1,4 +1,4 @@
-"""Print, summary and page of a CostnetFit."""
+"""Printed listing, summary and report page of a CostnetFit."""
 
 import numpy as np
 import pandas as pd
@@ -21,8 +21,8 @@ WIDTH_OF_NAMES = 34  # characters of a cell of names
 WIDTH_OF_NOTE = 200  # characters of names in a note
 SEPARATED = "coefficients are not estimable, their size is set by the solver"
 WIDTH_OF_SHARE = 11  # characters of the column of held-out shares
-LONGEST_RULE = 10  # characters that the name of a rule may take
-SHORTEST = 8  # characters to which a name is shortened at least
+LONGEST_RULE = 10  # most characters of a rule's name
+SHORTEST = 8  # smallest length of a shortened name
 CRITERIA_IN_WORDS = {
     "cv": "the loss of held-out rows",
     "deviance": "the deviance",
@@ -32,11 +32,11 @@ CRITERIA_IN_WORDS = {
     "ebic": "extended BIC, which charges for each coefficient,",
 }
 COLUMNS = {"Df": "df", "Cost": "cost", "Lambda": "lambda_", "Rule": "rule"}
-LONGEST = 32  # characters of a name
+LONGEST = 32  # most characters of a name
 
 
 def listing(fit):
-    """Lines and table of the short print, as glmnet's."""
+    """Return lines and table of the short print, in the style of glmnet."""
     lines = [
         f"Family: {fit.family.label} ({fit.family.link} link){phrases.levels(fit)}",
         f"{phrases.rows(fit)}, {_priced_things(fit)}",
@@ -59,7 +59,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Header, frontier, what must be bought, coefficients."""
+    """Return the summary Report: header, frontier, purchases, coefficients."""
     return Report(
         title="Costnet Results",
         header=_header(fit),
@@ -70,7 +70,7 @@ def summary(fit, full):
 
 
 def _header(fit):
-    """Rows of the header: names and values."""
+    """Return the rows of the header: names and values."""
     s, d, m = fit.settings, fit.design, fit.step
     rows = (
         ("Features", str(len(d.names))),
@@ -91,7 +91,7 @@ def _header(fit):
 
 
 def _prices(fit):
-    """The frontier, if the fit is of a model on it."""
+    """Return the table of the frontier in a tuple; empty if the model is not on it."""
     if not fit.step.number:
         return ()
     frame = frontier_models.prices(fit)
@@ -125,12 +125,12 @@ def _rules(frame):
 
 
 def _percent(share):
-    """Shares as percentages of two digits, without a sign before zero."""
+    """Return shares as percentages of two digits, without a sign before zero."""
     return (100.0 * share).round(2) + 0.0
 
 
 def _explained(fit, table):
-    """Return the explanation of the frontier's columns."""
+    """Yield the notes that explain the frontier's columns."""
     what = "variance" if fit.family.name == "gaussian" else "deviance"
     by = CRITERIA_IN_WORDS.get(fit.settings.criterion, fit.settings.criterion.upper())
     yield (
@@ -147,12 +147,12 @@ def _explained(fit, table):
 
 
 def _blank_if_missing(value):
-    """Return a percentage as text, a missing one as nothing."""
+    """Return a percentage as text; empty if it is missing."""
     return "" if is_missing(value) else f"{value:.2f}"
 
 
 def _changes(new, dropped, room):
-    """Names after + and -, as many as fit in a room of characters."""
+    """Return names after + and -, shortened to fit in `room` characters."""
     parts = [(sign, names) for sign, names in (("+", new), ("-", dropped)) if names]
     text = " ".join(f"{sign} {', '.join(names)}" for sign, names in parts)
     if len(text) <= room:
@@ -162,7 +162,7 @@ def _changes(new, dropped, room):
 
 
 def _several(names, room):
-    """Names that fit in a room of characters; the last of many are counted."""
+    """Return names that fit into `room` characters; if there are too many, the last are counted."""
     for shown in range(len(names), 0, -1):
         more = f" and {len(names) - shown} more" if shown < len(names) else ""
         text = ", ".join(names[:shown]) + more
@@ -182,7 +182,7 @@ def short(name, most):
 
 
 def _purchases(fit):
-    """Return the purchases of the model, if any."""
+    """Return the table of the model's purchases in a tuple; empty without purchases."""
     frame = frontier_models.bought(fit)
     if frame.empty:
         return ()
@@ -204,7 +204,7 @@ def _purchases(fit):
 
 
 def _coefficients(fit, full):
-    """The table of coefficients, the largest first."""
+    """Return the table of coefficients, the largest first."""
     frame = frontier_models.terms(fit)
     intercept = frame["std_estimate"].isna()
     size = frame["std_estimate"].abs()
@@ -226,7 +226,7 @@ def _coefficients(fit, full):
 
 
 def _notes(fit):
-    """The lines below the tables."""
+    """Return the notes below the tables."""
     path, d = fit.estimates.path, fit.design
     failed = np.count_nonzero(~path.converged)
     ended = f"NOT converged at {failed} of them" if failed else "converged"
@@ -276,7 +276,7 @@ def _coefficients_are(fit):
 
 
 def _shown(frame):
-    """Which rows of a long frontier are shown: the ends, and what is around the chosen one."""
+    """Return which rows of a long frontier are printed: both ends, and around the chosen model."""
     M = len(frame)
     keep = np.ones(M, bool)
     if M > MOST_STEPS:
@@ -287,14 +287,14 @@ def _shown(frame):
 
 
 def _numbered(frame):
-    """Labels of the rows of a frontier, * at the chosen one."""
+    """Return the labels of a frontier's rows, with * for the chosen model."""
     if len(frame) == 1:
         return ["1"]
     return [f"{k} *" if on else str(k) for k, on in zip(frame.index, frame["chosen"], strict=True)]
 
 
 def _lambda(value):
-    """A penalty as text, a missing one as nothing."""
+    """Return a penalty as text; empty if it is missing."""
     return "" if np.isnan(value) else significant(value)
 
 
@@ -313,22 +313,22 @@ def _priced_things(fit):
 
 
 def _has_series(fit):
-    """Whether there are alternatives."""
+    """Return whether there are alternatives."""
     return bool((fit.settings.network.series >= 0).any())
 
 
 def _count_of(n, one, several):
-    """A number and its noun."""
+    """Return a number with its noun."""
     return f"{n} {one if n == 1 else several}"
 
 
 def _by_function(fit):
-    """Whether prices come from a function."""
+    """Return whether prices come from a function."""
     return fit.arguments["costs"] == ARRAY
 
 
 def _use(fit):
-    """Which model predict() uses, in words."""
+    """Return which model predict() uses, as text."""
     m = fit.step
     if m.rule == PENALIZED:
         return f"Penalized model of lambda {significant(m.lambda_)}, not refitted"
@@ -337,7 +337,7 @@ def _use(fit):
 
 
 def _rule_of_choice(fit):
-    """Which model held-out rows have chosen, in words; nothing where they have not."""
+    """Return how held-out rows chose the model, as text; empty if they did not."""
     own = "budget" in fit.chosen and fit.limit == np.inf
     if not own:
         return ""
@@ -347,7 +347,7 @@ def _rule_of_choice(fit):
 
 
 def _budget(fit):
-    """The budget in words."""
+    """Return the budget as text."""
     budget = fit.settings.budget
     if budget is None or budget == np.inf:
         return "none"
@@ -355,7 +355,7 @@ def _budget(fit):
 
 
 def _labels(frame):
-    """Names of the rows of tidy(): the term, and for classes the level in brackets."""
+    """Return names of the rows of tidy(): the term, and for classes the level in brackets."""
     if "level" not in frame:
         return [short(t, LONGEST) for t in frame["term"]]
     return [
@@ -374,7 +374,7 @@ LABELS = {
 
 
 def words(fit):
-    """The model in a few sentences."""
+    """Return a description of the model in a few sentences, as a list of paragraphs."""
     kind = {"identity": "linear", "log": "log-linear"}.get(fit.family.link, "logistic")
     model = (
         f"A {kind} model of {fit.design.response.name} with {counted(fit.df, 'feature')}, whose "
@@ -391,7 +391,7 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """The list of models by price, if there is one, and the coefficients of the model."""
+    """Return pictures of the frontier, if there is one, and of the model's coefficients."""
     found = [] if fit.estimates.frontier is None else [_frontier(fit)]
     tidy = in_pandas(fit.tidy)()
     terms = tidy[tidy["chosen"].astype(bool) & (tidy["std_estimate"].fillna(0) != 0)]
@@ -406,7 +406,7 @@ def pictures(fit, data):
 
 
 def _frontier(fit):
-    """The picture of the models by price."""
+    """Return the picture of the models by price."""
     prices = fit.prices().reset_index()
     frame = pd.DataFrame(
         {

@@ -1,4 +1,4 @@
-"""Ensemble: the selected views, and the training rows that answer in them."""
+"""Ensemble: the selected views, and the training rows that predict in them."""
 
 from dataclasses import dataclass
 
@@ -13,11 +13,11 @@ from lodim.models.ripr.settings import MOST_DIM
 from lodim.models.ripr.views import by_content, places
 
 CLASSES, NUMBERS, CLUSTERS = "class", "number", "cluster"  # tasks, as `recover` names them
-MOST_SHARE = 1 + 1e-6  # that rounding leaves of one
-MOST_K = 10_000  # neighbours in a file of fewer rows
+MOST_SHARE = 1 + 1e-6  # largest share, allowing for rounding
+MOST_K = 10_000  # largest k in a file with fewer rows
 
-TASKS = {"gaussian": NUMBERS, "none": CLUSTERS}  # of families; the others have classes
-LOG = {  # what was compared, and how the search ended
+TASKS = {"gaussian": NUMBERS, "none": CLUSTERS}  # task by family; other families have classes
+LOG = {  # fields of the log of a search
     "objective": forms.real("rounds"),
     "converged": forms.flags(),
     "compared": forms.whole(),
@@ -28,7 +28,7 @@ LOG = {  # what was compared, and how the search ended
 
 
 def task_of(family):
-    """Return the task that a family of responses sets."""
+    """Return the task (CLASSES, NUMBERS or CLUSTERS) that belongs to a family."""
     return TASKS.get(family.name, CLASSES)
 
 
@@ -36,13 +36,13 @@ def task_of(family):
 class Answers:
     """Predictions of r views for m rows.
 
-    view : (m,) view that serves each row, -1 if none is complete
-    value : (m, r) what each view says: a class code, a number, or NaN
-    loss : (m, r) loss of the prediction; infinite if the view is incomplete. For
-        numbers: one less the share that it has in the row's neighbours; of views that vote: one
-        less the share that it has in what speaks for the answer
-    score : (m, K) link scores in the view that serves the row, NaN if none does; of views that
-        vote those of all, without any those of the null model
+    view : (m,) view that predicts each row, -1 if none is complete
+    value : (m, r) prediction of each view: a class code, a number, or NaN
+    loss : (m, r) loss of the prediction, infinite if the view is incomplete. For numbers: one minus
+        the view's share of the row's neighbours. For views that vote: one minus the view's share of
+        the evidence for the prediction
+    score : (m, K) link scores in the row's view, NaN without a view. For views that
+        vote, scores of all views together, or of the null model
     code : (m,) predicted class, -1 if none; None for other tasks
     """
 
@@ -55,23 +55,22 @@ class Answers:
 
 @forms.record
 class Ensemble:
-    """r views, and the n training rows that answer in them, on the a axes that some view uses.
+    """r views, and the n training rows that predict in them, on the a axes that some view uses.
 
     `vote.voting_views` and `answers.assigned_views` have the two kinds. Each has a `task` (CLASSES,
-    NUMBERS or CLUSTERS) and a `method`, and answers by `query`, `nearest` and `information_gains`.
+    NUMBERS or CLUSTERS), a `method`, and the methods `query` and `nearest`.
 
-    features : the axes
-    views : positions among `features`, padded with -1; those with most mass first
-    X : places of the training rows on the axes, NaN where missing: features as the design gives
-        them, or codes of levels
+    features : positions of the axes
+    views : positions among `features`, padded with -1; views with the largest mass first
+    X : training rows on the axes, NaN if missing: standardized features, or codes of levels
     y : class codes or numbers, NaN if unknown or without a response
-    weight : of the rows, zero where they do not count
-    assignment : shares of the views in a row; zeros where no view is complete
-    assigned_view : view of the row when left out; -1 if none is complete
-    n_classes : zero without classes
-    n_scores : link scores of a row, as the family has them
-    k : neighbours
-    axis_of : the axis of each feature of the design
+    weight : row weights; zero for rows that do not count
+    assignment : shares of the views in each row; zeros if no view is complete
+    assigned_view : view of each row when left out; -1 if none is complete
+    n_classes : number of classes, zero without classes
+    n_scores : number of link scores of the family
+    k : number of neighbours
+    axis_of : axis of each feature of the design
     """
 
     features: np.ndarray = forms.ascending(forms.whole("a", most="p - 1"), strictly=True)
@@ -93,13 +92,14 @@ class Ensemble:
 
     @property
     def codes(self):
-        """(n,) classes of the rows, -1 if unknown."""
+        """Classes of the rows, (n,), -1 if unknown."""
         return np.where(np.isfinite(self.y), self.y, -1.0).astype(np.int64)
 
     def rows(self, batch):
-        """Return features (m, a) of the rows of a batch.
+        """Return the features (m, a) of the rows of a batch.
 
-        Values that differ by rounding alone from one of X, of a row that counts, are that one.
+        Values that differ only by rounding from a value of X (in rows with positive weight) are
+        replaced by that value.
         """
         X = places(tiles.unpack(batch.X, batch.n).astype(np.float64), self.axis_of)
         return ties.match_close(X[:, self.features], self.X[self.weight > 0.0])
@@ -108,7 +108,8 @@ class Ensemble:
     def preferred(self):
         """Classes in the order in which they win ties, (K,).
 
-        Those of more (weighted) rows first, of as many those of smaller values.
+        Classes with more (weighted) rows come first; of equal ones those with smaller feature
+        values.
         """
         refs = self.references
         own = self.weight[refs] * (self.codes[refs] == np.arange(self.n_classes)[:, None])
@@ -120,30 +121,30 @@ class Ensemble:
 
     @property
     def references(self):
-        """Positions of the rows that can be neighbours: those that count, and have a response."""
+        """Positions of the rows that can be neighbours: positive weight and a known response."""
         known = self.weight > 0
         return np.flatnonzero(known if self.task == CLUSTERS else known & np.isfinite(self.y))
 
     @property
     def n(self):
-        """Training rows."""
+        """Number of training rows."""
         return len(self.X)
 
     @property
     def share(self):
-        """(r,) shares of all (weighted) rows that views serve; of the rest none is complete."""
+        """Share of the (weighted) rows that each view predicts, (r,); some rows have no view."""
         of = self.assigned_view
         weight = np.bincount(of[of >= 0], self.weight[of >= 0], len(self))
         return weight / max(self.weight.sum(), 1e-300)
 
     @property
     def mass(self):
-        """(r,) shares of the (weighted) rows of the assignment that views have in it."""
+        """Share of each view in the (weighted) assignment, (r,)."""
         weight = self.weight @ self.assignment
         return weight / max(weight.sum(), 1e-300)
 
     def columns(self, j):
-        """Return positions among `features` of view j."""
+        """Return the positions among `features` of view j."""
         return self.views[j][self.views[j] >= 0]
 
     def complete(self, X):
@@ -152,12 +153,12 @@ class Ensemble:
         return ~np.column_stack(missing)
 
     def information_gains(self, X):
-        """Expected fall of the entropy of all rows X (m, a) once the class of each is known, (m,).
+        """Return the expected decrease of all rows' entropy if the class of row i were known, (m,).
 
-        The views, and how far the neighbours of a row reach, stay as they are. Rows without a view
-        have no gain (NaN).
+        For each row i of X (m, a). Views, and the distances within which rows count as neighbours,
+        are not changed. The gain is NaN for rows without a view.
         """
-        votes, entropies = self._votes_and_entropies(X)  # (r, m, K), and a function of votes
+        votes, entropies = self._votes_and_entropies(X)  # votes (r, m, K)
         reach = np.array([self._reach(j, X) for j in range(len(self))])
         entropy, p = entropies(votes)
         out = np.full(len(X), np.nan)
@@ -176,25 +177,25 @@ class Ensemble:
         return out
 
     def _vote_weights(self, distance, reach):
-        """Weights of votes at distances (r, m) of neighbours that reach as far as `reach`."""
+        """Return weights of votes (r, m) at distances (r, m); `reach`: see `_reach`."""
         return np.ones(distance.shape)
 
     def _reach(self, j, X):
-        """Distance of rows X (m, a) to the last neighbour in view j, (m,); -inf without one."""
+        """Return the distance (m,) of each row to its last neighbour in view j; -inf if none."""
         distance, _ = self.nearest(j, X, self.k)
         return np.where(np.isfinite(distance), distance, -np.inf).max(axis=1, initial=-np.inf)
 
     def _distances(self, j, x, X):
-        """Distances (m,) from one row x to rows X (m, a) in view j; infinite if one is missing."""
+        """Return distances (m,) of row x to rows X in view j; infinite if a feature is missing."""
         to = distances(x[None], X, np.arange(len(X))[None], self.views[j], self.category_distance)
         return np.where(np.isnan(to[0]), np.inf, to[0])
 
     def is_factor(self, a):
-        """Return whether feature a is a factor, with codes of its levels as places."""
+        """Return whether axis a is a factor, with codes of its levels as values."""
         return np.count_nonzero(self.axis_of == self.features[a]) > 1
 
     def _check_fields(self):
-        """Raise a ValueError unless views have features, in order, and neighbours."""
+        """Raise a ValueError unless features of views increase and some row can be a neighbour."""
         own = self.views >= 0
         rises = (own[:, :-1] & (np.diff(self.views, axis=1) > 0)) | ~own[:, 1:]
         if not (len(own) and own.shape[1] <= MOST_DIM and own[:, 0].all() and rises.all()):
@@ -208,19 +209,20 @@ class Ensemble:
 
 @forms.record
 class Record:
-    """Results of the training rows, each judged without itself.
+    """Leave-one-out results of the training rows.
 
-    But not by local learners, which were fitted to it, nor in clusters, whose centres it has moved.
+    Rows are not left out of local learners, which were fitted to them, nor of cluster centres.
 
-    share : of all rows, those that a view serves
-    mass : of the rows of the assignment, what the view has in it
-    error : of the rows that it serves: share wrong, mean squared error, or mean squared
-        distance to the centre of the cluster; NaN without clusters
-    n : rows of weight above zero; unlabelled : those without a response; blind : those without any
+    share : share of all rows that each view predicts
+    mass : share of each view in the assignment
+    error : error over the rows of a view: share wrong, mean squared error, or mean squared
+        distance to the cluster's centre; NaN without clusters
+    n : number of rows with positive weight; unlabelled : without a response; blind : without any
         complete view
-    deviance, null_deviance : means over labelled rows, those without a view by the null model;
-        of clusters, squared distances to their centres, and to the middle of a view's rows
-    overall : error over the rows that a view serves
+    deviance, null_deviance : means over labelled rows, where rows without a view count by the null
+        model; for clusters, mean squared distances to the centres, and to the centre of a view's
+        rows
+    overall : error over all rows that have a view
     """
 
     share: np.ndarray = forms.real("r", least=0, most=MOST_SHARE)
@@ -234,7 +236,7 @@ class Record:
     overall: float = forms.squares(nan=True)
 
     def _check_fields(self):
-        """Raise a ValueError unless some rows are of all."""
+        """Raise a ValueError if more rows are unlabelled or without a view than there are rows."""
         if max(self.unlabelled, self.blind) > self.n:
             raise ValueError(f"the record is of {self.n} rows, and more are without an answer")
 
@@ -261,7 +263,7 @@ def record(e, family):
 
 
 def _errors(e, answers):
-    """Return the leave-one-out error of each row in its view, (n,), NaN if unknown."""
+    """Return the leave-one-out error of each row in its view, (n,); NaN if unknown."""
     if e.task == CLUSTERS:
         return e.assign(e.X, answers)[1]
     out, known = np.full(e.n, np.nan), np.flatnonzero((answers.view >= 0) & np.isfinite(e.y))
@@ -273,7 +275,7 @@ def _errors(e, answers):
 
 
 def _deviances(e, family, answers, error):
-    """Return mean deviances of the model and of the null model."""
+    """Return the mean deviances of the model and of the null model."""
     if e.task == CLUSTERS:
         return _mean(error, e.weight, np.isfinite(error)), _scatter(e, answers.view)
     known = np.flatnonzero(np.isfinite(e.y) & (e.weight > 0))
@@ -284,7 +286,7 @@ def _deviances(e, family, answers, error):
 
 
 def _scatter(e, view):
-    """Return mean squared distance to the middle of the rows that each view serves."""
+    """Return the mean squared distance of rows to the mean of the rows of their view."""
     total, mass = 0.0, 0.0
     for j in range(len(e)):
         of = (view == j) & (e.weight > 0)

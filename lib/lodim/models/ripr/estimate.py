@@ -223,7 +223,7 @@ def _common_fields(search, X, views):
 
 
 def _assigned(e, t):
-    """Return the ensemble with the view that serves each row filled in."""
+    """Return the ensemble with `assigned_view`, the view of each row, filled in."""
     return replace(e, assigned_view=e.query(threads=t.threads).view)
 
 

@@ -1,10 +1,10 @@
-"""Kernels of ripr: distances to the k-th neighbour in a view, by groups of reference points.
+"""Kernels of ripr: distances to the k-th neighbour in a view, by groups of reference rows.
 
-References of a group are sorted by one feature of the view, its base, and kept feature by feature
-in single precision: those within a radius of a row are a contiguous window, and all loops over a
-window vectorize. The k-th smallest of a window is found by counting how many lie below a threshold,
-which interpolation moves: no sort, no heap. The result is the exact order statistic, whatever
-radius and threshold the search began with.
+References of a group are sorted by one feature of the view, its base, and stored feature by feature
+in single precision. References within a radius of a row are then a contiguous window, and all loops
+over a window vectorize. The k-th smallest distance in a window is found by counting how many are
+below a threshold that interpolation adjusts, without sorting. The result is exact, whatever radius
+and threshold the search starts with.
 """
 
 import math
@@ -13,25 +13,25 @@ import numpy as np
 
 from lodim.engine.compiled import njit
 
-MISSING = np.float32(1e18)  # of a feature that is missing; its square is finite
-FAR = np.float32(1e30)  # squared distances beyond are to points with missing features
-FLOOR = 1e-4  # least ratio of a distance to the adjacent one
-HALF = 0.5  # a row of each side, added where rows at one place are counted
-TIE = np.float32(5e-6)  # distances that differ by this share are equal
-ROUNDING = np.float32(5e-7)  # and those that differ by this share of the size of a row
-LEAST = np.float32(1e-12)  # squared radius of a window
+MISSING = np.float32(1e18)  # value of a missing feature; its square is finite
+FAR = np.float32(1e30)  # larger squared distances are to rows with missing features
+FLOOR = 1e-4  # smallest ratio of two distances
+HALF = 0.5  # added to both counts of rows at the same place
+TIE = np.float32(5e-6)  # relative difference of distances that count as equal
+ROUNDING = np.float32(5e-7)  # the same, relative to the size of the row
+LEAST = np.float32(1e-12)  # smallest squared radius of a window
 SLACK = np.float32(1.6)  # squared radius of the first window relative to the last view's result
-MULTIPLE = 64  # references: windows are multiples, so that loops have no remainders
-WIDER = 1.1  # of the squared distance to the k-th neighbour: where a falling weight is zero
-EQUAL, FALLING, INVERSE = 0, 1, 2  # weights of neighbours
-GUESSES = 10  # interpolations, after which the search steps from value to value
+MULTIPLE = 64  # window sizes are multiples of this, so that loops have no remainders
+WIDER = 1.1  # decreasing weights are zero at this multiple of the squared k-th distance
+EQUAL, FALLING, INVERSE = 0, 1, 2  # kinds of weights of neighbours
+GUESSES = 10  # interpolations before the search goes from value to value
 
 SUMS = {"reassoc", "contract", "nsz", "nnan"}
 
 
 @njit(cache=True, fastmath=SUMS, forceinline=True)
 def squared_distances(refs, lo, hi, view, dim, apart, x, out):
-    """Put squared distances in a view from x (D,) to references [lo, hi) in out.
+    """Fill out with the squared distances in a view from x (D,) to references [lo, hi).
 
     apart (p,) is the squared distance of two levels of a factor, zero for a number.
     """
@@ -60,7 +60,7 @@ def squared_distances(refs, lo, hi, view, dim, apart, x, out):
 
 @njit(cache=True, fastmath=SUMS)
 def mixed_distances(refs, lo, hi, view, dim, apart, x, out):
-    """`squared_distances` in a view with factors, whose levels are equal or differ."""
+    """Fill out with squared distances in a view with factors, whose levels are equal or not."""
     m, zero, beyond = hi - lo, np.float32(0), np.float32(4.0) * FAR
     for j in range(m):
         out[j] = zero
@@ -77,7 +77,7 @@ def mixed_distances(refs, lo, hi, view, dim, apart, x, out):
 
 @njit(cache=True, fastmath=SUMS)
 def count_below(d, m, t):
-    """Return how many of d[:m] are at most t; in floats, which vectorize with the comparison."""
+    """Return how many of d[:m] are at most t; counted in floats, which vectorize."""
     c, one, zero = np.float32(0), np.float32(1), np.float32(0)
     for j in range(m):
         c += one if d[j] <= t else zero
@@ -86,11 +86,11 @@ def count_below(d, m, t):
 
 @njit(cache=True)
 def next_above(d, bits, m, t):
-    """Return the smallest of d[:m] above t.
+    """Return the smallest of d[:m] that is above t.
 
-    bits are those of d: whole numbers in the same order, as nothing is negative. Less those of t
-    and without a sign, what is not above t is beyond all others, so that the smallest is found in
-    vectors. The last places of d and bits translate.
+    bits is d viewed as integers, which have the same order since d >= 0. After subtracting the bits
+    of t as unsigned integers, values up to t exceed all others, so that a vectorized minimum finds
+    the result. The last elements of d and bits are used for conversion.
     """
     d[-1] = t
     low, least = bits[-1] + np.int32(1), np.uint32(2**32 - 1)
@@ -115,7 +115,7 @@ def last_below(d, bits, m, t):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def order_statistic(d, bits, m, k, hi, c_hi):
-    """k-th smallest of d[:m], of which c_hi >= k are at most hi."""
+    """Return the k-th smallest of d[:m], given that c_hi >= k of them are at most hi."""
     lo, c_lo = np.float32(0), 0
     for _ in range(GUESSES):
         if c_hi == k or c_lo == k - 1:
@@ -131,7 +131,7 @@ def order_statistic(d, bits, m, k, hi, c_hi):
     if c_hi == k:
         return last_below(d, bits, m, hi)
     if c_lo == 0:
-        lo = np.float32(-1)  # nobody has counted the distances that are zero
+        lo = np.float32(-1)  # zero distances have not been counted yet
     while True:
         lo = next_above(d, bits, m, lo)
         if c_lo == k - 1:
@@ -143,7 +143,7 @@ def order_statistic(d, bits, m, k, hi, c_hi):
 
 @njit(cache=True, forceinline=True)
 def first_at_least(v, lo, hi, x):
-    """Return first position of sorted v[lo:hi] that is at least x."""
+    """Return the first position in sorted v[lo:hi] with a value of at least x."""
     while lo < hi:
         mid = (lo + hi) >> 1
         if v[mid] < x:
@@ -155,9 +155,9 @@ def first_at_least(v, lo, hi, x):
 
 @njit(cache=True, forceinline=True)
 def window(refs, start, stop, view, apart, x, reach):
-    """Start and length of a window of references that holds all within a squared distance of x.
+    """Return start and length of a window with all references within a squared distance of x.
 
-    All of them where the first feature of the view is a factor.
+    If the first feature of the view is a factor, the window contains all references.
     """
     if apart[view[0]] > 0:
         return start, stop - start
@@ -171,12 +171,12 @@ def window(refs, start, stop, view, apart, x, reach):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def kth_squared(refs, start, stop, view, dim, apart, x, k, member, guess, d, bits):
-    """Squared distance from x to its k-th neighbour among references [start, stop) but itself.
+    """Return the squared distance from x to its k-th neighbour among references [start, stop).
 
-    member is 1 where x itself is a reference, nearer than all that count, else 0. References are
-    sorted by the view's first feature. Where fewer than k have all features, the farthest of them
-    counts; FAR where none has. Afterwards d holds the squared distances of the window, which starts
-    at the second result; its length is the third.
+    Also returns start and length of the window searched; d then holds its squared distances. member
+    is 1 if x is itself a reference, which is not counted, otherwise 0. References are sorted by the
+    view's first feature. If fewer than k references are complete, the farthest counts; FAR if there
+    is none.
     """
     k = k + member
     reach = max(guess, LEAST)
@@ -201,7 +201,7 @@ def kth_squared(refs, start, stop, view, dim, apart, x, k, member, guess, d, bit
 
 @njit(cache=True, forceinline=True)
 def load_row(X, i, view, dim, x):
-    """Return whether row i of X (p, n) has all features of a view, which are put in x."""
+    """Load the view's features of row i of X (p, n) into x; return whether none is missing."""
     complete = True
     for f in range(dim):
         x[f] = X[view[f], i]
@@ -211,8 +211,8 @@ def load_row(X, i, view, dim, x):
 
 @njit(cache=True)
 def rows_at(refs, start, stop, view, dim, apart, x, member, d):
-    """Return how many references [start, stop) are at x, without x itself; d is overwritten."""
-    least = np.float32(1e-6) * x[0]  # rounding must not lose x itself
+    """Return how many references [start, stop) equal x, without x itself; d is overwritten."""
+    least = np.float32(1e-6) * x[0]  # rounding must not exclude x itself
     lo, m = window(refs, start, stop, view, apart, x, max(least * least, LEAST))
     squared_distances(refs, lo, lo + m, view, dim, apart, x, d)
     return count_below(d, m, np.float32(0)) - member
@@ -229,7 +229,7 @@ def rounding(x, dim):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def log_ratio(own, other, dim, prior, x):
-    """dim log(nu_own / nu_other) + prior, of squared distances from x above zero."""
+    """Return dim log(nu_own / nu_other) + prior, from positive squared distances of x."""
     one, two = math.sqrt(own), math.sqrt(other)
     if abs(one - two) <= rounding(x, dim) + TIE * max(one, two):
         return prior
@@ -239,11 +239,11 @@ def log_ratio(own, other, dim, prior, x):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
-    """Return log ratio of the distances to the groups of pair g, infinite where either has nobody.
+    """Return the log ratio of distances to the groups of pair g; infinite if a group has no row.
 
-    Where the k-th neighbour of either is at the place of the row, a distance says nothing: the rows
-    there are counted, and the ratio is that of the numbers. member (G,) is 1 where the row itself
-    is a reference, nearer than all that count; guess (G,) is renewed.
+    If the k-th neighbour in either group is at the row's own place, the numbers of rows there are
+    compared instead of distances. member (G,) is 1 if the row itself is a reference of a group;
+    guess (G,) is updated for the next row.
     """
     refs, starts, apart = groups
     a, b, prior = pairs[0][g], pairs[1][g], pairs[2][g]
@@ -265,13 +265,14 @@ def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
-    """Log ratios (2.5) of rows in views [lo, hi): out (d*, n, C), infinite if a feature is missing.
+    """Fill out (d*, n, C) with log ratios (2.5) of rows in views [lo, hi).
 
-    X (p, n) are the rows. Row i takes pair g = pair[i], or all pairs if pair[i] is -1; out has an
-    entry for each pair, or with C = 1 the smallest ratio. groups is (refs, starts, apart): refs
-    (p, M) holds group g at [starts[g], starts[g + 1]), sorted by the views' first feature. pairs is
-    (own, other, prior): the groups own[g] and other[g] that are compared, and what is added to log
-    ratios. member (n, G) is 1 where a row is itself a reference of a group.
+    X (p, n) are the rows. Row i compares the groups of pair g = pair[i], or of all pairs if pair[i]
+    is -1; out has a column for each pair, or with C = 1 only the smallest ratio, and is infinite if
+    a feature is missing. groups is (refs, starts, apart): refs (p, M) contains group g at
+    [starts[g], starts[g + 1]), sorted by the views' first feature. pairs is (own, other, prior):
+    groups own[g] and other[g] are compared, and prior[g] is added to the log ratio. member (n, G)
+    is 1 if a row is itself a reference of a group.
     """
     n, d = X.shape[1], np.empty(groups[0].shape[1] + 1, np.float32)
     bits, x = d.view(np.int32), np.empty(views.shape[1], np.float32)
@@ -292,7 +293,7 @@ def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
 
 @njit(cache=True, forceinline=True)
 def tie_bounds(nu, x, dim):
-    """Squared distances from x beyond which rows are tied at the k-th, nu, and up to which."""
+    """Return two squared distances from x: rows between them are tied at the k-th distance nu."""
     reach = np.float32(math.sqrt(nu))
     slack = rounding(x, dim) + TIE * reach
     low = (reach - slack) * (reach - slack) if reach > slack else np.float32(-1)
@@ -301,9 +302,9 @@ def tie_bounds(nu, x, dim):
 
 @njit(cache=True, forceinline=True)
 def tie_share(d, m, bounds, k, member):
-    """How much of each row at the k-th distance counts: they share the places that are left.
+    """Return the weight of each row tied at the k-th distance: they share the remaining places.
 
-    bounds is the `tie_bounds`. member is 1 where one row of the window is x itself, else 0.
+    bounds is from `tie_bounds`. member is 1 if one row of the window is x itself, otherwise 0.
     """
     low, high = bounds
     within = count_below(d, m, high) - member
@@ -315,8 +316,8 @@ def tie_share(d, m, bounds, k, member):
 
 @njit(cache=True, forceinline=True)
 def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
-    """Start and length of a window with all rows tied at the k-th; d gets its squared distances."""
-    # Rounding must not lose rows at the ends of the window, nor x itself.
+    """Return start and length of a window with all ties at the k-th distance; fill d with it."""
+    # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
     r, base, stop = np.float32(1.001) * np.float32(math.sqrt(reach)), refs[view[0]], start + m
     if m == n or (
@@ -333,11 +334,11 @@ def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def find_nearest(i, X, refs, view, dim, apart, own, k, reach, x, d, bits):
-    """The k nearest references of row i of X (p, m): nu, `tie_bounds`, and the window with them.
+    """Find the k nearest references of row i of X (p, m): return nu, `tie_bounds`, and the window.
 
     refs (p, n) are sorted by the view's first feature, unless it is a factor; own is the position
-    of the row itself among them, or -1. nu is FAR where the row misses a feature, or
-    has no neighbour. d holds the squared distances in the window.
+    of the row itself among them, or -1. nu, the squared k-th distance, is FAR if the row misses a
+    feature or has no neighbour. d holds the squared distances in the window.
     """
     n, zero, member = refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, view, dim, x):
@@ -345,7 +346,7 @@ def find_nearest(i, X, refs, view, dim, apart, own, k, reach, x, d, bits):
     nu, start, m = kth_squared(refs, zero, n, view, dim, apart, x, k, member, reach, d, bits)
     if nu == FAR:
         return FAR, (FAR, FAR), zero, zero
-    numbers = np.zeros(dim, np.float32)  # levels are equal or differ: nothing is rounded
+    numbers = np.zeros(dim, np.float32)  # levels have no rounding errors
     for f in range(dim):
         numbers[f] = x[f] if apart[view[f]] == 0 else np.float32(0)
     bounds = tie_bounds(nu, numbers, dim)
@@ -355,11 +356,12 @@ def find_nearest(i, X, refs, view, dim, apart, own, k, reach, x, d, bits):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, weighting):
-    """Weighted sums of values (n, C) over the k nearest references of rows [lo, hi): out (m, C).
+    """Fill out (m, C) with weighted sums of values (n, C) over the k nearest references.
 
-    Arguments as of `find_nearest`. Rows that are tied at the k-th distance share the places that
-    are left. Weights are EQUAL; FALLING: 1 - d / (WIDER nu) at a squared distance d, nu being that
-    of the k-th; or INVERSE: one over the distance. Rows that miss a feature have zeros.
+    For rows [lo, hi); arguments as for `find_nearest`. Rows tied at the k-th distance share the
+    remaining places. The weight at a squared distance d is 1 (EQUAL), 1 - d / (WIDER nu), where nu
+    is that of the k-th neighbour (FALLING), or one over the distance (INVERSE). Rows that miss a
+    feature get zeros.
     """
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
     bits, reach = d.view(np.int32), np.float32(0.01)
@@ -388,10 +390,10 @@ def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, weigh
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def nearest_rows(lo, hi, out, X, refs, view, dim, apart, own, k, rank):
-    """Positions of the k nearest references of rows [lo, hi), nearest first: out (m, k), or -1.
+    """Fill out (m, k) with the positions of the k nearest references of rows [lo, hi), or -1.
 
-    Arguments as of `find_nearest`. Among rows tied at the k-th distance, as many as have room
-    are taken, evenly in the order of rank (n,).
+    The nearest come first; arguments as for `find_nearest`. If rows are tied at the k-th distance,
+    only as many as needed are taken, evenly in the order of rank (n,).
     """
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
     bits, reach = d.view(np.int32), np.float32(0.01)

@@ -1,9 +1,9 @@
-"""Loss matrices: how well each view can tell each row, (n, d*).
+"""Loss matrices (n, d*): how well each view predicts each row.
 
-Fiterau (2014), Sect. 2.1.2 and 2.2.2. Every row is judged by the others: a row never is its own
-neighbour. A row without all features of a view has an infinite loss there, and is nobody's
-neighbour there. Features should be on comparable scales; distances are in single precision, of
-centred features.
+Fiterau (2014), Sect. 2.1.2 and 2.2.2. Every row is judged by other rows: it is never its own
+neighbour. If a row misses a feature of a view, its loss there is infinite, and it is not a
+neighbour of other rows there. Features should have comparable scales; distances are computed in
+single precision, from centred features.
 """
 
 from dataclasses import dataclass
@@ -18,39 +18,40 @@ from lodim.models.ripr.neighbours import Neighbours, single_precision
 from lodim.models.ripr.views import by_content, dims, features, row_blocks, rows_by_content
 
 ALPHA = 0.99  # order of the divergence: the losses are powers 1 - ALPHA of ratios
-STEPS = 1000.0  # between the ends of a feature, by which its values tell it from others
-N_SAMPLES = 5  # that clusters are compared with
-UNRELATED = 1e-6  # correlation: principal components of less are those of rounding
-LEAST_VOLUME = 1e-8  # of the box along principal components; copies have none
-SHIFT = 2.0**0.5 - 1.0  # of a step: no value that is a fraction lies where rounding would move it
+STEPS = 1000.0  # resolution of a feature's values in its hash
+N_SAMPLES = 5  # uniform samples that rows are compared with
+UNRELATED = 1e-6  # smaller correlations are rounding errors
+LEAST_VOLUME = 1e-8  # smallest volume of a box; that of copies is zero
+SHIFT = 2.0**0.5 - 1.0  # share of a step; keeps simple fractions away from rounding boundaries
 
 
 def default_k(n):
-    """Return number of neighbours: about the root of the number of rows."""
+    """Return the default number of neighbours: about the square root of n."""
     return max(1, round(np.sqrt(n)))
 
 
 def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1):
-    """Return losses of classification, Eq. 2.5.
+    """Return the losses of classification, Eq. 2.5, (n, d*).
 
-    L_ij = (nu_k(own class without i) / nu_k(other classes))^(|view| (1 - alpha)), nu_k the distance
-    to the k-th nearest neighbour in view j.
+    L_ij = (nu_k(own class without i) / nu_k(other classes))^(|view| (1 - alpha)), where nu_k is the
+    distance to the k-th nearest neighbour in view j.
 
     Parameters
     ----------
     X : array (n, p)
-        NaN where missing.
+        Features, NaN if missing.
     y : array (n,) of int
-        Classes 0..K-1; -1 where unlabelled: then the loss is the smallest over possible labels.
+        Classes 0..K-1; -1 if unlabelled: the loss is then the smallest over possible labels.
     views : array (d*, D) of int
         See `views.enumerate_views`.
     k : int, optional
-        Neighbours; the root of the number of labelled rows by default. Fewer in small data.
+        Number of neighbours; by default the square root of the number of labelled rows. Smaller if
+        there are fewer rows.
     alpha : float
         Order of the divergence, near 1.
     balanced : bool
-        Multiply ratios by (n_y - 1) / n_other, which Eq. 2.3 has and Eq. 2.5 drops: takes the
-        shares of the classes out of the losses.
+        Multiply ratios by (n_y - 1) / n_other, which Eq. 2.3 has and Eq. 2.5 omits; this removes
+        class shares from the losses.
     threads : int
 
     Returns
@@ -65,10 +66,10 @@ def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1)
 
 @dataclass(frozen=True)
 class ReferenceGroups:
-    """Pairs of groups of reference rows whose distances are compared.
+    """Pairs of groups of reference rows, whose distances are compared.
 
     members : for each group the positions of its references
-    own, other : (pairs,) groups compared; pair c is class c against all others
+    own, other : (pairs,) groups that are compared; pair c is class c against all others
     prior : (pairs,) added to log ratios
     counts : (n,) bool, rows that are references
     """
@@ -81,7 +82,10 @@ class ReferenceGroups:
 
     @classmethod
     def from_classes(cls, y, n_classes=None, balanced=False, counts=None):
-        """A pair of groups for each class: its rows, and the others. y may lack the last ones."""
+        """Return a pair of groups for each class: the rows of the class, and all other rows.
+
+        y may lack the last classes.
+        """
         counts = (y >= 0) & (True if counts is None else counts)
         K = int(n_classes or y.max() + 1)
         members = [np.flatnonzero(counts & (y == c)) for c in range(K)]
@@ -95,7 +99,10 @@ class ReferenceGroups:
 
     @classmethod
     def from_sample(cls, n, rows):
-        """Return one pair: rows of the data, and as many sampled points that follow all n rows."""
+        """Return one pair of groups: rows of the data, and as many sampled points.
+
+        The sampled points follow the n rows of the data.
+        """
         members = [rows, n + np.arange(len(rows))]
         return cls(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
 
@@ -105,14 +112,13 @@ class ReferenceGroups:
 
 
 def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, threads=1):
-    """Losses of clustering, Sect. 2.2.2: how much denser a row's neighbourhood is than chance.
+    """Return the losses of clustering (Sect. 2.2.2): low if rows are denser than a uniform sample.
 
-    L_ij = ((nu_k(rows without i) / nu_k(uniform sample))^|view| / v_j)^(1 - alpha); the sample has
-    as many points as there are rows, uniform over the box that bounds them, and rows are spread
-    where values repeat: see `uniform_references`. v_j is the volume that the box takes along the
-    principal components of the view: see `reference_volumes`. Parameters as for `class_losses`;
-    `seed` draws the samples, `n_samples` of them, of which the geometric mean of the losses is
-    taken.
+    L_ij = ((nu_k(rows without i) / nu_k(uniform sample))^|view| / v_j)^(1 - alpha). The sample has
+    as many points as there are rows, uniform over the box that contains them; rows with repeated
+    values are spread, see `uniform_references`. v_j is the relative volume of the box along the
+    principal components of the view, see `reference_volumes`. Parameters as for `class_losses`; the
+    losses are geometric means over `n_samples` samples drawn with `seed`.
 
     Returns
     -------
@@ -130,19 +136,19 @@ def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES
 
 
 def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
-    """Return losses of regression, Sect. 2.2.2: squared errors of inverse-distance k-NN, smoothed.
+    """Return losses of regression (Sect. 2.2.2): smoothed squared errors of inverse-distance k-NN.
 
-    Each row is predicted by the others; its loss is the mean of its own error and its neighbours',
-    in units of the variance of y.
+    Each row is predicted by the others. Its loss is the mean of its own error and those of its
+    neighbours, in units of the variance of y.
 
     Parameters
     ----------
     X, views, k, threads
         As for `class_losses`.
     y : array (n,)
-        Finite.
+        Responses, all finite.
     weight : array (n,), optional
-        Weights of the rows, all positive, in predictions and means of errors; ones.
+        Positive row weights in predictions and means of errors; ones by default.
 
     Returns
     -------
@@ -164,10 +170,10 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
 
 
 def ratio_losses(X, references, groups, pair, member, views, k, power, threads=1):
-    """Return losses of rows X (n, p) from ratios of distances to two groups of references, (n, d*).
+    """Return the losses of rows X (n, p) from distances to two groups of references, (n, d*).
 
-    pair (n,) is the pair of groups that a row compares, -1 for the pair with the smallest ratio;
-    member (n, G) says which groups have the row itself.
+    pair (n,) is the pair of groups that a row compares, or -1 for the pair with the smallest ratio;
+    member (n, G) says which groups contain the row itself.
     """
     out = _log_ratios(X, references, groups, pair, member, views, k, 1, threads)[:, :, 0]
     out *= power
@@ -175,15 +181,18 @@ def ratio_losses(X, references, groups, pair, member, views, k, power, threads=1
 
 
 def log_ratios(X, references, groups, member, views, k, threads=1):
-    """Return log ratios of distances to all pairs of groups, (n, d*, pairs); see `ratio_losses`."""
+    """Return log ratios of distances for pairs of groups, (n, d*, pairs); see `ratio_losses`."""
     every, n_pairs = np.full(len(X), -1), len(groups.own)
     out = _log_ratios(X, references, groups, every, member, views, k, n_pairs, threads)
     return out.transpose(1, 0, 2)
 
 
 def _log_ratios(X, references, groups, pair, member, views, k, n_columns, threads):
-    """Return log ratios (d*, n, n_columns): of all pairs, or in one column the smallest."""
-    among = np.unique(np.concatenate(groups.members))  # the others say nothing, not even the unit
+    """Return log ratios (d*, n, n_columns): of all pairs, or in one column the smallest.
+
+    Arguments as for `ratio_losses`.
+    """
+    among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
     rows, refs = single_precision(X, references[among])
     members = [np.searchsorted(among, m) for m in groups.members]
     starts = np.cumsum([0, *map(len, members)])
@@ -201,11 +210,11 @@ def _log_ratios(X, references, groups, pair, member, views, k, n_columns, thread
 
 
 def by_base(fill, shape, views, refs):
-    """Return out (d*, *shape) filled by fill(out, views, dims, base), base by base.
+    """Return an array (d*, *shape) that fill(out, views, dims, base) fills for one base at a time.
 
-    The base is the feature of a view with most values: the better it sorts, the fewer references
-    remain. It comes first in what the kernel sees; among equals order goes by values, so that
-    permuted features have the same bits.
+    The base of a view is its feature with most values, since sorting by it leaves the fewest
+    references in a window. It comes first in the views that the kernel gets. Ties are ordered by
+    values, so that permuted features give identical bits.
     """
     values = [np.sort(x) for x in refs]
     keys = [(-np.count_nonzero(np.diff(x)), x.tobytes()) for x in values]
@@ -226,14 +235,14 @@ def by_base(fill, shape, views, refs):
 
 
 def uniform_references(X, rows, seed, draw=0):
-    """Return rows of X (n, p), spread where values repeat, and below a point for each of `rows`.
+    """Return rows X (n, p), spread where values repeat, then a uniform point per sampled row.
 
-    The points are uniform over the box of the rows. Where values repeat, as those of counts, of
-    rounded numbers and of levels do, rows at equal places are infinitely dense for any sample.
-    There a value stands for all that is nearer to it than to other values, and the rows that have
-    it are spread over that: a feature of noise is as dense as the sample however few values it has.
-    Nothing is drawn by the place of a row or of a column, so that permuted data has permuted
-    results. draw : number of the sample, of several of a seed.
+    The points are uniform over the box of the rows. Repeated values, as in counts, rounded numbers
+    and levels, would make rows infinitely dense compared with any sample. So each repeated value
+    represents the interval of numbers nearest to it, and its rows are spread over this interval: a
+    noise feature is then as dense as the sample, however few values it has. Random numbers do not
+    depend on the positions of rows or columns, so that permuted data give permuted results. draw :
+    number of the sample, if there are several for a seed.
 
     Returns
     -------
@@ -254,13 +263,13 @@ def uniform_references(X, rows, seed, draw=0):
 
 
 def reference_volumes(X, views):
-    """Volume of the box along the principal components of views, in that along features, (d*,).
+    """Return volumes of the views' boxes along principal components, relative to boxes by feature.
 
-    Two features that repeat one measurement lie on a line, and are dense compared to one in the
-    box of the features however evenly they lie on it. The reference of the gap statistic is
-    therefore uniform over a box that is aligned with the principal components (Tibshirani, Walther
-    and Hastie 2001, Sect. 3, b): as many points in a smaller volume are as much denser. It is
-    never the larger box.
+    Two features with the same measurement lie on a line, and are dense relative to the box of the
+    features however evenly they are distributed on the line. As the reference of the gap statistic
+    (Tibshirani, Walther and Hastie 2001, Sect. 3, b), the sample is therefore uniform over a box
+    aligned with the principal components; a smaller volume makes the sample denser. The volume is
+    at most one.
     """
     out = np.ones(len(views))
     for j, view in enumerate(views):
@@ -280,7 +289,7 @@ def reference_volumes(X, views):
 
 
 def value_cells(x):
-    """Lower and upper ends (n,) of what each value stands for; the value itself where unique."""
+    """Return ends (n,), (n,) of the interval of each value: the value itself if it is unique."""
     value, of, count = np.unique(x, return_inverse=True, return_counts=True)
     if len(value) < 2:
         return x.copy(), x.copy()

@@ -24,7 +24,7 @@ from lodim.typing import Data, FilePath, NewLevels, Prediction
 
 @forms.record
 class RiprFits:
-    """Fits of several responses, as ripr() returns them.
+    """Fits of several responses with shared views, as ripr() returns them.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class RiprFits:
     fits: dict[str, RiprFit] = forms.entries(forms.part(RiprFit))
 
     def _check_fields(self):
-        """Raise a ValueError unless the fits are of the same views, each under its response."""
+        """Raise a ValueError unless the fits have equal views and the names of their responses."""
         if not self.fits or any(fit.design.response.name != k for k, fit in self.fits.items()):
             raise ValueError("the fits are not under the names of their responses")
         views = [(fit.design.names, fit.view_features) for fit in self.fits.values()]
@@ -59,7 +59,7 @@ class RiprFits:
 
     @property
     def call(self) -> str:
-        """The call as a user would write it."""
+        """The call, as a user would write it."""
         return self._first.call
 
     @property
@@ -80,7 +80,7 @@ class RiprFits:
         Raises
         ------
         ArgumentError
-            There is no such response.
+            If there is no such response.
         """
         return list(self.fits.values())[among("response", response, list(self.fits))]
 
@@ -100,14 +100,15 @@ class RiprFits:
         ----------
         data : frame
         type : str
-            Of each response, as its fit takes it; "class" gives the mean of a numeric response.
+            Type of each response's prediction, as in RiprFit.predict(); "class" gives the mean of a
+            numeric response.
         new_levels : {"error", "missing"}
-            What a level that training had not is: refused, or a missing value.
+            Treatment of levels that did not occur in training: an error, or a missing value.
 
         Returns
         -------
         DataFrame
-            A column a response, or a level of columns where a response has several.
+            One column per response, or a group of columns if a response has several.
 
         See Also
         --------
@@ -133,7 +134,7 @@ class RiprFits:
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """As RiprFit.tidy(), for each response.
+        """Return RiprFit.tidy() of each response, in one table.
 
         See Also
         --------
@@ -154,7 +155,7 @@ class RiprFits:
 
     @as_given
     def glance(self) -> pd.DataFrame:
-        """As RiprFit.glance(), a row for each response.
+        """Return RiprFit.glance() of each response, one row each.
 
         See Also
         --------
@@ -173,7 +174,7 @@ class RiprFits:
 
     @as_given
     def evaluate(self, data: Data) -> pd.DataFrame:
-        """As RiprFit.evaluate(), a row for each response.
+        """Return RiprFit.evaluate() of each response, one row each.
 
         Parameters
         ----------
@@ -200,7 +201,7 @@ class RiprFits:
         return self._by_response([in_pandas(fit.evaluate)(data) for fit in self.fits.values()])
 
     def _by_response(self, frames):
-        """Frames of one row below each other, named by their responses."""
+        """Join frames of one row each, with a column that names their responses."""
         frame = pd.concat(frames, ignore_index=True)
         frame.insert(0, "response", list(self.fits))
         return frame
@@ -208,7 +209,7 @@ class RiprFits:
     @as_given
     @streaming
     def augment(self, data: Data, *, output: FilePath | None = None) -> pd.DataFrame:
-        """As RiprFit.augment(); what each fit adds is named by its response: ".fitted[alert]".
+        """Return RiprFit.augment() of all responses; new columns have names like ".fitted[alert]".
 
         Parameters
         ----------
@@ -259,7 +260,7 @@ class RiprFits:
         Raises
         ------
         ArgumentError
-            An argument of the call was not kept, or is refused by `lodim.ripr`.
+            If an argument of the call was not kept, or is not allowed by `lodim.ripr`.
 
         See Also
         --------
@@ -277,12 +278,12 @@ class RiprFits:
         return self._first.update(data, **changes)
 
     def summary(self, *, full: bool = False) -> Report:
-        """Return the printed report: the shared views, and each response; see `Fit.summary`.
+        """Return a printed report of the shared views and of each response; see `Fit.summary`.
 
         Parameters
         ----------
         full : bool
-            Whether long tables are whole.
+            Show all rows of every table.
 
         Returns
         -------
@@ -323,7 +324,7 @@ class RiprFits:
 
     @property
     def _judged_rows(self):
-        """Which rows the errors are of."""
+        """Phrase that says on which rows errors are computed."""
         fitted = self._first.estimates.local_learners
         return "of the rows that the learner was fitted to" if fitted else "leave-one-out"
 
@@ -350,7 +351,7 @@ class RiprFits:
         Raises
         ------
         StoreError
-            The file cannot be written, or the fits hold what no file can.
+            If the file cannot be written, or the fits contain objects that cannot be saved.
 
         See Also
         --------
@@ -373,7 +374,7 @@ class RiprFits:
         storage.write(path, "ripr_fits", forms.write(self))
 
     def _views(self, title, notes=()):
-        """Return the views, with share of the rows and error of each response."""
+        """Return the table of views, with share of the rows and error for each response."""
         table = view_features(self._first)
         formats: dict[Any, Any] = {}
         for name, fit in self.fits.items():

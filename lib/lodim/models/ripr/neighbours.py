@@ -1,7 +1,7 @@
-"""The nearest rows in a view: sums over them, and their positions.
+"""Nearest rows in a view: sums over them, and their positions.
 
-Rows that miss a feature of the view are nobody's neighbours and have none. Rows tied at the k-th
-distance share the places that are left, so that the order of the rows has no say.
+Rows that miss a feature of the view have no neighbours and are not neighbours of others. Rows tied
+at the k-th distance share the remaining places, so that results do not depend on the order of rows.
 """
 
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ from lodim.models.ripr import kernels
 from lodim.models.ripr.views import features, rows_by_content, spread_codes
 from lodim.progress import steps
 
-MAX_DIGITS = 46  # binary, of the largest value: squares of sums stay below kernels.FAR
+MAX_DIGITS = 46  # binary digits of the largest value; keeps squares below kernels.FAR
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Rows Q (m, p) and the rows X (n, p) among which neighbours are sought.
+    """Query rows Q (m, p), and the rows X (n, p) among which neighbours are sought.
 
-    rows, refs : (p, m) and (p, n), in single precision
+    rows, refs : (p, m) and (p, n), Q and X in single precision
     apart : (p,) squared distance of two levels of a factor, zero for a number
     distinct : (p,) number of values, zero for a factor
-    order : (p, n), by which each feature is sorted
+    order : (p, n), order that sorts each feature
     leave_out : whether Q is X, and no row is its own neighbour
     """
 
@@ -36,7 +36,7 @@ class Neighbours:
 
     @classmethod
     def among(cls, Q, X, category_distance=None):
-        """Neighbours of rows Q among rows X; of the rows X themselves if Q is None."""
+        """Return the Neighbours of rows Q among rows X; of the rows X themselves if Q is None."""
         far = np.zeros(X.shape[1]) if category_distance is None else category_distance
         refs = spread_codes(X, far)
         rows = refs if Q is None else spread_codes(Q, far)
@@ -47,9 +47,9 @@ class Neighbours:
         return cls(rows, refs, apart, distinct, order, Q is None)
 
     def sums(self, views, k, values, weighting, threads=1):
-        """Sums (views, m, C) of values over the k nearest rows in each view.
+        """Return sums (views, m, C) of values over the k nearest rows in each view.
 
-        values are (n, C), or (views, n, C) with values for each view; for `weighting` see
+        values are (n, C), or (views, n, C) with values for each view. For `weighting` see
         `kernels.neighbour_sums`.
         """
         out = np.empty((len(views), self.rows.shape[1], values.shape[-1]))
@@ -61,10 +61,10 @@ class Neighbours:
         return out
 
     def positions(self, view, k, *, like=None, threads=1):
-        """Positions (m, k) of the k nearest rows in a view, the nearest first, -1 beyond the last.
+        """Return positions (m, k) of the k nearest rows in a view, nearest first; -1: no more rows.
 
-        Rows tied at the k-th distance fill the remaining places evenly in the order
-        of `like` (n,), such as their responses: they are represented as all of them would be.
+        Rows tied at the k-th distance fill the remaining places evenly in the order of `like` (n,),
+        such as their responses, so that the chosen rows represent all tied rows.
         """
         args, order = self._sorted(view, k)
         rank = np.empty(len(order), np.int64)
@@ -75,9 +75,10 @@ class Neighbours:
         return np.where(out >= 0, order[out], -1)
 
     def _sorted(self, view, k):
-        """Return arguments of the kernels for a view, and the order of the references in them.
+        """Return the kernels' arguments for a view, and the order of the references in them.
 
-        The feature with most values comes first: the better it sorts, the fewer rows remain.
+        The feature with most values comes first, since sorting by it leaves the fewest rows in a
+        window.
         """
         at = np.array(sorted(features(view), key=lambda f: (-self.distinct[f], f)), np.int64)
         order, own = self.order[at[0]], np.full(self.rows.shape[1], -1)
@@ -88,10 +89,10 @@ class Neighbours:
 
 
 def nearest(Q, X, view, k, category_distance=None, *, like=None, threads=1):
-    """The k nearest rows of X in a view: distances and positions, (m, k) each, the nearest first.
+    """Return distances and positions (m, k) of the k nearest rows of X in a view, nearest first.
 
-    If Q is None, for the rows X themselves, each left out. Rows that miss a feature of the
-    view, and places beyond the last neighbour, have infinite distances and position -1.
+    If Q is None, for the rows X themselves, each left out. If a row misses a feature of the view,
+    or has fewer neighbours, the distances are infinite and the positions -1.
     """
     among = Neighbours.among(Q, X, category_distance)
     at = among.positions(view, k, like=like, threads=threads)
@@ -101,9 +102,9 @@ def nearest(Q, X, view, k, category_distance=None, *, like=None, threads=1):
 
 
 def distances(Q, X, position, view, category_distance=None):
-    """Return distances (m, k) in a view from rows Q (m, p) to rows X at positions (m, k).
+    """Return distances (m, k) in a view from rows Q (m, p) to the rows of X at `position` (m, k).
 
-    Infinite at -1.
+    The distance is infinite at position -1.
     """
     total = np.zeros(position.shape)
     for f in features(view):
@@ -117,10 +118,10 @@ def distances(Q, X, position, view, category_distance=None):
 
 
 def single_precision(X, references):
-    """Return features by row, (p, n) and (p, m), in single precision, MISSING where NaN.
+    """Return features by row, (p, n) and (p, m), in single precision; MISSING replaces NaN.
 
-    Centred, and in a unit that is common to all, a power of two, by which most references are of
-    the size of one: losses do not depend on it, and squares neither overflow nor vanish.
+    They are centred and divided by a common power of two, so that most references are of size one:
+    losses do not depend on this unit, and squares neither overflow nor underflow.
     """
     centre, digits = _centres(references), unit_digits(references)
     most = 4.0 * 2.0**MAX_DIGITS
@@ -133,7 +134,7 @@ def single_precision(X, references):
 
 
 def unit_digits(references):
-    """Binary digits of the unit: the median feature's, but MAX_DIGITS at most for any value."""
+    """Return the unit's exponent: the median feature's, at most MAX_DIGITS below any value."""
     size = np.abs(references - _centres(references))
     typical = [np.median(z[z > 0]) for z in size.T if (z > 0).any()]
     if not typical:
@@ -143,6 +144,6 @@ def unit_digits(references):
 
 
 def _centres(X):
-    """Median of what is known of each feature, (p,)."""
+    """Return the median of the known values of each feature, (p,)."""
     known = [x[~np.isnan(x)] for x in X.T]
     return np.array([np.median(x) if x.size else 0.0 for x in known])

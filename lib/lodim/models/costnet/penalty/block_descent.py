@@ -1,7 +1,7 @@
-"""Kernels that minimize a quadratic with a group penalty: block descent, and Newton steps.
+"""Kernels that minimize a quadratic plus a group penalty: block descent and Newton steps.
 
-H (K, K, A, A) is the Hessian of the smooth part, and `c` (K, A) minus its gradient at w. Groups
-[g0, g1) have their members within the coefficients [lo, hi). Other arguments are those of `prox`.
+H (K, K, A, A) is the Hessian of the smooth part, and `c` (K, A) is minus its gradient at w. Groups
+[g0, g1) have their members within the coefficients [lo, hi). Other arguments are as in `prox`.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from lodim.models.costnet.penalty.prox import (
     prox_block,
 )
 
-RIDGE = 1e-11  # of a Newton step, relative to the largest second derivative
+RIDGE = 1e-11  # ridge of a Newton step, relative to the largest second derivative
 NEWTON_STEPS = 8
 STEPS = 60  # proximal steps on a block per visit
 
@@ -26,7 +26,8 @@ STEPS = 60  # proximal steps on a block per visit
 def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
     """Return the Newton step (K s,) of the objective in the s coefficients `at`.
 
-    `position` (hi,) places coefficients in `at`, or is -1. Groups of norm zero are left out.
+    position (hi,) is the position of each coefficient in `at`, or -1. Groups with norm zero are not
+    included.
     """
     K, s = w.shape[0], at.size
     M, rhs = np.empty((K * s, K * s)), np.empty(K * s)
@@ -70,13 +71,13 @@ def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
 
 @njit(**FAST)
 def newton_steps(span, groups, H, c, w, lam, d, eps):
-    """Newton steps on the nonzero coefficients of a span, until one lowers little; in place.
+    """Make Newton steps on the nonzero coefficients of a span, in place, until a step gains little.
 
-    The objective is smooth there. Groups whose norm a step would take through zero become zero, and
-    so do coefficients that it would take against their sign; the others go on at once. `c` is
-    updated over the span; `d` (K, A) is workspace.
+    The objective is smooth there. If a step would take the norm of a group through zero, or a
+    coefficient to the wrong sign, the group or the coefficient becomes zero, and the others
+    continue. `c` is updated over the span; `d` (K, A) is a work array.
 
-    span : lo, hi, g0, g1, the first and the end of its coefficients and of its groups
+    span : lo, hi, g0, g1, start and end of its coefficients and of its groups
     groups : start, member and cost of all groups, and signs, as in Layout
     """
     for _ in range(NEWTON_STEPS):
@@ -87,7 +88,7 @@ def newton_steps(span, groups, H, c, w, lam, d, eps):
 
 @njit(**INNER)
 def _newton_step(span, groups, H, c, w, lam, d):
-    """One Newton step: what it lowers the objective by, and whether a group became zero."""
+    """Make one Newton step; return the objective's decrease, and whether a group became zero."""
     lo, hi, g0, g1 = span
     start, member, cost, sign = groups
     K = w.shape[0]
@@ -136,7 +137,7 @@ def _newton_step(span, groups, H, c, w, lam, d):
 
 @njit(**FAST)
 def stop_at_zero(w, d, sign, lo, hi):
-    """End the steps d of w[:, lo:hi] that go against a sign at zero, in place."""
+    """End steps d of w[:, lo:hi] at zero if they would give the wrong sign; changes d in place."""
     if sign is None:
         return
     for k in range(w.shape[0]):
@@ -147,7 +148,7 @@ def stop_at_zero(w, d, sign, lo, hi):
 
 @njit(**INNER)
 def _zero_crossings(w, d, g0, g1, start, member):
-    """Share of a step d at which each group's norm passes through zero, and the least."""
+    """Return shares of step d at which each group's norm becomes zero, and the smallest share."""
     out, nearest = np.empty(g1 - g0), np.inf
     out[:] = np.inf
     for g in range(g0, g1):
@@ -164,7 +165,7 @@ def _zero_crossings(w, d, g0, g1, start, member):
 
 @njit(**INNER)
 def _move(H, c, w, lo, hi, d):
-    """Add d to [lo, hi) of w, and update c there; what it lowers the smooth part by."""
+    """Add d to [lo, hi) of w, and update c there; return the decrease of the smooth part."""
     gain = 0.0
     for k in range(w.shape[0]):
         for j in range(lo, hi):
@@ -179,7 +180,10 @@ def _move(H, c, w, lo, hi, d):
 
 @njit(**INNER)
 def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
-    """One proximal gradient step on block b: its squared length, and whether the support stayed."""
+    """Make one proximal gradient step on block b; return its squared length.
+
+    Also returns whether the support stayed the same.
+    """
     block, first, _, start, member, cost, _, sign = layout
     lo, hi = block[b], block[b + 1]
     t, length, same_support = 1.0 / L, 0.0, True
@@ -202,7 +206,7 @@ def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
 
 @njit(**INNER)
 def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps):
-    """Minimize over block b given the others, in place; the largest decrease of a step."""
+    """Minimize over block b, others fixed, in place; return the largest decrease of a step."""
     block, first, nested, start, member, cost, _, sign = layout
     u, d, old = spaces
     lo, hi, g0, g1 = block[b], block[b + 1], first[b], first[b + 1]
@@ -212,7 +216,7 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps):
     for k in range(K):
         for j in range(lo, hi):
             old[k, j] = w[k, j]
-    one = K == 1 and hi - lo == 1  # then a step is exact
+    one = K == 1 and hi - lo == 1  # then one step is exact
     largest = 0.0
     for _ in range(1 if one else STEPS):
         length, same_support = _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps)
@@ -233,10 +237,10 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps):
 
 @njit(**FAST)
 def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
-    """Minimize w'Hw / 2 - c0'w + lam Omega(w), in place from w on; the number of sweeps.
+    """Minimize w'Hw / 2 - c0'w + lam Omega(w), in place, starting from w; return the sweeps made.
 
-    Ends where the duality gap, with Omega of the minimum at most `radius`, is below `target`. `c`
-    is c0 - Hw, `lipschitz` (B,) bounds the largest eigenvalue of H in each block.
+    Stops if the duality gap is below `target`, where Omega at the minimum is at most `radius`. `c`
+    is c0 - Hw; `lipschitz` (B,) bounds the largest eigenvalue of H in each block.
     """
     _, first, nested, start, member, cost, _, sign = layout
     K, A = w.shape
@@ -262,16 +266,19 @@ def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
 
 @njit(**INNER)
 def saturated(i, share, last):
-    """Whether glmnet ends its path at penalty i, by the share of deviance explained or its rise."""
+    """Return whether glmnet's rule stops a path at penalty i, by the share of deviance explained.
+
+    It stops if the share is almost one, or hardly increased since the `last` penalty.
+    """
     return share > 0.999 or (i >= 4 and share - last < 1e-5 * share)
 
 
 @njit(**FAST)
 def gaussian_path(layout, H, c0, w, dual, lams, ridges, null, target, max_sweeps, early_stop):
-    """Path of the loss null - c0'w + w'Hw / 2: w (L, 1, A), loss, gap and sweeps (L,) at each lam.
+    """Minimize null - c0'w + w'Hw / 2 plus the penalty along a path of penalties.
 
-    It starts from w (1, A) and dual (1, members), and ends where glmnet does if `early_stop`. H
-    keeps its last ridge on the diagonal.
+    Returns w (L, 1, A), loss, gap and sweeps (L,) for each penalty. Starts from w (1, A) and dual
+    (1, members); with `early_stop` it stops by glmnet's rule. The last ridge stays on H's diagonal.
     """
     block, first, _, start, member, cost, _, _ = layout
     L, A = lams.size, w.shape[1]
@@ -323,7 +330,7 @@ def gaussian_path(layout, H, c0, w, dual, lams, ridges, null, target, max_sweeps
 
 @njit(**INNER)
 def _loss(c0, c, w, null):
-    """Loss null - c0'w + w'Hw / 2, where c = c0 - Hw."""
+    """Return the loss null - c0'w + w'Hw / 2, where c = c0 - Hw."""
     value = null
     for j in range(w.shape[1]):
         value -= 0.5 * (c0[0, j] + c[0, j]) * w[0, j]
@@ -346,7 +353,7 @@ def subtract_product(H, d, lo, hi, c, a, b):
 
 @njit(**FAST)
 def largest_eigenvalue(H, lo, hi):
-    """Upper bound of the largest eigenvalue of H over [lo, hi), by power iteration."""
+    """Return an upper bound of the largest eigenvalue of H over [lo, hi), by power iteration."""
     rows = H.shape[0]
     if hi - lo == 1 and rows == 1:
         return H[0, 0, lo, lo]

@@ -1,7 +1,7 @@
-"""Passes over the rows: scores, slopes and curvatures of a loss, and the moments of columns.
+"""Passes over the rows: scores, slopes and curvatures of a loss, and moments of columns.
 
-Tiles as in `lodim.engine.tiles`; scores, slopes and curvatures are (n_tiles, ., 64). A column -1 is
-the intercept's: one in every row.
+Tiles are as in `lodim.engine.tiles`; scores, slopes and curvatures are (n_tiles, ., 64). Column -1
+is the intercept, with value one in every row.
 """
 
 import numpy as np
@@ -16,12 +16,12 @@ from lodim.family.gaussian import SQUARED
 from lodim.family.losses import tile_curvature, tile_loss_slope
 from lodim.models.costnet.penalty.prox import FAST, INNER
 
-SOFTMAX = -1, 0.0, 0.0, 0.0, 0.0  # several classes; other losses are as in `lodim.family.losses`
+SOFTMAX = -1, 0.0, 0.0, 0.0, 0.0  # loss of several classes; others are in `lodim.family.losses`
 _SQUARED, _LOGISTIC, _SOFTMAX = SQUARED[0], LOGISTIC[0], SOFTMAX[0]
-LEAST = 1e-300  # of a probability, or of a curvature
-# The first caller's fastmath would become that of the families' functions, for all their callers.
+LEAST = 1e-300  # smallest probability or curvature
+# With its own fastmath, this caller would change the families' functions for all their callers.
 EXACT = FAST | {"fastmath": False}
-PANEL = 48  # columns of a Gram matrix that are multiplied at once
+PANEL = 48  # columns of a Gram matrix per product
 MOMENTS = 2**25  # numbers in the partial sums of a Gram matrix, over all blocks
 
 
@@ -31,7 +31,7 @@ def add_scores(X, columns, step, f, threads):
 
 
 def scores_after(X, columns, step, f, threads):
-    """Scores f (n_tiles, K, 64) after a step (K, C) of some columns; f is left as it is."""
+    """Return scores (n_tiles, K, 64): f after a step (K, C) of some columns; f is not changed."""
     if not on_host(X):
         return X.add(_add_scores, f, columns, step)
     f = f.copy()
@@ -40,26 +40,27 @@ def scores_after(X, columns, step, f, threads):
 
 
 def slopes(X, r, threads):
-    """Products X'r of slopes r (n_tiles, K, 64), the intercept's first, (K, 1 + p)."""
+    """Return products X'r (K, 1 + p) of slopes r (n_tiles, K, 64), with the intercept first."""
     shape = (r.shape[1], 1 + X.shape[1])
     return sum_blocks(_slopes, X, shape, r, threads=threads)
 
 
 def losses(f, y, weight, loss, r, h, threads):
-    """Weighted means (2,) of half the deviance at scores f, and of how fast its dual bends.
+    """Return half the weighted mean deviance at scores f, and the curvature of its dual, (2,).
 
-    Slopes -dl/df go to r, and all second derivatives of a row to h (n_tiles, K * K, 64), or none of
-    K > 1 scores if h has one number per row. The dual bends by the squared slope of a row over its
-    curvature; by (1 - p) / p of classes, p being the probability of the row's own class.
+    Slopes -dl/df are written to r, and all second derivatives of a row to h (n_tiles, K * K, 64);
+    if h has one number per row and K > 1, no second derivatives are written. The dual's curvature
+    is the squared slope of a row over its curvature; for classes (1 - p) / p, where p is the
+    probability of the row's own class.
     """
     return sum_blocks(_losses, f, (2,), y, weight, loss, r, h, threads=threads)
 
 
 def moments(X, columns, h, threads):
-    """Moments X_C' h X_C of some columns, (J, J, C, C), by curvatures h (n_tiles, J * J, 64)."""
+    """Return X_C' h X_C of some columns, (K, K, C, C), for curvatures h (n_tiles, K^2, 64)."""
 
     def part(rows):
-        # A span by itself: its sum does not depend on how many there are.
+        # Each span alone, so that its sum does not depend on the number of spans.
         own = of_rows(rows)
         return _span_moments(X[own], columns, h[own], threads)
 
@@ -67,23 +68,23 @@ def moments(X, columns, h, threads):
 
 
 def at_scores(X, y, weight, f, *, loss, threads):
-    """Return `losses` of some rows at scores f, then the products X'r; (2 + K (1 + p),)."""
+    """Return `losses` of some rows at scores f, followed by the products X'r; (2 + K (1 + p),)."""
     r, h = np.empty_like(f), np.empty((len(f), 1, TILE))
     values = losses(f, y, weight, loss, r, h, threads)
     return np.concatenate((values, slopes(X, r, threads).ravel()))
 
 
 def curved_moments(X, y, weight, f, *, loss, columns, threads):
-    """Moments of some columns by the curvatures of a loss at scores f; see `moments`."""
+    """Return the moments of some columns with a loss's curvatures at scores f; see `moments`."""
     r, h = np.empty_like(f), np.empty((len(f), f.shape[1] ** 2, TILE))
     losses(f, y, weight, loss, r, h, threads)
     return moments(X, columns, h, threads)
 
 
 def quadratic(X, y, weight, offset, *, spread, columns, threads):
-    """Squared loss of a span of rows (n, ...) at their offset, X'r, and moments of columns; flat.
+    """Return squared loss of a span of rows at their offset, X'r, and moments of columns, flat.
 
-    y and offset are divided by `spread`.
+    y and offset (n, ...) are divided by `spread`.
     """
     f = padded(offset, len(X), spread)
     y, weight = padded(y, len(X), spread), padded(weight, len(X))
@@ -93,7 +94,7 @@ def quadratic(X, y, weight, offset, *, spread, columns, threads):
 
 
 def padded(values, n_tiles, spread=1.0):
-    """Values (n,) or (n, K) over `spread` as tiles, (n_tiles, 64) or (n_tiles, K, 64)."""
+    """Return values (n,) or (n, K) / spread as tiles (n_tiles, 64) or (n_tiles, K, 64)."""
     if values.ndim == 1:
         return tiles.pad(values if spread == 1.0 else values / spread, n_tiles)
     out = np.empty((n_tiles, values.shape[1], TILE))
@@ -104,7 +105,7 @@ def padded(values, n_tiles, spread=1.0):
 
 @njit(**FAST)
 def _add_scores(lo, hi, X, columns, step, f):
-    # The intercept is the first, if it is there; of the others four share a pass over the scores.
+    # The intercept comes first, if present; the other columns are added four at a time.
     first = 1 if columns.size > 0 and columns[0] < 0 else 0
     fours = columns.size - (columns.size - first) % 4
     for t in range(lo * TILES_PER_BLOCK, min(hi * TILES_PER_BLOCK, X.shape[0])):
@@ -141,7 +142,7 @@ def _slopes(lo, hi, partials, X, r):
         total = partials[block]
         total[:] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
-            if not _any(r[t]):  # rows that are held out have no weight
+            if not _any(r[t]):  # held-out rows have weight zero
                 continue
             for k in range(r.shape[1]):
                 row = r[t, k]

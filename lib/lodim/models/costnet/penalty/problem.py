@@ -1,4 +1,4 @@
-"""The data of a penalized path as the solvers see them, and what they return."""
+"""Data of a penalized path, in the form that solvers use, and the solvers' results."""
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
@@ -12,21 +12,21 @@ from lodim.models.costnet.penalty.groups import Groups, Layout
 from lodim.models.costnet.penalty.prox import penalty
 from lodim.models.costnet.worker_rows import rows_beside
 
-RANK = 1e-13  # share of a column's mean square below which what others leave of it is rounding
+RANK = 1e-13  # relative size of a column's unexplained part that is rounding
 
 
 @dataclass(frozen=True, eq=False)
 class PathProblem:
-    """Rows, penalty and threads; a gaussian response has unit spread here.
+    """Rows, penalty and threads of a penalized path; a gaussian response has unit spread here.
 
     X : tiles
     given : response (n,), weight (n,) of sum one, and offset (n, K), in units of the data
-    loss : the loss, as `passes` takes it
+    loss : the loss, in the form that `passes` takes
     groups, layout : the penalty, and the order of its coefficients
-    spread : sd of the response that y is divided by
+    spread : standard deviation by which y is divided
     null : (K,) intercepts of the null model, in units of the data
-    absent : (K,) bool, classes without a row: they stay as the null model has them, since of a
-        probability that would be zero no coefficient is best
+    absent : (K,) bool, classes without rows: they keep the null model's scores, since no finite
+        coefficient is optimal for them
     """
 
     X: np.ndarray
@@ -41,7 +41,7 @@ class PathProblem:
 
     @classmethod
     def from_batch(cls, batch, family, groups, threads=None):
-        """The problem of a batch."""
+        """Return the problem of a batch."""
         given = rows_beside(batch, family.n_scores)
         return cls(
             X=batch.X,
@@ -57,21 +57,21 @@ class PathProblem:
 
     @cached_property
     def y(self):
-        """(n_tiles, 64) the response, of unit standard deviation if numeric."""
+        """Response as tiles (n_tiles, 64); a numeric one has unit standard deviation."""
         return self._tiles(self.given[0], self.spread)
 
     @cached_property
     def weight(self):
-        """(n_tiles, 64) the weights."""
+        """Weights as tiles (n_tiles, 64)."""
         return self._tiles(self.given[1])
 
     @property
     def offset(self):
-        """(n_tiles, K, 64) the offset in units of the response, made anew."""
+        """Offset in units of the response, as new tiles (n_tiles, K, 64)."""
         return self._tiles(self.given[2], self.spread)
 
     def _tiles(self, values, spread=1.0):
-        """Values (n,) or (n, K) of the rows over `spread`, as tiles where X is."""
+        """Return values (n,) or (n, K) of the rows, divided by `spread`, as tiles where X is."""
         if on_host(self.X):
             return passes.padded(values, len(self.X), spread)
         there = self.X.column(values)
@@ -79,7 +79,7 @@ class PathProblem:
 
     @property
     def n_scores(self):
-        """K, the number of scores."""
+        """Number of scores, K."""
         return self.given[2].shape[1]
 
     @cached_property
@@ -89,11 +89,11 @@ class PathProblem:
 
     @cached_property
     def columns(self):
-        """(A,) the column of each coefficient of the layout."""
+        """Column of each coefficient of the layout, (A,)."""
         return self.groups.feature[self.layout.at]
 
     def at_offset(self):
-        """Squared loss at the offset, its slopes, and moments of the free and other columns."""
+        """Return squared loss at the offset, its slopes, moments of free and other columns."""
         columns = np.r_[self.free_columns, self.columns]
         work = partial(passes.quadratic, spread=self.spread, columns=columns, threads=self.threads)
         found = sum_spans(work, self.X, len(self.given[0]), *self.given)
@@ -102,7 +102,10 @@ class PathProblem:
         return float(found[0]), *self._by_kind(found[None, ends[0] : ends[1]]), G
 
     def at_scores(self, f):
-        """The loss at scores f; its slopes (K, A), and (K, F) of free ones; how its dual bends."""
+        """Return the loss at scores f, minus its gradient, and the curvature of the dual.
+
+        The gradient has two parts: (K, A) for penalized and (K, F) for free coefficients.
+        """
         work = partial(passes.at_scores, loss=self.loss, threads=self.threads)
         found = sum_tiles(work, self.X, self.y, self.weight, f)
         gradient = found[2:].reshape(self.n_scores, -1)
@@ -110,7 +113,7 @@ class PathProblem:
         return float(found[0]), *self._by_kind(gradient), float(found[1])
 
     def moments_at(self, f, columns):
-        """Moments of some columns by the curvatures of the loss at scores f, (K, K, C, C)."""
+        """Return moments of some columns with the loss's curvatures at scores f, (K, K, C, C)."""
         known = {"loss": self.loss, "columns": columns, "threads": self.threads}
         work = partial(passes.curved_moments, **known)
         G = sum_tiles(work, self.X, self.y, self.weight, f)
@@ -118,20 +121,20 @@ class PathProblem:
         return G
 
     def _by_kind(self, g):
-        """X'r (K, 1 + p) of the penalized (K, A) and of the free coefficients (K, F)."""
+        """Split X'r (K, 1 + p) into penalized (K, A) and free coefficients (K, F)."""
         return g.take(self._at[0], axis=1), g.take(self._at[1], axis=1)
 
     @cached_property
     def _at(self):
-        """Places of the penalized and of the free coefficients in (1 + p,), the intercept first."""
+        """Positions of penalized and of free coefficients in (1 + p,), the intercept first."""
         return 1 + self.columns, 1 + self.free_columns
 
     def scores_after(self, f, columns, step):
-        """Scores f after a step (K, columns)."""
+        """Return the scores f after a step (K, columns)."""
         return passes.scores_after(self.X, columns, np.ascontiguousarray(step), f, self.threads)
 
     def by_column(self, w, b):
-        """Coefficients w (K, A) of the layout and b (K, F) of free columns as (K, 1 + p)."""
+        """Return coefficients w (K, A) of the layout and b (K, F) of free columns as (K, 1 + p)."""
         out = np.zeros((self.n_scores, 1 + self.X.shape[1]))
         for k in range(self.n_scores):
             for at, own in zip(self._at, (w[k], b[k]), strict=True):
@@ -139,14 +142,14 @@ class PathProblem:
         return out
 
     def penalty(self, w, lam):
-        """lam sum_g cost_g ||w_g|| of coefficients (K, A)."""
+        """Return lam sum_g cost_g ||w_g|| for coefficients (K, A)."""
         g = self.layout
         return penalty(w, lam, 0, len(g.cost), g.start, g.member, g.cost)
 
 
 @dataclass(frozen=True, eq=False)
 class PathSolution:
-    """Solutions of L penalties: w (L, K, A), b (L, K, F), the rest (L,)."""
+    """Solutions for L penalties: w (L, K, A), b (L, K, F); loss, gap and n_iter (L,)."""
 
     w: np.ndarray
     b: np.ndarray
@@ -168,12 +171,12 @@ class PenaltyPath:
     The objective is half the weighted mean deviance + lambda (l1_ratio sum_g cost_g ||w_g|| +
     (1 - l1_ratio) / 2 sum of squares of the coefficients that are not free).
 
-    coef : on the columns of X, the sums of their copies
-    latent : coefficients as Groups numbers them
+    coef : coefficients of the columns of X, summed over their copies
+    latent : coefficients in the order of Groups
     deviance : weighted mean
-    gap : no model has an objective below objective - gap: by the slopes of the rows, or where
-        these are near their end, an estimate: twice what a Newton step promises
-    null_deviance : of the free coefficients alone
+    gap : no model has an objective below objective - gap. Computed from the rows' slopes, or close
+        to convergence an estimate: twice the decrease predicted by a Newton step
+    null_deviance : deviance of the free coefficients alone
     """
 
     lambdas: np.ndarray = forms.real("L", least=0)
@@ -189,19 +192,19 @@ class PenaltyPath:
 
     @classmethod
     def from_solution(cls, problem, lambdas, scaled, ridges, solution, null, tol):
-        """The path of a PathSolution, in the units of the response.
+        """Return the path of a PathSolution, in units of the response.
 
         Parameters
         ----------
         problem : PathProblem
         lambdas, scaled, ridges : (L,)
-            Penalties, what the solver was given of them for the norms, and for the ridge.
+            Penalties, and the factors of the norms and of the ridge that the solver used.
         solution : PathSolution
-            It covers the penalties reached.
+            It may cover only the first penalties.
         null : float
             Objective of the free coefficients alone.
         tol : float
-            Duality gap allowed, in units of `null`.
+            Allowed duality gap, in units of `null`.
         """
         L, spread, groups = len(solution.loss), problem.spread, problem.groups
         w, b = solution.w, solution.b
@@ -227,20 +230,20 @@ class PenaltyPath:
         )
 
     def take(self, at):
-        """The models at some positions of the path."""
+        """Return the models at some positions of the path."""
         arrays = [f.name for f in fields(self) if f.name != "null_deviance"]
         return replace(self, **{name: getattr(self, name)[at] for name in arrays})
 
 
 @dataclass(frozen=True, eq=False)
 class ReducedQuadratic:
-    """A quadratic model of which the free coefficients are minimized out.
+    """Quadratic model of J scores, after minimizing over the free coefficients.
 
-    H : (J, J, A, A) of the others
+    H : (J, J, A, A) matrix of the other coefficients
     elimination : (J F, J A), a step v of the others moves the free ones by -elimination v
     inverse : (J F, J F) pseudo-inverse of the free coefficients' Hessian
-    alone : (A,) bool, whether a column is more than a sum of free ones; others have zeros in H
-    least : the least share of the largest eigenvalue among the free columns' directions
+    alone : (A,) bool, columns that are not combinations of free ones; others have zeros in H
+    least : smallest eigenvalue used of the free columns, relative to the largest
     """
 
     H: np.ndarray
@@ -264,7 +267,7 @@ class ReducedQuadratic:
         return cls(np.ascontiguousarray(H), elimination, inverse, alone, least)
 
     def slope(self, c, free):
-        """Minus the reduced gradient (K, A), of the parts c (K, A) and free (K, F)."""
+        """Return minus the reduced gradient (K, A), from its parts c (K, A) and free (K, F)."""
         return (c - self._multiply(free, self.elimination.T).reshape(c.shape)) * self.alone
 
     def free_step(self, free, step):
@@ -272,7 +275,7 @@ class ReducedQuadratic:
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
-        """Newton decrement: twice what the free coefficients alone can lower the model by."""
+        """Return the Newton decrement: twice the possible decrease by free coefficients alone."""
         return float((free * self._multiply(free, self.inverse)).sum())
 
     def _multiply(self, v, matrix):
@@ -280,9 +283,9 @@ class ReducedQuadratic:
 
 
 def hold_absent(slopes, absent):
-    """Make slopes or a step (K, ...) hold the classes that are absent (K,), and what others share.
+    """Set slopes or a step (K, ...) to zero for absent classes (K,); centre the other classes.
 
-    Otherwise classes without rows would diverge.
+    Otherwise the coefficients of classes without rows would diverge. Changes `slopes` in place.
     """
     if absent.any():
         slopes[absent] = 0.0
@@ -298,10 +301,10 @@ def _spread(y, weight, offset):
 
 
 def _pseudo_inverse(M, J):
-    """Factor a positive semidefinite matrix (J F, J F), with a least share of used eigenvalues.
+    """Return the pseudo-inverse of a semidefinite matrix (J F, J F), and its least eigenvalue used.
 
-    Constant and repeated free columns have no direction. Each column is in a unit of its own, the
-    same in all J scores, so that what these share stays as it is.
+    The eigenvalue is relative to the largest. Directions of constant and repeated free columns are
+    not used. Columns are scaled to a common size, the same in all J scores.
     """
     unit = np.tile(np.sqrt(np.diag(M).reshape(J, -1).mean(axis=0)), J)
     unit = 1.0 / np.where(unit > 0.0, unit, np.inf)

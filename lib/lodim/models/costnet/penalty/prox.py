@@ -1,10 +1,10 @@
 """Kernels of the group penalty Omega(w) = sum_g cost_g ||w_g||: proximal maps and duality gaps.
 
-Coefficients are (K, A), a row a score; c is minus the gradient of the smooth part. Dual vectors of
-the groups are (K, members). `layout` is the tuple `Layout.arrays`. `nested` is None where all
-groups are nested: numba then leaves out what overlapping ones need, and compiles it where there are
-some; and so of `sign`, see `Groups`. Arrays begin as `np.empty` and are filled: `np.zeros` and
-`np.full` would be compiled too.
+Coefficients are (K, A), one row per score; c is minus the gradient of the smooth part. Dual vectors
+of the groups are (K, members). `layout` is the tuple `Layout.arrays`. `nested` is None if all
+groups are nested, and `sign` is None without required signs: numba then compiles only the code that
+is needed. Arrays are created by `np.empty` and filled, since `np.zeros` and `np.full` would be
+compiled too.
 """
 
 import numpy as np
@@ -12,17 +12,18 @@ import numpy as np
 from lodim.engine.compiled import ZERO, njit
 
 FAST = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
-INNER = FAST | {"inline": "always"}  # becomes part of what calls it: a compilation less
+INNER = FAST | {"inline": "always"}  # inlined into its callers, which saves a compilation
 DUAL_PASSES = 200
-FIRST = ZERO  # of the coefficients, or of the groups
+FIRST = ZERO  # first coefficient or group
 
 
 @njit(**FAST)
 def keep_signs(u, sign, lo, hi):
-    """Set what goes against its sign to zero in u[:, lo:hi], in place; nothing if `sign` is None.
+    """Set coefficients of u[:, lo:hi] with the wrong sign to zero, in place.
 
-    The proximal map of a penalty with signs is that of the penalty after it, as the penalty has
-    the same value for -u_j and does not fall in |u_j|.
+    Nothing changes if `sign` is None. The proximal map of a penalty with signs is this step
+    followed by the penalty's own proximal map, since the penalty depends only on |u_j| and does not
+    decrease in it.
     """
     if sign is None:
         return
@@ -34,9 +35,9 @@ def keep_signs(u, sign, lo, hi):
 
 @njit(**INNER)
 def prox_tree(u, scale, g0, g1, start, member, cost):
-    """Proximal map of scale Omega over the nested groups [g0, g1), in place on u (K, A).
+    """Apply the proximal map of scale Omega over the nested groups [g0, g1) to u (K, A), in place.
 
-    Exact in one pass from the leaves up (Jenatton et al. 2011, Algorithm 1).
+    Exact in one pass, contained groups first (Jenatton et al. 2011, Algorithm 1).
     """
     for g in range(g0, g1):
         square = 0.0
@@ -52,10 +53,10 @@ def prox_tree(u, scale, g0, g1, start, member, cost):
 
 @njit(**FAST)
 def prox_overlapping(u, dual, t, lam, g0, g1, start, member, cost, tol):
-    """Proximal map of t lam Omega over groups that overlap, in place on u (K, A).
+    """Apply the proximal map of t lam Omega over overlapping groups [g0, g1) to u (K, A), in place.
 
-    Block ascent over dual vectors x_g with u = argument - t sum of x_g and ||x_g|| <= lam cost_g;
-    `dual` (K, members) is where it starts and where it ends.
+    Block ascent over dual vectors x_g with ||x_g|| <= lam cost_g, where u = argument - t sum of
+    x_g. `dual` (K, members) is the start, and is replaced by the result.
     """
     K = u.shape[0]
     for g in range(g0, g1):
@@ -63,7 +64,7 @@ def prox_overlapping(u, dual, t, lam, g0, g1, start, member, cost, tol):
             for k in range(K):
                 u[k, member[i]] -= t * dual[k, i]
     _dual_ascent(u, dual, t, lam, np.ones(g1 - g0, np.bool_), g0, g1, start, member, cost, tol)
-    for g in range(g0, g1):  # what the dual only tends to: a group within its ball is zero
+    for g in range(g0, g1):  # a group whose dual vector is inside its ball is exactly zero
         if _inside_ball(dual, lam * cost[g], start[g], start[g + 1]):
             for i in range(start[g], start[g + 1]):
                 for k in range(K):
@@ -72,7 +73,7 @@ def prox_overlapping(u, dual, t, lam, g0, g1, start, member, cost, tol):
 
 @njit(**FAST)
 def prox_block(u, dual, t, lam, b, nested, first, start, member, cost, tol):
-    """Proximal map of t lam Omega over the groups of block b, in place on u (K, A)."""
+    """Apply the proximal map of t lam Omega over the groups of block b to u (K, A), in place."""
     if nested is None or nested[b]:
         prox_tree(u, t * lam, first[b], first[b + 1], start, member, cost)
     else:
@@ -81,9 +82,9 @@ def prox_block(u, dual, t, lam, b, nested, first, start, member, cost, tol):
 
 @njit(**FAST)
 def _dual_ascent(u, dual, t, lam, on, g0, g1, start, member, cost, tol):
-    """Block ascent with momentum over the dual vectors of the groups `on` (g1 - g0,), in place.
+    """Maximize over the dual vectors of the groups `on` (g1 - g0,) by block ascent with momentum.
 
-    A pass leaves every vector within its ball, also from where momentum has carried them.
+    In place. After each pass every vector is within its ball, also after momentum.
     """
     K, i0, i1 = u.shape[0], start[g0], start[g1]
     old = dual[:, i0:i1].copy()
@@ -112,7 +113,7 @@ def _dual_ascent(u, dual, t, lam, on, g0, g1, start, member, cost, tol):
 
 @njit(**INNER)
 def _inside_ball(dual, limit, i0, i1):
-    """Whether the dual vector of members [i0, i1) is shorter than `limit`, beyond rounding."""
+    """Return whether the dual vector of members [i0, i1) is shorter than limit beyond rounding."""
     square = 0.0
     for i in range(i0, i1):
         for k in range(dual.shape[0]):
@@ -122,7 +123,7 @@ def _inside_ball(dual, limit, i0, i1):
 
 @njit(**FAST)
 def _update_dual(u, dual, t, limit, i0, i1, member):
-    """Maximize over one group's dual vector given the others, in place; its largest change."""
+    """Maximize over one group's dual vector, others fixed, in place; return its largest change."""
     square = 0.0
     for i in range(i0, i1):
         for k in range(u.shape[0]):
@@ -141,7 +142,7 @@ def _update_dual(u, dual, t, limit, i0, i1, member):
 
 @njit(**FAST)
 def penalty(w, lam, g0, g1, start, member, cost):
-    """lam sum cost_g ||w_g|| over the groups [g0, g1)."""
+    """Return lam sum cost_g ||w_g|| over the groups [g0, g1)."""
     total = 0.0
     for g in range(g0, g1):
         square = 0.0
@@ -154,10 +155,11 @@ def penalty(w, lam, g0, g1, start, member, cost):
 
 @njit(**FAST)
 def duality_gap(w, c, dual, lam, layout, u, tol):
-    """lam Omega(w) - c'w, and the dual norm of what dual vectors within lam leave of c.
+    """Return s = lam Omega(w) - c'w, and d, the dual norm of the part of c that dual vectors leave.
 
-    With these two, s and d: c'v <= (lam + d) Omega(v) for every v, and the duality gap is at most
-    s + d times Omega of the minimum. What is left goes to u (K, A); `tol` is how small d need be.
+    The dual vectors are within lam. Then c'v <= (lam + d) Omega(v) for every v, and the duality gap
+    is at most s + d times Omega of the minimum. The remaining part of c is written to u (K, A);
+    `tol` is the accuracy of d.
     """
     _, first, nested, start, member, cost, owner, sign = layout
     K, A = w.shape
@@ -174,7 +176,10 @@ def duality_gap(w, c, dual, lam, layout, u, tol):
 
 @njit(**INNER)
 def dual_norm_bound(u, lo, hi, cost, owner):
-    """Return a bound of the dual norm of u over [lo, hi): each number is in its costliest group."""
+    """Return an upper bound of the dual norm of u over the coefficients [lo, hi).
+
+    Each coefficient counts only in its most expensive group, `owner`.
+    """
     square = np.empty(cost.size)
     square[:] = 0.0
     for k in range(u.shape[0]):
@@ -188,9 +193,10 @@ def dual_norm_bound(u, lo, hi, cost, owner):
 
 @njit(**FAST)
 def dual_norm(layout, c):
-    """Dual norm of c: the least lam whose proximal map of c is zero; and dual vectors of it.
+    """Return the dual norm of c, the smallest lam whose proximal map of c is 0, and dual vectors.
 
-    lam <- c'w / Omega(w), w the proximal map at lam, rises to it in few steps (Dinkelbach 1967).
+    lam <- c'w / Omega(w), with w the proximal map at lam, converges to it in few steps (Dinkelbach
+    1967).
     """
     block, first, nested, start, member, cost, owner, sign = layout
     K = c.shape[0]
@@ -219,7 +225,7 @@ def dual_norm(layout, c):
 
 @njit(**FAST)
 def _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, sign, block):
-    """Assign what dual vectors of block b leave of c to one group each; its dual norm."""
+    """Give the part of c that block b's dual vectors leave to one group each; return its norm."""
     if nested is None:
         return -np.inf
     if nested[b]:
@@ -242,7 +248,7 @@ def _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, sign, 
 
 @njit(**FAST)
 def _block_residual(w, dual, lam, b, nested, first, start, member, cost, u, owner, tol):
-    """Leave in block b of u what dual vectors within lam leave of it."""
+    """Replace block b of u by the part that dual vectors within lam leave of it."""
     if nested is None or nested[b]:
         prox_tree(u, lam, first[b], first[b + 1], start, member, cost)
     else:
@@ -251,7 +257,7 @@ def _block_residual(w, dual, lam, b, nested, first, start, member, cost, u, owne
 
 @njit(**FAST)
 def _dual_residual(w, dual, lam, g0, g1, start, member, cost, u, owner, tol):
-    """Subtract the dual vectors of groups [g0, g1) from u: known where w_g is not zero."""
+    """Subtract the dual vectors of groups [g0, g1) from u; they are known if w_g is not zero."""
     K = w.shape[0]
     zero = np.empty(g1 - g0, np.bool_)
     least = np.inf

@@ -1,4 +1,4 @@
-"""The penalized path as CVXPY states it: a reference for the path's own solvers."""
+"""The penalized path solved by CVXPY, as a reference for the path's own solvers."""
 
 import warnings
 
@@ -13,19 +13,18 @@ from lodim.family.power import POWER
 from lodim.models.costnet.penalty.prox import keep_signs
 from lodim.models.costnet.penalty.solvers import NewtonSolver
 
-TOL = 1e-9  # Clarabel's own tolerances
-TOL_LOG_LINK = 1e-11  # of families with a log link, whose gaps are else above the path's tolerance
-ZERO = 1e-6  # of the largest coefficient, or of one
+TOL = 1e-9  # tolerances of Clarabel
+TOL_LOG_LINK = 1e-11  # for a log link, whose gaps would exceed the path's tolerance
+ZERO = 1e-6  # relative to the largest coefficient, at least 1: smaller ones are zero
 
 
 class ConicSolver(NewtonSolver):
-    """The cone program of a PathProblem of n rows, solved by CVXPY and Clarabel.
+    """Solver of a PathProblem with n rows by a cone program in CVXPY, solved by Clarabel.
 
-    The gap at its solutions is that of the NewtonSolver.
-
-    One parametrized program serves all penalties: lambda enters as two parameters, so that CVXPY
-    reduces it to a cone program once (disciplined parametrized programming). Rows of a gaussian
-    response enter by a triangular factor of their moments.
+    Gaps are computed as in NewtonSolver. One parametrized program is used for all penalties: lambda
+    enters as two parameters, so that CVXPY reduces it to a cone program only once (disciplined
+    parametrized programming). Rows of a gaussian response enter by a triangular factor of their
+    moments.
     """
 
     def __init__(self, problem, n):
@@ -50,13 +49,13 @@ class ConicSolver(NewtonSolver):
         self._program = cp.Problem(cp.Minimize(loss + penalty + squares), signs)
 
     def _solve(self, lam, ridge, target, max_iter):
-        """Solve at these penalties in at most `max_iter` iterations: the gap, and iterations."""
+        """Solve for one penalty in at most `max_iter` iterations; return the gap and iterations."""
         import cvxpy as cp
 
         self._lam.value, self._ridge.value = lam, ridge
         tol = TOL_LOG_LINK if self.problem.loss[0] == POWER else TOL
         tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tol)
-        with warnings.catch_warnings():  # an end that is not accurate shows in the gap
+        with warnings.catch_warnings():  # inaccurate solutions show in the gap
             warnings.simplefilter("ignore", UserWarning)
             self._program.solve(solver=cp.CLARABEL, enforce_dpp=True, max_iter=max_iter, **tight)
         w, b = _sparse(self._w.value.T), self._b.value.T.copy()
@@ -66,12 +65,12 @@ class ConicSolver(NewtonSolver):
 
 
 def _sparse(w):
-    """w with exact zeros, which interior points only come near."""
+    """Return w with exact zeros, which interior points only approach."""
     return np.where(np.abs(w) > ZERO * np.abs(w).max(initial=1.0), w, 0.0)
 
 
 def _loss(problem, n, w, b):
-    """Half the weighted mean deviance of coefficients w (A, K) and b (F, K)."""
+    """Return half the weighted mean deviance of w (A, K) and b (F, K), as an expression."""
     import cvxpy as cp
 
     if problem.loss == SQUARED:
@@ -92,7 +91,7 @@ def _loss(problem, n, w, b):
 
 
 def _power_loss(power, constant, y, score):
-    """The loss of rows at log means `score`, as `lodim.family.power` has it."""
+    """Return the loss of rows at log means `score`, as in `lodim.family.power`."""
     import cvxpy as cp
 
     mean = cp.exp((2.0 - power) * score) / (2.0 - power) if power < 2.0 else score
@@ -101,7 +100,10 @@ def _power_loss(power, constant, y, score):
 
 
 def _compressed(problem):
-    """R, t and s of mean squares |R v - t|^2 + s, of coefficients v (free ones first)."""
+    """Return R, t and s so that the mean square of coefficients v is |R v - t|^2 + s.
+
+    The free coefficients come first in v.
+    """
     loss, slope, free, G = problem.at_offset()
     G = G[0, 0]
     value, vector = np.linalg.eigh(G)
@@ -112,7 +114,7 @@ def _compressed(problem):
 
 
 def _penalty(layout, w):
-    """sum_g cost_g ||w_g||: groups of one size in one norm, which CVXPY builds much faster."""
+    """Return sum_g cost_g ||w_g||; groups of equal size share one norm, which is faster."""
     import cvxpy as cp
 
     total, size = 0.0, np.diff(layout.start)

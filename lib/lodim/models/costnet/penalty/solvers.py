@@ -11,19 +11,21 @@ from lodim.models.costnet.penalty.groups import Layout
 from lodim.models.costnet.penalty.problem import PathSolution, ReducedQuadratic, hold_absent
 from lodim.models.costnet.penalty.prox import dual_norm, duality_gap
 
-MARGIN = 0.01  # of a gap that is allowed, where the quadratic model tells what is left of it
-LEVEL = 1e-10  # slopes of free coefficients that count as zero
+MARGIN = 0.01  # share of the allowed gap to which an exact quadratic model is solved
+LEVEL = 1e-10  # slope of free coefficients that counts as zero
 SWEEPS = 1000
-SWEEPS_PER_MODEL = 5  # of a quadratic loss, for each quadratic model that a path may take
+SWEEPS_PER_MODEL = 5  # sweeps of a quadratic loss per allowed quadratic model
 HALVINGS = 30
 
 
 class MomentSolver:
-    """Paths of a quadratic loss by the second moments of all columns: the rows are read once.
+    """Solver of paths of a quadratic loss from the second moments of all columns.
 
-    lambda_max : the least penalty at which nothing with a price is used
+    The rows are read only once.
+
+    lambda_max : smallest penalty for which nothing with a price is used
     null : objective of the free coefficients alone
-    least : of the free columns' directions, see ReducedQuadratic
+    least : smallest relative eigenvalue of the free columns, see ReducedQuadratic
     """
 
     def __init__(self, problem):
@@ -36,7 +38,7 @@ class MomentSolver:
         self.lambda_max, self._dual = dual_norm(self._layout, self._c)
 
     def path(self, lams, ridges, target, max_iter, early_stop):
-        """PathSolution of falling penalties; see `block_descent.gaussian_path`."""
+        """Return the PathSolution for decreasing penalties; see `block_descent.gaussian_path`."""
         start = np.zeros_like(self._c), self._dual.copy()
         limits = self.null, target, SWEEPS_PER_MODEL * max_iter, early_stop
         w, loss, gap, sweeps = block_descent.gaussian_path(
@@ -52,7 +54,7 @@ class PathState:
 
     w (K, A), b (K, F) : coefficients; f : scores, as tiles
     loss, c (K, A), slope (K, F) : half the mean deviance at f, and minus its gradient
-    bend : how fast the dual objective bends there, see `passes.losses`
+    bend : curvature of the dual objective there, see `passes.losses`
     dual (K, members) : dual vectors of the groups
     """
 
@@ -68,11 +70,11 @@ class PathState:
 
 @dataclass(eq=False)
 class QuadraticModel:
-    """The quadratic model in use.
+    """Quadratic model of some coefficients that is currently used.
 
-    keep : (A,) bool, its coefficients; member : (members,) bool, those of the groups' members
-    layout : of the kept coefficients
-    lipschitz : (B,) largest eigenvalue of H over each block, `ridge` included
+    keep : (A,) bool, its coefficients; member : (members,) bool, the members of groups among them
+    layout : Layout of the kept coefficients
+    lipschitz : (B,) largest eigenvalue of H in each block, including `ridge`
     """
 
     keep: np.ndarray
@@ -83,7 +85,7 @@ class QuadraticModel:
     ridge: float = 0.0
 
     def set_ridge(self, ridge):
-        """Put the ridge on the diagonal in place of the last one."""
+        """Replace the ridge on the diagonal of H by another one."""
         H, change = self.reduced.H, ridge - self.ridge
         if change == 0.0:
             return
@@ -96,10 +98,10 @@ class QuadraticModel:
 
 @dataclass(frozen=True, eq=False)
 class ModelStep:
-    """A step to the minimum of the quadratic model.
+    """Step to the minimum of a quadratic model.
 
-    dw (K, A), db (K, F) : of the coefficients
-    gain : what the objective falls by as the model has it, with what is left of the model's own gap
+    dw (K, A), db (K, F) : changes of the coefficients
+    gain : decrease of the objective predicted by the model, plus the model's remaining gap
     """
 
     dw: np.ndarray
@@ -108,9 +110,9 @@ class ModelStep:
 
 
 class NewtonSolver:
-    """Proximal Newton: quadratic models on a working set, along falling penalties.
+    """Proximal Newton solver: quadratic models on a working set, along decreasing penalties.
 
-    lambda_max : the least penalty at which nothing with a price is used
+    lambda_max : smallest penalty for which nothing with a price is used
     null : objective of the free coefficients alone
     """
 
@@ -128,7 +130,7 @@ class NewtonSolver:
         self._last_lam = self.lambda_max
 
     def path(self, lams, ridges, target, max_iter, early_stop):
-        """PathSolution of falling penalties; `early_stop` ends where glmnet does."""
+        """Return the PathSolution for decreasing penalties; `early_stop` stops by glmnet's rule."""
         steps, share, s = [], 0.0, self.state
         for i, (lam, ridge) in enumerate(zip(lams.tolist(), ridges.tolist(), strict=True)):
             gap, n_iter = self._solve(lam, ridge, target, max_iter)
@@ -139,7 +141,7 @@ class NewtonSolver:
         return PathSolution.from_steps(steps)
 
     def evaluate(self, w, b, lam, ridge, target):
-        """Move to coefficients w (K, A) and b (K, F), and return their duality gap."""
+        """Move to coefficients w (K, A) and b (K, F); return their duality gap."""
         s, p = self.state, self.problem
         s.w, s.b = w, b
         all_columns = np.arange(-1, p.X.shape[1])
@@ -147,7 +149,7 @@ class NewtonSolver:
         return self._gap(lam, ridge, target)[0] if lam > 0.0 else self._decrement(ridge)
 
     def _decrement(self, ridge):
-        """Return twice the predicted gain of a Newton step if nothing is penalized."""
+        """Return twice the predicted decrease by a Newton step if nothing is penalized."""
         s, p = self.state, self.problem
         columns, F = np.r_[p.free_columns, p.columns], len(p.free_columns)
         G, at = p.moments_at(s.f, columns), np.arange(F, len(columns))
@@ -157,7 +159,7 @@ class NewtonSolver:
         return model.decrement(np.hstack([s.slope, s.c - ridge * s.w]))
 
     def _set_scores(self, f, known=None):
-        """Move to scores f: the loss there and its gradient; `known` if they are."""
+        """Move to scores f and set loss and gradient there, from `known` if given."""
         s = self.state
         s.f = f
         s.loss, s.c, s.slope, s.bend = known or self.problem.at_scores(f)
@@ -176,7 +178,7 @@ class NewtonSolver:
                 return
 
     def _line_search(self, dw, db, lam, ridge):
-        """Go along a step as far as the objective falls; whether it did."""
+        """Move along a step, halved until the objective decreases; return whether it decreased."""
         s, p = self.state, self.problem
         change = p.by_column(dw, db)
         on = np.flatnonzero(change.any(axis=0))
@@ -194,14 +196,14 @@ class NewtonSolver:
         return False
 
     def _objective(self, w, loss, lam, ridge):
-        """The objective of coefficients w (K, A) with a loss."""
+        """Return the objective of coefficients w (K, A) with a given loss."""
         return loss + self.problem.penalty(w, lam) + 0.5 * ridge * float((w * w).sum())
 
     def _gap(self, lam, ridge, target):
-        """Duality gap of the state, and what of its slopes (K, A) no dual vector takes.
+        """Return duality gap and the part of the slopes (K, A) that dual vectors do not absorb.
 
-        The slopes of the rows, shrunk until dual vectors take them, are a point of the dual. Its
-        objective bends along the way at most by `bend` over the share that is left.
+        The rows' slopes, shrunk until dual vectors can absorb them, are a dual point. Along the way
+        the dual objective's curvature is at most `bend`.
         """
         s, layout = self.state, self.problem.layout
         left, norms = np.empty_like(s.w), self.problem.penalty(s.w, lam)
@@ -213,10 +215,10 @@ class NewtonSolver:
         return slack + min(shrunk, over * value / lam), left
 
     def _free_gap(self):
-        """Return the part of the gap due to unconverged free coefficients, twice their gain.
+        """Return the part of the gap due to unconverged free coefficients.
 
-        And what the slopes of the others, shifted on the way there, would take more of dual
-        vectors. Directions in which free columns do not vary say nothing in either.
+        It is twice their possible gain, plus the effect of the change of the other slopes on the
+        dual vectors. Directions in which free columns do not vary have no effect.
         """
         s, reduced = self.state, self._model.reduced
         *_, cost, owner, _ = self._model.layout.arrays
@@ -229,7 +231,7 @@ class NewtonSolver:
         return gap + over * self.problem.penalty(s.w, 1.0)
 
     def _solve(self, lam, ridge, target, max_iter):
-        """Solve for one penalty: the gap, and iterations."""
+        """Solve for one penalty; return the gap and the number of iterations."""
         s = self.state
         wanted = s.w.any(axis=0)
         if lam < self.lambda_max:
@@ -254,14 +256,14 @@ class NewtonSolver:
         return gap, max_iter
 
     def _strong_set(self, lam, ridge, target):
-        """Coefficients that the strong rule keeps (Tibshirani et al. 2012), (A,) bool."""
+        """Return the coefficients kept by the strong rule (Tibshirani et al. 2012), (A,) bool."""
         s, before = self.state, self._last_lam
         self._last_lam = lam
         _, left = self._gap(max(2.0 * lam - before, 0.1 * lam), ridge, target)
         return s.w.any(axis=0) | (np.abs(left).max(axis=0) > 0.0)
 
     def _extend_model(self, wanted, ridge):
-        """Renew the quadratic model if it lacks a coefficient; return whether it was renewed."""
+        """Recompute the quadratic model if it lacks a wanted coefficient; return whether it did."""
         model = self._model
         if model is None or (wanted & ~model.keep).any():
             return self._renew_model(wanted if model is None else wanted | model.keep, ridge)
@@ -269,7 +271,7 @@ class NewtonSolver:
         return False
 
     def _renew_model(self, keep, ridge):
-        """Make the quadratic model at the state, of the coefficients with `keep` (A,); True."""
+        """Compute the quadratic model at the state, for coefficients `keep` (A,); return True."""
         p, s, model = self.problem, self.state, self._model
         G = p.moments_at(s.f, np.r_[p.free_columns, p.columns[keep]])
         reduced = ReducedQuadratic.from_moments(G, len(p.free_columns))
@@ -282,9 +284,9 @@ class NewtonSolver:
         return True
 
     def _model_step(self, lam, ridge, target):
-        """The ModelStep to the quadratic model's minimum, to a tenth of what may be left of it."""
+        """Return the ModelStep to the quadratic model's minimum, within a tenth of the gap."""
         s, model = self.state, self._model
-        # compress() keeps rows contiguous, which an index by a mask does not.
+        # compress() keeps rows contiguous, unlike indexing by a mask.
         w, c = s.w.compress(model.keep, axis=1), s.c.compress(model.keep, axis=1)
         dual, H = s.dual.compress(model.member, axis=1), model.reduced.H
         c = model.reduced.slope(c, s.slope) - ridge * w
@@ -305,5 +307,5 @@ class NewtonSolver:
 
 
 def _between(f, far, t):
-    """Scores on the way from f to `far`."""
+    """Return scores between f and `far`: f + t (far - f)."""
     return f + t * (far - f)

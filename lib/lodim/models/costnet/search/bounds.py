@@ -1,4 +1,4 @@
-"""Lower bounds of the deviance at a price, and the relaxation of least squares behind them."""
+"""Lower bounds of the deviance at a price, from a relaxation of least squares."""
 
 from dataclasses import dataclass
 
@@ -6,24 +6,24 @@ import numpy as np
 
 from lodim.models.costnet.search.candidates import ROUNDING, affordable
 
-SAFE = 1.0 - 1e-9  # of the diagonal that is split off, against rounding
-LEVELS = 8  # prices for which a relaxation is solved; the others take that of the next higher
+SAFE = 1.0 - 1e-9  # factor of the diagonal that is split off, for rounding
+LEVELS = 8  # prices for which a relaxation is solved; others use the next higher price
 CUTS = 8  # cuts of the relaxation at each price
-MOVE = 0.2  # of the way to a linear program's solution, from which the next cut is taken
-TOLERANCE = 1e-6  # of the null deviance, for the tolerances of solvers
-SEPARATED = 1e-2  # share of the null deviance below which classes may be separated entirely
+MOVE = 0.2  # share of the way to a linear program's solution, for the next cut
+TOLERANCE = 1e-6  # share of the null deviance, for solvers' tolerances
+SEPARATED = 1e-2  # share of the null deviance below which classes may be separated
 
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
     """Perspective relaxation: mean square of a model, convex in shares z in [0, 1] of its columns.
 
-    With gram = rest + diag(split), rest positive semidefinite, and the target b,
+    With gram = rest + diag(split), rest positive semidefinite, and target b,
 
         F(z) = min over w of null + w'rest w + sum_j split_j w_j^2 / z_j - 2 b'w
 
-    is convex, and the deviance of the support's own least squares where z is 0 or 1 (Günlük and
-    Linderoth 2010). A split near the column's variance given all others makes it tight.
+    is convex, and equals the deviance of the least-squares fit if all z are 0 or 1 (Günlük and
+    Linderoth 2010). It is tight if split is close to each column's variance given all others.
 
     rest : (q, q); split : (q,); target : (q,); null : deviance without a column
     """
@@ -35,7 +35,7 @@ class Relaxation:
 
     @classmethod
     def from_gram(cls, gram, target, null):
-        """The relaxation of columns with a Gram matrix (q, q) and target (q,), centred."""
+        """Return the relaxation for centred columns with a Gram matrix (q, q) and target (q,)."""
         values, vectors = np.linalg.eigh(gram)
         values = np.maximum(values, 1e-12 * values[-1:].max(initial=0.0))
         split = 1.0 / np.maximum(((vectors / values) * vectors).sum(axis=1), 1e-300)
@@ -46,32 +46,32 @@ class Relaxation:
 
     @property
     def vacuous(self):
-        """Whether collinear columns leave nothing to split off."""
+        """Whether columns are so collinear that nothing can be split off."""
         return not len(self.split) or self.split.min() <= 1e-10 * np.diag(self.rest).max()
 
     def solve(self, z):
-        """The coefficients w at shares z, (q,)."""
+        """Return the coefficients w at shares z, (q,)."""
         root = np.sqrt(z)
         inner = self.rest * np.outer(root, root)
         inner[np.diag_indices_from(inner)] += self.split
         return root * np.linalg.solve(inner, root * self.target)
 
     def cut(self, w):
-        """(c, h (q,)) with F(z) >= c - h'z for all z, whatever w (q,) is; best that of a near z."""
+        """Return c, h (q,) with F(z) >= c - h'z for all z; best near z if w (q,) is optimal."""
         slope = self.rest @ w - self.target
         return self.null - w @ self.rest @ w, slope**2 / self.split
 
 
 def lower_bounds(search, prices):
-    """Lower bounds of the mean deviance, as a function of prices, from those at some (M,).
+    """Return a function of prices (M,) that gives lower bounds of the mean deviance.
 
-    At each price only candidates count that it pays for by themselves. The refit of all of these is
-    a bound. For a numeric response the perspective relaxation is a tighter one: its cuts in the
-    shares of the candidates, minimized over all shares that the price pays for, each candidate's
-    being at most that of what it needs. The bound of a higher price is one as well, since a lower
-    price buys nothing more.
+    At each price only candidates that it can pay for count. The refit of all of them is a bound.
+    For a numeric response the perspective relaxation gives a tighter bound: its cuts are minimized
+    over all shares of candidates that the price pays for, where a candidate's share is at most that
+    of everything it needs. Bounds are computed for some prices; the bound of a higher price is
+    valid for lower ones.
     """
-    # Most prices are solved for where models are few and their bounds differ most.
+    # More prices are solved for small models, whose bounds differ most.
     at = np.unique(np.geomspace(1, len(prices), LEVELS).round().astype(int)) - 1
     levels = np.sort(np.asarray(prices, float))[at]
     values = [0.0 if search.space.screened else _lower_bound(search, price) for price in levels]
@@ -85,7 +85,7 @@ def lower_bounds(search, prices):
 
 
 def raised_bounds(lower, budgets, optima):
-    """The bounds `lower`, raised to the least deviances (B,) that are known of budgets (B,)."""
+    """Return the bounds `lower`, raised by known least deviances optima (B,) of budgets (B,)."""
 
     def raised(price):
         out = np.array(lower(price))
@@ -97,7 +97,7 @@ def raised_bounds(lower, budgets, optima):
 
 
 def _lower_bound(search, price):
-    """Lower bound of the mean deviance at one price."""
+    """Return a lower bound of the mean deviance at one price."""
     space, refits = search.space, search.final
     used, null = affordable(space.single_price, price), refits.null.deviance
     if not used.any():
@@ -116,7 +116,7 @@ def _lower_bound(search, price):
 
 
 def _relaxed_bound(space, used, on, relaxation, price):
-    """The least that the cuts of a relaxation allow at a price, of the candidates `used`."""
+    """Return the lower bound from a relaxation's cuts at a price, for the candidates `used`."""
     candidates = np.flatnonzero(used)
     program = ShareProgram(space, candidates, price)
     owns = np.zeros((len(on), len(candidates)))
@@ -133,10 +133,10 @@ def _relaxed_bound(space, used, on, relaxation, price):
 
 
 class ShareProgram:
-    """min eta over shares of candidates that a price pays for, under cuts eta >= c - h'share.
+    """Linear program: minimize eta over shares within a price, under cuts eta >= c - h'share.
 
-    The variables are the shares of the nodes that candidates need, those of things (of which copies
-    are one), and eta.
+    The variables are the shares of the nodes that candidates need, the shares of purchases (whose
+    copies are one), and eta.
     """
 
     def __init__(self, space, candidates, price):
@@ -152,7 +152,7 @@ class ShareProgram:
         self.n = len(nodes) + len(things) + 1
 
     def solve_with_cut(self, c, h):
-        """The least eta and the shares of the candidates there, with one more cut."""
+        """Add a cut; return the smallest eta and the shares of the candidates there."""
         from scipy.optimize import linprog  # a fifth of a second to import
         from scipy.sparse import csr_matrix
 

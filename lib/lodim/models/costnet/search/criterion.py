@@ -72,7 +72,7 @@ class Criterion:
         return cls(n, max_df, float(charge), numeric, max(PERFECT * null_deviance, 1e-300))
 
     def __call__(self, deviance, df):
-        """Return the criterion of deviances and ranks (times K - 1 for classes); best is lowest."""
+        """Return the criterion of deviances and ranks (times K - 1 for classes); low is better."""
         if self.logarithmic:
             deviance = np.log(np.maximum(deviance, self.floor))
         value = self.n * deviance + self.charge * df

@@ -1,4 +1,4 @@
-"""Greedy searches for the models of a frontier: forward and backward."""
+"""Greedy searches for models of a frontier: forward and backward."""
 
 import heapq
 from itertools import count
@@ -13,21 +13,21 @@ from lodim.models.costnet.search.moves import (
     source_switches,
 )
 
-LEVEL = 0.03  # prices this share apart are one level
+LEVEL = 0.03  # relative difference of prices on the same level
 MOST_LEVELS = 200
-KEPT = 2  # selections of a price that a state hands on
-TRIED = 2  # handed-on selections of a level that are refitted
-MOST_BACKWARD = 40  # states of the backward search that are improved
+KEPT = 2  # selections per price that a state adds to the queue
+TRIED = 2  # selections of a level that are refitted
+MOST_BACKWARD = 40  # most states that the backward search improves
 
 
 def forward_selection(search):
-    """States of growing price, by cost-benefit greedy.
+    """Return states of increasing price, found by greedy selection by gain and by gain per cost.
 
-    Prices are visited from the lowest. At each, the best model that a cheaper one grew into by one
-    candidate (with all that it still needs) is improved by moves within its price; where it is
-    better than all cheaper ones, it hands on what each further candidate would make of it. So both
-    the largest gain and the largest gain per cost are found, each at its own price. At most
-    MOST_LEVELS prices are visited.
+    Prices are visited from the lowest. At each price, the best model obtained by adding one
+    candidate (with everything it needs) to a cheaper model is improved by moves within the price.
+    If it is better than all cheaper models, its extensions by each further candidate enter the
+    queue. So both the largest gain and the largest gain per cost are found, each at its own price.
+    At most MOST_LEVELS prices are visited.
     """
     states, tie = [], count()
     queue = [(0.0, np.inf, next(tie), np.zeros(len(search.space), bool))]
@@ -50,7 +50,7 @@ def forward_selection(search):
 
 
 def _next_level(search, queue, seen):
-    """Refitted best of the selections of about the lowest price, which leave the queue."""
+    """Remove the selections of about the lowest price from the queue; return the best, refitted."""
     first, waiting = queue[0][0], []
     while queue and queue[0][0] <= first * (1.0 + LEVEL):
         price, value, _, used = heapq.heappop(queue)
@@ -62,13 +62,13 @@ def _next_level(search, queue, seen):
 
 
 def _price_of(search, used, by_sum):
-    """Price of a selection that costs `by_sum` by the sum of costs."""
+    """Return the price of a selection; `by_sum` is its price by the sum of costs."""
     by_function = search.space.network.set_cost is not None
     return search.space.price(used) if by_function else float(by_sum)
 
 
 def _additions(search, state):
-    """Price, criterion and selection of a state with one more candidate, where better."""
+    """Yield price, criterion and selection of a state with one more candidate, if better."""
     moves = possible_moves(search, state, search.budget, drop=False)
     value, by_sum = moves.value[0], moves.price[0]
     kept: dict[float, int] = {}
@@ -84,9 +84,9 @@ def _additions(search, state):
 
 
 def _switches(search, state):
-    """Price, criterion and selection of a state with another source of a series, where better.
+    """Yield price, criterion and selection of a state with another source of a series, if better.
 
-    More expensive sources enter here; alone they would rarely beat the cheaper one.
+    This is how more expensive sources enter; alone they would rarely beat the cheaper one.
     """
     for s in range(search.space.source.shape[1]):
         for used in source_switches(search.space, state.used, s):
@@ -99,14 +99,14 @@ def _switches(search, state):
 
 
 def backward_elimination(search, states):
-    """Better states at the prices below those of some.
+    """Return better states than some states at prices below theirs.
 
-    Of each state that is better than all cheaper ones, every candidate is dropped by itself (or a
-    branch that needs one and the same). The best that is left at each price is improved by moves
-    within it, those first that fall least short of the best known at their price; where that
-    becomes better than all up to there, candidates are dropped from it in turn. Growth alone misses
-    models just below a costly candidate: it arrives there from cheaper ones, and looks at few of
-    prices that are close.
+    From each state that is better than all cheaper ones, every candidate is dropped in turn (or a
+    branch that needs the same node). The best result at each price is improved by moves within the
+    price, starting with those closest to the best known value at their price. If it becomes better
+    than all up to this price, candidates are dropped from it in turn. Forward selection alone
+    misses models just below an expensive candidate, since it arrives there from cheaper models and
+    examines few close prices.
     """
     better, tie, queue, seen = [], count(), [], {state.used.tobytes() for state in states}
     front = new = _front(states)
@@ -127,7 +127,7 @@ def backward_elimination(search, states):
 
 
 def _front(states):
-    """The states that are better than all that cost as much or less, by price."""
+    """Return the states that are better than all that cost as much or less, by price."""
     out: list = []
     for state in sorted(states, key=lambda state: (state.price, state.value)):
         if not out or state.value < out[-1].value:
@@ -136,12 +136,12 @@ def _front(states):
 
 
 def _best_value(front, price):
-    """The least value of a front up to a price."""
+    """Return the smallest value of a front up to a price."""
     return min(state.value for state in front if affordable(state.price, price))
 
 
 def _deletions(search, state):
-    """Price, criterion and selection: the best at each price of a state with less."""
+    """Return price, criterion and selection of the best model with something dropped, per price."""
     moves = possible_moves(search, state, state.price, add=False)
     best: dict[str, tuple] = {}
     for a, value in enumerate(moves.value[:, 0].tolist()):

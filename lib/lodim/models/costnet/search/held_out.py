@@ -183,8 +183,8 @@ def _losses(recipes, results, test, family):
 def select_held_out(search, recipes, held_out):
     """Return positions of recipes of increasing price, each better in held-out rows than the last.
 
-    Better is by MIN_IMPROVEMENT of the criterion without a charge. Of recipes of one price that
-    differ by less than TIE the first is taken.
+    Better is by MIN_IMPROVEMENT of the criterion without a charge. If recipes of one price differ
+    by less than TIE, the first is taken.
     """
     value = search.criterion(held_out.mean, 0)
     price = np.array([float(f"{v.candidate.state.price:.9g}") for v in recipes])

@@ -1,4 +1,4 @@
-"""Refits: the unpenalized model of a support, for as many supports as are asked for."""
+"""Refits: unpenalized models of supports."""
 
 from dataclasses import dataclass
 
@@ -9,16 +9,16 @@ from lodim.models.costnet.penalty.problem import hold_absent
 from lodim.models.costnet.search import sweep
 from lodim.models.costnet.search.rows import SearchData
 
-SEPARATED = 1e-7  # ridge of IRLS, times the scores' variance: separated classes end near 1 - 1e-7
+SEPARATED = 1e-7  # ridge of IRLS relative to the scores' variance, for separated classes
 MAX_ITER = 50
-MOST_HELD = 10  # times as many steps as columns, of active sets
-PULL = 1e-12  # share of the null deviance that a coefficient at zero may be worth
-LEFT = 1e-16  # fall of half the mean deviance that the last Newton step may leave
+MOST_HELD = 10  # most steps of the active-set method, per column
+PULL = 1e-12  # relative gain up to which a coefficient is held at zero
+LEFT = 1e-16  # decrease of half the mean deviance that may remain after the last step
 
 
 @dataclass(frozen=True, eq=False)
 class Refit:
-    """A refitted model of some columns `on`.
+    """Refitted model of some columns `on`.
 
     intercept : (K,); coef : (|on|, K); deviance : weighted mean
     """
@@ -30,12 +30,12 @@ class Refit:
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """Deviance near a model as a function of coefficients alone, intercepts profiled out.
+    """Quadratic approximation of the deviance in the coefficients, minimized over intercepts.
 
     deviance(w) = tr(w'gram w) - 2 tr(w'target) + a constant; exact for a gaussian family.
 
     gram : (q, q); target : (q, K)
-    mean : (q,) of the columns, weighted by the curvature
+    mean : (q,) means of the columns, weighted by the curvature
     """
 
     gram: np.ndarray
@@ -44,7 +44,7 @@ class Quadratic:
 
     @classmethod
     def from_model(cls, data, intercept, on, coef):
-        """The Quadratic at a model with an intercept (K,) and coefficients (|on|, K)."""
+        """Return the Quadratic at a model with intercept (K,) and coefficients (|on|, K)."""
         XX, Xs, Xr, total, level = data.sum(_moments, intercept, on, coef)
         total = max(total, 1e-300)
         mean, level = Xs / total, level / total
@@ -56,7 +56,7 @@ class Quadratic:
 
 
 def _moments(data, intercept, on, coef):
-    """`SearchData.moments` of all columns at a model, and sums of curvatures and residuals."""
+    """Return `SearchData.moments` of all columns at a model; sums of curvatures, residuals."""
     residual, scale = data.derivatives(data.scores(intercept, on, coef))
     found = data.moments(np.arange(len(data.columns)), scale, residual)
     return *found, scale.sum(), residual.sum(axis=0)
@@ -64,12 +64,12 @@ def _moments(data, intercept, on, coef):
 
 @dataclass(frozen=True, eq=False)
 class Refits:
-    """Refits of the columns of SearchData, each support once.
+    """Refits of the columns of SearchData; each support is fitted once.
 
-    null : Refit without a column; at_null : the Quadratic there, which for a gaussian family
-    gives every refit from one Gram matrix
-    known, ranks : dicts of supports (as bytes) to the Refits made, and to their ranks
-    near : Refits of a sample of the rows, whose coefficients are near; or None
+    null : Refit without columns; at_null : the Quadratic there, from whose Gram matrix all refits
+        of a gaussian family are computed
+    known, ranks : dicts from supports (as bytes) to Refits, and to ranks
+    near : Refits of a sample of the rows, as starting values; or None
     """
 
     data: SearchData
@@ -81,17 +81,17 @@ class Refits:
 
     @classmethod
     def from_data(cls, data, near=None):
-        """Refits of SearchData, no support fitted yet."""
+        """Return the Refits of SearchData, with no support fitted yet."""
         level = data.family.null_intercept(data.y, data.weight, data.offset)
         nothing = np.empty(0, np.int64), np.zeros((0, len(level)))
         with single_blas():
-            rounded = data.offset[0] + level - data.offset[0]  # as it is within a row's score
+            rounded = data.offset[0] + level - data.offset[0]  # rounded as within a row's score
             null = Refit(rounded, nothing[1], data.deviance(level, *nothing))
             at_null = Quadratic.from_model(data, level, *nothing)
         return cls(data, null, at_null, {}, {}, near)
 
     def __call__(self, on):
-        """The Refit of the columns `on`, positions (r,) in increasing order."""
+        """Return the Refit of the columns `on`, increasing positions (r,)."""
         if not len(on):
             return self.null
         on = np.asarray(on, np.int64)
@@ -101,7 +101,7 @@ class Refits:
         return self.known[key]
 
     def open(self, on):
-        """Columns (r,) without those whose coefficient a sign holds at zero in their refit."""
+        """Return the columns (r,) except those that their signs hold at zero in their refit."""
         return on if self.data.sign is None else on[self(on).coef.any(axis=1)]
 
     def rank(self, on):
@@ -113,7 +113,7 @@ class Refits:
         return self.ranks[key]
 
     def quadratic(self, on):
-        """The Quadratic at the refit of some columns."""
+        """Return the Quadratic at the refit of some columns."""
         if self.data.family.name == "gaussian":
             return self.at_null
         fit = self(on)
@@ -121,11 +121,11 @@ class Refits:
 
 
 def _ridge(refits, on, size=0.0):
-    """Matrix (r, r) of a ridge that shrinks nothing that the rows tell.
+    """Return the matrix (r, r) of a ridge that does not shrink what the rows determine.
 
-    It is `size` of the scores' variance, so that columns which differ by little keep what they
-    say together; and, of what determined columns leave open, the size of the coefficients in units
-    of standard deviations: collinear columns share.
+    It is `size` times the scores' variance, so that differences of similar columns are kept. In
+    directions that collinear columns leave open, it is the squared size of coefficients in standard
+    deviations, so that collinear columns share their effect.
     """
     gram = refits.at_null.gram[np.ix_(on, on)]
     ridge = size * gram
@@ -140,11 +140,11 @@ def _ridge(refits, on, size=0.0):
 
 
 def _fit_with_signs(refits, on):
-    """Intercept, coefficients and deviance of columns, of the signs that these must have.
+    """Return intercept, coefficients and deviance of columns `on`, with their required signs.
 
-    By active sets (Lawson and Hanson 1974, chapter 23; any convex loss takes the same steps):
-    coefficients go to the minimum of the columns that are open as far as their signs allow, and
-    what arrives at zero is held there, until no slope would move a held one off it.
+    By active sets (Lawson and Hanson 1974, chapter 23), whose steps suit any convex loss:
+    coefficients that are not held move to their minimum, as far as signs allow. A coefficient that
+    reaches zero is held there, until no slope would move a held coefficient to its required sign.
     """
     fit = _least_squares if refits.data.family.name == "gaussian" else _newton
     if refits.data.sign is None or not refits.data.sign[on].any():
@@ -173,7 +173,7 @@ def _fit_with_signs(refits, on):
 
 
 def _slopes(refits, on, intercept, coef):
-    """Minus the slopes (r,) of half the mean deviance in the coefficients of columns."""
+    """Return minus the slopes (r,) of half the mean deviance for the coefficients of columns."""
     if refits.data.family.name == "gaussian":
         return (refits.at_null.target[on] - refits.at_null.gram[np.ix_(on, on)] @ coef)[:, 0]
     theta = np.vstack([intercept, coef])
@@ -181,7 +181,7 @@ def _slopes(refits, on, intercept, coef):
 
 
 def _least_squares(refits, on):
-    """Intercept (K,), coefficients (r, K) and deviance by the Gram matrix of all columns."""
+    """Return intercept (K,), coefficients (r, K) and deviance from all columns' Gram matrix."""
     at, null = refits.at_null, refits.null
     gram, target = at.gram[np.ix_(on, on)], at.target[on]
     coef = np.linalg.solve(gram + _ridge(refits, on), target)
@@ -190,14 +190,17 @@ def _least_squares(refits, on):
 
 
 def _newton(refits, on, cold=False):
-    """The same by Newton's method (IRLS) with step halving, from the null model if `cold`."""
+    """Return intercept (K,), coefficients (r, K) and deviance by Newton's method with step halving.
+
+    If `cold` is True, it starts from the null model.
+    """
     data, theta = refits.data, _start(refits, on, cold)
-    ridge = np.zeros((len(theta), len(theta)))  # none of the intercept
+    ridge = np.zeros((len(theta), len(theta)))  # no ridge for the intercept
     ridge[1:, 1:] = _ridge(refits, on, SEPARATED)
     value, slope, bend = _derivatives_at(data, on, theta, ridge)
     if not (cold or value <= 0.5 * refits.null.deviance):
         return _newton(refits, on, cold=True)
-    last = LEFT  # of the first step no step before it tells how much it leaves
+    last = LEFT  # unknown before the first step
     for _ in range(MAX_ITER):
         step = np.linalg.solve(bend, slope.ravel()).reshape(theta.shape)
         promise, size = 0.5 * float((step * slope).sum()), 1.0
@@ -220,9 +223,9 @@ def _newton(refits, on, cold=False):
 
 
 def _start(refits, on, cold):
-    """Return where Newton's method starts, (1 + r, K): if `cold`, at the null model.
+    """Return starting values of Newton's method, (1 + r, K); the null model if `cold`.
 
-    Otherwise at the same model of a sample of the rows, or without a sample at the minimum of the
+    They are the same model of a sample of the rows, or without a sample the minimum of the
     quadratic at the null model.
     """
     null, at = refits.null.intercept, refits.at_null
@@ -232,7 +235,7 @@ def _start(refits, on, cold):
     if refits.near is not None:
         fit = refits.near(on)
         near = np.vstack([fit.intercept, fit.coef])
-        if len(null) > 1:  # what all classes share changes nothing: it stays that of the null model
+        if len(null) > 1:  # the mean over classes has no effect: keep that of the null model
             near += (theta - near).mean(axis=1, keepdims=True)
         return near
     gram = at.gram[np.ix_(on, on)]
@@ -241,14 +244,14 @@ def _start(refits, on, cold):
 
 
 def _derivatives_at(data, on, theta, ridge):
-    """Half the mean deviance at theta with its ridge, minus its gradient, and its Hessian."""
+    """Return half the mean deviance plus ridge at theta, minus its gradient, its Hessian."""
     value, slope, bend = data.sum(_derivatives, on, theta)
-    # A constant added to the scores of all classes changes nothing: its curvature is given.
+    # A constant added to all classes' scores has no effect: give it a curvature.
     bend += np.kron(ridge, np.eye(theta.shape[1]))
     bend.flat[:: len(bend) + 1] += 1e-12
     hold_absent(slope.T, data.absent)
     slope = slope - ridge @ theta
-    if data.absent.any():  # of a class without rows no coefficient is best: they stay as they are
+    if data.absent.any():  # classes without rows keep their coefficients
         slope[:, data.absent] = 0.0
         fixed = np.tile(data.absent, len(theta))
         bend[fixed] = bend[:, fixed] = 0.0
@@ -257,9 +260,9 @@ def _derivatives_at(data, on, theta, ridge):
 
 
 def _derivatives(data, on, theta):
-    """Half the mean deviance at theta (1 + r, K), minus its gradient, and its Hessian.
+    """Return half the mean deviance at theta (1 + r, K), minus its gradient, and its Hessian.
 
-    The Hessian is by theta raveled, (K + K r, K + K r).
+    The Hessian refers to theta raveled, (K + K r, K + K r).
     """
     q, K = theta.shape
     value, slope = 0.0, np.zeros((q, K))
@@ -279,7 +282,7 @@ def _derivatives(data, on, theta):
         for k, root in enumerate(np.sqrt(weight[:, None] * mean).T):
             rooted = X * root
             bend[:, k, :, k] += rooted @ rooted.T
-        # What the probabilities of two classes share.
+        # The covariance of two classes' indicators.
         shared = (X[:, None] * (np.sqrt(weight)[:, None] * mean).T).reshape(q * K, -1)
         crossed += shared @ shared.T
     return value, slope, bend.reshape(q * K, q * K) - crossed

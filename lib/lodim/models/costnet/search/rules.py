@@ -1,4 +1,4 @@
-"""Rules: where the models come from that a frontier chooses among."""
+"""Search rules: sources of the models among which a frontier is selected."""
 
 from dataclasses import replace
 from itertools import islice, product
@@ -11,31 +11,29 @@ from lodim.models.costnet.search.greedy import backward_elimination, forward_sel
 from lodim.models.costnet.search.moves import CandidateModel
 from lodim.models.costnet.search.sweep import ALIASED
 
-NEGLIGIBLE = (
-    1e-4  # share of a path's largest priced coefficient: an interior point's zeros are less
-)
-MOST_CHOICES = 64  # choices of a source for each series that are tried for one support
+NEGLIGIBLE = 1e-4  # relative to the largest priced coefficient: smaller ones are zero
+MOST_CHOICES = 64  # most choices of sources that are tried for one support
 
 
 def lasso_groups(network, p, monotone=None):
-    """The weighted lasso's penalty: each column is charged all that its node needs, by itself.
+    """Return the weighted lasso's penalty: each column's cost is the full price of its node.
 
-    What is free is charged as the cheapest of the others, or 1, so that it is selected among too.
+    Free columns get the lowest cost of the others, or 1, so that they are selected too.
     """
     cost = np.full(p, np.inf)
     for v, columns in enumerate(network.columns):
         if columns:
             at, needed = list(columns), network.needs[v]
             alone = network.price(needed) if network.set_cost else network.cost[needed].sum()
-            cost[at] = np.minimum(cost[at], alone)  # of copies the cheapest
-    cost[np.isinf(cost)] = 0.0  # of no node
+            cost[at] = np.minimum(cost[at], alone)  # the cheapest of several copies
+    cost[np.isinf(cost)] = 0.0  # columns of no node
     owned, paid = [j for columns in network.columns for j in columns], cost[cost > 0.0]
     cost[owned] = np.where(cost[owned] > 0.0, cost[owned], paid.min() if paid.size else 1.0)
     return Groups.weighted_lasso(cost, network, monotone)
 
 
 def path_supports(search, path, rule):
-    """Candidate models of the supports along a path, each once, with the least lambda it has."""
+    """Return candidate models of the supports along a path, each once, with its smallest lambda."""
     candidate_models: dict[bytes, CandidateModel] = {}
     for place, _, used in path_selections(search.space, path):
         key, at = used.tobytes(), {"lambda_": float(path.lambdas[place]), "place": place}
@@ -49,53 +47,53 @@ def path_supports(search, path, rule):
 
 
 def path_selections(space, path):
-    """Place, choice of sources (S,), and selection (m,), for each model and choice of a path."""
+    """Yield place, sources (S,) and selection (m,) for each model of a path and choice."""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
             yield place, choice, used & served_by(space, choice)
 
 
 def selections_along(space, path):
-    """(L, m) bool: candidates that the models of a path use, of any source."""
+    """Return the candidates that the models of a path use, from any source, (L, m) bool."""
     owns = np.zeros((len(space), path.coef.shape[1]), bool)
     owner = np.repeat(np.arange(len(space)), np.diff(space.start))
     owns[owner, space.columns[space.at]] = True
-    size = np.abs(path.coef)  # without a penalty, coefficients of nearly equal columns are huge
+    size = np.abs(path.coef)  # nearly equal free columns have huge coefficients
     least = NEGLIGIBLE * size[:, owns[space.single_price > 0.0].any(axis=0)].max(initial=0.0)
     large = (size > least).any(axis=2)
     return np.array([(owns & on).any(axis=1) for on in large])
 
 
 def choices_of_sources(space, used):
-    """Tuples (S,) with one of the sources that a selection uses of each series, -1 of none."""
+    """Return tuples (S,) with one source that a selection uses of each series, -1 if none."""
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
     return islice(product(*choices), MOST_CHOICES)
 
 
 def served_by(space, choice):
-    """Candidates (m,) that need no other sources than those of a choice (S,)."""
+    """Return the candidates (m,) that need no other sources than those of a choice (S,)."""
     return ((space.source == np.array(choice, int)) | (space.source < 0)).all(axis=1)
 
 
 def forward_models(search):
-    """Candidate models of forward selection by gain per price."""
+    """Return candidate models from forward selection by gain per price."""
     return [CandidateModel(state, "greedy") for state in forward_selection(search)]
 
 
 def backward_models(search, candidate_models):
-    """Candidate models of what is left of those of all rules without one thing each."""
+    """Return candidate models obtained by dropping purchases from the models of all rules."""
     states = [candidate.state for candidate in candidate_models]
     return [CandidateModel(state, "greedy") for state in backward_elimination(search, states)]
 
 
-# Twins: columns that are multiples of each other, of which a penalty may use any ------------------
+# Twins: columns that are multiples of each other -------------------------------------------------
 
 
 def canonicalize_duplicates(path, search):
-    """A PenaltyPath with the coefficients of twins moved to the first of them by name.
+    """Return a PenaltyPath with the coefficients of twins moved to the first of them by name.
 
-    Twins are candidates of one column each that cost the same and need the same, so that no model
-    changes by it, nor its price. A solver's choice among them depends on order and rounding.
+    Twins are candidates with one column each and the same price and needs, so that no model and no
+    price changes. A solver's choice among them would depend on order and rounding.
     """
     space, gram, sign = search.space, search.refits.at_null.gram, search.refits.data.sign
     moves = [
@@ -113,7 +111,7 @@ def canonicalize_duplicates(path, search):
 
 
 def _twins(space, gram):
-    """Pairs of columns, as searches number them: the first by name, and a twin of it."""
+    """Yield pairs of columns, as numbered in searches: the first by name, and a twin of it."""
     single = np.flatnonzero(np.diff(space.start) == 1)
     names = [space.network.names[v] for v in space.candidates]
     order = sorted(single, key=lambda g: (names[g], g))
@@ -133,7 +131,7 @@ def _twins(space, gram):
 
 
 def _exchangeable(space, first, other):
-    """Whether two candidates cost the same and need the same, and nothing needs either."""
+    """Return whether two candidates have the same price and needs, and nothing needs either."""
     network = space.network
     if network.set_cost is not None or (space.source[first] != space.source[other]).any():
         return False

@@ -1,4 +1,4 @@
-"""Views of which one answers each row: that with the smallest ratio of distances, Eq. 2.11."""
+"""Ensembles in which one view predicts each row: the view of smallest distance ratio, Eq. 2.11."""
 
 from dataclasses import KW_ONLY, dataclass, replace
 
@@ -19,9 +19,9 @@ from lodim.models.ripr.settings import ASSIGNMENT
 class Evidence:
     """Evidence for the classes by row and view, (m, r, K).
 
-    ratio : dim log(nu_k(own class) / nu_k(other classes)), infinite where a view is not complete or
-        has nothing to compare with
-    vote : log of the share that the class has among the k nearest rows, one of each class added
+    ratio : dim log(nu_k(own class) / nu_k(other classes)); infinite if the row has missing features
+        in the view or there is nothing to compare
+    vote : log share of the class among the k nearest rows, after adding one row of each class
     """
 
     ratio: np.ndarray
@@ -29,21 +29,25 @@ class Evidence:
 
     @property
     def least(self):
-        """(m, r) smallest ratio of the classes."""
+        """Smallest ratio over the classes, (m, r)."""
         return self.ratio.min(axis=2, initial=np.inf)
 
     def scores(self, scale):
-        """(m, r, K) log probabilities up to a constant."""
+        """Return log probabilities (m, r, K) up to a constant.
+
+        scale : factors of ratio and vote
+        """
         return scale[1] * self.vote - scale[0] * np.minimum(self.ratio, knn.ABSENT)
 
 
 @forms.record
 class AssignedViews(Ensemble):
-    """An Ensemble of which one view answers each row; its features are those of the design.
+    """Ensemble in which one view predicts each row; its features are those of the design.
 
-    lambda_ : penalty that was used, in units of (1 - alpha)^2 (numbers: of the mean variance of a
-        row's losses); NaN where forward selection found the views
-    local_learners : estimators that answer instead of neighbours, one a view; empty without
+    lambda_ : penalty that was used, in units of (1 - alpha)^2 (for numbers, of the mean variance of
+        a row's losses); NaN if forward selection found the views
+    local_learners : fitted estimators that predict instead of neighbours, one per view; may be
+        empty
     """
 
     lambda_: float = forms.real(least=0, nan=True)
@@ -51,10 +55,10 @@ class AssignedViews(Ensemble):
     local_learners: tuple = ()
 
     method = ASSIGNMENT
-    category_distance = None  # of levels, whose features are numbers here
+    category_distance = None  # the levels of a factor are numbers here
 
     def query(self, X=None, threads=1):
-        """Return Answers for rows X (m, a); without X for its own rows, each without itself."""
+        """Return Answers for rows X (m, a); if X is None for the ensemble's rows, each left out."""
         if X is not None and not len(X):
             empty, none = np.zeros((0, len(self))), np.zeros(0, np.int64)
             return Answers(none, empty, empty, np.zeros((0, self.n_scores)), none)
@@ -64,10 +68,10 @@ class AssignedViews(Ensemble):
         return local_learners.learner_answers(self, answers, self.X if X is None else X)
 
     def nearest(self, j, X=None, k=None):
-        """Return distances and positions (m, k) of the k nearest known training rows in view j.
+        """Return distances and positions (m, k) of the k nearest labelled training rows in view j.
 
-        Without X, for the ensemble's own rows, each left out. Rows that miss a feature of the
-        view, and places beyond the last neighbour, have infinite distances and positions -1.
+        Without X, for the ensemble's own rows, each left out. If a row misses a feature of the
+        view, or has fewer neighbours, the distances are infinite and the positions -1.
         """
         refs, itself = self.references, X is None
         k = min(k or self.k, max(1, len(refs)))
@@ -85,9 +89,9 @@ class AssignedViews(Ensemble):
 class ClassViews(AssignedViews):
     """Assigned views of classes.
 
-    power : 1 - alpha, of the losses
-    balanced : whether shares of the classes are taken out of ratios
-    scale : factors of ratios and votes that make probabilities
+    power : 1 - alpha, the exponent of the losses
+    balanced : whether class shares are removed from the ratios
+    scale : factors of ratio and vote in the log probabilities
     """
 
     power: float = forms.real(least=0, most=1)
@@ -97,7 +101,7 @@ class ClassViews(AssignedViews):
     task = CLASSES
 
     def evidence(self, X=None, threads=1):
-        """Return the Evidence of rows X (m, a), or of the ensemble's own, each without itself."""
+        """Return the Evidence for rows X (m, a); without X for the own rows, each left out."""
         how = {"n_classes": self.n_classes, "balanced": self.balanced, "counts": self.weight > 0}
         how |= {"leave_out": X is None, "threads": threads}
         ratio = knn.class_ratios(
@@ -110,10 +114,10 @@ class ClassViews(AssignedViews):
         return Evidence(ratio, vote)
 
     def votes(self, j, X=None):
-        """Weights of the classes among the k nearest rows in view j, in units of the mean, (m, K).
+        """Return weights of the classes among the k nearest rows in view j, (m, K).
 
-        Without X, for the ensemble's own rows, each left out. Rows that are tied at the k-th
-        distance share the places that are left.
+        The weights are relative to the mean weight of a row. Without X, for the ensemble's own
+        rows, each left out. Rows tied at the k-th distance share the remaining places.
         """
         k, refs, view = self.k, self.references, self.views[j]
         weight = self.weight[refs] / max(self.weight[refs].mean(), 1e-300)
@@ -158,13 +162,13 @@ class ClassViews(AssignedViews):
 
 @forms.record
 class NumberViews(AssignedViews):
-    """Assigned views of numbers: the view answers that serves most of a row's neighbours."""
+    """Assigned views of numbers: a row's view is the one to which most neighbours belong."""
 
     task = NUMBERS
 
     def _query(self, X, threads):
         near = [self.nearest(j, X) for j in range(len(self))]
-        y = np.where(np.isfinite(self.y), self.y, 0.0)  # of rows that are nobody's neighbours
+        y = np.where(np.isfinite(self.y), self.y, 0.0)  # no neighbours lack a response
         best = knn.number_answers(near, y, self.assignment, weight=self.weight)
         alone = [
             knn.number_answers([pair], y, self.assignment[:, [j]], weight=self.weight).value
@@ -176,15 +180,15 @@ class NumberViews(AssignedViews):
 
 @forms.record
 class ClusterViews(AssignedViews):
-    """Assigned views without a response: a row has more near rows than a uniform sample has.
+    """Assigned views without a response: a row's view is the one where rows are dense around it.
 
-    power : 1 - alpha, of the losses
-    seed : of the uniform samples
-    n_samples : of them
-    volumes : of the box that a sample stands for, see `losses.reference_volumes`
-    centres : places of clusters in their views, padded with NaN; of local
-        learners the means of their clusters
-    centre_view : the view of each
+    power : 1 - alpha, the exponent of the losses
+    seed : seed of the uniform samples
+    n_samples : number of uniform samples
+    volumes : volume of the box that a sample represents, see `losses.reference_volumes`
+    centres : cluster centres in their views, padded with NaN; for local learners the means of their
+        clusters
+    centre_view : view of each centre
     """
 
     power: float = forms.real(least=0, most=1)
@@ -197,16 +201,16 @@ class ClusterViews(AssignedViews):
     task = CLUSTERS
 
     def assign(self, X, answers):
-        """Clusters (m,) of rows X (m, a), and squared distances to their centres, (m,)."""
+        """Return the clusters (m,) of rows X (m, a), and squared distances to centres, (m,)."""
         return clusters.assign_clusters(self, X, answers)
 
     @property
     def cluster_names(self):
-        """Names of the clusters, such as "2.1" for the first of the second view."""
+        """Names of the clusters, such as "2.1" for the first cluster of the second view."""
         return clusters.cluster_names(self)
 
     def centres_in(self, feature):
-        """Places of the clusters in a feature of the design, (q,); NaN if their view lacks it."""
+        """Return the cluster centres (q,) along a feature; NaN for a view without the feature."""
         own = self.views[self.centre_view]
         at = (own >= 0) & (self.features[own] == feature)
         return np.where(at, self.centres, 0.0).sum(axis=1) + np.where(at.any(axis=1), 0.0, np.nan)
@@ -222,7 +226,7 @@ class ClusterViews(AssignedViews):
         return Answers(view, value, np.exp(self.power * ratios[:, :, 0]), np.zeros((len(view), 0)))
 
     def _check_fields(self):
-        """As of Ensemble; clusters must have a place in their views, and views a cluster."""
+        """Raise a ValueError unless each cluster has a centre, and each view has a cluster."""
         super()._check_fields()
         if (np.isnan(self.centres) & (self.views >= 0)[self.centre_view]).any():
             raise ValueError("a cluster has no place in its view")
@@ -231,7 +235,7 @@ class ClusterViews(AssignedViews):
 
 
 def _at_view(value, view):
-    """Return values (m,) of value (m, r) in the view that serves each row, NaN without one."""
+    """Return the values (m,) of value (m, r) in the view of each row; NaN without one."""
     if not value.shape[1]:
         return np.full(len(view), np.nan)
     own = np.take_along_axis(value, np.maximum(view, 0)[:, None], axis=1)[:, 0]
@@ -242,10 +246,10 @@ def _at_view(value, view):
 
 
 def drop_unused_views(e, threads=1):
-    """Return the ensemble of the views that serve a row; there are no clusters in the others.
+    """Return the ensemble with only the views that predict a row; other views have no clusters.
 
-    Without a view its features may go, which distinguish rows with repeated values (see
-    `losses.uniform_references`), and so the remaining views are queried again.
+    Dropping a view can drop features, which distinguish rows with repeated values (see
+    `losses.uniform_references`), so the remaining views are queried again.
     """
     while True:
         on = np.unique(e.assigned_view[(e.assigned_view >= 0) & (e.weight > 0)])
@@ -256,7 +260,7 @@ def drop_unused_views(e, threads=1):
 
 
 def _subset(e, on):
-    """Return the ensemble of some of its views."""
+    """Return the ensemble with some of its views."""
     used = np.unique(e.views[on][e.views[on] >= 0])
     views = np.where(e.views[on] >= 0, np.searchsorted(used, e.views[on]), -1)
     B, total = e.assignment[:, on], e.assignment[:, on].sum(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Calibration: from the evidence of assigned views to probabilities of classes."""
+"""Calibration of assigned views: from their evidence to class probabilities."""
 
 import numpy as np
 from scipy.optimize import minimize
@@ -9,15 +9,15 @@ from lodim.models.ripr.answers import knn
 from lodim.models.ripr.vote.voters import smoothed_targets
 
 INITIAL_SCALE = (0.5, 0.5)
-MOST_SCALE = 10.0  # of a factor, where every row is right
+MOST_SCALE = 10.0  # largest factor, if all rows are predicted correctly
 
 
 def calibrate(evidence, y, weight):
-    """Factors t (2,) >= 0 of least deviance of p = softmax(-t_0 ratio + t_1 vote), in chosen views.
+    """Return factors t (2,) >= 0 with the lowest deviance of p = softmax(-t_0 ratio + t_1 vote).
 
-    Of n rows of a class, one in n + 2 is taken to be of another, as Platt (1999) does: otherwise
-    rows that are all predicted right would make all predictions certain. INITIAL_SCALE if no row
-    has a prediction.
+    The evidence is that of each row's chosen view. As in Platt (1999), one in n + 2 of the n rows
+    of a class is assumed to be of another class; otherwise rows that are all predicted correctly
+    would make probabilities 0 or 1. Returns INITIAL_SCALE if no row can be predicted.
     """
     parts, weight, code = _evidence_in_chosen_view(evidence, y, weight)
     target, weight = smoothed_targets(code, parts.shape[2]), weight / max(weight.sum(), 1e-300)
@@ -32,7 +32,7 @@ def calibrate(evidence, y, weight):
 
 
 def _evidence_in_chosen_view(evidence, y, weight):
-    """Evidence (2, m, K) of rows that have a view and a class, with their weights and classes."""
+    """Return the evidence (2, m, K) of rows with a view and a class, their weights and classes."""
     least = evidence.least
     known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
     view = ties.argmin(least[known]) if least.shape[1] else known

@@ -1,4 +1,4 @@
-"""Votes of the nearest rows in the views, and their differences from the mean."""
+"""Votes of the nearest rows in the views, and the evidence that they give."""
 
 from dataclasses import dataclass, replace
 
@@ -7,19 +7,19 @@ import numpy as np
 from lodim.models.ripr.kernels import FALLING
 from lodim.models.ripr.neighbours import Neighbours
 
-PRIOR_ROWS = 2.0  # of the shares of all rows (or of their mean), which join those of a vote
+PRIOR_ROWS = 2.0  # rows with the prior shares (or mean) that are added to a vote
 
 
 @dataclass(frozen=True, eq=False)
 class Voters:
-    """The rows that vote.
+    """Rows that vote.
 
-    A : (n, q) places on axes, NaN where missing
+    A : (n, q) values on the axes, NaN if missing
     category_distance : (q,), see `Axes.category_distance`
-    target : (n, C) indicators of the classes, or the response less its mean in units of its spread
-    weight : (n,) in units of their mean
+    target : (n, C) indicators of the classes, or the standardized response
+    weight : (n,) relative to their mean
     prior : (C,) mean of the target
-    mean, spread : of a numeric response
+    mean, spread : mean and standard deviation of a numeric response
     """
 
     A: np.ndarray
@@ -32,7 +32,7 @@ class Voters:
 
     @classmethod
     def of_classes(cls, A, category_distance, y, weight, n_classes):
-        """Voters of classes y (n,), codes."""
+        """Return the Voters of classes y (n,), given as codes."""
         weight = weight / weight.mean()
         target = (y[:, None] == np.arange(n_classes)).astype(np.float64)
         prior = np.maximum(np.einsum("i,ic->c", weight, target) / weight.sum(), 1e-12)
@@ -40,7 +40,7 @@ class Voters:
 
     @classmethod
     def of_numbers(cls, A, category_distance, y, weight):
-        """Voters of numbers y (n,), in units of their standard deviation from their mean."""
+        """Return the Voters of numbers y (n,), which are standardized."""
         weight = weight / weight.mean()
         mean = weight @ y / weight.sum()
         spread = np.sqrt(weight @ (y - mean) ** 2 / weight.sum()) or 1.0
@@ -48,34 +48,34 @@ class Voters:
         return cls(A, category_distance, target, weight, np.zeros(1), float(mean), float(spread))
 
     def at(self, rows):
-        """These rows alone, with the prior of all."""
+        """Return the Voters at positions `rows`, with the prior of all rows."""
         return replace(self, A=self.A[rows], target=self.target[rows], weight=self.weight[rows])
 
     @property
     def goal(self):
-        """Targets with doubt: of classes `smoothed_targets`, which no sure answer attains."""
+        """Targets of the loss: the targets, for classes smoothed by `smoothed_targets`."""
         if not self.classes:
             return self.target
         return smoothed_targets(self.target.argmax(axis=1), self.target.shape[1])
 
     @property
     def classes(self):
-        """Whether the target are classes."""
+        """Whether the targets are classes."""
         return self.target.shape[1] > 1
 
     def sums(self, views, k, Q=None, threads=1):
-        """Sums (views, m, C + 1) of weighted targets, and of weights, over the k nearest rows.
+        """Return sums (views, m, C + 1) of weighted targets and of weights over the k nearest rows.
 
-        For rows Q (m, q), or for the voters, each left out.
+        For rows Q (m, q); without Q for the voters themselves, each left out.
         """
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
         near = Neighbours.among(Q, self.A, self.category_distance)
         return near.sums(views, k, values, FALLING, threads)
 
     def evidence(self, sums):
-        """Convert sums (..., C + 1) to differences from the prior, (..., C): log ratios or numbers.
+        """Convert sums (..., C + 1) to evidence (..., C): log ratios to the prior, or differences.
 
-        The prior joins as PRIOR_ROWS rows; zeros where nobody votes.
+        The prior is added as PRIOR_ROWS rows; the evidence is zero if there are no votes.
         """
         total = sums[..., -1:] + PRIOR_ROWS
         if not self.classes:
@@ -84,7 +84,10 @@ class Voters:
 
 
 def smoothed_targets(code, n_classes):
-    """Return targets (m, K): the row's class, less one row in n + 2 shared by the others."""
+    """Return targets (m, K): the row's class, with 1 / (n + 2) of it shared by the other classes.
+
+    n is the number of rows of the class.
+    """
     doubt = 1.0 / (np.bincount(code, minlength=n_classes)[code] + 2.0)
     out = np.repeat((doubt / max(1, n_classes - 1))[:, None], n_classes, axis=1)
     out[np.arange(len(code)), code] = 1.0 - doubt

@@ -1,4 +1,4 @@
-"""Views that vote: all answer together, by the sum of what they say."""
+"""Views that vote: all views predict together, by the sum of their evidence."""
 
 from dataclasses import replace
 
@@ -17,9 +17,9 @@ from lodim.models.ripr.vote.voters import Voters
 
 @forms.record
 class VotingViews(Ensemble):
-    """An Ensemble whose views answer together.
+    """Ensemble whose views predict together.
 
-    factor : of the sum of what the views say
+    factor : factor of the summed evidence
     category_distance : squared distance of two levels; zero for numbers
     """
 
@@ -30,19 +30,19 @@ class VotingViews(Ensemble):
 
     @property
     def task(self):
-        """CLASSES or NUMBERS."""
+        """Task of the response: CLASSES or NUMBERS."""
         return CLASSES if self.n_classes else NUMBERS
 
     @property
     def references(self):
-        """Positions of the rows that vote: those with a weight, a response and a feature."""
+        """Positions of the rows that vote: positive weight, known response, and a known feature."""
         refs = super().references
         return refs[~np.isnan(self.X[refs]).all(axis=1)]
 
     def query(self, X=None, threads=1):
-        """Return Answers for rows X (m, a); without X for its own rows, each without itself.
+        """Return Answers for rows X (m, a); without X for the own rows, each left out.
 
-        The view that says most for the answer serves.
+        A row's view is the one with most evidence for its prediction.
         """
         voters = voters_of(self)
         evidence = evidence_of(self, voters, X, threads)
@@ -57,8 +57,8 @@ class VotingViews(Ensemble):
     def nearest(self, j, X, k):
         """Return distances and positions (m, k) of the k voters nearest to rows X (m, a) in view j.
 
-        Places without a row, and rows that miss a feature, have infinite distances and positions
-        -1.
+        If a row misses a feature, or has fewer neighbours, the distances are infinite and the
+        positions -1.
         """
         refs, k = self.references, min(k, len(self.references))
         distance, at = nearest(X, self.X[refs], self.views[j], k, self.category_distance)
@@ -82,7 +82,7 @@ class VotingViews(Ensemble):
         return 1.0 - np.where(distance <= reach, distance, 0.0) ** 2 / most
 
     def _check_fields(self):
-        """As of Ensemble; what has a distance of levels must be a factor, with codes of them."""
+        """Raise a ValueError unless axes with a category distance are factors with coded levels."""
         super()._check_fields()
         levels = np.bincount(self.axis_of)[self.features]
         for a in np.flatnonzero(self.category_distance > 0.0):
@@ -92,7 +92,7 @@ class VotingViews(Ensemble):
 
 
 def voters_of(e):
-    """Return the Voters of an ensemble: its rows that count and have a response."""
+    """Return the Voters of an ensemble: its rows with positive weight and a known response."""
     refs = e.references
     A, y, weight = e.X[refs], e.y[refs], e.weight[refs]
     if e.n_classes:
@@ -101,7 +101,7 @@ def voters_of(e):
 
 
 def evidence_of(e, voters, X=None, threads=1):
-    """Return what each view adds to the prior for rows X (m, a), (r, m, C).
+    """Return the evidence of each view for rows X (m, a), (r, m, C).
 
     Without X, for the ensemble's own rows, each left out.
     """
@@ -117,7 +117,7 @@ def evidence_of(e, voters, X=None, threads=1):
 
 
 def calibrated(e, threads=1):
-    """The ensemble with the factor of rows left out, and the shares of views in their answers."""
+    """Return the ensemble with the best factor for left-out rows, and the shares of views."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)
@@ -129,7 +129,7 @@ def calibrated(e, threads=1):
 
 
 def scores(e, voters, evidence):
-    """Link scores (m, K) of the sum of all views; rows without a view have those of the prior."""
+    """Return link scores (m, K) from all views' evidence; the prior's for rows without a view."""
     total = e.factor * evidence.sum(axis=0)
     if not voters.classes:
         return voters.mean + voters.spread * total
@@ -138,7 +138,7 @@ def scores(e, voters, evidence):
 
 
 def shares(e, voters, evidence, known):
-    """Share (m, r) that each view has in what speaks for the answer; zeros without a view."""
+    """Return each view's share of the evidence for the prediction, (m, r); zeros without a view."""
     if voters.classes:
         code = codes(e, voters, evidence)
         own = np.take_along_axis(evidence, code[None, :, None], axis=2)[:, :, 0]
@@ -157,12 +157,12 @@ def codes(e, voters, evidence):
 
 
 def best_class(e, z):
-    """Return the class of the largest score (m,) of z (m, K); of equal ones that of more rows."""
+    """Return the class of the largest score z (m, K), (m,); ties go to the class with more rows."""
     return e.preferred[ties.argmin(-z[:, e.preferred])]
 
 
 def says(e, voters, evidence, known):
-    """Return each view's own prediction, (m, r): a class code or a number; else NaN."""
+    """Return each view's own prediction, (m, r): a class code, a number, or NaN."""
     if voters.classes:
         each = [best_class(e, np.log(voters.prior) + own) for own in evidence]
     else:
