@@ -131,7 +131,7 @@ class Settings:
 
     @property
     def shape(self):
-        """beta and the code of the activation, in the form that the kernels take."""
+        """Sharpness beta and the code of the activation, in the form that the kernels take."""
         return float(self.beta), ACTIVATIONS[self.activation]
 
     def for_comparison(self, n, p):

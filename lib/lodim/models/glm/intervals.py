@@ -101,7 +101,7 @@ def _quantile(family, score, error, share, dispersion):
 
 
 def _count(family, score, error, share):
-    """Return the quantiles (n,) of level `share` of mixtures of counts: the smallest such."""
+    """Return quantiles (n,) of mixtures of counts: smallest counts with probability >= `share`."""
     means = np.exp(np.clip(score[:, None] + error[:, None] * NODES, -LARGEST_LOG, LARGEST_LOG))
     # Quantiles of a mixture lie between those of its parts.
     low, high = family.quantile(share, means[:, 0]) - 1.0, family.quantile(share, means[:, -1])

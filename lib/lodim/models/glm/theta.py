@@ -11,8 +11,8 @@ CLOSE = 1e-9  # relative change of theta at which the alternation stops
 def with_theta(problem):
     """Return a problem of the negative binomial family with the theta of its rows.
 
-    The coefficients for a given theta, and theta for given means, are estimated in turn, as by
-    glm.nb of R's MASS. Theta and the coefficients are asymptotically independent.
+    Coefficients for a given theta, and theta for given means, are estimated in turn, as in R's
+    MASS::glm.nb. Theta and the coefficients are asymptotically independent.
     """
     family = problem.family
     settings = replace(problem.settings, diagnostic_rows=0)

@@ -55,7 +55,7 @@ class Answers:
 
 @forms.record
 class Ensemble:
-    """r views, and the n training rows that predict in them, on the a axes that some view uses.
+    """The r views of a fit, the a axes that they use, and the n training rows that predict in them.
 
     `vote.voting_views` and `answers.assigned_views` have the two kinds. Each has a `task` (CLASSES,
     NUMBERS or CLUSTERS), a `method`, and the methods `query` and `nearest`.
