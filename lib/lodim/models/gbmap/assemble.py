@@ -13,9 +13,10 @@ from lodim.models.gbmap.learners import Effects
 
 
 def assemble(problem, learners, log, selection, for_path):
-    """Return the GbmapFit of the weak learners and log of a finished fit.
+    """Return the GbmapFit of the weak learners and log (results per learner) of a finished fit.
 
-    If `for_path` is True, the fit is one of a path and keeps no training rows.
+    `problem` holds data and settings. If `for_path` is True, the fit belongs to a path (fits for a
+    range of penalties) and keeps no training rows.
     """
     settings = replace(problem.settings, refit=problem.settings.refit or "none")
     problem = replace(problem, settings=settings)

@@ -58,12 +58,12 @@ KINDS = {"n_iter": int, "n_eval": int, "converged": bool, "objective": float, "g
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
     """Fit boosts one by one; after each, yield (learners, log, scores of the rows of `eval_batch`).
 
-    Boost j minimizes Eq. 3 of Patron et al. (2024) for b = -1 and for b = +1 and keeps the
-    learner with the lower objective. With K > 2 classes a boost has one learner per class, fitted
-    in turn: given the scores of the other classes, the softmax likelihood in one score is a
-    logistic likelihood with an offset. The WeakLearners `warm_start` are additional starting
-    points: each is tried in its own boost. The log contains the deviance of the training rows only
-    if `eval_batch` is None.
+    A boost adds one learner a + b g(w'x~) to the sum. Boost j minimizes Eq. 3 of Patron et al.
+    (2024) for b = -1 and for b = +1 and keeps the learner with the lower objective. With K > 2
+    classes a boost has one learner per class, fitted in turn: given the scores of the other
+    classes, the softmax likelihood in one score is a logistic likelihood with an offset. The
+    WeakLearners `warm_start` are additional starting points: each is tried in its own boost. The
+    log contains the deviance of the training rows only if `eval_batch` is None.
     """
     state, threads = BoostState.from_batch(batch, family, settings), settings.n_threads
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
@@ -85,7 +85,7 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 
 
 def with_scores(score, learners, batch, threads):
-    """Return scores (n, K) plus the scores that some learners add.
+    """Return the scores (n, K) of the rows of a batch plus what further learners add to them.
 
     If the batch counts only some blocks of rows, the learners are added only in these blocks.
     """
@@ -100,14 +100,18 @@ def with_scores(score, learners, batch, threads):
 
 
 def _scores(learners, X):
-    """Return the scores that learners give all rows of the tiles X, including padding rows."""
+    """Return the scores that learners give all rows of X, stored as tiles (blocks of 64 rows).
+
+    Rows that only fill up the last tile are included.
+    """
     return learners.score(X, len(X) * tiles.TILE, available_threads())
 
 
 def combine(parts):
-    """Return the learners of several stages as one record, and one log with an entry per learner.
+    """Join the (learners, log) of several boosts into one set of learners and one log.
 
-    Learners that add nothing are dropped, except those of the first stage.
+    The log has an entry per learner. Learners that add nothing are dropped, except those of the
+    first boost.
     """
     learners, logs = zip(*parts, strict=True)
     every = WeakLearners.concatenate(learners)
@@ -136,7 +140,10 @@ class _SmallData:
         self.turn = np.argsort(state.class_order)
 
     def starts(self, k, waves, n_starts):
-        """Return starting learners for score k, their signs, and the loss without a new learner."""
+        """Return starting learners for score k, their signs b, and the loss without a new learner.
+
+        waves are random numbers that mix the rows; n_starts is the number of starts per sign.
+        """
         null_value = take_margin(*self.rows, k, *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, *waves, *shape), null_value
@@ -177,7 +184,11 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
 
 
 def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
-    """Fit the learners of one boost, one score after the other; return them and a log."""
+    """Fit the learners of one boost, one score (class) after the other; return them and a log.
+
+    other_signs holds, for each score, the best learner of the opposite sign in the previous boost,
+    which is tried as a starting point.
+    """
     learners, logs = [None] * state.family.n_scores, [{}] * state.family.n_scores
     for k in state.class_order:
         learners[k], logs[k], other_signs[k] = _fit_learner(
@@ -208,7 +219,10 @@ def _fit_learner(state, stage, k, rng, warm_start, other_sign):
 
 
 def _learners(state, theta, sign, target, stage):
-    """Return learners theta (r, d) of one boost as WeakLearners."""
+    """Return the learners theta (r, d) of one boost as WeakLearners with signs and scores `target`.
+
+    A row of theta holds the constant a, the intercept and the weights of one learner.
+    """
     shape = *state.settings.shape, state.scale, state.family.n_scores
     return WeakLearners(theta, sign, target, np.full(len(sign), stage), *shape)
 
@@ -216,7 +230,8 @@ def _learners(state, theta, sign, target, stage):
 def _neighbours(warm_start, stage, k, state):
     """Return the learners of `warm_start` for the same boost and score: theta (r, d), signs (r,).
 
-    Both arrays are empty if there is no `warm_start`.
+    `warm_start` holds the learners of a fit with another penalty. Both arrays are empty if it is
+    None.
     """
     if warm_start is None:
         return np.zeros((0, 2 + state.X.shape[1])), np.zeros(0)
@@ -249,10 +264,10 @@ def _preconditioned(state):
 def _minimize(objective, penalty, state, k, start, stop):
     """Minimize the objective over all rows from the starts of both signs and keep the better sign.
 
-    Returns theta (1, d), its sign b, a log entry, and the result for the other sign: theta (1, d)
-    and b (1,). The other sign can be almost as good, so the next boost may start from it. If no
-    result lowers the loss, as can happen under a large penalty, the learner that adds nothing is
-    returned.
+    Returns the learner's parameters theta (1, d), its sign b, a log entry, and the result for the
+    other sign: theta (1, d) and b (1,). The other sign can be almost as good, so the next boost may
+    start from it. If no result lowers the loss, as can happen under a large penalty, the learner
+    that adds nothing is returned.
     """
     settings, sign = state.settings, start.sign
     stop |= _enough(state, k, start, stop)
@@ -297,9 +312,9 @@ def _enough(state, k, start, stop):
 
 
 def _curved(objective, penalty, state, k, sign):
-    """Return the objective on sampled rows whose Hessian preconditions the solver, or None.
+    """Return the objective of one learner on a sample of rows, or None.
 
-    None means that the solver is not preconditioned.
+    The Hessian of this objective preconditions L-BFGS; with None, L-BFGS is not preconditioned.
     """
     if not _preconditioned(state):
         return None
@@ -312,8 +327,9 @@ def _curved(objective, penalty, state, k, sign):
 def _refine(objective, sampled, theta, stop, state):
     """Minimize the objective over all rows from theta, preconditioned by the Hessian of `sampled`.
 
-    If `sampled` is None, the solver is not preconditioned. A fit to few rows is minimized in
-    several rounds, each with the Hessian at the start of the round.
+    `sampled` is the same objective on a sample of rows; if it is None, the solver is not
+    preconditioned. A fit to few rows is minimized in several rounds, each with the Hessian at the
+    start of the round.
     """
     exact = state.exact
     way, damping = {"best_only": not exact}, DAMPING
@@ -352,10 +368,10 @@ def _settled(end, curved, state):
 
 
 def _steepest(state, k):
-    """Return a sum over rows for each feature k, (p,), that bounds how fast the loss can fall.
+    """Return a bound for each feature, (p,), on how fast the loss falls as its weight grows.
 
-    The sum is sum_i weight_i l'_i x_ik, where l'_i is the derivative of row i's loss with respect
-    to score k; for the softplus it is the sum of absolute values.
+    The bound for feature k is sum_i weight_i l'_i x_ik, where l'_i is the derivative of row i's
+    loss with respect to its score; for the softplus activation it is the sum of absolute values.
     """
     shape = state.loss, state.settings.softplus
     if state.on_workers:
@@ -386,11 +402,12 @@ def _steepest_of_span(X, y, base, weight, step, loss, softplus):
 def lambda_max(batch, family, settings):
     """Return a penalty so large that the fit is (nearly) the null model.
 
-    The loss is convex in the score and g' is at most 1, so a boost lowers the null loss by at most
-    sum_k s_k |w_k|, where s_k = sum_i weight_i |l'_i x_ik| (without absolute values for the
-    identity). With an L1 share, all weights are therefore zero from lambda = max_k s_k p / l1_ratio
-    on. Under a ridge alone a boost lowers the loss by at most p sum_k s_k^2 / (4 lambda);
-    lambda_max makes this bound, summed over the boosts, 1% of the null loss.
+    The loss is convex in the score and the activation's slope g' is at most 1. So a boost lowers
+    the null loss by at most sum_k s_k |w_k|, where w_k is the weight of feature k of p, s_k = sum_i
+    weight_i |l'_i x_ik|, and l'_i is the slope of row i's loss (without absolute values for the
+    identity activation). With an L1 share, all weights are therefore zero from lambda = max_k s_k p
+    / l1_ratio on. Under a ridge alone a boost lowers the loss by at most p sum_k s_k^2 / (4
+    lambda); lambda_max makes this bound, summed over the boosts, 1% of the null loss.
     """
     state = BoostState.from_batch(batch, family, replace(settings, engine="cpu"))
     p = state.p + settings.penalize_intercept

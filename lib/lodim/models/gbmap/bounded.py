@@ -12,9 +12,10 @@ from lodim.solve.lbfgs import Minimum, bounded
 
 
 def minimize_bounded(objective, theta, sign, way, **stop):
-    """Minimize the objectives of q learners theta (q, d), signs b (q,), subject to their bounds.
+    """Minimize the objective of each of q learners so that its effects have the required signs.
 
-    way (p,) is 1, -1 or 0 for each column, as `monotone.directions` returns it.
+    theta (q, d) are the starting parameters and sign (q,) the signs b. way (p,) is 1, -1 or 0 for
+    each feature: increasing, decreasing or free. **stop are the solver's stopping rules.
     """
     ends = [
         _one(objective, theta, c, np.r_[0, 0, b * np.asarray(way)], **stop)
@@ -26,9 +27,10 @@ def minimize_bounded(objective, theta, sign, way, **stop):
 
 
 def minimize_joint(objective, theta, sign, way, **stop):
-    """Minimize a joint objective of all learners, theta (1, M (2 + p)), subject to their bounds.
+    """Minimize the objective of all M learners together so that effects have the required signs.
 
-    sign (M,) holds the sign b of each learner; way (p,) is 1, -1 or 0 for each column.
+    theta (1, M (2 + p)) holds a constant, an intercept and p weights per learner; sign (M,) holds
+    the sign b of each. way (p,) is 1, -1 or 0 for each feature: increasing, decreasing or free.
     """
     each = [np.r_[0, 0, b * np.asarray(way)] for b in sign]
     return _one(objective, theta, 0, np.concatenate(each), **stop)

@@ -22,7 +22,7 @@ class Fold:
 
 
 def _fit_folds(problem):
-    """Fit gbmap to the training rows of each split of `quick_splits`; return the Folds."""
+    """Fit gbmap to the training rows of a few cross-validation splits; return the Folds."""
     run = Parallel(n_jobs=side_by_side(problem), backend="threading")
     return run(delayed(_fit_fold)(problem, *split) for split in quick_splits(problem))
 
@@ -38,7 +38,8 @@ def _fit_fold(problem, train, test):
 def calibrate(problem):
     """Return percentiles 0, 1, ..., 100 of each drift indicator over held-out training rows.
 
-    A dict of arrays (101,) with the names of the indicators as keys; None if a fold has too few
+    A drift indicator measures how far a row is from the training rows. The result is a dict of
+    arrays (101,) with the names of the indicators as keys. It is None if a fold has too few
     training rows for the nearest neighbours, or no held-out weight.
     """
     folds, most = _fit_folds(problem), problem.settings.reference_rows
@@ -54,7 +55,10 @@ def calibrate(problem):
 
 
 def _held_out_drift(problem, fold):
-    """Return both drift indicators of the held-out rows of a fold, as a dict of arrays."""
+    """Return the two drift indicators of a fold's held-out rows: {"difference", "distance"}.
+
+    Both are arrays that measure how far a row is from the training rows.
+    """
     learners = fold.learners
     numeric, settings = problem.family.link == "identity", replace(problem.settings, threads=1)
     reference = Reference.from_batch(learners, fold.train, numeric, settings)

@@ -101,7 +101,11 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
 
 
 def _parts(data, feature, rng):
-    """Return the frames a1, a2 and b of a split by one feature, without that feature."""
+    """Return three frames of a split by one feature, without that feature.
+
+    Rows are sorted by the feature and halved; the lower half is split at random into a1 (to fit)
+    and a2 (held out), and the upper half is b.
+    """
     order = np.argsort(data[feature].to_numpy(), kind="stable")
     half = len(order) // 2
     a, b = rng.permutation(order[:half]), order[half:]

@@ -16,7 +16,7 @@ KINDS = "difference", "distance"  # kinds of drift indicators
 
 @forms.record
 class Reference:
-    """Training rows kept for nearest-neighbour searches, with their embedding.
+    """Training rows kept for nearest-neighbour searches, with their embedding (learners' values).
 
     `score` and a numeric response `y` are stored without the offset.
     """
@@ -34,7 +34,8 @@ class Reference:
     def from_batch(cls, learners, batch, numeric, settings):
         """Keep a random sample of at most `reference_rows` rows with positive weight.
 
-        If `numeric` is True, the response is a number and is stored less its offset.
+        `settings` holds `reference_rows`, and the learners give the rows' embedding. If `numeric`
+        is True, the response is a number and is stored less its offset.
         """
         count, most = batch.n_positive, settings.reference_rows
         rows = slice(None)
@@ -53,9 +54,10 @@ class Reference:
         return cls(E, score, y)
 
     def nearest(self, E, k):
-        """Return distances (n, k) and positions (n, k) of the k nearest reference rows.
+        """Return distances (n, k) and positions (n, k) of the k nearest of the kept training rows.
 
-        E (n, M) is the embedding of the query rows; the distance is that of Eq. 7.
+        E (n, M) holds the values of the M learners for the query rows; the distance is the sum of
+        absolute differences of these values.
         """
         return KDTree(self.embedding).query(E, k=np.arange(1, k + 1), p=1)
 
@@ -63,9 +65,9 @@ class Reference:
 def drift_indicators(learners, reference, batch, k, numeric, threads):
     """Return both drift indicators of each row of a batch, as a dict of arrays (n,).
 
-    "difference" is |f(x) - mean of the k nearest reference rows|, the largest over the scores; the
-    mean is that of the response if it is numeric, otherwise that of the scores. "distance" is the
-    mean distance to these k rows.
+    The indicators measure how far a row is from the k nearest kept training rows. "difference" is
+    |f(x) - their mean|, the largest over the scores; the mean is that of the response if it is
+    numeric, otherwise that of the scores. "distance" is the mean distance to these k rows.
     """
     rows = batch.X, batch.n
     distance, near = reference.nearest(learners.embedding(*rows, threads), k)
@@ -76,9 +78,9 @@ def drift_indicators(learners, reference, batch, k, numeric, threads):
 
 
 def embedding_distances(E, F):
-    """Return the distances of Eq. 7, sum_j |f_j(x) - f_j(x')|, as an array (n, r).
+    """Return the distances sum_j |f_j(x) - f_j(x')| between two sets of rows, (n, r).
 
-    E (n, M) and F (r, M) are the embeddings of the two sets of rows.
+    E (n, M) and F (r, M) hold the values of the M learners f_j for the two sets.
     """
     return cdist(E, F, "cityblock")
 
@@ -87,7 +89,8 @@ def path_distances(Z, W, learners, tolerance):
     """Return the path distances of Eq. 6 between two sets of rows, as an array (n, r).
 
     A path distance is integral_0^1 |df/dt| dt along the segment between two rows, summed over the
-    scores. Z (n, M) and W (r, M) are the projections w_j'x~; the error is at most `tolerance`.
+    scores. Z (n, M) and W (r, M) are the projections w_j'x~ of the rows for M learners; the error
+    is at most `tolerance`.
     """
     out = np.zeros((len(Z), len(W)))
     shape = learners.beta, learners.activation, tolerance / learners.n_scores
@@ -112,7 +115,9 @@ def _activate(z, beta, activation):
 def _change(z0, z1, sign, s, t, beta, activation):
     """Return the change of f on the part [s, t] of a segment, and a lower and upper bound of df/dt.
 
-    Each g' is monotone along the segment, so its range on [s, t] is given by the end points.
+    The segment goes from a row with projections z0 (one per learner) to one with projections z1,
+    and s, t in [0, 1] are positions on it. Each g' is monotone along the segment, so its range on
+    [s, t] is given by the end points.
     """
     change, low, high = 0.0, 0.0, 0.0
     for j in range(z0.size):
@@ -129,9 +134,9 @@ def _change(z0, z1, sign, s, t, beta, activation):
 def _path_length(z0, z1, sign, beta, activation, tolerance):
     """Return the total variation of f on the segment between two rows, and a bound on its error.
 
-    If both bounds of df/dt on a piece have the same sign, f is monotone and |change| is exact
-    (Lemma 3). Otherwise the piece is halved until its possible error is within its share of
-    `tolerance`.
+    z0 and z1 are the projections w_j'x~ of the two rows, one per learner. If both bounds of df/dt
+    on a piece have the same sign, f is monotone and |change| is exact (Lemma 3). Otherwise the
+    piece is halved until its possible error is within its share of `tolerance`.
     """
     left, right = np.empty(64), np.empty(64)
     left[0], right[0], depth = 0.0, 1.0, 1
@@ -158,7 +163,11 @@ def _path_length(z0, z1, sign, beta, activation, tolerance):
 
 @njit(cache=True, nogil=True)
 def _all_pairs(Z, W, sign, beta, activation, tolerance, out):
-    """Add to out (n, r) the path length between each row of Z (n, M) and each row of W (r, M)."""
+    """Add to out (n, r) the path length between each of n rows and each of r rows.
+
+    A path length is the total change of f on the segment between two rows. Z (n, M) and W (r, M)
+    hold the rows' projections for M learners.
+    """
     for i in range(Z.shape[0]):
         for j in range(W.shape[0]):
             out[i, j] += _path_length(Z[i], W[j], sign, beta, activation, tolerance)[0]

@@ -133,14 +133,16 @@ class GbmapFit(Fit):
 
         Parameters
         ----------
-        data, offset
-            As `Fit.predict` takes them.
+        data : frame
+            Rows to predict, with the columns of the formula's right side.
+        offset : array (n,) or column name, optional
+            Known part of the score of these rows.
         type : str
             "response", "link", "class", "prob": as for all models. "embedding": the learners'
             values f_1(x), ..., f_m(x), whose L1 distance is the distance of Eq. 7. "local": the
             gradient of the score at x, per unit of each feature.
         new_levels : {"error", "missing"}
-            Treatment of levels that did not occur in training, as in `Fit.predict`.
+            Levels that did not occur in training: an error, or treated as missing.
         threshold : float, optional
             Probability from which the second of two classes is predicted, for type="class". If a
             missed case costs c times a false alarm, 1 / (1 + c) minimizes the expected cost.
@@ -390,7 +392,7 @@ class GbmapFit(Fit):
 
     @property
     def df(self) -> int:
-        """Number of nonzero weights of all projections."""
+        """Number of nonzero weights of all learners."""
         return int(np.count_nonzero(self.estimates.w))
 
     @property
@@ -406,14 +408,16 @@ class GbmapFit(Fit):
 
         Parameters
         ----------
-        data, offset
-            As `predict` takes them.
+        data : frame
+            Rows to predict, with the columns of the formula's right side.
+        offset : array (n,) or column name, optional
+            Known part of the score of these rows.
         type : {"response", "link", "class", "prob"}
 
         Returns
         -------
         dict
-            From the number of boosts to the predictions, as `predict` returns them.
+            Keys are numbers of boosts, values the predictions of the model with that many boosts.
 
         See Also
         --------
@@ -445,7 +449,7 @@ class GbmapFit(Fit):
         Returns
         -------
         GbmapFit
-            A fit without effects and reference rows; `neighbours` and `drift` need a new fit.
+            A fit without effects and training rows, so its `neighbours` and `drift` raise an error.
 
         See Also
         --------
@@ -530,7 +534,7 @@ class GbmapFit(Fit):
         return super()._deviance if self.refit_log is None else self.refit_log["deviance"]
 
     def _warn_of_extrapolation(self, batch, f):
-        """Warn once if f (n,) of some rows is far outside the range of the training response."""
+        """Warn once if predictions f (n,) are far outside the range of the training response."""
         low, high = self.response_range
         beyond = np.maximum(low - f, f - high)
         least = max(BEYOND * (high - low), ROUNDING * self.estimates.scale)
@@ -550,7 +554,7 @@ class GbmapFit(Fit):
 
     @property
     def _coordinates(self):
-        """Names of the embedding's coordinates: f1, f2, ...; with classes f1[level], ...."""
+        """Names of the learners' values: f1, f2, ...; with several classes f1[level], ...."""
         e = self.estimates
         if self.family.n_scores == 1:
             return [f"f{j}" for j in e.stage]
@@ -562,19 +566,19 @@ class GbmapFit(Fit):
         return pd.MultiIndex.from_product([list(self.levels), list(names)])
 
     def _zero_offset(self):
-        """Return arguments for `predict` or `apply` that set the offset of new data to zero."""
+        """Return keyword arguments that set the offset of new data to zero, or an empty dict."""
         return {"offset": 0.0} if self.design.offset_given else {}
 
     def _apply(self, data, response=False):
-        """Return the batch of new data with an offset of zero."""
+        """Return new data as a Batch (rows as they were in training) with an offset of zero."""
         return self.design.apply(data, response=response, **self._zero_offset())
 
     def _embed(self, batch):
-        """Return the embedding (n, M) of the rows of a batch."""
+        """Return the values of all M learners, (n, M), for the rows of a batch."""
         return self.estimates.embedding(batch.X, batch.n, self._threads, self._engine)
 
     def _reference_rows(self, k=1):
-        """Return the fit's Reference; raise unless it has at least k rows."""
+        """Return the training rows that the fit keeps; raise an error if there are fewer than k."""
         if self.reference is None:
             raise ArgumentError(
                 "this fit keeps no training rows (it is part of a path, a first(m), or was fitted "

@@ -49,9 +49,9 @@ REFIT_LOG = {  # fields of the log of a joint fit
 class WeakLearners:
     """M weak learners f_j(x) = scale (a_j + b_j g(w_j'x~)), for standardized features.
 
-    theta holds (a, intercept of w, w) and sign b of each learner; target is the score that it adds
-    to; stage is its boost, from 1. beta and activation define g. scale is the standard deviation of
-    a numeric response, otherwise 1.
+    theta (M, 2 + p) holds (a, intercept of w, w) and sign (M,) the b of each learner; target is the
+    score that it adds to; stage is its boost, from 1. beta and activation define g. scale is the
+    standard deviation of a numeric response, otherwise 1.
 
     Methods take features as tiles (n_tiles, p, 64) of n rows.
     """
@@ -97,20 +97,24 @@ class WeakLearners:
         return self._in_chunks(tiles, n, np.arange(len(self)), len(self), threads, engine)
 
     def slopes(self, tiles, n, threads=1):
-        """Return the slopes b_j g'(w_j'x~) of each learner, (n, M), in units of the response."""
+        """Return the slopes b_j g'(w_j'x~) of each learner in its projection, (n, M).
+
+        They are in units of the response. Features are tiles (blocks of 64 rows).
+        """
         return self._forward(tiles, n, np.arange(len(self)), len(self), True, threads)
 
     def active(self, slopes):
-        """Return whether w_j'x~ > 0, bool (n, M), given the slopes (n, M).
+        """Return whether w_j'x~ > 0 for each row and learner, bool (n, M).
 
-        Every learner is active in all rows if g is the identity.
+        slopes (n, M) are the learners' slopes b_j g'(w_j'x~). Every learner is active in all rows
+        if g is the identity.
         """
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
         """Return the gradients in the standardized features, a list of K arrays (n, p).
 
-        slopes (n, M) are those of the method `slopes`.
+        slopes (n, M) are the learners' slopes b_j g'(w_j'x~).
         """
         groups = [self.target == k for k in range(self.n_scores)]
         return [slopes[:, group] @ self.w[group] for group in groups]
@@ -121,10 +125,10 @@ class WeakLearners:
         return (E - self.theta[:, 0]) * self.sign
 
     def add_to(self, out, tiles, into, derivative=False, threads=1, runs=None):
-        """Add learners, or their derivatives, in units of scale to the columns `into` of out.
+        """Add the learners' values, or their derivatives, to the columns `into` of out, in place.
 
-        out (n_tiles, width, 64) is changed in place; if `runs` is given, only in these runs of
-        blocks.
+        out (n_tiles, width, 64) is in units of `scale`. If `runs` is given, they are added only in
+        these runs of consecutive blocks of rows.
         """
         shape = self.beta, self.activation, derivative
         how = {"threads": threads, "runs": runs}
@@ -182,14 +186,14 @@ class Effects:
 
 
 def row_weights(batch):
-    """Return row weights that sum to one, as WorkerTiles (n_tiles, 64) on X's workers."""
+    """Return row weights that sum to one, as WorkerTiles (n_tiles, 64) on X's cluster workers."""
     if batch.weights is None:
         return batch.X.constant(1.0 / max(batch.n, 1))
     return batch.X.column(batch.weights).map(divided, max(batch.weight_sum, 1e-300))
 
 
 def divided(v, by):
-    """Return v / by; a named function, so that workers can run it."""
+    """Return v / by; a named function, so that workers of a cluster can run it."""
     return v / by
 
 
@@ -198,7 +202,11 @@ def _effects(rows, X, weight, learners, find):
 
 
 def effect_sums(learners, tiles, weight):
-    """Return weighted sums over rows: slopes (M,), active (M,), absolute gradients (K, p)."""
+    """Return weighted sums over rows: slopes (M,), active (M,), absolute gradients (K, p).
+
+    slopes are those of M learners in their projections; active counts rows with w_j'x~ > 0;
+    gradients are of K scores with respect to p features.
+    """
     width = learners.n_scores * tiles.shape[1]
 
     def sums(rows, part):
@@ -212,9 +220,10 @@ def effect_sums(learners, tiles, weight):
 
 
 def effect_sums_of_many(learners, tiles, weight):
-    """Return the same sums as `effect_sums`, computed by a compiled kernel.
+    """Return weighted sums over many rows: slopes (M,), active (M,), absolute gradients (K, p).
 
-    Used if there are several spans of rows, so that compilation pays.
+    Uses a compiled kernel, which pays for many rows. slopes are those of M learners, active counts
+    rows with w_j'x~ > 0, and gradients are of K scores with respect to p features.
     """
     M, K, p = len(learners), learners.n_scores, tiles.shape[1]
     shape = learners.theta, learners.sign, learners.beta, learners.activation, learners.target
@@ -234,7 +243,10 @@ def _chunks(tiles, n, width=1):
 
 
 def score_nodes(learners, features, offset):
-    """Return the K link scores as expression nodes of the standardized features, for export."""
+    """Return the K link scores as expressions of the standardized features, for export.
+
+    Nodes are the parts of an expression that can be written as SQL or other code.
+    """
     bias, parts = [0.0] * learners.n_scores, [([1.0], [offset]) for _ in range(learners.n_scores)]
     for j, theta in enumerate(learners.theta):
         name, size = f"projection {j + 1}", learners.scale * learners.sign[j]

@@ -55,7 +55,10 @@ class Gbmap(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        """Raise if the data do not suit the model; resolve `monotone` and m of a joint fit."""
+        """Raise if the data do not suit the model; fill in `monotone` and m of a joint fit.
+
+        `monotone` becomes one sign per column; a joint fit optimizes all learners together.
+        """
         problem = super().validate(problem)
         if isinstance(problem.settings.monotone, dict):
             way = directions(problem.settings.monotone, problem.design, problem.family)
@@ -67,11 +70,14 @@ class Gbmap(Model):
         return replace(problem, settings=replace(settings, m=m))
 
     def counts_stages(self, settings):
-        """Return whether stages are boosts; a joint fit is a single stage."""
+        """Return whether fitting goes boost by boost; a joint fit of all learners is one stage."""
         return not settings.joint
 
     def fit(self, problem):
-        """Choose m, lambda_ and refit if they are not given, and return the fit of a problem."""
+        """Choose m, lambda_ and refit if they are not given, and return the fit of a problem.
+
+        The problem holds data and settings.
+        """
         settings = problem.settings
         if settings.lambda_ is not None and problem.arguments["m"] is not None:
             return self.run(problem)
@@ -90,7 +96,7 @@ MODEL = Gbmap()
 
 
 def _choose(problem):
-    """Return the problem with its open settings chosen, the table of settings tried, and the gain.
+    """Return the problem with m, lambda_ and refit chosen, a table of settings tried, and a gain.
 
     m and lambda_ are chosen by held-out deviance, separately for boosts and joint fits. The gain is
     the relative decrease of the held-out deviance by joint fits; NaN if only one kind was tried.

@@ -129,8 +129,9 @@ def drift(
     ----------
     data : frame
         With the columns of the formula's right side; no response is needed.
-    k : int
-    kind : {"difference", "distance"}
+    k : int, default=5
+        Number of nearest training rows.
+    kind : {"difference", "distance"}, default="difference"
 
     Returns
     -------
@@ -170,15 +171,19 @@ def drift_threshold(
 ) -> float:
     """Return a quantile of the drift indicator over rows that were not used in the fit.
 
+    Rows with a larger indicator are far from the training rows, so their predictions are doubtful.
+
     Parameters
     ----------
     data : frame, optional
         Rows that were not used in the fit. By default the held-out training rows of a fit that
         chose m or lambda_ by cross-validation (only for k=5).
-    k : int
+    k : int, default=5
+        Number of nearest training rows.
     quantile : float in (0, 1)
     kind : {"difference", "distance"}
-        Kind of indicator, as in `drift`.
+        "difference" between a row's score and the mean of its nearest training rows, or "distance"
+        to these rows.
 
     Returns
     -------

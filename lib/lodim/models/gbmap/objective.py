@@ -28,7 +28,7 @@ class BoostObjective:
     form : Form
     penalty : ElasticNet over theta = (a, intercept of w, w)
     runs : list or None
-        Runs of blocks with rows that count; None if all blocks count.
+        Runs of consecutive blocks of rows that count; None if all blocks count.
     """
 
     scaled = False
@@ -52,7 +52,10 @@ class BoostObjective:
         return value, gradient
 
     def null_value(self, theta):
-        """Return the objective of a learner theta (1, d) with w = 0, without reading a host X."""
+        """Return the objective of a learner theta (1, d) with zero weights; reads no features.
+
+        Only features in host memory can be left unread.
+        """
         if not on_host(self._X):
             return self(theta, np.arange(1))[0][0]
         without = np.empty((len(self._X), 0, TILE), self._X.dtype)
@@ -60,7 +63,7 @@ class BoostObjective:
         return sum_blocks(loss_gradient, without, (1, 3), *rest, **self._how)[0, 0]
 
     def _descend(self, theta, max_iter, tol, ftol, memory, factor=None, unit=None):
-        """Run `lbfgs` in one compiled loop, for X of a single block of rows."""
+        """Run L-BFGS in one compiled loop, for few rows; return the minimum."""
         scaled, unit = factor is not None, np.ones(theta.shape[1]) if unit is None else unit
         problem, limits = (self._X, *self._columns), (max_iter, tol, ftol, memory)
         penalty = (self._ridge, self.l1), self.precision
@@ -74,9 +77,10 @@ class BoostObjective:
         return *map(np.concatenate, fields), max(n_eval)
 
     def hessian(self, theta, convex=True):
-        """Return each learner's Hessian, (q, d, d); X must be on the host.
+        """Return each learner's Hessian, (q, d, d), at parameters theta (q, d).
 
-        If `convex` is True, return a positive semidefinite matrix close to the Hessian.
+        If `convex` is True, return a positive semidefinite matrix close to the Hessian. The
+        features must be in host memory, not on a GPU.
         """
         q, d = theta.shape
 
@@ -128,7 +132,7 @@ def precision_of(dtype):
 def penalize(settings, width, p):
     """Return the ElasticNet penalty of a learner's theta = (a, intercept of w, w).
 
-    w has `width` entries; p is the number of features that vary.
+    w has `width` entries; p, the number of features that vary, divides the penalty.
     """
     penalized = np.ones(2 + width)
     # With the identity, `a` replaces the intercept of w, which is then not penalized.
@@ -138,9 +142,10 @@ def penalize(settings, width, p):
 
 
 def stage_objective(state, rows, penalty):
-    """Return a function that maps signs b (q,) to the BoostObjective on some rows.
+    """Return a function that maps signs b (q,) of learners to their objective on some rows.
 
-    rows are X and tiles of response, score and weight.
+    rows are X and tiles (blocks of 64 rows) of response, score and weight; `state` holds the
+    training rows and settings.
     """
     form, threads = Form(*state.settings.shape, state.loss), state.settings.n_threads
     how = {"threads": threads, "runs": state.runs if rows[0] is state.X else None}
@@ -148,7 +153,10 @@ def stage_objective(state, rows, penalty):
 
 
 def null_learners(sign, d, settings):
-    """Return parameters (q, d) of learners that add nothing: w = 0, and a cancels b g(0)."""
+    """Return parameters (q, d) of learners that add nothing, for signs b (q,).
+
+    All weights are zero, and the constant a cancels b g(0).
+    """
     theta = np.zeros((len(sign), d))
     if settings.softplus:
         theta[:, 0] = -sign * np.log(2.0) / settings.beta

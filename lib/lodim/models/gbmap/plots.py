@@ -124,7 +124,10 @@ def _loss_by_stage(stages, loss, share, ylabel, ax=None):
 
 
 def _linear(x0, y0, x1, y1):
-    """Return the linear map through two points and its inverse, or the identity if none exists."""
+    """Return the line through the points (x0, y0) and (x1, y1), and its inverse, as functions.
+
+    If the line has no inverse, both are the identity.
+    """
     if x0 == x1 or y0 == y1:
         return (lambda x: x), (lambda y: y)
     slope = (y1 - y0) / (x1 - x0)

@@ -60,7 +60,7 @@ class JointObjective:
         return np.array([value]), gradient.reshape(1, -1)
 
     def standard_error(self, theta, weight):
-        """Return the standard error of the mean loss, for row weights (n,)."""
+        """Return the standard error of the mean loss at theta, for row weights (n,)."""
         loss, squares = self._sums(theta)[1][0, :2]
         return np.sqrt(max(squares - loss**2 * dot(weight, weight), 0.0))
 
@@ -68,7 +68,9 @@ class JointObjective:
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
     """Yield the boosts one by one; with refit="joint", yield only the joint fit after m boosts.
 
-    See `boost.fit_stages`. The log of a joint fit contains its results under "refit".
+    A boost adds one learner to the sum; the joint fit optimizes all learners together. Each result
+    is (learners, log, scores of the rows of `eval_batch`). The log of a joint fit contains its
+    results under "refit". Learners of `warm_start` are additional starting points.
     """
     boosts = boost.fit_stages(
         batch, family, settings, None if settings.joint else eval_batch, warm_start
@@ -86,7 +88,7 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 
 
 def combine(parts):
-    """Return the learners of several stages as one record, and one log."""
+    """Join the (learners, log) of several boosts, or one joint fit, into one set and one log."""
     return parts[0] if "refit" in parts[0][1] else boost.combine(parts)
 
 
@@ -157,8 +159,9 @@ def reweigh(problem, fit):
 def _centred(learners, first, batch, threads):
     """Return learners with constants shifted so that all but the first of each score have mean 0.
 
-    With several classes the mean of all scores becomes 0 too: the softmax does not change if a
-    constant is added to all scores.
+    `first` marks the first learner of each score; it takes up the shifts. With several classes the
+    mean of all scores becomes 0 too: the softmax does not change if a constant is added to all
+    scores.
     """
 
     work = partial(_weighted_embedding, learners, threads)
@@ -181,7 +184,7 @@ def _weighted_embedding(learners, threads, X, weight):
 def count_learners(batch, K):
     """Return the default number of boosts of a joint fit; 0 if there are too few rows.
 
-    There must be at least one row per parameter, and at least ROUND[0] boosts.
+    There must be at least one row per parameter, and enough rows for a minimal number of boosts.
     """
     p = int(varies(batch.X).sum())
     most = batch.n_positive / (K * (2 + p))

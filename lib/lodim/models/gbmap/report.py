@@ -113,7 +113,7 @@ def _effects(fit, full):
 
 
 def loss_name(fit):
-    """Return the name of the mean deviance, such as "mean squared error"."""
+    """Return the name of the mean deviance of the fit's family, such as "mean squared error"."""
     if fit.levels is not None:
         return "mean -2 log-likelihood"
     return "mean squared error" if fit.family.name == "gaussian" else f"mean {fit.family.loss}"
@@ -162,7 +162,10 @@ def _optimizer(fit):
 
 
 def _boosts(fit, some):
-    """Return the boosts of the learners where `some` is True, as text, by class if several."""
+    """Return the boosts of the learners where `some` (bool per learner) is True, as text.
+
+    With several classes the boosts are listed per class.
+    """
     learners = fit.learners()[some]
     if "level" not in learners:
         return ranges(learners["boost"])
@@ -179,7 +182,10 @@ def _ended(refit_log):
 
 
 def _edges(fit):
-    """Return notes if a chosen setting is at the edge of the values tried, with a suggestion."""
+    """Return notes if the chosen m or lambda_ is the smallest or largest value tried.
+
+    Each note suggests what to try next.
+    """
     notes, s = [], fit.settings
     tried = fit.selection if fit.chosen else None
     if tried is not None and "weight" in tried and len(tried) > 1:

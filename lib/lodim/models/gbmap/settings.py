@@ -32,7 +32,7 @@ WIDE = 64  # columns from which a Hessian costs as much as dozens of gradients
 
 
 def is_wide(n, p):
-    """Return whether exact boosts of n rows and p columns are too costly for cross-validation."""
+    """Return whether precise boosts of n rows and p columns are too slow for cross-validation."""
     return min(n, p) >= WIDE
 
 
@@ -112,7 +112,7 @@ class Settings:
 
     @property
     def refittable(self):
-        """Whether a joint fit is possible: it needs the softplus and no L1 penalty.
+        """Whether all learners can be fitted together: this needs the softplus and no L1 penalty.
 
         With the identity, all learners would share one ridge penalty; with L1, weights would not be
         zero.
@@ -131,14 +131,14 @@ class Settings:
 
     @property
     def shape(self):
-        """Sharpness beta and the code of the activation, in the form that the kernels take."""
+        """Sharpness beta and the code of the activation, a pair for the compiled kernels."""
         return float(self.beta), ACTIVATIONS[self.activation]
 
     def for_comparison(self, n, p):
-        """Return cheaper settings for fits that are only compared, with n rows and p columns.
+        """Return cheaper settings for cross-validation fits, with n rows and p columns.
 
         More starting points improve single boosts but hardly change the held-out loss of the whole
-        fit; with many columns, the same holds for exact boosts.
+        fit; with many columns, the same holds for precise boosts.
         """
         if not self.softplus:
             return self
@@ -152,14 +152,14 @@ class Settings:
     def stop_at_noise(self, exact):
         """Return whether a boost stops once further gains are below the noise of the data.
 
-        Fits to many rows do, unless tolerances are given or the learners have an L1 penalty, bounds
-        or the identity activation: these need more accurate estimates.
+        Fits to many rows (`exact` is False) do, unless tolerances are given or the learners have an
+        L1 penalty, bounds or the identity activation: these need more accurate estimates.
         """
         given = self.tol is not None or self.ftol is not None
         return not (exact or given or self.monotone) and self.softplus and self.l1_ratio == 0.0
 
     def tolerances(self, exact, preconditioned):
-        """Return tol and ftol as a dict, given or by default.
+        """Return the solver's stopping tolerances tol and ftol, given or by default, as a dict.
 
         The defaults of an `exact` fit, with few rows, are strict: the fit is then a smooth function
         of the data, and rounding errors in a boost do not decide where the next boost ends.
@@ -174,11 +174,11 @@ class Settings:
 
 
 def needs(problem, n):
-    """Estimate memory and number of passes of a fit to n rows.
+    """Estimate memory and number of passes (readings of all rows) of a fit to n rows.
 
-    The memory includes scores, gradients, a span of rows and a row sample. A learner takes 4 to 14
-    passes (measured: 3 to 10 evaluations, 4 to 5 if m was chosen, and one to add its score). If m
-    is chosen by cross-validation, a score has 1 to `max_stages` learners.
+    The memory includes scores, gradients, a fixed range of rows and a row sample. A learner takes 4
+    to 14 passes (measured: 3 to 10 evaluations, 4 to 5 if m was chosen, and one to add its score).
+    If m is chosen by cross-validation, a score has 1 to `max_stages` learners.
     """
     settings, K = problem.settings, problem.family.n_scores
     p, number = len(problem.design.names), np.dtype(problem.design.dtype).itemsize

@@ -52,7 +52,11 @@ class Start:
 
 
 def minimize(objective, theta, state, **how):
-    """Minimize by `lbfgs`, or by `bounded` if monotone, with parameters in the columns' units."""
+    """Minimize an objective of learners by L-BFGS, with parameters scaled to the columns' units.
+
+    theta (q, d) are the starting points. If effects must be monotone, the weights are bounded.
+    **how are stopping rules.
+    """
     scaled = Rescaled(objective, state.unit)
     if state.settings.monotone is not None:
         how = {name: how[name] for name in ("max_iter", "tol", "ftol")}
@@ -64,10 +68,11 @@ def minimize(objective, theta, state, **how):
 
 
 def rounded(theta, unit):
-    """Round learners theta (r, 2 + p) to few digits, relative to parameter units (2 + p,).
+    """Round learners theta (r, 2 + p) to few digits, relative to the sizes `unit` (2 + p,).
 
-    Rounding differences in a starting point can lead L-BFGS to different minima. After rounding to
-    few digits, nearly all such starting points are equal again.
+    A row of theta holds a constant, an intercept and p weights. Rounding differences in a starting
+    point can lead L-BFGS to different minima. After rounding to few digits, nearly all such
+    starting points are equal again.
     """
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
@@ -108,12 +113,13 @@ def start_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
 
 
 def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
-    """Minimize the objective with w in the span of a few directions; return the best of each sign.
+    """Minimize the objective with weights w in the span of a few directions; return the best ones.
 
-    The span contains principal Hessian directions, the w of the neighbouring fit, and the w of
-    `other_sign`: theta (r, d) and b (r,) with the other sign in the previous boost, or None. Rows
-    projected on the span take a fraction of a pass. All rows are used if a sample is too small to
-    estimate the directions. Returns None if the loss has no slope in any direction.
+    The span contains directions in which the loss has a slope (principal Hessian directions), the w
+    of `near` (learners of a fit with another penalty), and the w of `other_sign`: theta (r, d) and
+    b (r,) with the other sign in the previous boost, or None. Rows projected on the span take a
+    fraction of a pass. All rows are used if a sample is too small to estimate the directions.
+    Returns None if the loss has no slope in any direction.
     """
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(near) else None
@@ -151,14 +157,21 @@ def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
 
 
 def _best_of_each_sign(end, sign, theta, n_eval):
-    """Return the Start with the learner of lowest objective for each sign, from a Minimum `end`."""
+    """Return the Start (starting learners) with the lowest objective for each sign.
+
+    `end` holds the minimum reached from each start theta with sign b.
+    """
     groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
     best = np.array([group[np.argmin(end.value[group])] for group in groups])
     return Start(sign[best], theta[best], end.value[best], n_eval)
 
 
 def _slope_weighted_gram(state, X, y, score, weight):
-    """Return the function v -> X' diag(slope) X v, where slope is each row's loss derivative."""
+    """Return the function v -> X' diag(slope) X v, where slope is each row's loss derivative.
+
+    Its eigenvectors are directions in which the slope of the loss changes most. y and score are the
+    rows' response and score.
+    """
     # Half the gradient of sum_i slope_i (v'x_i)^2, computed by the kernels for squared loss.
     if isinstance(score, WorkerTiles):
         columns = state.device.slope(y, score, weight)
@@ -187,7 +200,10 @@ def _extended(V, w):
 
 
 def _projected(X, V, threads):
-    """Return X V as tiles with the precision of X, on the host, or on the workers that hold X."""
+    """Return X V as tiles (blocks of 64 rows) with the precision of X.
+
+    V (p, r) holds directions. The result is on the host, or on the cluster workers that hold X.
+    """
     r = V.shape[1]
     theta = np.hstack([np.zeros((r, 2)), V.T])
     rest = theta, np.ones(r), 1.0, IDENTITY, False, np.arange(r)
@@ -202,7 +218,11 @@ def _projected(X, V, threads):
 
 
 def _starts(state, k, Z, U, ridge, n_starts):
-    """Return the best hinges along directions U (k, r), for sampled rows Z (n, r) and score k."""
+    """Return the best starting learners along k directions U, and their signs b.
+
+    U (k, r) refers to r coordinates of the sampled rows Z (n, r); k is the score that the learners
+    add to.
+    """
     y, score, weight = state.sample_margin(k)
     by_row = derivatives(state.loss, y, score, weight)
     return place_hinges(U, Z, *by_row, ridge, n_starts or state.settings.n_starts)
@@ -238,7 +258,11 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
 
 
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
-    """Return the starting learners along given directions U (k, p), as `draw_starts` does."""
+    """Return the most promising starting learners along directions U (k, p), and their signs b.
+
+    A starting learner is a hinge max(u'x - knot, 0). slope and curvature (n,) are the derivatives
+    of the loss of the rows X (n, p); ridge is the penalty on squared weights.
+    """
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 

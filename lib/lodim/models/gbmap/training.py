@@ -73,9 +73,8 @@ class BoostState:
         names
     rotation : Rotation that made X from wide data, or None
     device : DeviceRows or WorkerRows if X is on a GPU or on workers, or None
-    unit : (2 + p,), parameter units of columns of unit size; powers of four, so that scaling is
-        exact
-    runs : runs of blocks with rows that count, as in a Batch
+    unit : (2 + p,), sizes by which parameters are divided; powers of four, so that scaling is exact
+    runs : runs of consecutive blocks of rows that count; None for all rows
     """
 
     family: Any
@@ -152,22 +151,27 @@ class BoostState:
 
     @cached_property
     def small_data_rows(self):
-        """Tiles of response, score and weight; positions, columns and keys of the starting rows."""
+        """Arrays of the compiled Newton's method for few rows.
+
+        Tiles (blocks of 64 rows) of response, score and weight; positions, features and keys of the
+        rows from which starting learners are drawn.
+        """
         y, weight = (tiles.pad(v, len(self.X)) for v in (self.y, self.weight))
         columns = np.ascontiguousarray(self._start_X.T)
         return y, self.score, weight, self.start_at, columns, self.start_key
 
     @property
     def spanned(self):
-        """Whether starting learners are sought in a span of directions computed from all rows."""
+        """Whether starting learners are sought among a few directions computed from all rows."""
         s, p = self.settings, self.X.shape[1]
         smooth = s.softplus and s.l1_ratio == 0.0 and s.monotone is None
         return not self.exact and smooth and p >= WIDE
 
     def rows(self, k):
-        """Return the one-score problem of score k: X, and tiles of response, score and weight.
+        """Return the data for a learner of score k: X, and tiles of response, score and weight.
 
-        With several classes it is the problem of class k against the others.
+        Tiles are blocks of 64 rows. With several classes the data are those of the two-class
+        problem of class k against the others.
         """
         if self.on_workers:
             return self.X, *self.device.problem(k)
@@ -181,7 +185,7 @@ class BoostState:
         return self.X, y, score, weight
 
     def joint_rows(self):
-        """Return X and tiles of response, all K scores and weight, on the device that holds X."""
+        """Return X and tiles (64 rows each) of response, all K scores and weight, on X's device."""
         if self.on_workers:
             columns = self.device.y, self.device.score, self.device.weight
             return self.X, *(v.astype(self.X.dtype) for v in columns)
@@ -211,11 +215,11 @@ class BoostState:
         return _as_tiles(self.X, y, score, self.weight)
 
     def beside(self, X, *columns):
-        """Return tiles `columns` (n_tiles, 64) on the device that holds X."""
+        """Return tiles `columns` (n_tiles, 64) on the device (host, GPU, workers) that holds X."""
         return columns if on_host(X) else self.device.beside(*columns)
 
     def standard_error(self, k, learners):
-        """Estimate the standard error of the mean loss of score k with added learners."""
+        """Estimate the standard error of the mean loss of score k after `learners` are added."""
         y, score, weight = self.sample_margin(k)
         X = self.X if self.sample is None else self.sample_X
         score = score + learners.embedding(X, len(y)).sum(axis=1) / self.scale
@@ -224,7 +228,11 @@ class BoostState:
         return np.sqrt(variance * dot(self.weight, self.weight))
 
     def start_rows(self, k):
-        """Return features, loss slope, loss curvature and keys of the starting rows of score k."""
+        """Return the rows from which starting learners of score k are drawn.
+
+        They are features, first and second derivative of the loss, and keys (numbers that depend
+        only on a row's content).
+        """
         i = self.start_at
         y, score, weight = (v[i] for v in self.sample_margin(k))
         by_row = derivatives(self.loss, y, score, weight / weight.sum())
@@ -236,7 +244,10 @@ class BoostState:
         return np.ascontiguousarray(tiles.rows(X, self.start_at), np.float64)
 
     def margin(self, k, rows):
-        """Return response and score of the one-score problem of score k, for a slice of rows."""
+        """Return response and current score of score k for a slice of rows.
+
+        With several classes they are those of the two-class problem of class k against the others.
+        """
         score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
         return _margin(self.family, self.y[rows], score, k)
 
@@ -249,7 +260,7 @@ class BoostState:
         return *_margin(self.family, self.y[i], score, k), self.weight[i] / self.weight[i].sum()
 
     def add(self, learner, X):
-        """Add a learner to the score, in place; X holds the original features as tiles."""
+        """Add a learner to the scores, in place; X holds the original features as tiles."""
         if self.device is None:
             how = {"threads": self.settings.n_threads, "runs": self.runs}
             learner.add_to(self.score, X, learner.target, **how)
@@ -278,19 +289,28 @@ def _as_tiles(X, *columns):
 
 
 def _margin(family, y, score, k):
-    """Return response and score of the one-score problem of score k, given scores (n, K)."""
+    """Return response and score of score k, given the scores (n, K) of all classes.
+
+    With several classes they are those of the two-class problem of class k against the others.
+    """
     if family.n_scores == 1:
         return y, score[:, 0]
     return (y == k).astype(float), margin_score(score, k)
 
 
 def _unit(size):
-    """Return parameter units (2 + p,) that scale columns of given size (p,) to about unit size."""
+    """Return sizes (2 + p,) by which a learner's parameters are divided to be of similar size.
+
+    size (p,) is the typical size of each column.
+    """
     return np.r_[1.0, 1.0, 0.25 ** np.clip(np.round(0.5 * np.log2(size)), -POWERS, POWERS)]
 
 
 def _draw_sample(batch, X, settings):
-    """Return positions and tiles of SAMPLE rows of positive weight; (None, None) if n is small."""
+    """Return positions and tiles of a random sample of rows with positive weight.
+
+    Returns (None, None) if there are too few rows for a sample to save time.
+    """
     if batch.n <= 4 * SAMPLE:
         return None, None
     size = min(SAMPLE, batch.n_positive)
@@ -299,10 +319,10 @@ def _draw_sample(batch, X, settings):
 
 
 def _start_rows(batch, sample, family):
-    """Choose up to START_ROWS rows for drawing starts; return positions, keys, and class order.
+    """Choose some rows for starting learners; return their positions, keys, and a class order.
 
     Positions are within the sample, or among all rows if `sample` is None. Only rows with positive
-    weight are chosen.
+    weight are chosen. Keys are numbers that depend only on a row's content.
     """
     rows = np.arange(batch.n) if sample is None else sample
     at = np.flatnonzero(batch.weight[rows])
@@ -321,19 +341,22 @@ def _start_rows(batch, sample, family):
 
 
 def _class_order(X, weight, code, K):
-    """Return the classes ordered by the mean key of their rows, (K,)."""
+    """Return the classes ordered by the mean key of their rows, (K,).
+
+    A key is a number that depends only on a row's content, so the order does not depend on names.
+    """
     total = np.bincount(code, weight * row_keys.keys(X, weight, code, K), K)
     return np.argsort(total / np.maximum(np.bincount(code, weight, K), 1e-300))
 
 
 def _scale(rest, weight):
-    """Return the standard deviation of a response less the null model; 1 if it is zero."""
+    """Return the standard deviation of a response less the null model (`rest`); 1 if it is zero."""
     variance = sum_rows(lambda i: dot(weight[i], rest[i] ** 2), len(rest))
     return float(np.sqrt(variance)) if variance > 0 else 1.0
 
 
 def _null_scores(offset, null, family):
-    """Return the initial scores of the rows as tiles (n_tiles, K, 64)."""
+    """Return the initial scores of the rows, offset plus null model, as tiles (n_tiles, K, 64)."""
     n, K = offset.shape
     score = tiles.empty(n, K, np.float64)
     if family.link != "identity":

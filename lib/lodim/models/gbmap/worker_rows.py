@@ -15,10 +15,12 @@ from lodim.models.gbmap.learners import divided, row_weights
 
 @dataclass
 class WorkerRows:
-    """Response, weight and scores of the training rows on workers, in units of BoostState.scale.
+    """Response, weights and scores of the training rows on workers of a cluster.
+
+    Numbers are in units of the response's standard deviation; arrays are tiles (64 rows each).
 
     family
-    loss : loss of one score, from `family.losses`
+    loss : compiled loss of one score
     X, y, weight : WorkerTiles; y and weight (n_tiles, 64)
     score : WorkerTiles (n_tiles, K, 64); replaced after each learner
     sample : positions of the sampled rows
@@ -45,17 +47,24 @@ class WorkerRows:
         return cls(family, loss, X, y, row_weights(batch), score, sample)
 
     def margin(self, k):
-        """Return response and score of the one-score problem of score k, WorkerTiles."""
+        """Return response and current score of score k, as WorkerTiles.
+
+        With several classes they are those of the two-class problem of class k against the others.
+        """
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         y = self.y.map(_response, self.family.n_scores, k, self.X.dtype, **to)
         return y, self.score.map(_margin_score, k, self.X.dtype, **to)
 
     def problem(self, k):
-        """Return response, score and weight of score k's one-score problem, in X's precision."""
+        """Return response, score and weight for a learner of score k, in X's precision."""
         return *self.margin(k), self.weight.astype(self.X.dtype)
 
     def slope(self, y, score, weight):
-        """Return two columns of zeros and half the derivative of each row's loss, WorkerTiles."""
+        """Return two columns of zeros and half the derivative of each row's loss, as WorkerTiles.
+
+        They serve as response, score and weight of a squared loss, whose gradient is then a Gram
+        matrix times a vector.
+        """
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
@@ -70,17 +79,23 @@ class WorkerRows:
         return self.score.take(self.sample)
 
     def margin_spans(self, function, k, *args):
-        """Return function(X, y, score, weight, *args) of each span for score k, as a list."""
+        """Apply function(X, y, score, weight, *args) to each range of rows; list the results.
+
+        y and score are those of score k; each range is summed by one worker.
+        """
         K = self.family.n_scores
         return self.X.spans(_of_margin, self.y, self.score, self.weight, K, k, function, args)
 
     def deviance(self):
-        """Return the weighted mean deviance of the rows, in units of the squared scale."""
+        """Return the weighted mean deviance of the rows, in units of the response's variance."""
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family))
 
 
 def _null_score(offset, null):
-    """Return null-model scores (n_tiles, K, 64) for offsets (n_tiles, 64) or (n_tiles, K, 64)."""
+    """Return the scores of the null model plus the offset as tiles (n_tiles, K, 64).
+
+    offset is (n_tiles, 64) or (n_tiles, K, 64); null (K,) are the null model's scores.
+    """
     return (offset[:, None] if offset.ndim == 2 else offset) + null[:, None]
 
 
@@ -89,7 +104,7 @@ def _response(y, n_scores, k, dtype):
 
 
 def _margin_score(score, k, dtype):
-    """Return the one-score logit of score k, (n_tiles, 64), from all scores (n_tiles, K, 64)."""
+    """Return the logit of class k against the others, (n_tiles, 64), from all K scores."""
     n_tiles = len(score)
     rows = tiles.unpack(score, n_tiles * tiles.TILE)
     score = rows[:, 0] if rows.shape[1] == 1 else margin_score(rows, k)

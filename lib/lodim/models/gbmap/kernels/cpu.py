@@ -25,7 +25,7 @@ SOFTPLUS, IDENTITY = 0, 1
 
 
 class Form(NamedTuple):
-    """Form of learners: sharpness of the softplus, activation code, loss as in `family.losses`."""
+    """Form of learners: sharpness of the softplus, activation code, compiled loss of a row."""
 
     beta: float
     activation: int
@@ -33,9 +33,12 @@ class Form(NamedTuple):
 
 
 class TileRows(NamedTuple):
-    """Arrays (64,) for the rows of a tile.
+    """Arrays (64,) for the rows of a tile (block of 64 rows).
 
-    z : projections w'x~; score; slope : g'; value : loss of each row
+    z : projections w'x~ of a learner
+    score : sum of the learners
+    slope : derivative g' of the activation
+    value : loss of each row
     r, c : first and second derivative of the loss
     """
 
@@ -53,7 +56,7 @@ REASSOCIATE = {"reassoc", "contract", "nsz"}
 
 @njit(cache=True, error_model="numpy", inline="always")
 def tile_rows(like):
-    """Return new TileRows with the dtype of an array."""
+    """Return new work arrays for the 64 rows of a tile, with the dtype of an array."""
     z, score, slope = (
         np.empty(TILE, like.dtype),
         np.empty(TILE, like.dtype),
@@ -65,7 +68,7 @@ def tile_rows(like):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def project(tile, v, z):
-    """Add tile' v to z (64,), in place; tile is (p, 64) and v (p,)."""
+    """Add tile' v to z (64,), in place: the weights v (p,) applied to 64 rows; tile is (p, 64)."""
     p = tile.shape[0]
     k = 0
     while k + 4 <= p:
@@ -84,10 +87,11 @@ def project(tile, v, z):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def project_ahead(tile, v, z):
-    """Add tile' v to z like `project`, bit for bit, and prefetch the next tile from memory.
+    """Add tile' v to z (64,), in place, and prefetch the next tile (64 rows) from memory.
 
-    With many rows, tiles come from main memory and waiting for them would take a third of the time.
-    For large tiles the processor's own prefetching suffices.
+    tile is (p, 64) and v (p,) holds weights. With many rows, tiles come from main memory and
+    waiting for them would take a third of the time. For large tiles the processor's own prefetching
+    suffices.
     """
     p, step = tile.shape[0], TILE * tile.itemsize
     near = p * step <= NEAR
@@ -102,7 +106,10 @@ def project_ahead(tile, v, z):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def back_project(tile, r, out):
-    """Add tile r to out (p,), in place; tile is (p, 64) and r (64,)."""
+    """Add tile r to out (p,), in place: sums over 64 rows of each feature times r (64,).
+
+    tile is (p, 64).
+    """
     p = tile.shape[0]
     zero = r.dtype.type(0)
     k = 0
@@ -159,9 +166,10 @@ def activate(z, beta, activation, g, slope):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def evaluate_learner(tile, f, v, b, form, rows):
-    """Fill score and slope of `rows` with f + a + b g(w'x~) and g'(w'x~), for the rows of a tile.
+    """Evaluate the score with one more learner, f + a + b g(w'x~), for the 64 rows of a tile.
 
-    The learner is v = (a, intercept, w) with sign b; f (64,) is the score of the earlier learners.
+    Fills score and slope g'(w'x~) of the work arrays `rows`. The learner is v = (a, intercept, w)
+    with sign b; f (64,) is the score of the earlier learners.
     """
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
@@ -170,9 +178,10 @@ def evaluate_learner(tile, f, v, b, form, rows):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_learner(f, v, b, form, rows):
-    """Fill score and slope of `rows` with f + a + b g(z) and g'(z), given the projections z = w'x~.
+    """Evaluate the score with one more learner, f + a + b g(z), given its projections z = w'x~.
 
-    The learner is v = (a, intercept, w) with sign b; f (64,) is the score of the earlier learners.
+    Fills score and slope g'(z) of the work arrays `rows` of a tile (64 rows). The learner is v =
+    (a, intercept, w) with sign b; f (64,) is the score of the earlier learners.
     """
     score = rows.score
     activate(rows.z, form.beta, form.activation, score, rows.slope)
@@ -182,7 +191,11 @@ def add_learner(f, v, b, form, rows):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
-    """Add the loss of a tile and its gradient with respect to a learner v to out (3 + p,)."""
+    """Add the loss of a tile (64 rows) and its gradient with respect to a learner to out (3 + p,).
+
+    The learner is v = (a, intercept, w) with sign b; f (64,) is the score of the earlier learners
+    and y the response. `rows` are work arrays.
+    """
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
     add_projected(tile, y, f, weight, v, b, form, rows, out)
@@ -190,7 +203,11 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_projected(tile, y, f, weight, v, b, form, rows, out):
-    """Add a tile's loss and gradient to out (3 + p,) like `add_loss_gradient`; rows.z has w'x~."""
+    """Add a tile's loss and gradient to out (3 + p,), given the projections w'x~ in rows.z.
+
+    The gradient is with respect to the learner v = (a, intercept, w) with sign b; f (64,) is the
+    score of the earlier learners and y the response.
+    """
     slope, r = rows.slope, rows.r
     add_learner(f, v, b, form, rows)
     tile_loss_slope(form.loss, y, rows.score, weight, rows.value, r)
@@ -204,9 +221,10 @@ def add_projected(tile, y, f, weight, v, b, form, rows, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
-    """Fill partials with the loss and its gradient, summed per block, for the learners `active`.
+    """Fill partials with the loss and its gradient, summed per block of rows, for several learners.
 
-    X is (n_tiles, p, 64); y, f, weight are (n_tiles, 64) of the same dtype, with weight zero on
+    Only the learners at positions `active` are evaluated. X is (n_tiles, p, 64); response y, score
+    f of the earlier learners and weight are (n_tiles, 64) of the same dtype, with weight zero on
     padding. theta (q, 2 + p) holds (a, intercept of w, w) and sign (q,) the b of each learner; form
     is a Form; partials is (n_blocks, q, 3 + p).
     """
@@ -261,9 +279,10 @@ def add_gram(tile, c, scaled, out):
 def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
     """Add the Hessian of a tile's loss with respect to a learner to the lower triangle of H (d, d).
 
-    `rows` is filled by `add_loss_gradient`; its r is the derivative of the loss with respect to
-    w'x~. If `convex` is True, the term from the activation's second derivative is only added if it
-    is positive (Gauss-Newton plus a convex part), otherwise always. column (p,) is a work array.
+    The work arrays `rows` hold the learner's slope g' and, as r, the derivative of the loss with
+    respect to w'x~, as `add_loss_gradient` leaves them. If `convex` is True, the term from the
+    activation's second derivative is only added if it is positive (Gauss-Newton plus a convex
+    part), otherwise always. column (p,) is a work array.
     """
     slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
@@ -287,9 +306,10 @@ def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
-    """Fill partials (n_blocks, q, d, d) with the Hessians of q learners, summed per block.
+    """Fill partials (n_blocks, q, d, d) with the Hessians of q learners, summed per block of rows.
 
-    Only the lower triangles are filled; d = 2 + p. For `convex` see `add_hessian`.
+    Only the lower triangles are filled; d = 2 + p. theta (q, d) holds (a, intercept, w) of each
+    learner. With `convex`, terms that could make a Hessian indefinite are left out.
     """
     v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
     rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
@@ -309,10 +329,11 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
-    """Add each learner a_j + b_j g(w_j'x~) (Eq. 2) of all rows to row into[j] of out.
+    """Add the values a_j + b_j g(w_j'x~) (Eq. 2) of learner j for all rows to row into[j] of out.
 
-    If `derivative` is True, add b_j g'(w_j'x~) instead. out is (n_tiles, width, 64). With into =
-    0, ..., M - 1 the learners stay separate; with into = the learners' scores they are summed.
+    If `derivative` is True, add b_j g'(w_j'x~) instead. X and out are tiles (blocks of 64 rows);
+    out is (n_tiles, width, 64). With into = 0, ..., M - 1 the learners stay separate; with into =
+    the learners' scores they are summed.
     """
     room = room_for(X)
     dtype = room.dtype
@@ -349,10 +370,11 @@ def tile_classes(y, score, weight, p, value, slope):
 def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, beta, loss):
     """Fill partials with the loss of the sum of all M learners and its gradient, summed per block.
 
-    X, y, weight, theta (M, 2 + p) and sign are as in `loss_gradient`. offset (n_tiles, K, 64) holds
-    the scores without the learners, target (M,) the score that each learner adds to. partials is
-    (n_blocks, M, 4 + p): row j holds the gradient of learner j from column 2 on. The first two
-    columns of row 0 hold the loss and the sum of the squared weighted losses.
+    X (n_tiles, p, 64), y and weight (n_tiles, 64) are tiles of the rows. theta (M, 2 + p) holds (a,
+    intercept, w) and sign (M,) the b of each learner. offset (n_tiles, K, 64) holds the scores
+    without the learners, target (M,) the score that each learner adds to. partials is (n_blocks, M,
+    4 + p): row j holds the gradient of learner j from column 2 on. The first two columns of row 0
+    hold the loss and the sum of the squared weighted losses.
     """
     room = room_for(X)
     dtype = room.dtype

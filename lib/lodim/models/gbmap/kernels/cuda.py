@@ -31,7 +31,7 @@ _loss_shares = device(loss_shares)
 
 
 def count_blocks(shape, itemsize):
-    """Return the number of thread blocks that share the tiles.
+    """Return the number of GPU thread blocks that share tiles (64 rows each) of a given shape.
 
     Wide tiles get fewer blocks, so that the tiles in use stay in the cache.
     """
@@ -43,7 +43,11 @@ def count_blocks(shape, itemsize):
 
 
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
-    """Return loss and gradient of the learners `active`, (q, 1 + d); see `cpu.loss_gradient`."""
+    """Return loss and gradient of several learners on the GPU, an array (q, 1 + d).
+
+    Only learners at positions `active` of theta (q, d) = (a, intercept, w) are evaluated; sign (q,)
+    holds their b. X, y, f (score of the earlier learners) and weight are tiles on the GPU.
+    """
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
@@ -63,7 +67,11 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
 
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
-    """Return loss and gradient of the sum of all learners, (M, 2 + d); see `cpu.joint_gradient`."""
+    """Return loss and gradient of the sum of all M learners on the GPU, an array (M, 2 + d).
+
+    theta (M, d) holds (a, intercept, w) and sign (M,) the b of each learner; offset holds the
+    scores without the learners, target the score that each learner adds to.
+    """
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)
@@ -77,9 +85,9 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
-    """Add the learners, or their derivatives, to the host array out (n_tiles, width, 64).
+    """Add the learners' values, or their derivatives, to the host array out (n_tiles, width, 64).
 
-    See `cpu.forward`.
+    Learner j is added to row into[j] of each tile (64 rows) of out. X is on the GPU.
     """
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
@@ -87,9 +95,9 @@ def forward(X, theta, sign, beta, activation, derivative, into, out):
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Add the learners, or their derivatives, to the GPU array out (n_tiles, width, 64).
+    """Add the learners' values, or their derivatives, to the GPU array out (n_tiles, width, 64).
 
-    See `cpu.forward`.
+    Learner j is added to row into[j] of each tile (64 rows) of out. X is on the GPU.
     """
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
@@ -98,9 +106,10 @@ def add_learners(X, theta, sign, beta, activation, derivative, into, out):
 
 
 def margin(code, score, k, y, base):
-    """Fill y and base (n_tiles, 64) for the problem of class k against the other classes.
+    """Fill y and base (n_tiles, 64) for the two-class problem of class k against the others.
 
-    y is 1 for rows of class k and 0 otherwise; base is the logit of class k.
+    code holds the rows' classes and score their K scores. y is 1 for rows of class k and 0
+    otherwise; base is the logit of class k.
     """
     launch(_margin, min(16 * PROCESSORS, code.shape[0]), TILE, code, score, k, y, base)
 
@@ -150,7 +159,7 @@ def _project(X, t, first, size, w, stage, low, high):
 
 @cuda.jit(device=True)
 def _restage(X, t, first, size, stage):
-    """Copy a chunk of features of tile t to shared memory, for the second use in a pass."""
+    """Copy a chunk of features of tile t (64 rows) to shared memory, for a second use in a pass."""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         stage[k, lane] = X[t, first + k, lane]
@@ -159,7 +168,7 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add the part of X'r of a chunk of features to the partial sums.
+    """Add the part of X'r of a chunk of features to the partial sums, r being a number per row.
 
     Each thread sums one feature over its rows. The rows of a narrow tile are split among threads,
     so that every thread has work.
@@ -268,10 +277,10 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True)
 def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
-    """Compute the partial sums of `cpu.joint_gradient`, with one thread per row of a tile.
+    """Compute partial sums of loss and gradient of the sum of all M learners, a thread per row.
 
-    room (blocks, M + 2 K, 64) holds the learners' slopes, the scores, and the derivatives of the
-    loss with respect to the scores.
+    room (blocks, M + 2 K, 64) holds the learners' slopes, the K scores, and the derivatives of the
+    loss with respect to the scores. target is the score that each learner adds to.
     """
     ends = cuda.shared.array((2, TILE), np.float64)
     block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
@@ -321,7 +330,10 @@ def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, pa
 
 @cuda.jit(cache=True)
 def _forward(X, learners, beta, activation, derivative, into, out):
-    """Add learners or their derivatives to out as `cpu.forward` does, with one thread per row."""
+    """Add the learners' values or their derivatives to out, with one thread per row.
+
+    Learner j is added to row into[j] of each tile (64 rows) of out.
+    """
     start, step = cuda.grid(1), cuda.gridsize(1)
     for e in range(start, X.shape[0] * TILE, step):
         t, i = e // TILE, e % TILE

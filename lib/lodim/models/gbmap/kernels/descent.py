@@ -14,7 +14,10 @@ from lodim.solve.objective import solve_lower, solve_upper
 
 
 class Scale(NamedTuple):
-    """Coordinates of `solve.objective`: unit (d,), and a factor (q, d, d) if `scaled` is True."""
+    """Units in which L-BFGS works: unit (d,), and a factor (q, d, d) if `scaled` is True.
+
+    Parameters are divided by `unit`, or multiplied by the transposed factor of a Hessian.
+    """
 
     unit: np.ndarray
     factor: np.ndarray
@@ -22,11 +25,12 @@ class Scale(NamedTuple):
 
 
 def descend(X, y, f, weight, sign, form, penalty, precision, scale, theta, limits):
-    """Minimize q learners on one block of tiles by L-BFGS; return the fields of a Minimum.
+    """Minimize q learners on one block of rows by L-BFGS; return the fields of a Minimum.
 
-    X, y, f, weight, sign and form are as in `kernels.cpu.loss_gradient`; penalty (ridge and l1,
-    (d,)) and precision are those of the objective. theta (q, d) holds the scaled parameters
-    L'theta or theta / unit; limits are max_iter, tol, ftol and memory.
+    X, y, f (score of the earlier learners) and weight are tiles (64 rows each); sign (q,) holds the
+    learners' b. penalty (ridge and l1, (d,)) and precision are those of the objective. theta (q, d)
+    holds the starting parameters as `scale` transforms them; limits are max_iter, tol, ftol and
+    memory.
     """
     (ridge, l1), (max_iter, tol, ftol, memory) = penalty, limits
     stops = Stops(l1 * scale.unit, precision, scale.scaled, float(tol), float(ftol), 0.0)

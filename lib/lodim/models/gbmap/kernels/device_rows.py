@@ -38,9 +38,9 @@ class DeviceRows:
         return cls(X, y, weight, upload(score), problem, sample)
 
     def margin(self, k):
-        """Return response and score of score k as a one-score problem, device arrays (n_tiles, 64).
+        """Return response and current score of score k on the GPU, device arrays (n_tiles, 64).
 
-        With several classes the problem is class k against the others.
+        With several classes they are those of the two-class problem of class k against the others.
         """
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
@@ -48,7 +48,7 @@ class DeviceRows:
         return self.problem
 
     def beside(self, *columns):
-        """Upload host arrays (n_tiles, 64); return them as device arrays."""
+        """Upload host arrays (n_tiles, 64) to the GPU; return them as device arrays."""
         return tuple(upload(v.astype(float)) for v in columns)
 
     def add(self, learners):

@@ -121,7 +121,7 @@ def _eigenvectors(A, k):
 
 @inlined(**OPTIONS)
 def _project(X, Q, k, Z):
-    """Fill the first k rows of Z with Q X, for directions Q (k, p) and columns X (p, n)."""
+    """Fill the first k rows of Z with Q X: k directions Q (k, p) applied to columns X (p, n)."""
     for j in range(k):
         for i in range(Z.shape[1]):
             Z[j, i] = 0.0
@@ -131,7 +131,7 @@ def _project(X, Q, k, Z):
 
 @njit(**OPTIONS, inline="always")
 def _combine(X, Z, k, Q):
-    """Fill the first k rows of Q with Z X'."""
+    """Fill the first k rows of Q with Z X': sums of the rows of data, weighted by Z (k, n)."""
     for j in range(k):
         for c in range(X.shape[0]):
             Q[j, c] = _dot(Z[j], X[c])
@@ -209,6 +209,7 @@ def _to_unit_variance(U, Z, k, curvature, deviation):
 def _hinge(z, side, knot, slope, curvature, level, total, ridge):
     """Compute a Newton step for the coefficient of h = max(side z - knot, 0), next to a constant.
 
+    z (n,) are projections of the rows; slope and curvature (n,) are the derivatives of their loss.
     Returns the decrease of the loss, the step and the mean of h. level is the mean slope in units
     of curvature, which the constant removes.
     """
@@ -229,7 +230,10 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 
 @njit(**OPTIONS, inline="always")
 def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
-    """Fill theta and sign with the n_starts best hinges of each sign b; return their number."""
+    """Fill theta and sign with the n_starts hinges of largest gain for each sign b.
+
+    A hinge is max(u'x - knot, 0) along a direction u of U (k, p). Returns the number of hinges.
+    """
     count = 0
     for b in range(2):
         for _ in range(min(n_starts, 2 * k)):
@@ -253,8 +257,9 @@ def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
 def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
     """Find the best hinges along k directions of room.U and -U; write them to room.theta and sign.
 
-    Returns the number of hinges. X (p, n), slope and curvature (n,) are for the rows from which
-    starts are drawn; ridge is the penalty on w_k^2. U is scaled in place.
+    A hinge max(u'x - knot, 0) is a starting learner. Returns the number of hinges. X (p, n) holds
+    the rows from which starts are drawn, slope and curvature (n,) the derivatives of their loss;
+    ridge is the penalty on w_k^2. U is scaled in place.
     """
     U, Z, deviation, gain, rest = room.U, room.Z, room.deviation, room.gain, room.rest
     _project(X, U, k, Z)
@@ -283,11 +288,12 @@ def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
 
 
 class Room(NamedTuple):
-    """Work arrays of `find_directions` and `place_hinges`, for up to `most` directions.
+    """Work arrays of the search for starting learners, for up to `most` directions of p features.
 
-    U (most, p), deviation (most,) and rest (3, 2, 2 most) are parts of `zeros`; Z is (most, n).
-    Q (f, p) and A (2 f, f) have f = 1 + MIXTURES. gain (2, 2 most) is for b = 1 and -1. theta
-    (2 n_starts, 2 + p) and sign (2 n_starts,) are the hinges found.
+    U (most, p), deviation (most,) and rest (3, 2, 2 most) are parts of `zeros`; Z is (most, n). Q
+    (f, p) and A (2 f, f) have f = 1 + the number of random combinations of rows. gain (2, 2 most)
+    is for b = 1 and -1. theta (2 n_starts, 2 + p) and sign (2 n_starts,) are the starting learners
+    found.
     """
 
     zeros: np.ndarray
@@ -322,7 +328,8 @@ class Room(NamedTuple):
 def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts, room=None):
     """Return the best starting learners (2 n_starts, 2 + p) and their signs b, for rows X (p, n).
 
-    Both are views of arrays in `room`; a new Room is made if `room` is None.
+    slope and curvature (n,) are the derivatives of the rows' loss; key, phase and speed give random
+    combinations of rows. Both results share memory with `room`; a new Room is made if it is None.
     """
     room = room or Room.of_size(2 + 2 * MIXTURES, *X.shape, n_starts)
     room.clear()
@@ -332,7 +339,10 @@ def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts,
 
 
 def starts_along(U, X, slope, curvature, ridge, n_starts):
-    """Return the best starting learners and their signs b along the given directions U (k, p)."""
+    """Return the best starting learners and their signs b along the given directions U (k, p).
+
+    slope and curvature (n,) are the derivatives of the loss of the rows X (p, n).
+    """
     room = Room.of_size(len(U), *X.shape, n_starts)
     room.clear()
     room.U[:] = U

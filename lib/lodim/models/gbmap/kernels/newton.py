@@ -35,7 +35,7 @@ class Problem(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Work arrays of `newton`.
+    """Work arrays of Newton's method for learners with d parameters.
 
     kept (3, n_tiles, 64), tiles (3, 64) and v (d,) have X's dtype; vectors (3, d), column (d - 2,),
     sums (1 + d,) and matrices (2, d, d).
@@ -97,10 +97,11 @@ def _promised(H, damping, slope, L, step):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _straighten(H, slope, b, beta, at, convex):
-    """Change H and gradient `slope` from parameter a to c = a + b g(intercept), in place.
+    """Change the Hessian H and the gradient `slope` from parameter a to c = a + b g(intercept).
 
-    H is the lower triangle of the Hessian in (a, intercept, w); `at` is the value of the intercept.
-    If `convex` is True, only positive second derivatives of g are added.
+    Both are changed in place; c is the learner's value at the features' mean. H is the lower
+    triangle of the Hessian in (a, intercept, w); `at` is the value of the intercept. If `convex` is
+    True, only positive second derivatives of g are added.
     """
     e = math.exp(-abs(beta * at))
     share = 1.0 / (1.0 + e) if at > 0.0 else e / (1.0 + e)
@@ -120,7 +121,7 @@ def _softplus(z, beta):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _tile_rows(room, t):
-    """Return the TileRows of tile t in `room`; score, slope and r are kept for the Hessian."""
+    """Return the work arrays of tile t (64 rows); score, slope and r are kept for the Hessian."""
     kept, tiles = room.kept, room.tiles
     return TileRows(tiles[0], kept[0, t], kept[1, t], tiles[1], kept[2, t], tiles[2])
 

@@ -31,10 +31,10 @@ TIED = 1e-9  # relative difference up to which two objectives are tied
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _derivatives(at, own, rest, weight, loss, slope, bend):
-    """Fill slope and bend (s,) with the derivatives of the loss of the rows at positions `at`.
+    """Fill slope and bend (s,) with first and second derivatives of the loss of some rows.
 
-    bend holds the second derivatives, bounded from below. own and rest (n_tiles, 64) are response
-    and score.
+    The second derivatives are bounded from below. `at` (s,) holds the positions of the rows; own
+    and rest (n_tiles, 64) are response and score.
     """
     total = 0.0
     for i in range(at.size):
@@ -77,13 +77,14 @@ def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curv
 def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, learner):
     """Fit one learner by Newton's method from several starts; fill `learner` (2 + p,) with it.
 
-    Returns its sign b and the columns of LOG. The starts (r, 2 + p) of both signs are minimized
-    until they can be compared, the best start of each sign to the end, and the better result is
-    kept. If it does not lower the loss, the learner adds nothing. If `compare` is False, all starts
-    are minimized to the end. Starts are changed in place.
+    Returns its sign b and numbers for the log (objective, gradient, iterations and others). The
+    starts (r, 2 + p) of both signs are minimized until they can be compared, the best start of each
+    sign to the end, and the better result is kept. If it does not lower the loss, the learner adds
+    nothing. If `compare` is False, all starts are minimized to the end. Starts are changed in
+    place.
 
-    follow is a `follower`; own, rest and null_value come from `take_margin`; on entry `learner`
-    holds the learner for b = 1 that adds nothing.
+    follow is the function that minimizes; own, rest and null_value are the response, the score and
+    the loss without the learner; on entry `learner` holds the learner for b = 1 that adds nothing.
     """
     n_eval, n_iter, signs, null = 1.0, [0.0] * len(sign), sign.tolist(), learner[0]
     if compare:
@@ -113,9 +114,10 @@ def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, lear
 
 
 def follower(X, weight, problem):
-    """Return a function (own, rest, theta, sign, ftol, of_one) -> ends that runs `newton` on X.
+    """Return a function (own, rest, theta, sign, ftol, of_one) -> ends that fits learners to X.
 
-    The function reuses its work arrays.
+    It changes learners theta in place by Newton's method, given response `own` and score `rest`,
+    and reuses its work arrays.
     """
     d, dtype = 2 + X.shape[1], X.dtype
     weight = weight.astype(dtype, copy=False)
@@ -133,7 +135,10 @@ def follower(X, weight, problem):
 
 
 def _best_of_each_sign(sign, ends):
-    """Return the position of the start with the lowest objective for each sign, b = 1 first."""
+    """Return the position of the start with the lowest objective for each sign, b = 1 first.
+
+    `ends` has one row of results per start.
+    """
     best = []
     for b in (1.0, -1.0):
         own = [m for m in range(len(sign)) if sign[m] == b]
@@ -146,7 +151,7 @@ def _lowest(ends):
 
 
 def _choose(sign, ends, lowest):
-    """Return the position of the best result, given the lowest objective.
+    """Return the position of the best result in `ends` (a row per start), given the lowest value.
 
     Among results within rounding of `lowest`, converged results are preferred, then b = 1.
     """
