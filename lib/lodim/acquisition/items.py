@@ -97,6 +97,8 @@ class Items:
 
     def cheaper_after(self, state, item):
         """Unmeasured items (k,) whose price falls once an item is bought."""
+        if self.network.set_cost is None and self._options[0].sum() == len(self):
+            return np.empty(0, np.int64)  # nothing needs anything else
         paid = self.pay(state.paid, self.one_hot(item))
         rest = np.flatnonzero(~state.measured & (np.arange(len(self)) != item))
         sets = np.eye(len(self), dtype=bool)[rest]

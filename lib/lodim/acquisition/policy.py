@@ -183,7 +183,7 @@ class Policy:
         ).sort_values(["buy", "together", "saving"], ascending=False, kind="stable")
         return Step(
             options.reset_index(drop=True),
-            self.predict(row),
+            self._prediction(state),
             float(decision.loss[0] * self._loss_unit),
             "log-loss" if self.levels else "squared error",
         )
@@ -212,7 +212,7 @@ class Policy:
         >>> policy.predict({}).round(2).tolist()
         [0.27, 0.34, 0.39]
         """
-        return pd.Series(self._shown(self._oracle.predict(self._state(row))), self._heads)
+        return self._prediction(self._state(row))
 
     @as_given
     def run(
@@ -344,9 +344,7 @@ class Policy:
     def tree(self, data: Data | None = None, *, depth: int = 4) -> Tree:
         """Return the most frequent orders of purchases as a tree.
 
-        A node is a purchase; its branches are ranges of the measured value after which the policy
-        goes on in different ways. The tree simplifies: `Tree.agreement` tells how often its next
-        purchase is that of the policy.
+        Branches are ranges of measured values after which the policy goes on in different ways.
 
         Parameters
         ----------
@@ -475,8 +473,7 @@ class Policy:
     ) -> "Policy":
         """Return the policy with new rows, whose response is known and features may be missing.
 
-        The new rows stand for rows to come at once. The predictor is learned again, with the same
-        settings, once enough rows are new.
+        Once enough rows are new, the predictor is learned again with the same settings.
 
         Parameters
         ----------
@@ -609,6 +606,9 @@ class Policy:
     def _shown(self, answer):
         """A prediction in units of the response."""
         return answer if self.levels else answer * self.scale + [self.centre, 0.0]
+
+    def _prediction(self, state):
+        return pd.Series(self._shown(self._oracle.predict(state)), self._heads)
 
     def _alpha(self, trade_off):
         """The trade-off in units of the standardized response."""
