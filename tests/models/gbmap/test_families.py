@@ -140,6 +140,26 @@ def test_what_models_share(case, df, tmp_path):
         fit.predict(df, clip=True)
 
 
+@pytest.mark.parametrize("family", CALLS)
+def test_a_joint_fit_lowers_the_objective(family, df):
+    formula, more = CALLS[family]
+    call = {"family": family, "m": 4, "lambda_": 0.02, "threads": 1} | more
+    boosts, joint = (ld.gbmap(formula, df, refit=kind, **call) for kind in ("none", "joint"))
+    assert joint.refit_log["converged"]
+    assert joint.refit_log["deviance"] < boosts.log["deviance"][-1]
+
+
+@pytest.mark.parametrize("family, refit", [("quantile", "none"), ("huber", "joint")])
+def test_monotone_effects_of_families(family, refit, df):
+    formula, more = CALLS[family]
+    call = {"family": family, "m": 4, "lambda_": 0.02, "threads": 1, "refit": refit} | more
+    fit = ld.gbmap(formula, df, monotone={"a": "increasing", "b": "decreasing"}, **call)
+    new = rows(2000, seed=1)
+    for column, sign in (("a", 1.0), ("b", -1.0)):
+        change = sign * (fit.predict(new.assign(**{column: new[column] + 0.5})) - fit.predict(new))
+        assert (change >= -1e-12).all() and (change > 1e-3).any()
+
+
 def test_check_finds_overdispersion(df):
     wild = df.assign(count=df["count"] * 5)
     fit = ld.gbmap("count ~ a + b", wild, family="poisson", m=2, lambda_=0.05)

@@ -73,6 +73,18 @@ def test_costs_little_and_gains_where_noise_breaks_the_truth():
     assert np.mean(gains) > 0.0
 
 
+@pytest.mark.long
+def test_a_joint_fit_loses_little_where_the_truth_is_monotone():
+    new, losses = rows(4000, seed=3, noise=0.0), []
+    for seed in range(3):
+        df = rows(1000, seed=20 + seed, noise=0.5)
+        call = {"m": 8, "lambda_": 0.01, "refit": "joint", "threads": 1}
+        fits = [ld.gbmap("y ~ a + b + c + d + o", df, monotone=w, **call) for w in (None, WAYS)]
+        free, bound = (fit.evaluate(new)["dev_ratio"].item() for fit in fits)
+        losses.append(free - bound)
+    assert np.mean(losses) < 0.01
+
+
 def test_files_and_calls(tmp_path):
     df = rows(100)
     fit = ld.gbmap("y ~ a + b", df, monotone={"a": "increasing"}, m=2, lambda_=0.1)
