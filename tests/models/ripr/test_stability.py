@@ -10,6 +10,7 @@ import lodim as ld
 from lodim.family import hits
 from lodim.models.ripr import losses, ties
 from lodim.models.ripr.answers import knn
+from lodim.models.ripr.kernels import EQUAL
 from lodim.models.ripr.neighbours import Neighbours
 from lodim.models.ripr.views import enumerate_views, redundant
 
@@ -167,7 +168,7 @@ def test_neighbours_at_the_kth_distance_share_their_vote():
     for k in (1, 6, 40):
         for leave_out in (False, True):
             near = Neighbours.among(None if leave_out else X, X)
-            found = near.sums(np.array([[0, 1]]), k, values)[0]
+            found = near.sums(np.array([[0, 1]]), k, values, EQUAL)[0]
             for i in (0, 30, 149):
                 d = np.linalg.norm(X - X[i], axis=1)
                 d[i] += 9 * leave_out
