@@ -7,7 +7,9 @@ ROUNDING = 1e-12  # coefficients below this share of the largest are rounding er
 
 
 def independent(X):
-    """Return the positions of the columns of X (n, p) that are not aliased, and the combinations.
+    """Return the columns of X (n, p) that are not aliased, and the combinations of the others.
+
+    An aliased column is a linear combination of earlier columns.
 
     Returns
     -------

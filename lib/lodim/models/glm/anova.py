@@ -12,7 +12,7 @@ from lodim.models.glm.inference import fingerprint
 
 
 def compare(one, other):
-    """Return the table of `GlmFit.anova` with another fit: test two nested fits."""
+    """Test two nested glm fits; return the table of `GlmFit.anova`, with one row per fit."""
     if type(other) is not type(one):
         raise ArgumentError(f"anova compares two fits of glm, not {type(other).__name__}")
     small, large = sorted((one, other), key=lambda fit: fit.df)
@@ -82,7 +82,10 @@ class _Part:
 
 
 def sequential(fit, data, changes):
-    """Return the table of `GlmFit.anova` without another fit: terms are added one after another."""
+    """Test a fit's terms as they are added one after another; return the table of `GlmFit.anova`.
+
+    data are the training rows, for refits with fewer terms; changes replaces arguments of the fit.
+    """
     terms = _in_order(fit)
     sets = [terms[:k] for k in range(len(terms))]
     if _is_robust(fit):
@@ -102,7 +105,10 @@ def sequential(fit, data, changes):
 
 
 def single(fit, data, changes):
-    """Return the table of `GlmFit.drop1`: each term is dropped alone."""
+    """Test each term of a fit by dropping it alone; return the table of `GlmFit.drop1`.
+
+    data are the training rows, for refits with fewer terms; changes replaces arguments of the fit.
+    """
     terms = [k for k in _in_order(fit) if not _is_margin(fit.design.terms, k)]
     if _is_robust(fit):
         if data is not None or changes:
@@ -144,9 +150,9 @@ def _statistic(fit):
 
 
 def _test(fit, df, fall):
-    """Return statistic and p-value of a decrease of the deviance by terms with df coefficients.
+    """Return statistic and p-value of terms with df coefficients that lower the deviance by `fall`.
 
-    Returns a dict; it is empty if df is 0.
+    The test is F or chi-square. Returns a dict; it is empty if df is 0.
     """
     if not df:
         return {}
@@ -161,7 +167,11 @@ def _whole(fit):
 
 
 def _parts(fit, sets, data, changes, method):
-    """Return a _Part for each set of terms, from the estimates for least squares, else refitted."""
+    """Return degrees of freedom and deviance of the model with each of some sets of terms.
+
+    For least squares they follow from the fit's estimates; other models are refitted to `data`.
+    Each result is a _Part.
+    """
     if fit.family.dispersed and not fit.dispersion > 0.0:
         raise ArgumentError(f"{method}() needs residuals to test with, and this fit has none")
     if fit.family.name == "gaussian" and data is None:
@@ -172,9 +182,10 @@ def _parts(fit, sets, data, changes, method):
 
 
 def _projected(fit, terms):
-    """Return the _Part of the least-squares model with the given terms, without refitting.
+    """Return degrees of freedom and deviance of a least-squares model with only some terms.
 
-    The deviance increases by phi b'V^-1 b, where b are the coefficients of the other terms.
+    It is not refitted: the deviance increases by phi b'V^-1 b, where b are the coefficients of the
+    dropped terms, V is their covariance and phi the dispersion.
     """
     positions = np.setdiff1d(np.arange(1, fit.df), _positions(fit, fit.estimates, terms))
     whole = _whole(fit)
@@ -192,7 +203,10 @@ def _positions(fit, estimates, terms, columns=None):
 
 
 def _quadratic(estimates, positions):
-    """Return b'V^-1 b of the coefficients at some positions of each score, and their number."""
+    """Return Wald's quadratic form b'V^-1 b of some coefficients b, and how many they are.
+
+    V is their covariance; `positions` are those among the coefficients of each score.
+    """
     q, S = estimates.coef.shape
     at = (q * np.arange(S)[:, None] + positions).ravel()
     b, V = estimates.coef.T.ravel()[at], estimates.cov[np.ix_(at, at)]
@@ -222,7 +236,7 @@ def _wald(fit, estimates, term):
 
 
 def _wald_frame(fit, terms, tests):
-    """Return the table of Wald tests of terms with the robust covariance."""
+    """Return a table of Wald tests, one row per term, from the robust covariance."""
     value, df = np.array(tests, dtype=float).reshape(-1, 2).T
     with np.errstate(invalid="ignore", divide="ignore"):
         if fit.family.dispersed:
@@ -239,7 +253,10 @@ def _wald_frame(fit, terms, tests):
 
 
 def _refitter(fit, data, changes, method):
-    """Return a function that fits the model with some of the terms to the training rows."""
+    """Return a function that fits the model with a given set of terms to the training rows.
+
+    changes replaces arguments of the fit; `method` names the caller in errors.
+    """
     if data is None:
         raise ArgumentError(
             f"{method}() fits the model again with fewer terms, and a fit keeps no rows: give the "

@@ -18,7 +18,10 @@ MANY = SPAN_ROWS  # more rows are processed span by span
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the model and yield (Estimates, log, scores (n, K) of the rows of `eval_batch`) once."""
+    """Fit the model and yield (Estimates, log, scores (n, K) of the rows of `eval_batch`) once.
+
+    It is a generator because other models of lodim are fitted in several stages.
+    """
     with single_blas():
         estimates, log = _fit(Rows(batch, family), settings)
         scores = None
@@ -64,20 +67,27 @@ def _fit(rows, settings):
 
 
 def _in_memory(rows, kept):
-    """Return kept columns (n, q), response, weights, offset (n, K) of rows of positive weight."""
+    """Return columns (n, q), response, weights and offset (n, K) of the rows with positive weight.
+
+    `kept` (q,) are the positions of the columns that are not aliased.
+    """
     batch, at = rows.batch, rows.batch.positive_weight
     X, offset = design_matrix(batch)[at][:, kept], batch.offset_matrix(rows.family.n_scores)[at]
     return X, batch.y[at], batch.row_weights[at], offset
 
 
 def _level(rows):
-    """Return the scores (S,) of the intercept-only model."""
+    """Return the scores of the intercept-only model: one, or one per class except the first."""
     batch, family = rows.batch, rows.family
     level = family.null_intercept(batch.y, batch.weight, batch.offsets(family.n_scores))
     return level[1:] - level[0] if family.name == "multinomial" else level
 
 
 def _both_sides(basis, cov):
-    """Transform a covariance (S q, S q) of coefficients of z to that of coefficients of x."""
+    """Transform a covariance of coefficients of z to one of coefficients of x, where z = T'x.
+
+    Both are (S q, S q) for S scores (one, or one per class except the first) of q columns; `basis`
+    holds T.
+    """
     out = basis.of_features(basis.of_features(cov).T)
     return 0.5 * (out + out.T)

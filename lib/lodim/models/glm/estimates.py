@@ -47,9 +47,10 @@ LOG = {  # sizes, likelihood, and how the fit ended
 class Estimates:
     """Coefficients of a glm fit, for centred and scaled features, with their covariance.
 
-    S is 1, or the number of classes less one if there are more than two: the first class has score
-    0.
+    There are S scores: one, or the number of classes less one if there are more than two, since the
+    first class has score 0.
 
+    coef : coefficients of the kept columns, (q, S)
     kept : positions of the columns that are not aliased; 0 is the constant, 1 to p the features
     combination : coefficients of the aliased columns as combinations of the kept columns
     cov : covariance of coef, score by score
@@ -65,8 +66,8 @@ class Estimates:
     def score(self, X, family):
         """Return the scores (n, K) of the rows of a design matrix, without an offset.
 
-        See `design_matrix`. Columns are added one by one, so that a row's score does not depend on
-        the other rows.
+        X has a constant column and the features. Columns are added one by one, so that a row's
+        score does not depend on the other rows.
         """
         linear = np.zeros((len(X), self.coef.shape[1]))
         for j, b in zip(self.kept, self.coef, strict=True):
@@ -74,7 +75,7 @@ class Estimates:
         return all_scores(linear, family)
 
     def scores_of(self, batch, family):
-        """Return the scores (n, K) of the rows of a batch, without an offset, span by span."""
+        """Return the scores (n, K) of the rows of a batch, without an offset."""
         return rows_of_spans(partial(_scores, self, family), batch.X, batch.n)
 
     def standard_error(self, X):
@@ -90,9 +91,10 @@ class Estimates:
         return np.where(along > ALONG * size, np.inf, np.sqrt(variance))
 
     def is_estimable(self, X):
-        """Return whether each row of a design matrix has an estimable score, (n,).
+        """Return whether each row of a design matrix X has an estimable score, bool (n,).
 
-        It has, if its aliased columns are the same combinations of the kept columns as in training.
+        It has, if its aliased columns are the same combinations of the other columns as in
+        training.
         """
         left_out = np.setdiff1d(np.arange(X.shape[1]), self.kept)
         X, others = X[:, self.kept], X[:, left_out]
@@ -103,8 +105,9 @@ class Estimates:
     def in_units_of_data(self, mean, scale):
         """Return coefficients (q, S) per unit of the features, covariance and standard errors.
 
-        The covariance (S q, S q) is infinite if it exceeds double precision, as for a feature in
-        units of 1e-160. The standard errors (q, S) stay finite.
+        mean and scale of the features undo their standardization; S is the number of scores. The
+        covariance (S q, S q) is infinite if it exceeds double precision, as for a feature in units
+        of 1e-160. The standard errors (q, S) stay finite.
         """
         T = self._to_units_of_data(mean, scale)
         q, S = self.coef.shape
@@ -116,7 +119,10 @@ class Estimates:
             return T @ self.coef, np.ldexp(cov, unit[:, None] + unit), error
 
     def infinite(self, mean, scale):
-        """Return which coefficients (q, S), per unit of the features, have no finite estimate."""
+        """Return which coefficients per unit of the features have no finite estimate, bool (q, S).
+
+        There are q coefficients for each of S scores; mean and scale undo the standardization.
+        """
         q, S = self.coef.shape
         if not self.null.shape[1]:
             return np.zeros((q, S), bool)
@@ -157,14 +163,14 @@ class Diagnostics:
 
 
 def _scores(estimates, family, X):
-    """Return the scores of all rows of the tiles X, including padding rows."""
+    """Return the scores of all rows of X, stored as tiles (64 rows each), including padding."""
     return estimates.score(with_constant(tiles.unpack(X, len(X) * tiles.TILE)), family)
 
 
 def score_nodes(estimates, family, features, offset):
-    """Return the K link scores as expression nodes of standardized features, for export.
+    """Return the K link scores as expressions of standardized features, for export as code.
 
-    Also returns a list of conditions under which a row is not estimable.
+    Also returns a list of conditions (expressions) under which a row's score cannot be estimated.
     """
     X = [ONE, *features]
     columns = [X[j] for j in estimates.kept]
@@ -175,7 +181,10 @@ def score_nodes(estimates, family, features, offset):
 
 
 def _not_estimable(estimates, X, columns):
-    """Return conditions, as nodes, under which an aliased column differs from its combination."""
+    """Return conditions, as expressions, under which a row's score cannot be estimated.
+
+    Each says that an aliased column is not the same combination of other columns as in training.
+    """
     left_out = np.setdiff1d(np.arange(len(X)), estimates.kept)
     found = []
     for j, made_of in zip(left_out, estimates.combination.T, strict=True):

@@ -103,7 +103,7 @@ class GlmFit(Described, Fit):
         return self._score_of(design_matrix(batch), batch)
 
     def _score_of(self, X, batch):
-        """Return scores (n, K) of a batch with design matrix X; NaN in non-estimable rows."""
+        """Return scores (n, K) of a batch with design matrix X; NaN in rows without estimate."""
         score = self.estimates.score(X, self.family)
         unknown = ~self.estimates.is_estimable(X)
         if not self._answers_all:
@@ -146,10 +146,11 @@ class GlmFit(Described, Fit):
             also new_lower and new_upper, a prediction interval for a new observation of weight one
             (not for proportions, whose numbers of trials are unknown, nor for tweedie).
         offset : array (n,) or column name, optional
+            Known part of the score of these rows.
         level : float
             Confidence level for type="interval"; 0.95 by default.
         new_levels : {"error", "missing"}
-            Treatment of levels that did not occur in training, as in `Fit.predict`.
+            Levels that did not occur in training: an error, or treated as missing.
         threshold : float, optional
             Probability from which the second of two classes is predicted, for type="class". If a
             missed case costs c times a false alarm, 1 / (1 + c) minimizes the expected cost.
@@ -337,7 +338,7 @@ class GlmFit(Described, Fit):
         Parameters
         ----------
         full : bool, default=False
-            Show all rows of every table; see `Fit.summary`.
+            Show all rows of every table instead of the first ones.
         level : float, default=0.95
             Confidence of the intervals.
 
@@ -430,7 +431,11 @@ class GlmFit(Described, Fit):
         return full, offset
 
     def _at(self, coef, X, offset, type):
-        """Return predictions, (N,) or (N, K), from coefficients (S q,) and `_matrix`'s result."""
+        """Return predictions, (N,) or (N, K), at given coefficients of the model.
+
+        coef (S q,) holds q coefficients for each of S scores, X is the design matrix and offset
+        that of the N rows.
+        """
         score = all_scores(X @ coef.reshape(X.shape[1], -1, order="F"), self.family)
         score = score if offset is None else score + offset
         if type == "response":

@@ -1,7 +1,8 @@
 """Inference after a glm fit: measures of the fit, covariance of the estimates, diagnostics.
 
-The bread B is phi times the inverse information; u are the derivatives of the rows'
-log-likelihoods with respect to their scores. Covariances of the coefficients:
+The bread B is the inverse information divided by the dispersion phi; u are phi times the
+derivatives of the rows' log-likelihoods with respect to their scores. Covariances of the
+coefficients:
 
     nonrobust  phi B
     HC0        B X' diag(u^2) X B            HC1  times n / (n - q)
@@ -83,9 +84,10 @@ def log_likelihood(rows, deviance):
 
 
 def flat(at_null):
-    """Return the eigenvalue up to which information counts as zero.
+    """Return the eigenvalue up to which a direction of coefficients counts as not estimable.
 
-    It is relative to `at_null`, the information of the intercept-only model.
+    The eigenvalues are those of the information; the limit is relative to `at_null`, the
+    information of the intercept-only model.
     """
     return FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
 
@@ -93,8 +95,8 @@ def flat(at_null):
 def bread(H, least):
     """Return the pseudo-inverse of the information (S q, S q) and its null directions (S q, k).
 
-    Null directions have information of at most `least`: separated data have no finite estimate
-    there.
+    The information H, times the dispersion, is for q coefficients of each of S scores. Null
+    directions have information of at most `least`: separated data have no finite estimate there.
     """
     value, vector = np.linalg.eigh(H)
     known = value > max(least, ROUNDING * value.max(initial=0.0))
@@ -102,7 +104,12 @@ def bread(H, least):
 
 
 def covariance(kind, rows, basis, found, B, dispersion):
-    """Return the covariance (S q, S q) of the coefficients of z; NaN if undefined."""
+    """Return the covariance (S q, S q) of the coefficients, of the given kind; NaN if undefined.
+
+    kind is "nonrobust", "HC0" to "HC3" or "cluster". The coefficients are those of nearly
+    orthogonal columns (`basis`); B is the nonrobust covariance divided by the dispersion, and
+    `found` holds the sums over the rows.
+    """
     if kind == "nonrobust":
         return dispersion * B
     n, q = rows.positive, len(basis.kept)
@@ -120,7 +127,11 @@ def covariance(kind, rows, basis, found, B, dispersion):
 
 
 def _of_clusters(rows, basis, found, B, n, q):
-    """Return the cluster-robust covariance, summed over blocks of clusters to limit memory."""
+    """Return the cluster-robust covariance of the coefficients, summed over blocks of clusters.
+
+    Blocks limit memory. B is the nonrobust covariance divided by the dispersion, `found` holds sums
+    over the rows; n rows and q columns give the small-sample factor.
+    """
     G, count = rows.n_clusters, rows.n_codes
     most = max(1, max(LARGEST, n) // len(B))
     meat = np.zeros_like(B)
@@ -137,7 +148,10 @@ def _of_clusters(rows, basis, found, B, n, q):
 
 
 def fingerprint(batch, family):
-    """Return a short hash of response, weights and offset of the rows, in their order."""
+    """Return a short hash of response, weights and offset of the rows, in their order.
+
+    Two fits with the same hash were fitted to the same rows.
+    """
     y, weights, offset = batch.y, batch.weights, batch.offset
     content, parts = hashlib.sha256(), row_spans(batch.n)
 
@@ -160,7 +174,7 @@ def fingerprint(batch, family):
 
 
 def kind_of(settings, clusters):
-    """Return the kind of covariance; the default depends on whether there are clusters."""
+    """Return the kind of covariance of the settings; by default "cluster" if there are clusters."""
     return settings.covariance or ("nonrobust" if clusters is None else "cluster")
 
 
@@ -180,9 +194,10 @@ def check_covariance(kind, family, n_clusters):
 
 
 def diagnostics(rows, estimates, B, rank, dispersion, most):
-    """Return the Diagnostics of at most `most` rows.
+    """Return residuals, leverages and Cook's distances of at most `most` training rows.
 
-    B (q, q) is the bread, `rank` the trace of the hat matrix.
+    B (q, q) is the nonrobust covariance of the coefficients divided by the dispersion, `rank` the
+    trace of the hat matrix.
     """
     batch, family, kept = rows.batch, rows.family, estimates.kept
     at = rows.drawn(most)

@@ -55,7 +55,11 @@ def inference(coef, error, df, level):
 
 
 def of_mean(family, score, error, level, df):
-    """Return the confidence limits (n, 2) of the mean, symmetric on the scale of the score."""
+    """Return confidence limits (n, 2) of the mean, symmetric on the scale of the score.
+
+    score and error (n,) are the scores and their standard errors; df are those of the t
+    distribution.
+    """
     reach = critical(level, df) * error
     return np.column_stack([family.mean((score - s * reach)[:, None]) for s in (1.0, -1.0)])
 
@@ -81,7 +85,11 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
 
 
 def _quantile(family, score, error, share, dispersion):
-    """Return the quantiles (n,) of level `share` of the mixtures for new observations."""
+    """Return the quantiles (n,) of level `share` for new observations whose score is uncertain.
+
+    They are those of the family's distribution, mixed over a normal distribution of the score with
+    standard deviation `error`.
+    """
     counts, variance = family.counts, dispersion
     if counts:
         mean = np.exp(np.clip(score, -LARGEST_LOG, LARGEST_LOG))
@@ -101,7 +109,11 @@ def _quantile(family, score, error, share, dispersion):
 
 
 def _count(family, score, error, share):
-    """Return quantiles (n,) of mixtures of counts: smallest counts with probability >= `share`."""
+    """Return quantiles (n,) of new counts: the smallest with probability of at least `share`.
+
+    A count is Poisson, or negative binomial, given its score, which is normal with standard
+    deviation `error`.
+    """
     means = np.exp(np.clip(score[:, None] + error[:, None] * NODES, -LARGEST_LOG, LARGEST_LOG))
     # Quantiles of a mixture lie between those of its parts.
     low, high = family.quantile(share, means[:, 0]) - 1.0, family.quantile(share, means[:, -1])
@@ -116,7 +128,10 @@ def _count(family, score, error, share):
 
 
 def _log_amount(score, error, share, dispersion):
-    """Return the log quantiles (n,) of level `share` of gamma mixtures, by Newton steps."""
+    """Return the logs of quantiles (n,) of level `share` of new gamma amounts, by Newton steps.
+
+    An amount is gamma given its score, which is normal with standard deviation `error`.
+    """
     shape = 1.0 / dispersion
     log_y = score + np.log(stats.gamma.ppf(share, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error

@@ -15,13 +15,17 @@ CHUNK = TILES * TILE
 
 
 def padded_length(X):
-    """Return the number of rows of the tiles X, rounded up to whole matrix products."""
+    """Return the number of rows of X (tiles of 64 rows), rounded up to whole matrix products."""
     return -(-len(X) // TILES) * CHUNK
 
 
 @njit(**FAST)
 def scores(X, columns, coef, out):
-    """Fill out (S, n) with the scores of the rows of tiles X, from coefficients (S, q) of x."""
+    """Fill out (S, n) with the S scores of the rows of X, from coefficients (S, q).
+
+    X is stored as tiles (blocks of 64 rows); `columns` (q,) are the features that the coefficients
+    belong to, -1 for the constant.
+    """
     for t in range(len(X)):
         for s in range(len(coef)):
             score = out[s, t * TILE : (t + 1) * TILE]
@@ -33,9 +37,11 @@ def scores(X, columns, coef, out):
 
 @njit(**FAST)
 def products(X, columns, T, live, slopes, curvatures, gradient, information):
-    """Add sums over the rows z = T'x to gradient (S, q) and information (P, q, q).
+    """Add sums of slope times z, and curvature times z z', over the rows z = T'x.
 
-    slopes (S, n), curvatures (P, n): factors of z and of z z' for each row; n = padded_length(X).
+    gradient (S, q) and information (P, q, q) take the sums, for S scores and P pairs of them.
+    slopes (S, n) and curvatures (P, n) hold factors of each row. x are the columns `columns` of X
+    (tiles of 64 rows; -1 is the constant); `live` marks the rows with positive weight.
     """
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     z = np.empty_like(x)
@@ -52,7 +58,10 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
 
 @njit(**FAST)
 def squared_lengths(X, columns, T, live, out):
-    """Fill out (n,) with z'z for the rows z = T'x; T is (q, r)."""
+    """Fill out (n,) with z'z for the rows z = T'x; T is (q, r).
+
+    x are the q columns `columns` of X, stored as tiles of 64 rows; -1 is the constant.
+    """
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)
@@ -64,7 +73,11 @@ def squared_lengths(X, columns, T, live, out):
 
 @njit(**FAST)
 def group_sums(X, columns, T, live, slopes, group, out):
-    """Add slopes (S, n) times z = T'x of each row to out (g, S, q), in the row's group."""
+    """Add slopes (S, n) times z = T'x of each row to out (g, S, q), at the row's group.
+
+    There are g groups and S scores. x are the q columns `columns` of X, stored as tiles of 64 rows;
+    -1 is the constant.
+    """
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)
@@ -80,9 +93,10 @@ def group_sums(X, columns, T, live, slopes, group, out):
 
 @njit(**FAST, forceinline=True)
 def _fill(X, columns, live, first, x):
-    """Fill x (q, m) with the columns of TILES tiles, from tile `first` on.
+    """Fill x (q, m) with the wanted columns of the next m rows of X, from tile `first` on.
 
-    Tiles without a live row, and tiles beyond the last one, become zeros.
+    Tiles (blocks of 64 rows) without a row of positive weight, and those beyond the end, become
+    zeros.
     """
     x[:] = 0.0
     for t in range(first, min(first + TILES, len(X))):

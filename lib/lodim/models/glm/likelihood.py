@@ -9,16 +9,20 @@ from scipy.special import gammaln, xlogy
 
 
 def all_scores(linear, family):
-    """Return scores (n, K) from linear predictors (n, S); of several classes the first has 0."""
+    """Return scores (n, K) from the linear predictors (n, S).
+
+    With several classes the first class has score 0, so that S = K - 1; otherwise both are one
+    column.
+    """
     if family.name != "multinomial":
         return linear
     return np.concatenate([np.zeros_like(linear[:, :1]), linear], axis=1)
 
 
 def working_weights(family, weight, mean):
-    """Return phi times the expected second derivative of each row's -log-likelihood, (n,).
+    """Return the expected curvature of each row's -log-likelihood in its score, (n,).
 
-    The derivative is with respect to the row's score.
+    It is the expected second derivative times the dispersion.
     """
     if family.canonical:
         return weight * family.variance(mean)
@@ -26,11 +30,11 @@ def working_weights(family, weight, mean):
 
 
 def curvatures(family, y, weight, mean, observed=False):
-    """Return phi times second derivatives of each row's -log-likelihood, (P, n).
+    """Return second derivatives of each row's -log-likelihood in pairs of its scores, (P, n).
 
-    The P pairs are pairs of scores s >= t. Derivatives are expected values, or with `observed`
-    derivatives at the actual responses, which differ if the link is not canonical: Newton steps
-    with expected derivatives then converge slowly.
+    They are multiplied by the dispersion. The P pairs are pairs of scores s >= t. Derivatives are
+    expected values, or with `observed` derivatives at the actual responses, which differ if the
+    link is not canonical: Newton steps with expected derivatives then converge slowly.
     """
     if observed and not family.canonical:
         return (weight * family.curvature(y, mean))[None]
@@ -41,13 +45,19 @@ def curvatures(family, y, weight, mean, observed=False):
 
 
 def information(family, X, weight, mean):
-    """Return phi times the expected information of the coefficients, score by score, (S q, S q)."""
+    """Return the expected information of the coefficients times the dispersion, (S q, S q).
+
+    X (n, q) holds the columns; the q coefficients of each of S scores follow one another.
+    """
     curvature = curvatures(family, None, weight, mean)
     return joined_blocks(np.stack([(X.T * c) @ X for c in curvature]), mean.shape[1] - 1)
 
 
 def joined_blocks(blocks, S):
-    """Return the symmetric matrix (S q, S q) with blocks (P, q, q) of pairs of scores s >= t."""
+    """Return the symmetric matrix (S q, S q) whose blocks (P, q, q) belong to pairs of S scores.
+
+    The blocks given are those of the pairs s >= t.
+    """
     q = blocks.shape[1]
     out = np.empty((S, q, S, q))
     for block, s, t in zip(blocks, *np.tril_indices(S), strict=True):
@@ -56,14 +66,18 @@ def joined_blocks(blocks, S):
 
 
 def slopes(family, y, weight, mean):
-    """Return phi times the derivatives of the rows' log-likelihoods by their scores, (n, S)."""
+    """Return the derivatives of the rows' log-likelihoods by their scores, (n, S).
+
+    They are multiplied by the dispersion. There are S scores: one, or one per class except the
+    first.
+    """
     if family.name == "multinomial":
         return (weight * (np.equal.outer(np.arange(1, mean.shape[1]), y) - mean.T[1:])).T
     return (weight * (y - mean) * family.relative_slope(mean))[:, None]
 
 
 def pearson(family, y, mean):
-    """Return the Pearson residuals (y - mu) / sqrt(V(mu)), (n,)."""
+    """Return the Pearson residuals (y - mu) / sqrt(V(mu)), (n,), with means mu and variances V."""
     return (y - mean) / np.sqrt(np.maximum(family.variance(mean), 1e-300))
 
 

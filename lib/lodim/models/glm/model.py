@@ -41,7 +41,10 @@ class Glm(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        """Warn if weights cannot be numbers of trials; estimate theta of a negative binomial."""
+        """Warn if weights cannot be numbers of trials; estimate theta of a negative binomial.
+
+        theta is the parameter of its variance mu + mu^2 / theta.
+        """
         problem = check_trials(problem)
         return with_theta(problem) if problem.family.name == "negative_binomial" else problem
 

@@ -22,9 +22,10 @@ HALVINGS = 30
 def maximize(rows, basis, start, at_null, max_iter):
     """Maximize the likelihood; return Sums at the maximum, whether it was reached, and the steps.
 
-    Starts at the Sums `start`, or at `at_null` if its deviance is lower. Once the decrement is
-    negligible, one more step is taken for the last digits. The returned Sums have the expected
-    information.
+    Sums hold the totals, gradient and information at some coefficients. The search starts at
+    `start`, or at `at_null` (the intercept-only model) if its deviance is lower. Once the predicted
+    decrease of the deviance is negligible, one more step is taken for the last digits. The returned
+    Sums have the expected information.
     """
     found = start if start.deviance <= at_null.deviance else at_null
     step, reached, n_iter = 0.0, False, 0
@@ -52,7 +53,10 @@ def maximize(rows, basis, start, at_null, max_iter):
 
 
 def _step(rows, found):
-    """Return a Newton step (S, q), and twice the predicted decrease of the deviance."""
+    """Return a Newton step (S, q) and twice the decrease of the deviance that it predicts.
+
+    The step starts at the coefficients of the sums `found`; there are q for each of S scores.
+    """
     S, q = found.coef.shape
     moved = np.ones(S, bool)
     if rows.family.name == "multinomial":  # scores of the classes present, except one
@@ -67,7 +71,7 @@ def _step(rows, found):
 
 
 def _solve(H, gradient):
-    """Return H^-1 times a gradient, after scaling H to a unit diagonal."""
+    """Return H^-1 times a gradient, computed with H scaled to a unit diagonal for accuracy."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = 1.0 / np.sqrt(np.diag(H))
         scaled = H * np.outer(scale, scale)

@@ -31,9 +31,12 @@ N_TOTALS = 2  # deviance, squared Pearson residuals
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Part of a span of rows: tiles X, weights, y (n,), offset (n, ...) and groups (n,) or None.
+    """Rows of a span (fixed range of rows) that are handled together, and their columns.
 
-    kept (q,) int: columns of the design matrix; T (q, r): matrix of the basis z = T'x.
+    X : tiles (blocks of 64 rows) of the features
+    weights, y, offset, groups : those of the rows; None if there are none
+    kept : (q,) int, the columns of the design matrix that are used
+    T : (q, r), matrix of nearly orthogonal columns z = T'x
     """
 
     X: Any
@@ -46,7 +49,10 @@ class Part:
 
     @classmethod
     def of_span(cls, X, kept, T, *rows):
-        """Yield the Parts of a span of rows."""
+        """Yield the rows of a span (fixed range of rows) as Parts, small enough for work arrays.
+
+        kept are the columns that are used; T transforms them to nearly orthogonal ones.
+        """
         for start in range(0, len(rows[0]), PART):
             part = slice(start, min(start + PART, len(rows[0])))
             yield cls(X[tiles.of_rows(part)], kept, T, *(a if a is None else a[part] for a in rows))
@@ -59,7 +65,7 @@ class Part:
 
     @property
     def basis(self):
-        """Arguments of kernels: tiles, columns of the features, T, and which rows are live."""
+        """Arguments of compiled sums: tiles, feature numbers, matrix T, rows that count."""
         live = self.padded(self.of_live(self.weights)[None])[0] > 0.0
         return np.asarray(self.X), self.kept - 1, np.ascontiguousarray(self.T), live
 
@@ -68,7 +74,7 @@ class Part:
         return None if array is None else array[self.live]
 
     def padded(self, values):
-        """Return values (k, m) of the live rows, padded to (k, N) by zeros for other rows."""
+        """Return values (k, m) of rows with positive weight, with zeros for others, (k, N)."""
         shape = len(values), kernels.padded_length(self.X)
         if values.shape == shape:
             return np.ascontiguousarray(values)
@@ -77,7 +83,10 @@ class Part:
         return out
 
     def score(self, family, coef):
-        """Return the scores (m, K) of the live rows, from coefficients (S, q) of z."""
+        """Return the scores (m, K) of the rows with positive weight, from coefficients (S, q) of z.
+
+        z = T'x are nearly orthogonal columns; S is the number of estimated scores.
+        """
         out = np.empty((len(coef), kernels.padded_length(self.X)))
         kernels.scores(np.asarray(self.X), self.kept - 1, coef @ self.T.T, out)
         score = all_scores(out[:, self.live].T, family)
@@ -96,9 +105,10 @@ def cross_products(X, weights):
 
 
 def triangle(X, weights):
-    """Return the triangle R of a QR decomposition of the weighted design matrix.
+    """Return the triangle R of a QR decomposition of the weighted design matrix of X.
 
-    R is (1 + p, 1 + p), or has fewer rows if there are fewer rows of data.
+    R is (1 + p, 1 + p) for a constant and p features, or has fewer rows if there are fewer rows of
+    data.
     """
     R = np.zeros((0, 1 + X.shape[1]))
     for start in range(0, len(weights), CHUNK):
@@ -110,22 +120,25 @@ def triangle(X, weights):
 
 
 def joined(R, rows):
-    """Return the triangle of a QR decomposition of a triangle R with more rows below it."""
+    """Return the triangle of a QR decomposition of R with more rows below it, of the same width."""
     return np.linalg.qr(np.concatenate([R, rows]), mode="r")
 
 
 @np.errstate(all="ignore")
 def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
-    """Return sums over the rows of a span, (2 + S q + (S q)^2,); `parts` splits them.
+    """Return deviance, gradient, information and others summed over a span (fixed range of rows).
+
+    One vector (2 + S q + (S q)^2,) for S scores and q columns, which `parts` splits.
 
     Parameters
     ----------
+    X : tiles (blocks of 64 rows)
     y, weights : (n,)
     offset : (n,), (n, K) or None
     kept : (q,) int
         Columns of the design matrix.
     T : (q, q)
-        Matrix of the basis z = T'x.
+        Matrix of the nearly orthogonal columns z = T'x.
     coef : (S, q)
         Coefficients of z.
     observed : bool
@@ -146,10 +159,10 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
 
 
 def parts(found, coef):
-    """Split the result of `sums` into three arrays.
+    """Split the sums over rows into three arrays.
 
-    Deviance and squared Pearson residuals (2,); gradient of the log-likelihood times phi (S q,);
-    information times phi (S q, S q).
+    Deviance and squared Pearson residuals (2,); gradient of the log-likelihood (S q,), information
+    (S q, S q), both times the dispersion, for S scores and q columns.
     """
     size = coef.size
     totals, gradient = found[:N_TOTALS], found[N_TOTALS : N_TOTALS + size]
@@ -160,8 +173,9 @@ def parts(found, coef):
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
     """Return the number of rows with leverage one, and sums of squared slopes, (1 + (S q)^2,).
 
-    Squares are divided by (1 - h)^power, where h are the leverages for the bread B; power is 0, 1,
-    2.
+    The sums, over a span (fixed range of rows), are the middle part of robust covariances for q
+    columns of S scores. Squares are divided by (1 - h)^power, where h are the leverages, computed
+    from B, the nonrobust covariance divided by the dispersion; power is 0, 1 or 2.
     """
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
@@ -182,10 +196,12 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 
 @np.errstate(all="ignore")
 def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, coef):
-    """Return the clusters (g,) of a span within bounds, and the sums of their slopes (g, S q).
+    """Return some clusters (g,) of a span, and the sums of their slopes (g, S q).
+
+    A slope is the derivative of a row's log-likelihood with respect to q coefficients of S scores.
 
     clusters : (n,) codes of clusters
-    bounds : code of the first cluster, and one more than that of the last
+    bounds : code of the first cluster wanted, and one more than that of the last
     """
     known, group = np.unique(clusters.astype(np.int64), return_inverse=True)
     first, last = np.searchsorted(known, bounds)
@@ -200,5 +216,5 @@ def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, co
 
 
 def _no_blocks(S, q):
-    """Return zeros (P, q, q), one block per pair of S scores."""
+    """Return zeros (P, q, q), one block for each of the P pairs of S scores."""
     return np.zeros((S * (S + 1) // 2, q, q))

@@ -138,7 +138,7 @@ def _notes(fit):
 
 
 def _doubts(fit):
-    """Return notes about reasons not to trust the standard errors or the estimates."""
+    """Return notes about the data that make standard errors or estimates doubtful, as a list."""
     log, kind, notes = fit.log, fit.log["covariance"], []
     if 0 < log["n_clusters"] < FEW_CLUSTERS:
         notes.append(

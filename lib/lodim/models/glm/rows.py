@@ -16,7 +16,7 @@ FAR = 1e-3  # unexplained share of a column whose square still has ten digits
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of a batch, processed in spans so that no array is copied as a whole."""
+    """Rows of a batch, processed in spans (fixed ranges of rows) to save memory."""
 
     batch: Any
     family: Any
@@ -65,7 +65,10 @@ class Rows:
         return int(self.batch.clusters.max()) + 1
 
     def total(self, work):
-        """Return the sum of work(y, weights, offset) over the rows with positive weight."""
+        """Return the sum of work(y, weights, offset) over the rows with positive weight.
+
+        work is called for one fixed range of rows at a time and returns a number or an array.
+        """
         y, weights, offset = self.arrays
 
         def of_span(i):
@@ -89,7 +92,7 @@ class Rows:
         return reduce(passes.joined, self.over_spans(passes.triangle, self.weights))
 
     def over_spans(self, work, *arrays):
-        """Return a list with work(X, *arrays) for each span of rows, in order."""
+        """Return a list with work(X, *arrays) for each span (fixed range of rows), in order."""
         return over_spans(work, self.batch.X, self.batch.n, *arrays, threads=None)
 
     def drawn(self, most):
@@ -102,7 +105,10 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Nearly orthogonal columns z = T'x of the kept design columns x; T = R^-1, (q, q)."""
+    """Nearly orthogonal columns z = T'x of the used design columns x.
+
+    T (q, q) is the inverse of the triangle R of a QR decomposition of these columns.
+    """
 
     kept: np.ndarray
     R: np.ndarray
@@ -110,21 +116,27 @@ class Basis:
 
     @classmethod
     def from_triangle(cls, R, kept):
-        """Build the basis from the triangle R of all columns and the kept columns."""
+        """Build nearly orthogonal columns from the triangle R of all columns and positions `kept`.
+
+        R comes from a QR decomposition of the design matrix.
+        """
         R = np.linalg.qr(R[:, kept], mode="r")
         return cls(kept, R, solve_triangular(R, np.eye(len(R))))
 
     def of_features(self, matrix):
-        """Transform a matrix (S q, k) of coefficients of z into coefficients of x."""
+        """Transform a matrix (S q, k) of coefficients of z into coefficients of the columns x.
+
+        z = T'x are nearly orthogonal columns, q for each of S scores.
+        """
         q, k = len(self.T), matrix.shape[1]
         return np.einsum("ab,sbk->sak", self.T, matrix.reshape(-1, q, k)).reshape(-1, k)
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Totals, gradient and information of a pass over all rows, at coefficients coef (S, q).
+    """Totals, gradient and information over all rows, at coefficients coef (S, q).
 
-    The coefficients are those of the basis z.
+    There are S scores and q nearly orthogonal columns z, to which the coefficients belong.
     """
 
     coef: np.ndarray
@@ -134,7 +146,10 @@ class Sums:
 
     @classmethod
     def of_rows(cls, rows, basis, coef, observed):
-        """Sum over all Rows, with the observed or the expected information."""
+        """Sum over all Rows at coefficients coef (S, q) of the basis z.
+
+        With `observed`, the information is the observed one, otherwise its expected value.
+        """
         how = {"kept": basis.kept, "T": basis.T, "family": rows.family}
         work = partial(passes.sums, **how, coef=coef, observed=observed)
         found = reduce(np.add, rows.over_spans(work, *rows.arrays))

@@ -13,10 +13,10 @@ LARGEST = 20_000_000  # size of the largest linear program; beyond it, only the 
 
 
 def is_separated(family, X, y, H, flat):
-    """Return whether the likelihood of the rows X (n, q) has no maximum.
+    """Return whether the likelihood of the rows X (n, q) has no maximum, so estimates are infinite.
 
-    H is the information at the estimates; data are separated only if an eigenvalue is at most
-    `flat`.
+    y is the response. H is the information at the estimates; data are separated only if an
+    eigenvalue is at most `flat`.
     """
     if family.name in ("gaussian", "gamma"):  # no mean at the edge of its range fits a row
         return False
@@ -41,8 +41,8 @@ def is_separated(family, X, y, H, flat):
 def _rows(family, X, y):
     """Return two matrices (rows, S q) that define the directions along which the likelihood rises.
 
-    Along a separating direction d, the products of the first matrix with d are at least zero, and
-    the products of the second are zero.
+    The directions are of q coefficients for each of S scores. Along a separating direction d, the
+    products of the first matrix with d are at least zero, and the products of the second are zero.
     """
     if family.name == "binomial":
         mixed = (y > 0.0) & (y < 1.0)  # proportions strictly between 0 and 1 fix the score

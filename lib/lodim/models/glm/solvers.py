@@ -22,6 +22,7 @@ def maximize(family, X, y, weight, offset, max_iter):
         The constant and the features, none of them aliased.
     y, weight : (n,)
     offset : (n, K)
+    max_iter : int
 
     Returns
     -------
@@ -69,7 +70,10 @@ def _irls(family, X, y, weight, offset, max_iter):
 
 
 def _multinomial(X, y, weight, offset, max_iter):
-    """Fit the classes present; an absent class gets the intercept of a share of RAREST."""
+    """Fit the classes that have rows; another class gets the intercept of a tiny share.
+
+    Returns coefficients and number of iterations.
+    """
     K = offset.shape[1]
     seen, code = np.unique(y.astype(int), return_inverse=True)
     coef = np.zeros((X.shape[1], K))

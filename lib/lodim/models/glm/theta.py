@@ -9,10 +9,11 @@ CLOSE = 1e-9  # relative change of theta at which the alternation stops
 
 
 def with_theta(problem):
-    """Return a problem of the negative binomial family with the theta of its rows.
+    """Return the problem with a negative binomial family whose theta fits its rows.
 
-    Coefficients for a given theta, and theta for given means, are estimated in turn, as in R's
-    MASS::glm.nb. Theta and the coefficients are asymptotically independent.
+    The variance is mu + mu^2 / theta. Coefficients for a given theta, and theta for given means,
+    are estimated in turn, as in R's MASS::glm.nb. Theta and the coefficients are asymptotically
+    independent.
     """
     family = problem.family
     settings = replace(problem.settings, diagnostic_rows=0)
@@ -26,7 +27,7 @@ def with_theta(problem):
 
 
 def theta_error(problem, estimates):
-    """Return the standard error of theta; NaN for other families."""
+    """Return the standard error of the negative binomial's theta; NaN for other families."""
     if problem.family.name != "negative_binomial":
         return float("nan")
     return _theta(problem, estimates, problem.family)[1]
