@@ -1,4 +1,4 @@
-"""Ensemble: the selected views, and the training rows that predict in them."""
+"""Ensemble: the selected views (sets of features), and the training rows that predict in them."""
 
 from dataclasses import dataclass
 
@@ -34,15 +34,16 @@ def task_of(family):
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Predictions of r views for m rows.
+    """Predictions of r views (sets of one to three features) for m rows.
 
-    view : (m,) view that predicts each row, -1 if none is complete
+    view : (m,) view that predicts each row, -1 if none is complete (has all its features in the
+        row)
     value : (m, r) prediction of each view: a class code, a number, or NaN
     loss : (m, r) loss of the prediction, infinite if the view is incomplete. For numbers: one minus
-        the view's share of the row's neighbours. For views that vote: one minus the view's share of
-        the evidence for the prediction
-    score : (m, K) link scores in the row's view, NaN without a view. For views that
-        vote, scores of all views together, or of the null model
+        the view's share of the row's neighbours. For views that vote together: one minus the view's
+        share of the evidence for the prediction
+    score : (m, K) link scores in the row's view, NaN without a view. For views that vote together,
+        scores of all views, or of the null model
     code : (m,) predicted class, -1 if none; None for other tasks
     """
 
@@ -57,11 +58,12 @@ class Answers:
 class Ensemble:
     """The r views of a fit, the a axes that they use, and the n training rows that predict in them.
 
-    `vote.voting_views` and `answers.assigned_views` have the two kinds. Each has a `task` (CLASSES,
-    NUMBERS or CLUSTERS), a `method`, and the methods `query` and `nearest`.
+    A view is a set of axes; an axis is a numeric feature, or a factor with all its levels. There
+    are two kinds: one view predicts each row, or all views vote together. Each has a `task`
+    (classes, numbers or clusters), a `method`, and the methods `query` and `nearest`.
 
     features : positions of the axes
-    views : positions among `features`, padded with -1; views with the largest mass first
+    views : positions among `features`, padded with -1; views with the largest share of rows first
     X : training rows on the axes, NaN if missing: standardized features, or codes of levels
     y : class codes or numbers, NaN if unknown or without a response
     weight : row weights; zero for rows that do not count
@@ -96,10 +98,10 @@ class Ensemble:
         return np.where(np.isfinite(self.y), self.y, -1.0).astype(np.int64)
 
     def rows(self, batch):
-        """Return the features (m, a) of the rows of a batch.
+        """Return the features (m, a) of the rows of a batch, on the axes of the views.
 
-        Values that differ only by rounding from a value of X (in rows with positive weight) are
-        replaced by that value.
+        Values that differ only by rounding from a value of a training row (with positive weight)
+        are replaced by that value.
         """
         X = places(tiles.unpack(batch.X, batch.n).astype(np.float64), self.axis_of)
         return ties.match_close(X[:, self.features], self.X[self.weight > 0.0])
@@ -121,7 +123,7 @@ class Ensemble:
 
     @property
     def references(self):
-        """Positions of the rows that can be neighbours: positive weight and a known response."""
+        """Positions of training rows that can be neighbours: positive weight, known response."""
         known = self.weight > 0
         return np.flatnonzero(known if self.task == CLUSTERS else known & np.isfinite(self.y))
 
@@ -132,31 +134,34 @@ class Ensemble:
 
     @property
     def share(self):
-        """Share of the (weighted) rows that each view predicts, (r,); some rows have no view."""
+        """Share of the (weighted) training rows that each view (set of features) predicts, (r,).
+
+        Some rows have no view, so that the sum may be below one."""
         of = self.assigned_view
         weight = np.bincount(of[of >= 0], self.weight[of >= 0], len(self))
         return weight / max(self.weight.sum(), 1e-300)
 
     @property
     def mass(self):
-        """Share of each view in the (weighted) assignment, (r,)."""
+        """Share of each view (set of features) in the weighted assignment of training rows,
+        (r,)."""
         weight = self.weight @ self.assignment
         return weight / max(weight.sum(), 1e-300)
 
     def columns(self, j):
-        """Return the positions among `features` of view j."""
+        """Return the positions among `features` of the features of view j."""
         return self.views[j][self.views[j] >= 0]
 
     def complete(self, X):
-        """Return which rows X (m, a) have all features of each view, (m, r)."""
+        """Return which rows X (m, a) have all features of each view (set of features), (m, r)."""
         missing = [np.isnan(X[:, self.columns(j)]).any(axis=1) for j in range(len(self))]
         return ~np.column_stack(missing)
 
     def information_gains(self, X):
         """Return the expected decrease of all rows' entropy if the class of row i were known, (m,).
 
-        For each row i of X (m, a). Views, and the distances within which rows count as neighbours,
-        are not changed. The gain is NaN for rows without a view.
+        For each row i of X (m, a). The views (sets of features), and the distances within which
+        rows count as neighbours, are not changed. The gain is NaN for rows without a view.
         """
         votes, entropies = self._votes_and_entropies(X)  # votes (r, m, K)
         reach = np.array([self._reach(j, X) for j in range(len(self))])
@@ -177,7 +182,9 @@ class Ensemble:
         return out
 
     def _vote_weights(self, distance, reach):
-        """Return weights of votes (r, m) at distances (r, m); `reach`: see `_reach`."""
+        """Return weights (r, m) of the neighbours' votes in r views (sets of features): all one.
+
+        distance : (r, m) distances; reach : distance of the last neighbour that counts"""
         return np.ones(distance.shape)
 
     def _reach(self, j, X):
@@ -186,16 +193,19 @@ class Ensemble:
         return np.where(np.isfinite(distance), distance, -np.inf).max(axis=1, initial=-np.inf)
 
     def _distances(self, j, x, X):
-        """Return distances (m,) of row x to rows X in view j; infinite if a feature is missing."""
+        """Return the distances (m,) in view j (a set of features) from the row x to rows X.
+
+        The distance is infinite if a feature of the view is missing."""
         to = distances(x[None], X, np.arange(len(X))[None], self.views[j], self.category_distance)
         return np.where(np.isnan(to[0]), np.inf, to[0])
 
     def is_factor(self, a):
-        """Return whether axis a is a factor, with codes of its levels as values."""
+        """Return whether axis a is a factor (its values are codes of levels), not a number."""
         return np.count_nonzero(self.axis_of == self.features[a]) > 1
 
     def _check_fields(self):
-        """Raise a ValueError unless features of views increase and some row can be a neighbour."""
+        """Raise a ValueError unless views list features in order and some row can be a
+        neighbour."""
         own = self.views >= 0
         rises = (own[:, :-1] & (np.diff(self.views, axis=1) > 0)) | ~own[:, 1:]
         if not (len(own) and own.shape[1] <= MOST_DIM and own[:, 0].all() and rises.all()):
@@ -209,14 +219,15 @@ class Ensemble:
 
 @forms.record
 class Record:
-    """Leave-one-out results of the training rows.
+    """Leave-one-out results of the training rows, for r views (sets of features).
 
-    Rows are not left out of local learners, which were fitted to them, nor of cluster centres.
+    Rows are not left out of local learners (a user's estimator per view), which were fitted to
+    them, nor of cluster centres.
 
     share : share of all rows that each view predicts
     mass : share of each view in the assignment
-    error : error over the rows of a view: share wrong, mean squared error, or mean squared
-        distance to the cluster's centre; NaN without clusters
+    error : error over the rows of a view: share wrong, mean squared error, or mean squared distance
+        to the cluster's centre; NaN without clusters
     n : number of rows with positive weight; unlabelled : without a response; blind : without any
         complete view
     deviance, null_deviance : means over labelled rows, where rows without a view count by the null
@@ -242,7 +253,7 @@ class Record:
 
 
 def record(e, family):
-    """Return the Record of an ensemble."""
+    """Return the Record of an ensemble e: shares, errors and deviances of its training rows."""
     answers = e.query()
     error = _errors(e, answers)
     counted = e.weight > 0
@@ -263,7 +274,10 @@ def record(e, family):
 
 
 def _errors(e, answers):
-    """Return the leave-one-out error of each row in its view, (n,); NaN if unknown."""
+    """Return the leave-one-out error of each training row in its view, (n,); NaN if unknown.
+
+    A view is a set of features; the error is 0 or 1, a squared error, or a squared distance to the
+    cluster's centre."""
     if e.task == CLUSTERS:
         return e.assign(e.X, answers)[1]
     out, known = np.full(e.n, np.nan), np.flatnonzero((answers.view >= 0) & np.isfinite(e.y))
@@ -286,7 +300,9 @@ def _deviances(e, family, answers, error):
 
 
 def _scatter(e, view):
-    """Return the mean squared distance of rows to the mean of the rows of their view."""
+    """Return the mean squared distance of rows to the mean of the rows of their view.
+
+    view : (n,) view (set of features) of each training row of the ensemble e"""
     total, mass = 0.0, 0.0
     for j in range(len(e)):
         of = (view == j) & (e.weight > 0)

@@ -1,4 +1,4 @@
-"""Estimation: find the views of one or several responses, and build the ensemble."""
+"""Estimation: find the views (sets of features) of one or several responses; build the ensemble."""
 
 from dataclasses import replace
 
@@ -34,7 +34,10 @@ MOST_LAMBDA = 2.0**20  # largest penalty that is tried
 
 
 def checked(problem):
-    """Return the problem with method and constraints resolved; raise if arguments do not fit."""
+    """Return the fitting problem with method and constraints resolved; raise if these do not fit.
+
+    The method is "vote" (all views predict together) or "assignment" (one view predicts each
+    row)."""
     s = problem.settings
     if len(parse(problem.design.formula).responses) < 2:
         refuse_unused_arguments([problem])
@@ -65,7 +68,9 @@ ASSIGNMENT_DEFAULTS |= {"tolerance": Settings.tolerance, "smooth": Settings.smoo
 
 
 def _with_method(problem):
-    """Return the problem with the method of its views; None if it depends on the penalty."""
+    """Return the fitting problem with its method, "vote" (all views together) or "assignment".
+
+    The method is None if it depends on the penalty."""
     s, axes = problem.settings, None
     reasons = [
         ("needs a response; use 'assignment'", task_of(problem.family) == CLUSTERS),
@@ -83,7 +88,9 @@ def _with_method(problem):
 
 
 def refuse_unused_arguments(problems):
-    """Raise an ArgumentError for an argument that has no effect for any response of the call."""
+    """Raise an ArgumentError for an argument without effect on any of the fitting problems.
+
+    There is one problem per response of the call."""
     s, tasks = problems[0].settings, {task_of(p.family) for p in problems}
     usual = {"n_clusters": None, "alpha": ALPHA, "balanced": False, "smooth": Settings.smooth}
     without_order = problems[0].batch.order is None
@@ -100,7 +107,7 @@ def refuse_unused_arguments(problems):
 
 
 def largest_lambda(batch, family, settings):
-    """Return a penalty, in units, beyond which larger penalties do not leave fewer views."""
+    """Return a penalty, in units, beyond which larger ones leave no fewer views (feature sets)."""
     search = ViewSearch.from_batch(batch, family, settings)
     L, lambda_ = search.losses(), 1.0
     fewest = len(search.recover(MOST_LAMBDA, L).views)
@@ -110,7 +117,9 @@ def largest_lambda(batch, family, settings):
 
 
 def cv_grid(problem, n):
-    """Return the penalties that cv() compares (by default also the method's choice), and None."""
+    """Return the penalties that cv() compares, and None.
+
+    By default they include the choice of the method itself, without a given penalty."""
     lambda_ = problem.arguments["lambda_"]
     if lambda_ is not None or problem.settings.method == VOTE:
         return {"lambda_": [lambda_]}, None
@@ -121,10 +130,10 @@ def cv_grid(problem, n):
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Find views; yield (Ensemble, log, scores of the rows of `eval_batch`) for each penalty.
+    """Find views (sets of features); yield (Ensemble, log, held-out scores) for each penalty.
 
-    Settings have one penalty, or an increasing tuple of penalties; with None, `recover` chooses the
-    penalty and computes its own losses.
+    The scores are those of the rows of `eval_batch`. Settings have one penalty, or an increasing
+    tuple of penalties; with None, the search chooses the penalty and computes its own losses.
     """
     search = ViewSearch.from_batch(batch, family, settings)
     several = isinstance(settings.lambda_, tuple)
@@ -140,14 +149,18 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def _views_vote(settings, lambda_):
-    """Return whether views vote; if the method is open, they vote unless a penalty is given."""
+    """Return whether all views (sets of features) vote together, or one view predicts each row.
+
+    If the settings leave it open, views vote unless a penalty lambda_ is given."""
     if settings.method == VOTE and lambda_ is not None:
         raise ArgumentError("method='vote' excludes lambda_")
     return settings.method != ASSIGNMENT and lambda_ is None
 
 
 def assignment_ensemble(search, lambda_, L):
-    """Return the Ensemble and log of assigned views, for a penalty (with losses L) or a choice."""
+    """Return the Ensemble in which one view (set of features) predicts each row, and its log.
+
+    lambda_ : penalty; None to choose it. L : losses (n, d*) of the rows in the views, or None"""
     recovery = search.recover(lambda_, None if lambda_ is None else L)
     used = float("nan") if recovery.forward else recovery.lambda_
     e = build_ensemble(search, recovery.views, recovery.assignment.matrix(), recovery.k, used)
@@ -155,7 +168,9 @@ def assignment_ensemble(search, lambda_, L):
 
 
 def held_out_scores(e, search, eval_batch):
-    """Return link scores (m, K) of held-out rows; the null model's for rows without a view."""
+    """Return link scores (m, K) of the held-out rows of `eval_batch` by an ensemble e.
+
+    Rows that miss a feature of every view get the scores of the null model."""
     score, family = e.query(e.rows(eval_batch), search.threads).score, search.family
     known = np.flatnonzero(np.isfinite(search.y) & (search.weight > 0))
     weight = search.weight[known] / search.weight[known].sum()
@@ -164,7 +179,9 @@ def held_out_scores(e, search, eval_batch):
 
 
 def search_log(assignment, search):
-    """Return the log of a search: objective, convergence, numbers of compared and all views."""
+    """Return the log of a search as a dict: objective, convergence, numbers of views.
+
+    The numbers are those of compared and of possible views (sets of features)."""
     return {
         "objective": assignment.objective,
         "converged": bool(assignment.converged),
@@ -175,7 +192,8 @@ def search_log(assignment, search):
 
 
 def vote_ensemble(search):
-    """Return the Ensemble of views that vote, and the log of their selection."""
+    """Return the Ensemble of views (sets of features) that vote together, and the selection's
+    log."""
     s, y, weight, threads = search.settings, search.y, search.weight, search.threads
     A = places(search.X, s.axes.of)
     refs = np.flatnonzero(np.isfinite(y) & (weight > 0) & ~np.isnan(A).all(axis=1))
@@ -200,10 +218,11 @@ def vote_ensemble(search):
 
 
 def build_ensemble(search, views, shares, k, lambda_):
-    """Return the Ensemble of some views, with neighbours, local learners or clusters to predict.
+    """Return the Ensemble of some views (sets of features), one of which predicts each row.
 
-    shares (m, r) are the shares of the views in the used rows; lambda_ is NaN if no penalty found
-    the views.
+    It has neighbours, local learners (a user's estimator per view) or clusters to predict. shares
+    (m, r) are the shares of the views in the m rows of the search; lambda_ is NaN if no penalty
+    found the views.
     """
     t, s = search, search.settings
     B = np.zeros((len(t.y), len(views)))
@@ -214,7 +233,9 @@ def build_ensemble(search, views, shares, k, lambda_):
 
 
 def _common_fields(search, X, views):
-    """Return the fields common to ensembles, as a dict, for views of the columns of X (n, q)."""
+    """Return the fields that all kinds of ensembles have, as a dict.
+
+    views (r, D) are sets of columns of X (n, q)."""
     features, n = np.unique(views[views >= 0]), len(X)
     fields = {"features": features, "X": X[:, features], "y": search.y, "weight": search.weight}
     fields["views"] = np.where(views >= 0, np.searchsorted(features, views), -1)
@@ -223,12 +244,16 @@ def _common_fields(search, X, views):
 
 
 def _assigned(e, t):
-    """Return the ensemble with `assigned_view`, the view of each row, filled in."""
+    """Return the ensemble with `assigned_view` filled in: the view that predicts each training row.
+
+    A row is not its own neighbour. t is the number of threads."""
     return replace(e, assigned_view=e.query(threads=t.threads).view)
 
 
 def _class_views(common, t, s):
-    """Return the ensemble of views for classes, calibrated or with local learners."""
+    """Return the ensemble of views (sets of features) for a response of classes.
+
+    It is calibrated to give probabilities, or has local learners (a user's estimator per view)."""
     own = {"power": 1.0 - s.alpha, "balanced": s.balanced, "scale": np.array(INITIAL_SCALE)}
     e = _assigned(ClassViews(**common, **own), t)
     if s.learner is not None:
@@ -237,13 +262,13 @@ def _class_views(common, t, s):
 
 
 def _number_views(common, t, s):
-    """Return the ensemble of views for numbers."""
+    """Return the ensemble of views (sets of features) for a numeric response."""
     e = _assigned(NumberViews(**common), t)
     return e if s.learner is None else fit_local_learners(e, s.learner)
 
 
 def _cluster_views(common, t, s):
-    """Return the ensemble of views without a response, with clusters."""
+    """Return the ensemble of views (sets of features) without a response, with clusters in each."""
     views = common["views"]
     e = ClusterViews(
         **common,
@@ -271,9 +296,9 @@ _ENSEMBLES = {CLASSES: _class_views, NUMBERS: _number_views, CLUSTERS: _cluster_
 def fit_shared(problems):
     """Return (Ensemble, log) for each of several responses on the same rows, with shared views.
 
-    The responses' loss matrices are stacked, each in its own unit, so that the mass of a view
-    covers the rows of all responses. If no penalty is given, it is chosen by the errors of all
-    responses.
+    A view is a set of features. The responses' loss matrices (rows by views) are stacked, each in
+    its own unit, so that a view's share covers the rows of all responses. If no penalty is given,
+    it is chosen by the errors of all responses.
     """
     searches = [ViewSearch.from_batch(p.batch, p.family, p.settings) for p in problems]
     losses = [each.losses() for each in searches]
@@ -296,7 +321,10 @@ def fit_shared(problems):
 
 
 def _select_shared(searches, losses, weight, ks):
-    """Return the penalty chosen by the errors of all responses, and its assignment."""
+    """Return the penalty chosen by all responses' errors, and its assignment of rows to views.
+
+    searches, losses, ks : search, loss matrix (rows by views) and number of neighbours per response
+    weight : weights of the stacked rows of all responses"""
     c, threads = searches[0].control, searches[0].threads
     grid, path = assignment_path(
         np.concatenate(losses), 1.0, c.least, weight=weight, threads=threads

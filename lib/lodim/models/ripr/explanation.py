@@ -77,7 +77,7 @@ class Explanation:
 
 
 def explain(fit, row, k):
-    """Return the Explanation of one row of new data, with k neighbours."""
+    """Return the Explanation of the prediction for one row of new data, with k neighbours."""
     batch = one_row(fit, row)
     e = fit.estimates
     k = whole("k", k, most=MOST_ROWS)
@@ -116,7 +116,9 @@ def one_row(fit, row):
 
 
 def _view_frame(fit, answers, X):
-    """Return a table of views: loss or weight, prediction, and which is the view of X (1, a)."""
+    """Return a table with a row per view (set of features) for one row X (1, a).
+
+    Columns are loss or weight, prediction, and whether it is the view that predicts X."""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = [None if np.isnan(c) else fit.levels[int(c)] for c in value]
@@ -152,7 +154,9 @@ def _neighbour_frame(fit, X, j, k, label):
 
 
 def view_values(fit, X, j):
-    """Return rows X (m, a) in view j in original units: a list of numbers (m,) or levels (m,)."""
+    """Return rows X (m, a) in view j (a set of features) in original units.
+
+    A list with an array (m,) per feature: numbers, or names of levels."""
     e, d = fit.estimates, fit.design
     out = []
     for a in e.columns(j):
@@ -167,7 +171,7 @@ def view_values(fit, X, j):
 
 
 def level_names(fit, axis):
-    """Return the names of the levels with codes 0, 1, ... on a factor's axis."""
+    """Return the names of the levels of a factor; an axis holds them as codes 0, 1, ..."""
     d, own = fit.design, np.flatnonzero(fit.estimates.axis_of == axis)
     return list(d.terms[d.term_of[own[0]]][0].labels)
 
@@ -176,7 +180,7 @@ def level_names(fit, axis):
 
 
 def _header(x):
-    """Return the pairs of name and value above the tables."""
+    """Return the pairs of name and value above the tables of a printed Explanation x."""
     rows = [("View", x.view or "none: a feature of each is missing")]
     if x.prediction is not None:
         p = "" if x.probabilities is None else f" ({x.probabilities[x.prediction]:.3f})"
@@ -185,7 +189,7 @@ def _header(x):
 
 
 def _views(x):
-    """Return the table of views."""
+    """Return the table of an Explanation x with the prediction of each view (set of features)."""
     value = x.views.columns[1]
     table = view_features(x._fit)
     table[value.capitalize()] = x.views[value].to_numpy()
@@ -196,7 +200,7 @@ def _views(x):
 
 
 def _neighbours(x):
-    """Return the table of neighbours."""
+    """Return the table of an Explanation x with the nearest training rows."""
     frame = x.neighbours
     roles = zip(frame["row"], frame["role"], strict=True)
     index = [f"row {r}" if role == "query" else str(r) for r, role in roles]
@@ -206,7 +210,7 @@ def _neighbours(x):
 
 
 def _notes(x):
-    """Return the notes below the tables."""
+    """Return the notes below the tables of a printed Explanation x."""
     power = "to the power dim (1 - alpha)"
     if x._fit.estimates.method == VOTE:
         first = (

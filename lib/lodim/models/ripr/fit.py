@@ -101,7 +101,7 @@ class RiprFit(Fit):
         }.get(self.estimates.task, ("response", "link", "view"))
 
     def _answers(self, batch):
-        """Return the views' Answers for the rows of a batch."""
+        """Return the predictions (Answers) of the views for the rows of a batch."""
         return self.estimates.query(self.estimates.rows(batch), self._threads)
 
     def _score(self, batch):
@@ -234,7 +234,7 @@ class RiprFit(Fit):
         )
 
     def assignment(self) -> pd.DataFrame:
-        """Return B, the shares of views in each training row, which sum to one (Algorithm 2.1.1).
+        """Return the shares B (rows by views) of the views in each training row, which sum to one.
 
         If views vote, these are their shares of the evidence for the prediction, each row left out.
         Zeros for rows that miss a feature in every view; with assignment, also for rows of weight
@@ -442,18 +442,18 @@ class RiprFit(Fit):
 
     @property
     def view_names(self) -> list[str]:
-        """Names of the views: their features, separated by commas."""
+        """Names of the views (sets of features): their features, separated by commas."""
         return [", ".join(names) for names in self.view_features]
 
     @property
     def view_features(self) -> list[tuple[str, ...]]:
-        """Names of the features of each view, as a list of tuples."""
+        """Names of the features of each view (set of features), as a list of tuples."""
         e, names = self.estimates, self.axis_names
         return [tuple(names[f] for f in e.features[e.columns(j)]) for j in range(len(e))]
 
     @property
     def axis_names(self) -> list[str]:
-        """Names of the axes of views: numeric features, and factors with all their levels."""
+        """Names of the axes of views: a numeric feature is one axis, and so is a whole factor."""
         d, first = self.design, np.flatnonzero(np.diff(self.estimates.axis_of, prepend=-1))
         whole = np.bincount(self.estimates.axis_of) > 1
         return [
@@ -579,7 +579,7 @@ class RiprFit(Fit):
 
 
 def _by_code(names, code):
-    """Return names by code, None for negative codes, (n,) object."""
+    """Return names (n,) for codes (n,), an object array with None for negative codes."""
     out = np.full(len(code), None, dtype=object)
     for k, name in enumerate(names):
         out[code == k] = name

@@ -1,10 +1,11 @@
 """Kernels of ripr: distances to the k-th neighbour in a view, by groups of reference rows.
 
-References of a group are sorted by one feature of the view, its base, and stored feature by feature
-in single precision. References within a radius of a row are then a contiguous window, and all loops
-over a window vectorize. The k-th smallest distance in a window is found by counting how many are
-below a threshold that interpolation adjusts, without sorting. The result is exact, whatever radius
-and threshold the search starts with.
+A view is a set of features; reference rows are those among which neighbours are sought. References
+of a group are sorted by one feature of the view, its base, and stored feature by feature in single
+precision. References within a radius of a row are then a contiguous window, and all loops over a
+window vectorize. The k-th smallest distance in a window is found by counting how many are below a
+threshold that interpolation adjusts, without sorting. The result is exact, whatever radius and
+threshold the search starts with.
 """
 
 import math
@@ -31,9 +32,10 @@ SUMS = {"reassoc", "contract", "nsz", "nnan"}
 
 @njit(cache=True, fastmath=SUMS, forceinline=True)
 def squared_distances(refs, lo, hi, view, dim, apart, x, out):
-    """Fill out with the squared distances in a view from x (D,) to references [lo, hi).
+    """Fill out with squared distances in a view (set of features) from x to references [lo, hi).
 
-    apart (p,) is the squared distance of two levels of a factor, zero for a number.
+    x (D,) has the `dim` features of the view, refs (p, n) all features of rows. apart (p,) is the
+    squared distance of two levels of a factor, zero for a number.
     """
     m, a, xa, levels = hi - lo, refs[view[0], lo:hi], x[0], np.float32(0)
     for f in range(dim):
@@ -60,7 +62,10 @@ def squared_distances(refs, lo, hi, view, dim, apart, x, out):
 
 @njit(cache=True, fastmath=SUMS)
 def mixed_distances(refs, lo, hi, view, dim, apart, x, out):
-    """Fill out with squared distances in a view with factors, whose levels are equal or not."""
+    """Fill out with squared distances from x to references [lo, hi) in a view with factors.
+
+    Two levels of a factor are equal, or at the squared distance `apart` (p,) of that feature; a
+    view is a set of features."""
     m, zero, beyond = hi - lo, np.float32(0), np.float32(4.0) * FAR
     for j in range(m):
         out[j] = zero
@@ -77,7 +82,7 @@ def mixed_distances(refs, lo, hi, view, dim, apart, x, out):
 
 @njit(cache=True, fastmath=SUMS)
 def count_below(d, m, t):
-    """Return how many of d[:m] are at most t; counted in floats, which vectorize."""
+    """Return how many of d[:m] are at most t; counted in floats, since such loops vectorize."""
     c, one, zero = np.float32(0), np.float32(1), np.float32(0)
     for j in range(m):
         c += one if d[j] <= t else zero
@@ -115,7 +120,9 @@ def last_below(d, bits, m, t):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def order_statistic(d, bits, m, k, hi, c_hi):
-    """Return the k-th smallest of d[:m], given that c_hi >= k of them are at most hi."""
+    """Return the k-th smallest of d[:m], given that at least k values (c_hi) are at most hi.
+
+    bits is d viewed as integers, which have the same order."""
     lo, c_lo = np.float32(0), 0
     for _ in range(GUESSES):
         if c_hi == k or c_lo == k - 1:
@@ -155,9 +162,10 @@ def first_at_least(v, lo, hi, x):
 
 @njit(cache=True, forceinline=True)
 def window(refs, start, stop, view, apart, x, reach):
-    """Return start and length of a window with all references within a squared distance of x.
+    """Return start and length of a window that has all references within a distance of x.
 
-    If the first feature of the view is a factor, the window contains all references.
+    refs are rows [start, stop) sorted by the first feature of the view (set of features); reach is
+    the squared distance. If that feature is a factor, the window contains all references.
     """
     if apart[view[0]] > 0:
         return start, stop - start
@@ -174,9 +182,9 @@ def kth_squared(refs, start, stop, view, dim, apart, x, k, member, guess, d, bit
     """Return the squared distance from x to its k-th neighbour among references [start, stop).
 
     Also returns start and length of the window searched; d then holds its squared distances. member
-    is 1 if x is itself a reference, which is not counted, otherwise 0. References are sorted by the
-    view's first feature. If fewer than k references are complete, the farthest counts; FAR if there
-    is none.
+    is 1 if x is itself a reference, which is not counted, otherwise 0. References are rows sorted
+    by the first feature of the view (set of features). If fewer than k references are complete, the
+    farthest counts; 1e30 is returned if there is none.
     """
     k = k + member
     reach = max(guess, LEAST)
@@ -201,7 +209,9 @@ def kth_squared(refs, start, stop, view, dim, apart, x, k, member, guess, d, bit
 
 @njit(cache=True, forceinline=True)
 def load_row(X, i, view, dim, x):
-    """Load the view's features of row i of X (p, n) into x; return whether none is missing."""
+    """Copy the features of a view from row i of X (p, n) into x; return whether none is missing.
+
+    view holds the positions of its `dim` features."""
     complete = True
     for f in range(dim):
         x[f] = X[view[f], i]
@@ -211,7 +221,9 @@ def load_row(X, i, view, dim, x):
 
 @njit(cache=True)
 def rows_at(refs, start, stop, view, dim, apart, x, member, d):
-    """Return how many references [start, stop) equal x, without x itself; d is overwritten."""
+    """Return how many references [start, stop) equal x in a view, without x itself.
+
+    A view is a set of features; member is 1 if x is a reference. d is a work array."""
     least = np.float32(1e-6) * x[0]  # rounding must not exclude x itself
     lo, m = window(refs, start, stop, view, apart, x, max(least * least, LEAST))
     squared_distances(refs, lo, lo + m, view, dim, apart, x, d)
@@ -220,7 +232,7 @@ def rows_at(refs, start, stop, view, dim, apart, x, member, d):
 
 @njit(cache=True, forceinline=True)
 def rounding(x, dim):
-    """Return the rounding error of a distance from x (D,)."""
+    """Return the rounding error of a distance from a row x with `dim` features."""
     size = np.float32(0)
     for f in range(dim):
         size += abs(x[f])
@@ -229,7 +241,10 @@ def rounding(x, dim):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def log_ratio(own, other, dim, prior, x):
-    """Return dim log(nu_own / nu_other) + prior, from positive squared distances of x."""
+    """Return dim log(nu_own / nu_other) + prior for a row x.
+
+    own and other are positive squared distances to the k-th neighbour in its own group and in the
+    others, dim the number of features."""
     one, two = math.sqrt(own), math.sqrt(other)
     if abs(one - two) <= rounding(x, dim) + TIE * max(one, two):
         return prior
@@ -239,11 +254,12 @@ def log_ratio(own, other, dim, prior, x):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
-    """Return the log ratio of distances to the groups of pair g; infinite if a group has no row.
+    """Return the log ratio of distances of x to two groups of rows; infinite if a group has no row.
 
-    If the k-th neighbour in either group is at the row's own place, the numbers of rows there are
-    compared instead of distances. member (G,) is 1 if the row itself is a reference of a group;
-    guess (G,) is updated for the next row.
+    The two groups are those of pair g. If the k-th neighbour in either group is at the row's own
+    place, the numbers of rows there are compared instead of distances. member (G,) is 1 if the row
+    itself is a reference (possible neighbour) of a group; guess (G,) holds squared distances with
+    which searches start, and is updated for the next row.
     """
     refs, starts, apart = groups
     a, b, prior = pairs[0][g], pairs[1][g], pairs[2][g]
@@ -265,14 +281,15 @@ def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
-    """Fill out (d*, n, C) with log ratios (2.5) of rows in views [lo, hi).
+    """Fill out (d*, n, C) with log ratios of distances of n rows in views [lo, hi).
 
-    X (p, n) are the rows. Row i compares the groups of pair g = pair[i], or of all pairs if pair[i]
-    is -1; out has a column for each pair, or with C = 1 only the smallest ratio, and is infinite if
-    a feature is missing. groups is (refs, starts, apart): refs (p, M) contains group g at
-    [starts[g], starts[g + 1]), sorted by the views' first feature. pairs is (own, other, prior):
+    A view is a set of features; a ratio compares the distances to the k-th neighbours in two groups
+    of rows. X (p, n) are the rows. Row i compares the groups of pair g = pair[i], or of all pairs
+    if pair[i] is -1; out has a column for each pair, or with C = 1 only the smallest ratio, and is
+    infinite if a feature is missing. groups is (refs, starts, apart): refs (p, M) contains group g
+    at [starts[g], starts[g + 1]), sorted by the views' first feature. pairs is (own, other, prior):
     groups own[g] and other[g] are compared, and prior[g] is added to the log ratio. member (n, G)
-    is 1 if a row is itself a reference of a group.
+    is 1 if a row is itself a reference (possible neighbour) of a group.
     """
     n, d = X.shape[1], np.empty(groups[0].shape[1] + 1, np.float32)
     bits, x = d.view(np.int32), np.empty(views.shape[1], np.float32)
@@ -293,7 +310,9 @@ def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
 
 @njit(cache=True, forceinline=True)
 def tie_bounds(nu, x, dim):
-    """Return two squared distances from x: rows between them are tied at the k-th distance nu."""
+    """Return two squared distances from x: rows between them are tied at the k-th distance.
+
+    nu is the squared k-th distance, dim the number of features; the bounds allow for rounding."""
     reach = np.float32(math.sqrt(nu))
     slack = rounding(x, dim) + TIE * reach
     low = (reach - slack) * (reach - slack) if reach > slack else np.float32(-1)
@@ -304,7 +323,8 @@ def tie_bounds(nu, x, dim):
 def tie_share(d, m, bounds, k, member):
     """Return the weight of each row tied at the k-th distance: they share the remaining places.
 
-    bounds is from `tie_bounds`. member is 1 if one row of the window is x itself, otherwise 0.
+    d[:m] are squared distances in a window of rows, bounds the two between which rows are tied.
+    member is 1 if one row of the window is x itself, otherwise 0.
     """
     low, high = bounds
     within = count_below(d, m, high) - member
@@ -316,7 +336,10 @@ def tie_share(d, m, bounds, k, member):
 
 @njit(cache=True, forceinline=True)
 def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
-    """Return start and length of a window with all ties at the k-th distance; fill d with it."""
+    """Return start and length of a window of rows with all ties at the k-th distance from x.
+
+    d is filled with the squared distances in the window; bounds are the two squared distances
+    between which rows are tied."""
     # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
     r, base, stop = np.float32(1.001) * np.float32(math.sqrt(reach)), refs[view[0]], start + m
@@ -334,11 +357,13 @@ def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def find_nearest(i, X, refs, view, dim, apart, own, k, reach, x, d, bits):
-    """Find the k nearest references of row i of X (p, m): return nu, `tie_bounds`, and the window.
+    """Find the k nearest references of row i of X (p, m) in a view (set of features).
 
-    refs (p, n) are sorted by the view's first feature, unless it is a factor; own is the position
-    of the row itself among them, or -1. nu, the squared k-th distance, is FAR if the row misses a
-    feature or has no neighbour. d holds the squared distances in the window.
+    Returns the squared k-th distance nu, the two squared distances between which rows are tied with
+    it, and start and length of a window of references with all of these. refs (p, n) are the rows
+    among which neighbours are sought, sorted by the view's first feature unless it is a factor; own
+    is the position of the row itself among them, or -1. nu is 1e30 if the row misses a feature or
+    has no neighbour. d holds the squared distances in the window.
     """
     n, zero, member = refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, view, dim, x):
@@ -358,10 +383,11 @@ def find_nearest(i, X, refs, view, dim, apart, own, k, reach, x, d, bits):
 def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, weighting):
     """Fill out (m, C) with weighted sums of values (n, C) over the k nearest references.
 
-    For rows [lo, hi); arguments as for `find_nearest`. Rows tied at the k-th distance share the
-    remaining places. The weight at a squared distance d is 1 (EQUAL), 1 - d / (WIDER nu), where nu
-    is that of the k-th neighbour (FALLING), or one over the distance (INVERSE). Rows that miss a
-    feature get zeros.
+    For rows [lo, hi) of X (p, m) in a view (set of features); references are the rows refs (p, n)
+    among which neighbours are sought. Rows tied at the k-th distance share the remaining places.
+    The weight at a squared distance d is 1 (weighting 0), 1 - d / (1.1 nu), where nu is that of the
+    k-th neighbour (weighting 1), or one over the distance (weighting 2). Rows that miss a feature
+    get zeros.
     """
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
     bits, reach = d.view(np.int32), np.float32(0.01)
@@ -392,8 +418,9 @@ def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, weigh
 def nearest_rows(lo, hi, out, X, refs, view, dim, apart, own, k, rank):
     """Fill out (m, k) with the positions of the k nearest references of rows [lo, hi), or -1.
 
-    The nearest come first; arguments as for `find_nearest`. If rows are tied at the k-th distance,
-    only as many as needed are taken, evenly in the order of rank (n,).
+    In a view (set of features); references are the rows refs (p, n) among which neighbours are
+    sought. The nearest come first. If rows are tied at the k-th distance, only as many as needed
+    are taken, evenly in the order of rank (n,).
     """
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
     bits, reach = d.view(np.int32), np.float32(0.01)

@@ -1,4 +1,4 @@
-"""Loss matrices (n, d*): how well each view predicts each row.
+"""Loss matrices (n, d*): how well each of d* views (sets of features) predicts each of n rows.
 
 Fiterau (2014), Sect. 2.1.2 and 2.2.2. Every row is judged by other rows: it is never its own
 neighbour. If a row misses a feature of a view, its loss there is infinite, and it is not a
@@ -31,10 +31,11 @@ def default_k(n):
 
 
 def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1):
-    """Return the losses of classification, Eq. 2.5, (n, d*).
+    """Return the losses of classification, (n, d*), of n rows in d* views (sets of features).
 
-    L_ij = (nu_k(own class without i) / nu_k(other classes))^(|view| (1 - alpha)), where nu_k is the
-    distance to the k-th nearest neighbour in view j.
+    Eq. 2.5 of Fiterau (2014): L_ij = (nu_k(own class without i) / nu_k(other classes))^(|view| (1 -
+    alpha)), where nu_k is the distance to the k-th nearest neighbour in view j, and |view| its
+    number of features.
 
     Parameters
     ----------
@@ -43,15 +44,16 @@ def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1)
     y : array (n,) of int
         Classes 0..K-1; -1 if unlabelled: the loss is then the smallest over possible labels.
     views : array (d*, D) of int
-        See `views.enumerate_views`.
+        Positions of the features of each view, padded with -1.
     k : int, optional
         Number of neighbours; by default the square root of the number of labelled rows. Smaller if
         there are fewer rows.
     alpha : float
         Order of the divergence, near 1.
     balanced : bool
-        Multiply ratios by (n_y - 1) / n_other, which Eq. 2.3 has and Eq. 2.5 omits; this removes
-        class shares from the losses.
+        Multiply ratios by (n_y - 1) / n_other, for n_y rows of the class and n_other rows of other
+        classes. Eq. 2.3 has this factor and Eq. 2.5 omits it; it removes class shares from the
+        losses.
     threads : int
 
     Returns
@@ -66,11 +68,11 @@ def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1)
 
 @dataclass(frozen=True)
 class ReferenceGroups:
-    """Pairs of groups of reference rows, whose distances are compared.
+    """Pairs of groups of reference rows (possible neighbours), whose distances are compared.
 
-    members : for each group the positions of its references
+    members : for each group the positions of its rows
     own, other : (pairs,) groups that are compared; pair c is class c against all others
-    prior : (pairs,) added to log ratios
+    prior : (pairs,) added to log ratios of distances
     counts : (n,) bool, rows that are references
     """
 
@@ -84,7 +86,8 @@ class ReferenceGroups:
     def from_classes(cls, y, n_classes=None, balanced=False, counts=None):
         """Return a pair of groups for each class: the rows of the class, and all other rows.
 
-        y may lack the last classes.
+        y (n,) are class codes, of which the last may be absent. balanced : whether class shares are
+        removed from the ratios; counts : (n,) bool, rows that can be neighbours
         """
         counts = (y >= 0) & (True if counts is None else counts)
         K = int(n_classes or y.max() + 1)
@@ -99,26 +102,30 @@ class ReferenceGroups:
 
     @classmethod
     def from_sample(cls, n, rows):
-        """Return one pair of groups: rows of the data, and as many sampled points.
+        """Return one pair of groups: `rows` of the data, and as many sampled points.
 
-        The sampled points follow the n rows of the data.
+        The sampled points have the positions after the n rows of the data.
         """
         members = [rows, n + np.arange(len(rows))]
         return cls(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
 
     def membership(self, rows):
-        """Return whether each of some rows is a reference of each group, (m, G) of int."""
+        """Return which of G groups of possible neighbours contain each of m rows, (m, G) of int."""
         return np.column_stack([np.isin(rows, m) for m in self.members]).astype(np.int64)
 
 
 def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, threads=1):
-    """Return the losses of clustering (Sect. 2.2.2): low if rows are denser than a uniform sample.
+    """Return the losses of clustering, (n, d*), low if rows are denser than a uniform sample.
 
-    L_ij = ((nu_k(rows without i) / nu_k(uniform sample))^|view| / v_j)^(1 - alpha). The sample has
-    as many points as there are rows, uniform over the box that contains them; rows with repeated
-    values are spread, see `uniform_references`. v_j is the relative volume of the box along the
-    principal components of the view, see `reference_volumes`. Parameters as for `class_losses`; the
-    losses are geometric means over `n_samples` samples drawn with `seed`.
+    For n rows in d* views (sets of features), L_ij = ((nu_k(rows without i) / nu_k(uniform
+    sample))^|view| / v_j)^(1 - alpha), where nu_k is the distance to the k-th nearest row or point
+    and |view| the number of features (Sect. 2.2.2 of Fiterau 2014). The sample has as many points
+    as there are rows, uniform over the box that contains them; rows with repeated values are spread
+    out. v_j is the volume of the box along the principal components of the view, relative to that
+    along the features. The losses are geometric means over `n_samples` samples drawn with `seed`.
+
+    X : (n, p) features, NaN if missing; views : (d*, D) positions of features, padded with -1
+    k : number of neighbours; alpha : order of the divergence, near 1
 
     Returns
     -------
@@ -136,17 +143,21 @@ def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES
 
 
 def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
-    """Return losses of regression (Sect. 2.2.2): smoothed squared errors of inverse-distance k-NN.
+    """Return losses of regression, (n, d*): smoothed squared errors of inverse-distance k-NN.
 
-    Each row is predicted by the others. Its loss is the mean of its own error and those of its
-    neighbours, in units of the variance of y.
+    Each of n rows is predicted by the others in each of d* views (sets of features). Its loss is
+    the mean of its own squared error and those of its neighbours, in units of the variance of y.
 
     Parameters
     ----------
-    X, views, k, threads
-        As for `class_losses`.
+    X : array (n, p)
+        Features, NaN if missing.
     y : array (n,)
         Responses, all finite.
+    views : array (d*, D) of int
+        Positions of the features of each view, padded with -1.
+    k, threads : int
+        Number of neighbours (by default the square root of n), and of threads.
     weight : array (n,), optional
         Positive row weights in predictions and means of errors; ones by default.
 
@@ -170,9 +181,10 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
 
 
 def ratio_losses(X, references, groups, pair, member, views, k, power, threads=1):
-    """Return the losses of rows X (n, p) from distances to two groups of references, (n, d*).
+    """Return losses (n, d*) of rows X (n, p): powers of ratios of distances to two groups of rows.
 
-    pair (n,) is the pair of groups that a row compares, or -1 for the pair with the smallest ratio;
+    references are the rows among which neighbours are sought, views (d*, D) sets of features. pair
+    (n,) is the pair of groups that a row compares, or -1 for the pair with the smallest ratio;
     member (n, G) says which groups contain the row itself.
     """
     out = _log_ratios(X, references, groups, pair, member, views, k, 1, threads)[:, :, 0]
@@ -181,16 +193,21 @@ def ratio_losses(X, references, groups, pair, member, views, k, power, threads=1
 
 
 def log_ratios(X, references, groups, member, views, k, threads=1):
-    """Return log ratios of distances for pairs of groups, (n, d*, pairs); see `ratio_losses`."""
+    """Return log ratios of distances for pairs of groups, (n, d*, pairs), for rows X (n, p).
+
+    Each ratio compares the distances to the k-th neighbour in the two groups of a pair, in a view
+    (set of features). member (n, G) says which groups contain the row itself."""
     every, n_pairs = np.full(len(X), -1), len(groups.own)
     out = _log_ratios(X, references, groups, every, member, views, k, n_pairs, threads)
     return out.transpose(1, 0, 2)
 
 
 def _log_ratios(X, references, groups, pair, member, views, k, n_columns, threads):
-    """Return log ratios (d*, n, n_columns): of all pairs, or in one column the smallest.
+    """Return log ratios of distances (d*, n, n_columns): of all pairs, or only the smallest.
 
-    Arguments as for `ratio_losses`.
+    Each ratio compares the distances of a row of X to its k-th neighbours in two groups, in each of
+    d* views (sets of features). pair (n,) is the pair of groups that a row compares, or -1 for all;
+    member (n, G) says which groups contain the row itself.
     """
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
     rows, refs = single_precision(X, references[among])
@@ -212,9 +229,9 @@ def _log_ratios(X, references, groups, pair, member, views, k, n_columns, thread
 def by_base(fill, shape, views, refs):
     """Return an array (d*, *shape) that fill(out, views, dims, base) fills for one base at a time.
 
-    The base of a view is its feature with most values, since sorting by it leaves the fewest
-    references in a window. It comes first in the views that the kernel gets. Ties are ordered by
-    values, so that permuted features give identical bits.
+    A view is a set of features; its base is its feature with most values, since sorting by it
+    leaves the fewest rows in a window. It comes first in the views that the kernel gets. Ties are
+    ordered by values, so that permuted features give identical bits.
     """
     values = [np.sort(x) for x in refs]
     keys = [(-np.count_nonzero(np.diff(x)), x.tobytes()) for x in values]
@@ -263,13 +280,14 @@ def uniform_references(X, rows, seed, draw=0):
 
 
 def reference_volumes(X, views):
-    """Return volumes of the views' boxes along principal components, relative to boxes by feature.
+    """Return volumes (d*,) of views' boxes along principal components, relative to boxes by
+    feature.
 
-    Two features with the same measurement lie on a line, and are dense relative to the box of the
-    features however evenly they are distributed on the line. As the reference of the gap statistic
-    (Tibshirani, Walther and Hastie 2001, Sect. 3, b), the sample is therefore uniform over a box
-    aligned with the principal components; a smaller volume makes the sample denser. The volume is
-    at most one.
+    A view is a set of features. Two features with the same measurement lie on a line, and are dense
+    relative to the box of the features however evenly they are distributed on the line. As the
+    reference of the gap statistic (Tibshirani, Walther and Hastie 2001, Sect. 3, b), the sample is
+    therefore uniform over a box aligned with the principal components; a smaller volume makes the
+    sample denser. The volume is at most one.
     """
     out = np.ones(len(views))
     for j, view in enumerate(views):
@@ -289,7 +307,9 @@ def reference_volumes(X, views):
 
 
 def value_cells(x):
-    """Return ends (n,), (n,) of the interval of each value: the value itself if it is unique."""
+    """Return the two ends (n,), (n,) of the interval of numbers nearest to each value of x (n,).
+
+    Both ends are the value itself if it is unique."""
     value, of, count = np.unique(x, return_inverse=True, return_counts=True)
     if len(value) < 2:
         return x.copy(), x.copy()
@@ -301,7 +321,10 @@ def value_cells(x):
 
 
 def _generators(X, seed, draw):
-    """Return a random generator for each feature, in the order of content, seeded by its values."""
+    """Return a random generator for each feature of X, seeded by the feature's values.
+
+    So the random numbers do not depend on the order of features; draw is the number of the
+    sample."""
     seen, out = {}, []
     for f in by_content(X):
         x = np.sort(X[~np.isnan(X[:, f]), f])

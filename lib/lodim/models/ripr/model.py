@@ -52,11 +52,13 @@ class Ripr(Model):
     cv_grid = staticmethod(cv_grid)
 
     def validate(self, problem):
-        """Raise if arguments do not suit each other or the data; complete the settings."""
+        """Raise if arguments of the fitting problem contradict each other or the data.
+
+        Settings that depend on the data are completed."""
         return checked(super().validate(problem))
 
     def fit_together(self, problems):
-        """Return the fits of several responses, which share their views."""
+        """Return the fits of several responses, which share their views (sets of features)."""
         for name in ("family", "order", "constraints"):
             if problems[0].arguments[name] is not None:
                 raise ArgumentError(f"{name} is for one response; leave it out")
@@ -66,11 +68,11 @@ class Ripr(Model):
         return RiprFits({fit.design.response.name: fit for fit in fits})
 
     def selects(self, settings):
-        """Return True: views use some of the features."""
+        """Return True: the model uses only some of the features."""
         return True
 
     def assemble(self, problem, ensemble, log, selection, for_path):
-        """Return the RiprFit of an ensemble."""
+        """Return the RiprFit of an ensemble (views and training rows), its log and settings."""
         if not log["converged"]:
             warn_not_converged("the search for views did not converge; another lambda_ may")
         batch, lambda_ = problem.batch, problem.settings.lambda_

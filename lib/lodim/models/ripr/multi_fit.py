@@ -1,4 +1,4 @@
-"""RiprFits: fits of several responses that share their views."""
+"""RiprFits: fits of several responses that share their views (sets of features)."""
 
 from typing import Any, Literal, Self
 
@@ -24,7 +24,7 @@ from lodim.typing import Data, FilePath, NewLevels, Prediction
 
 @forms.record
 class RiprFits:
-    """Fits of several responses with shared views, as ripr() returns them.
+    """Fits of several responses with shared views (sets of features), as ripr() returns them.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class RiprFits:
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """Return RiprFit.tidy() of each response, in one table.
+        """Return one row per response and view (feature set): shares, error, number of features.
 
         See Also
         --------
@@ -155,7 +155,7 @@ class RiprFits:
 
     @as_given
     def glance(self) -> pd.DataFrame:
-        """Return RiprFit.glance() of each response, one row each.
+        """Return one row per response: sizes, number of views, deviances, error, convergence.
 
         See Also
         --------
@@ -174,7 +174,7 @@ class RiprFits:
 
     @as_given
     def evaluate(self, data: Data) -> pd.DataFrame:
-        """Return RiprFit.evaluate() of each response, one row each.
+        """Return one row per response with errors of the predictions for the rows of `data`.
 
         Parameters
         ----------
@@ -201,7 +201,7 @@ class RiprFits:
         return self._by_response([in_pandas(fit.evaluate)(data) for fit in self.fits.values()])
 
     def _by_response(self, frames):
-        """Join frames of one row each, with a column that names their responses."""
+        """Join tables of one row, one per response, and add a column with the responses' names."""
         frame = pd.concat(frames, ignore_index=True)
         frame.insert(0, "response", list(self.fits))
         return frame
@@ -209,7 +209,7 @@ class RiprFits:
     @as_given
     @streaming
     def augment(self, data: Data, *, output: FilePath | None = None) -> pd.DataFrame:
-        """Return RiprFit.augment() of all responses; new columns have names like ".fitted[alert]".
+        """Return `data` with the predictions for all responses, in columns like ".fitted[alert]".
 
         Parameters
         ----------
@@ -278,7 +278,7 @@ class RiprFits:
         return self._first.update(data, **changes)
 
     def summary(self, *, full: bool = False) -> Report:
-        """Return a printed report of the shared views and of each response; see `Fit.summary`.
+        """Return a printed report of the shared views (sets of features) and of each response.
 
         Parameters
         ----------
@@ -324,7 +324,7 @@ class RiprFits:
 
     @property
     def _judged_rows(self):
-        """Phrase that says on which rows errors are computed."""
+        """Phrase that says whether errors are leave-one-out or of the training rows."""
         fitted = self._first.estimates.local_learners
         return "of the rows that the learner was fitted to" if fitted else "leave-one-out"
 
@@ -374,7 +374,7 @@ class RiprFits:
         storage.write(path, "ripr_fits", forms.write(self))
 
     def _views(self, title, notes=()):
-        """Return the table of views, with share of the rows and error for each response."""
+        """Return the table of views (sets of features), with rows and error for each response."""
         table = view_features(self._first)
         formats: dict[Any, Any] = {}
         for name, fit in self.fits.items():

@@ -1,7 +1,8 @@
-"""Nearest rows in a view: sums over them, and their positions.
+"""Nearest rows in a view (set of features): sums over them, and their positions.
 
-Rows that miss a feature of the view have no neighbours and are not neighbours of others. Rows tied
-at the k-th distance share the remaining places, so that results do not depend on the order of rows.
+Rows that miss a feature of the view have no neighbours and are not neighbours of others. Rows
+tied at the k-th distance share the remaining places, so that results do not depend on the order
+of rows.
 """
 
 from dataclasses import dataclass
@@ -47,10 +48,10 @@ class Neighbours:
         return cls(rows, refs, apart, distinct, order, Q is None)
 
     def sums(self, views, k, values, weighting, threads=1):
-        """Return sums (views, m, C) of values over the k nearest rows in each view.
+        """Return sums (views, m, C) of values over the k nearest rows in each set of features.
 
-        values are (n, C), or (views, n, C) with values for each view. For `weighting` see
-        `kernels.neighbour_sums`.
+        values are (n, C), or (views, n, C) with values for each view. weighting : 0 equal weights,
+        1 weights that fall with the distance, 2 one over the distance
         """
         out = np.empty((len(views), self.rows.shape[1], values.shape[-1]))
         for j in steps(range(len(views)), len(views), "neighbours in views"):
@@ -61,10 +62,11 @@ class Neighbours:
         return out
 
     def positions(self, view, k, *, like=None, threads=1):
-        """Return positions (m, k) of the k nearest rows in a view, nearest first; -1: no more rows.
+        """Return positions (m, k) of the k nearest rows in a view (set of features), nearest first.
 
-        Rows tied at the k-th distance fill the remaining places evenly in the order of `like` (n,),
-        such as their responses, so that the chosen rows represent all tied rows.
+        The position is -1 if there are no more rows. Rows tied at the k-th distance fill the
+        remaining places evenly in the order of `like` (n,), such as their responses, so that the
+        chosen rows represent all tied rows.
         """
         args, order = self._sorted(view, k)
         rank = np.empty(len(order), np.int64)
@@ -75,10 +77,10 @@ class Neighbours:
         return np.where(out >= 0, order[out], -1)
 
     def _sorted(self, view, k):
-        """Return the kernels' arguments for a view, and the order of the references in them.
+        """Return the kernels' arguments for a view, and the order of the rows `refs` in them.
 
-        The feature with most values comes first, since sorting by it leaves the fewest rows in a
-        window.
+        A view is a set of features. The feature with most values comes first, since sorting by it
+        leaves the fewest rows in a window.
         """
         at = np.array(sorted(features(view), key=lambda f: (-self.distinct[f], f)), np.int64)
         order, own = self.order[at[0]], np.full(self.rows.shape[1], -1)
@@ -91,8 +93,10 @@ class Neighbours:
 def nearest(Q, X, view, k, category_distance=None, *, like=None, threads=1):
     """Return distances and positions (m, k) of the k nearest rows of X in a view, nearest first.
 
-    If Q is None, for the rows X themselves, each left out. If a row misses a feature of the view,
-    or has fewer neighbours, the distances are infinite and the positions -1.
+    A view is a set of features, Q (m, p) are the query rows. If Q is None, the rows X are queried,
+    and none is its own neighbour. If a row misses a feature of the view, or has fewer neighbours,
+    the distances are infinite and the positions -1. category_distance : (p,) squared distance of
+    two levels of a factor, 0 for a number. like : (n,) values that order tied rows
     """
     among = Neighbours.among(Q, X, category_distance)
     at = among.positions(view, k, like=like, threads=threads)
@@ -104,7 +108,8 @@ def nearest(Q, X, view, k, category_distance=None, *, like=None, threads=1):
 def distances(Q, X, position, view, category_distance=None):
     """Return distances (m, k) in a view from rows Q (m, p) to the rows of X at `position` (m, k).
 
-    The distance is infinite at position -1.
+    A view is a set of features. The distance is infinite at position -1. category_distance : (p,)
+    squared distance of two levels of a factor, 0 for a number
     """
     total = np.zeros(position.shape)
     for f in features(view):
@@ -118,10 +123,11 @@ def distances(Q, X, position, view, category_distance=None):
 
 
 def single_precision(X, references):
-    """Return features by row, (p, n) and (p, m), in single precision; MISSING replaces NaN.
+    """Return X and the reference rows feature by feature, (p, n) and (p, m), in single precision.
 
-    They are centred and divided by a common power of two, so that most references are of size one:
-    losses do not depend on this unit, and squares neither overflow nor underflow.
+    A large number replaces NaN. Features are centred and divided by a common power of two, so that
+    most references (possible neighbours) are of size one: losses do not depend on this unit, and
+    squares neither overflow nor underflow.
     """
     centre, digits = _centres(references), unit_digits(references)
     most = 4.0 * 2.0**MAX_DIGITS
@@ -134,7 +140,10 @@ def single_precision(X, references):
 
 
 def unit_digits(references):
-    """Return the unit's exponent: the median feature's, at most MAX_DIGITS below any value."""
+    """Return the exponent of the power of two that is the unit of length of all features.
+
+    It is that of the median feature's size, at most 46 below the exponent of any value of the
+    reference rows."""
     size = np.abs(references - _centres(references))
     typical = [np.median(z[z > 0]) for z in size.T if (z > 0).any()]
     if not typical:

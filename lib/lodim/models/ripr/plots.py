@@ -17,9 +17,10 @@ MOST_RINGS = 10  # most neighbours marked by a ring
 
 
 def view(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
-    """Draw the views side by side, with training rows or other rows, and optionally a query row.
+    """Draw the views (sets of features) side by side, with training rows or the rows of `data`.
 
-    `panels` jitters features with few values.
+    row : a query row, drawn as a star; top : largest number of views. Features with few values are
+        jittered.
     """
     whole("top", top, most=MOST_VIEWS)
     e = fit.estimates
@@ -37,7 +38,7 @@ def view(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
 
 
 def shares(fit, ax):
-    """Draw share of the rows and error of each view, in the order of the print."""
+    """Draw each view's (set of features) share of the rows and error, in the order of the print."""
     frame = in_pandas(fit.tidy)()
     pairs = zip(frame["estimate"], frame["error"], strict=True)
     texts = [
@@ -48,12 +49,15 @@ def shares(fit, ax):
 
 
 def objective(fit, ax):
-    """Draw the objective of the search, round by round."""
+    """Draw the objective of the search for views (sets of features), round by round."""
     return lines.rounds(fit.log["objective"], "objective", ax)
 
 
 def _rows(fit, data):
-    """Return features (n, a) of the rows to draw, values for their colours, and their views."""
+    """Return features (n, a) of the rows to draw, values for their colours, and their views.
+
+    The rows are those of `data`, or the training rows; a row's view is the set of features that
+    predicts it."""
     e = fit.estimates
     if data is None:
         X, served, y = e.X, e.assigned_view, e.y
@@ -72,13 +76,17 @@ def _rows(fit, data):
 
 
 def _query(fit, row):
-    """Return the features (a,) of one row, its view, and its label."""
+    """Return the features (a,) of one row, the view (feature set) that predicts it, and its
+    label."""
     batch = one_row(fit, row)
     return fit.estimates.rows(batch)[0], int(fit._answers(batch).view[0]), batch.index[0]
 
 
 def _view(fit, j, X, served, star, training):
-    """Return the panel of view j; neighbours of the query row are ringed among training rows."""
+    """Return the panel of view j (a set of features), with rows X.
+
+    served : which rows the view predicts; star : features of a query row, whose neighbours are
+        ringed among training rows"""
     e = fit.estimates
     at = e.columns(j)
     chosen, near, place = False, None, None
@@ -93,7 +101,9 @@ def _view(fit, j, X, served, star, training):
 
 
 def _drawn(fit, j, X):
-    """Return rows X (m, a) in view j as drawn, (m, d): original units, codes of levels."""
+    """Return rows X (m, a) in view j (a set of features) as drawn, (m, d).
+
+    Numbers are in original units, levels of a factor are codes."""
     e = fit.estimates
     each = zip(e.columns(j), view_values(fit, X, j), strict=True)
     return np.column_stack([X[:, a] if e.is_factor(a) else x for a, x in each]).astype(float)
@@ -114,7 +124,7 @@ def _error(fit, error):
 
 
 def _key(fit, value):
-    """Return the key of the rows' colours."""
+    """Return the key (legend) that explains the colours of the rows."""
     if fit.estimates.task == CLUSTERS:
         return Key("cluster", tuple(fit.estimates.cluster_names), 0.0, 1.0)
     return Key.from_response(fit.design.response.name, fit.levels, value)

@@ -52,7 +52,8 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the summary Report: header, views, clusters, notes about the search."""
+    """Return the summary Report: header, views (sets of features), clusters, notes on the
+    search."""
     clusters = (_clusters(fit),) if _has_clusters(fit) else ()
     return Report(
         title="Informative Projection Results",
@@ -74,7 +75,7 @@ def _factors(fit):
 
 
 def voting(fit):
-    """Return whether the views of a fit vote together."""
+    """Return whether all views (sets of features) of a fit vote together for each row."""
     return fit.estimates.method == VOTE
 
 
@@ -85,7 +86,7 @@ def sampled(fit):
 
 
 def _has_clusters(fit):
-    """Return whether the views have clusters."""
+    """Return whether the views (sets of features) have clusters: there is no response."""
     return fit.estimates.task == CLUSTERS and len(fit.estimates.centres)
 
 
@@ -119,7 +120,9 @@ def _header(fit):
 
 
 def penalty_label(tasks):
-    """Return the label of lambda with its unit, for the tasks of a fit."""
+    """Return the label of the penalty lambda with its unit.
+
+    tasks : set of "class", "number" or "cluster", the tasks of the fit's responses"""
     unit = "unit" if len(tasks) > 1 else "var(L)" if tasks == {NUMBERS} else "(1 - alpha)^2"
     return f"Lambda / {unit}"
 
@@ -133,18 +136,20 @@ def penalty(fit):
 
 
 def compared(fit):
-    """Return the number of views compared, with the total if it is larger, as text."""
+    """Return the number of views (sets of features) compared, and the total if larger, as text."""
     log = fit.log
     return f"{log['compared']} of {log['possible']}" if _screened(fit) else str(log["compared"])
 
 
 def _screened(fit):
-    """Return whether fewer views were compared than there are."""
+    """Return whether fewer views (sets of features) were compared than are possible."""
     return fit.log["compared"] < fit.log["possible"]
 
 
 def _views(fit, title, notes=()):
-    """Return the table of views, with their mass if the table has a title."""
+    """Return the table of views (sets of features): shares of rows, errors.
+
+    If the table has a title, it also has the views' shares in the assignment or evidence."""
     frame = in_pandas(fit.tidy)()
     name = ERROR[fit.estimates.task][0]
     table = view_features(fit)
@@ -235,7 +240,7 @@ def _notes(fit):
 
 
 def _voting_notes(fit):
-    """Return notes on how voting views predict and how they were chosen, as a list."""
+    """Return notes on how views (sets of features) vote together and were chosen, as a list."""
     log = fit.log
     loss = " to ".join(significant(z) for z in log["objective"][[0, -1]])
     what = "log-loss" if fit.estimates.task == CLASSES else "squared error, in variances,"
@@ -256,7 +261,8 @@ def _voting_notes(fit):
 
 
 def _screening_notes(fit):
-    """Return a list with a note on which views were compared; empty if all were."""
+    """Return a list with a note on which views (sets of features) were compared, or an empty
+    list."""
     if not _screened(fit):
         return []
     return [
@@ -286,7 +292,8 @@ def _feature_notes(fit):
 
 
 def _error_notes(fit):
-    """Return a list with a note on the rows behind the errors; empty without predictions."""
+    """Return a list with a note on the rows of which errors are given; empty without
+    predictions."""
     if fit.estimates.task == CLUSTERS:
         return []
     what = "views" if fit.arguments["lambda_"] is not None else "views and their number"
@@ -298,7 +305,7 @@ def _error_notes(fit):
 
 
 def _blind_note(fit):
-    """Return a note on rows without a view, and on the results that include them."""
+    """Return a note on rows that miss a feature of every view, and on results that include them."""
     name, of = ERROR[fit.estimates.task][0], fit.record.blind
     null = ", and as the null model's prediction in Dev. ratio"
     null = "" if fit.estimates.task == CLUSTERS else null
@@ -309,14 +316,14 @@ def _blind_note(fit):
 
 
 def _dimensions(fit):
-    """Return the number of features per view, or its range, as text."""
+    """Return the number of features per view, or the range of these numbers, as text."""
     dims = in_pandas(fit.tidy)()["dim"]
     low, high = dims.min(), dims.max()
     return str(high) if low == high else f"{low} to {high}"
 
 
 def _learner(fit):
-    """Return the name of the predictor used in the views."""
+    """Return the name of what predicts in the views: neighbours, k-means or a user's estimator."""
     if fit.settings.learner is None and fit.estimates.task == CLUSTERS:
         return "k-means"
     return describe(fit.settings.learner)
@@ -335,7 +342,7 @@ def _lambda_chosen_by(fit):
 
 
 def _search_words(fit):
-    """Return how the views were found, as text."""
+    """Return how the views (sets of features) were found, as text."""
     if voting(fit):
         return "which vote together, by forward selection"
     if fit.settings.lambda_ is None:
@@ -362,7 +369,9 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """Return pictures of the shares of views and, if data are given, of rows in first views."""
+    """Return pictures of the shares of views (sets of features) for a report page.
+
+    If data are given, also of their rows in the first views."""
     views = in_pandas(fit.tidy)().rename(
         columns={"term": "view", "weight": "mean weight", "estimate": "share of the rows"}
     )
@@ -396,7 +405,7 @@ def _in_level_order(rows, name):
 
 
 def _columns(fit):
-    """Return a dict with the data column of each feature that is a level of a category."""
+    """Return a dict from features that are levels of a category to their columns of the data."""
     d = fit.design
     parts = {name: d.terms[t] for name, t in zip(d.names, d.term_of, strict=True)}
     columns = {name: column_with_levels(part[0]) for name, part in parts.items() if len(part) == 1}

@@ -25,11 +25,11 @@ NO_LEARNER = forms.Form(forms.choice(None).read, _refused)
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a ripr fit, as explained in the help of `ripr`.
+    """Checked settings of a ripr fit, as explained in the help of `ripr`.
 
     lambda_ is None if not given; cross-validation tries a tuple of penalties in one run. Once the
-    features are known, constraints is a `constrained.Constraints`, and axes an `axes.Axes` if views
-    may vote.
+    features are known, constraints is the checked form of the user's dict, and axes says which
+    features belong to one factor (if views, sets of features, may vote together).
     """
 
     max_dim: int | None

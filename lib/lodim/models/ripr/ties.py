@@ -30,7 +30,9 @@ def merge_close(X, counted):
 
 
 def match_close(Q, X):
-    """Return features Q (m, p), each value within rounding error of one in X (n, p) made equal."""
+    """Return features Q (m, p) in which values close to one of X (n, p) are replaced by it.
+
+    Close means equal up to rounding, in the same feature."""
     out = Q.copy()
     for q, x in zip(out.T, X.T, strict=True):
         value = np.unique(x[~np.isnan(x)])
@@ -52,7 +54,7 @@ def _tolerance(value):
 
 
 def argmin(values, tolerance=EQUAL):
-    """Return the first position along the last axis that is minimal up to a tolerance."""
+    """Return the first position along the last axis whose value is minimal up to a tolerance."""
     return (values <= values.min(axis=-1, keepdims=True) + tolerance).argmax(axis=-1)
 
 

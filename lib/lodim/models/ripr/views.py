@@ -1,11 +1,12 @@
 """Views: subsets of a few features, one row of feature positions each, padded with -1.
 
-If views vote, they are subsets of axes: each number is one axis, and all levels of a factor
-together are one. Two levels of a factor are as far apart as two rows of a standardized number on
-average (in mean square), so that a factor has the weight of a number, however many levels it has.
+If views vote together, they are subsets of axes: each number is one axis, and all levels of a
+factor together are one. Two levels of a factor are as far apart as two rows of a standardized
+number on average (in mean square), so that a factor has the weight of a number, however many levels
+it has.
 
-A loss matrix of n rows and d* views takes 8 n d* bytes. If this is more than allowed, views of
-dimension d are screened: only those that extend the best views of dimension d - 1 are compared.
+A loss matrix of n rows and d* views takes 8 n d* bytes. If this is more than allowed, views of d
+features are screened: only those that extend the best views of d - 1 features are compared.
 """
 
 from dataclasses import dataclass
@@ -26,12 +27,12 @@ APART = 2.0  # distance of codes relative to that of levels, so that no two are 
 
 
 def count(p, min_dim, max_dim):
-    """Return the number of views with min_dim to max_dim of p features."""
+    """Return the number of views (sets of features) with min_dim to max_dim of p features."""
     return sum(comb(p, d) for d in range(min_dim, max_dim + 1))
 
 
 def enumerate_views(p, min_dim=2, max_dim=2):
-    """Return all views of p features, smaller views first, in lexicographic order.
+    """Return all views (sets of features) of p features, small ones first, in lexicographic order.
 
     Returns
     -------
@@ -53,19 +54,19 @@ def enumerate_views(p, min_dim=2, max_dim=2):
 
 
 def pad(views, width):
-    """Return views (d*, D) padded with -1 to `width` columns."""
+    """Return views (d*, D), sets of feature positions, padded with -1 to `width` columns."""
     out = np.full((len(views), width), -1, np.int64)
     out[:, : views.shape[1]] = views
     return out
 
 
 def dims(views):
-    """Return the number of features of each view, (d*,)."""
+    """Return each view's number of features, (d*,); views (d*, D) are padded with -1."""
     return (views >= 0).sum(axis=1)
 
 
 def features(view):
-    """Return the features of one view, without padding."""
+    """Return the feature positions of one view, without its padding of -1."""
     return view[view >= 0]
 
 
@@ -92,16 +93,18 @@ def _coarse(x):
 
 
 def rows_by_content(X, first=None):
-    """Return an order of the rows by their values, (n,); by `first` (n,) first, if it is given."""
+    """Return an order of the rows of X by their values, (n,), which does not depend on their order.
+
+    If `first` (n,) is given, rows are sorted by it, then by their values."""
     columns = X[:, by_content(X)].T[::-1]
     return np.lexsort(columns if first is None else (*columns, first))
 
 
 def redundant(X, views, *, levels=False):
-    """Return which views have two features that are copies, (d*,) bool.
+    """Return which views (sets of features) have two features that are copies, (d*,) bool.
 
-    With `levels`, also views whose features are all levels of one factor: each has two values, and
-    no row has the upper value of two of them.
+    X (n, p) are the features. With `levels`, also views whose features are all levels of one
+    factor: each has two values, and no row has the upper value of two of them.
     """
     pairs = list(combinations(range(views.shape[1]), 2))
     same = np.append(_originals(X), -1)  # the last pads views
@@ -130,7 +133,9 @@ def _originals(X):
 
 
 def _exclusive_levels(X):
-    """Return which pairs of two-valued features never have both upper values in one row.
+    """Return which pairs of two-valued features of X never have both upper values in one row.
+
+    Levels of one factor are such features.
 
     Returns
     -------
@@ -155,20 +160,21 @@ def _exclusive_levels(X):
 
 
 def most_views(n):
-    """Return the number of views whose losses for n rows fit into MATRIX_BYTES."""
+    """Return the number of views (sets of features) whose losses for n rows fit into 1 GiB."""
     return max(1, MATRIX_BYTES // (8 * n))
 
 
 def row_blocks(L):
-    """Return slices of rows whose blocks are small compared with the whole matrix."""
+    """Return slices of rows of a loss matrix L whose blocks are small compared with the whole."""
     step = max(1, BLOCK_ENTRIES // max(1, L.shape[1]))
     return [slice(start, start + step) for start in range(0, max(1, len(L)), step)]
 
 
 def merit(L, weight=None):
-    """Return the merit of views, (d*,): mean decrease of a row's loss below its mean over views.
+    """Return the merit of views (sets of features), (d*,), from losses L (n, d*) of rows in them.
 
-    Only decreases count, since a view may be good for some rows and bad for the others.
+    The merit is the mean decrease of a row's loss below its mean over views. Only decreases count,
+    since a view may be good for some rows and bad for the others.
     """
     weight = np.ones(len(L)) if weight is None else weight
     total = np.zeros(L.shape[1])
@@ -182,15 +188,16 @@ def merit(L, weight=None):
 
 
 def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
-    """Return views of min_dim to max_dim features, at most max_views altogether.
+    """Return views (sets of features) of min_dim to max_dim features, at most max_views altogether.
 
-    If all views of a dimension fit into the rest of `max_views`, they are taken. Otherwise views
-    that add one feature to the best views of the previous dimension are taken, as many as fit. If
-    min_dim is 2 and pairs do not fit, one-feature views are tried first.
+    If all views with one number of features fit into the rest of `max_views`, they are taken.
+    Otherwise views that add one feature to the best views with one feature less are taken, as many
+    as fit. If min_dim is 2 and pairs do not fit, one-feature views are tried first.
 
     Parameters
     ----------
     p, min_dim, max_dim : int
+        Number of features; smallest and largest number of features of a view.
     losses_of : callable
         views -> loss matrix (n, views).
     max_views : int
@@ -199,6 +206,7 @@ def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
     Returns
     -------
     views : array (d*, max_dim)
+        Positions of features, padded with -1.
     complete : bool
         Whether all views are included.
     """
@@ -225,7 +233,7 @@ def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
 
 
 def extensions(parents, p):
-    """Return all views with one feature more than `parents`, in their order, (m, d + 1)."""
+    """Return all sets of features with one more of p features than `parents` (r, d), (m, d + 1)."""
     out = {}  # keeps the order of insertion
     for view in parents.tolist():
         for f in range(p):
@@ -250,13 +258,13 @@ class Axes:
 
     @classmethod
     def from_design(cls, design, scaled):
-        """Return axes: one per feature, but one for all levels of a factor that is a term."""
+        """Return the axes of a design: one per feature, but one for all levels of a factor."""
         same = np.diff(design.term_of, prepend=-1) == 0
         alone = np.array([_is_factor(term) for term in design.terms], bool)
         return cls(np.cumsum(~(same & alone[design.term_of])) - 1, scaled)
 
     def category_distance(self, A, weight):
-        """Return the squared distance of two levels for each axis, (q,); zero for numbers.
+        """Return the squared distance of two levels on each axis, (q,); zero for numbers.
 
         A (n, q) holds codes of levels. The distance is such that the mean squared difference of two
         rows is 2, as for a number with unit standard deviation.
@@ -271,19 +279,23 @@ class Axes:
 
 
 def _is_factor(term):
-    """Return whether a term is a single factor, coded by its levels."""
+    """Return whether a term of the formula is a single factor, coded by its levels."""
     return len(term) == 1 and isinstance(term[0], Levels) and term[0].matrix is None
 
 
 def factors(axis_of):
-    """Return axes with several features, increasing, from the axis of each feature (p,)."""
+    """Return the axes that have several features (factors), increasing.
+
+    axis_of : (p,) axis of each feature"""
     return np.flatnonzero(np.bincount(axis_of) > 1)
 
 
 def places(X, axis_of):
-    """Return rows X (n, p) on the axes, (n, q): numbers, and codes of levels; NaN if missing.
+    """Return rows X (n, p) on q axes, (n, q): numbers, and codes of levels; NaN if missing.
 
-    A level's code is its position among the features of the axis; -1 for a level without a feature.
+    An axis is a number, or all level columns of a factor; axis_of (p,) is the axis of each
+    feature. A level's code is its position among the features of the axis; -1 for a level
+    without a feature.
     """
     out = X[:, np.flatnonzero(np.diff(axis_of, prepend=-1))]
     for axis in factors(axis_of):
@@ -294,5 +306,7 @@ def places(X, axis_of):
 
 
 def spread_codes(A, category_distance):
-    """Return values A (n, q) with codes of levels spread to be farther apart than a distance."""
+    """Return values A (n, q) in which codes of levels are farther apart than the levels' distance.
+
+    category_distance : (q,) squared distance of two levels of a factor, zero for a number"""
     return A * np.where(category_distance > 0.0, APART * np.sqrt(category_distance), 1.0)

@@ -17,11 +17,13 @@ from lodim.models.ripr.settings import ASSIGNMENT
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Evidence for the classes by row and view, (m, r, K).
+    """Evidence for K classes, by row and view (set of one to three features); arrays (m, r, K).
 
-    ratio : dim log(nu_k(own class) / nu_k(other classes)); infinite if the row has missing features
-        in the view or there is nothing to compare
-    vote : log share of the class among the k nearest rows, after adding one row of each class
+    ratio : dim log(nu_k(own class) / nu_k(other classes)), where nu_k is the distance to the k-th
+        nearest training row and dim the number of features of the view; infinite if the row has
+        missing features in the view or there is nothing to compare
+    vote : log share of the class among the k nearest training rows, after adding one row of each
+        class
     """
 
     ratio: np.ndarray
@@ -29,23 +31,25 @@ class Evidence:
 
     @property
     def least(self):
-        """Smallest ratio over the classes, (m, r)."""
+        """Smallest distance ratio over the classes, by row and view, (m, r)."""
         return self.ratio.min(axis=2, initial=np.inf)
 
     def scores(self, scale):
-        """Return log probabilities (m, r, K) up to a constant.
+        """Return log probabilities (m, r, K) by row, view and class, up to a constant.
 
-        scale : factors of ratio and vote
+        scale : two factors, of the log distance ratio and of the log share of votes; both are
+            summed
         """
         return scale[1] * self.vote - scale[0] * np.minimum(self.ratio, knn.ABSENT)
 
 
 @forms.record
 class AssignedViews(Ensemble):
-    """Ensemble in which one view predicts each row; its features are those of the design.
+    """Ensemble of views (sets of one to three features) in which one view predicts each row.
 
-    lambda_ : penalty that was used, in units of (1 - alpha)^2 (for numbers, of the mean variance of
-        a row's losses); NaN if forward selection found the views
+    lambda_ : penalty that was used, in units of (1 - alpha)^2 with alpha the order of the
+        divergence (for numbers, of the mean variance of a row's losses); NaN if forward selection
+        found the views
     local_learners : fitted estimators that predict instead of neighbours, one per view; may be
         empty
     """
@@ -58,7 +62,9 @@ class AssignedViews(Ensemble):
     category_distance = None  # the levels of a factor are numbers here
 
     def query(self, X=None, threads=1):
-        """Return Answers for rows X (m, a); if X is None for the ensemble's rows, each left out."""
+        """Return predictions (Answers) for rows X (m, a) with a features.
+
+        If X is None, predict the training rows; none is among its own neighbours."""
         if X is not None and not len(X):
             empty, none = np.zeros((0, len(self))), np.zeros(0, np.int64)
             return Answers(none, empty, empty, np.zeros((0, self.n_scores)), none)
@@ -70,8 +76,9 @@ class AssignedViews(Ensemble):
     def nearest(self, j, X=None, k=None):
         """Return distances and positions (m, k) of the k nearest labelled training rows in view j.
 
-        Without X, for the ensemble's own rows, each left out. If a row misses a feature of the
-        view, or has fewer neighbours, the distances are infinite and the positions -1.
+        A view is a set of features. Without X, the training rows themselves are queried, and none
+        is its own neighbour. If a row misses a feature of the view, or has fewer neighbours, the
+        distances are infinite and the positions -1.
         """
         refs, itself = self.references, X is None
         k = min(k or self.k, max(1, len(refs)))
@@ -87,11 +94,12 @@ class AssignedViews(Ensemble):
 
 @forms.record
 class ClassViews(AssignedViews):
-    """Assigned views of classes.
+    """Views (sets of features) for a response of classes; one view predicts each row.
 
-    power : 1 - alpha, the exponent of the losses
-    balanced : whether class shares are removed from the ratios
-    scale : factors of ratio and vote in the log probabilities
+    power : 1 - alpha, the exponent of the losses, with alpha the order of the divergence
+    balanced : whether class shares are removed from the distance ratios
+    scale : factors of the log distance ratio and of the log share of votes in the log
+        probabilities
     """
 
     power: float = forms.real(least=0, most=1)
@@ -101,7 +109,9 @@ class ClassViews(AssignedViews):
     task = CLASSES
 
     def evidence(self, X=None, threads=1):
-        """Return the Evidence for rows X (m, a); without X for the own rows, each left out."""
+        """Return the Evidence (distance ratios and votes per view and class) for rows X (m, a).
+
+        Without X, for the training rows; none is its own neighbour."""
         how = {"n_classes": self.n_classes, "balanced": self.balanced, "counts": self.weight > 0}
         how |= {"leave_out": X is None, "threads": threads}
         ratio = knn.class_ratios(
@@ -114,10 +124,11 @@ class ClassViews(AssignedViews):
         return Evidence(ratio, vote)
 
     def votes(self, j, X=None):
-        """Return weights of the classes among the k nearest rows in view j, (m, K).
+        """Return weights of the K classes among the k nearest training rows in view j, (m, K).
 
-        The weights are relative to the mean weight of a row. Without X, for the ensemble's own
-        rows, each left out. Rows tied at the k-th distance share the remaining places.
+        The weights are relative to the mean weight of a row. Without X, they are for the training
+        rows, and none is its own neighbour. Rows tied at the k-th distance share the remaining
+        places.
         """
         k, refs, view = self.k, self.references, self.views[j]
         weight = self.weight[refs] / max(self.weight[refs].mean(), 1e-300)
@@ -162,7 +173,9 @@ class ClassViews(AssignedViews):
 
 @forms.record
 class NumberViews(AssignedViews):
-    """Assigned views of numbers: a row's view is the one to which most neighbours belong."""
+    """Views (sets of features) for a numeric response; one view predicts each row.
+
+    It is the view to which most of the row's neighbours are assigned."""
 
     task = NUMBERS
 
@@ -180,14 +193,15 @@ class NumberViews(AssignedViews):
 
 @forms.record
 class ClusterViews(AssignedViews):
-    """Assigned views without a response: a row's view is the one where rows are dense around it.
+    """Views (sets of features) without a response; each row gets the view where rows are densest.
 
-    power : 1 - alpha, the exponent of the losses
-    seed : seed of the uniform samples
+    power : 1 - alpha, the exponent of the losses, with alpha the order of the divergence
+    seed : seed of the uniform samples with which the density of the rows is compared
     n_samples : number of uniform samples
-    volumes : volume of the box that a sample represents, see `losses.reference_volumes`
-    centres : cluster centres in their views, padded with NaN; for local learners the means of their
-        clusters
+    volumes : for each view the volume of its box along principal components, relative to the box
+        along the features
+    centres : cluster centres in their views, padded with NaN; for local learners (a user's
+        estimator per view) the means of their clusters
     centre_view : view of each centre
     """
 
@@ -201,7 +215,7 @@ class ClusterViews(AssignedViews):
     task = CLUSTERS
 
     def assign(self, X, answers):
-        """Return the clusters (m,) of rows X (m, a), and squared distances to centres, (m,)."""
+        """Return each row's cluster, and its squared distance to the centre, for rows X (m, a)."""
         return clusters.assign_clusters(self, X, answers)
 
     @property
@@ -226,7 +240,7 @@ class ClusterViews(AssignedViews):
         return Answers(view, value, np.exp(self.power * ratios[:, :, 0]), np.zeros((len(view), 0)))
 
     def _check_fields(self):
-        """Raise a ValueError unless each cluster has a centre, and each view has a cluster."""
+        """Raise a ValueError if a cluster has no centre, or a view (set of features) no cluster."""
         super()._check_fields()
         if (np.isnan(self.centres) & (self.views >= 0)[self.centre_view]).any():
             raise ValueError("a cluster has no place in its view")
@@ -235,7 +249,9 @@ class ClusterViews(AssignedViews):
 
 
 def _at_view(value, view):
-    """Return the values (m,) of value (m, r) in the view of each row; NaN without one."""
+    """Return for each row the entry of value (m, r) at its own view: (m,), NaN if it has no view.
+
+    view (m,) is the position of the row's view among r views, or -1."""
     if not value.shape[1]:
         return np.full(len(view), np.nan)
     own = np.take_along_axis(value, np.maximum(view, 0)[:, None], axis=1)[:, 0]
@@ -246,10 +262,10 @@ def _at_view(value, view):
 
 
 def drop_unused_views(e, threads=1):
-    """Return the ensemble with only the views that predict a row; other views have no clusters.
+    """Return the ensemble e without the views (sets of features) that predict no row.
 
-    Dropping a view can drop features, which distinguish rows with repeated values (see
-    `losses.uniform_references`), so the remaining views are queried again.
+    They would have no clusters. Dropping a view can drop features. These distinguish rows with
+    repeated values, so the assignment of the rows to the remaining views is computed again.
     """
     while True:
         on = np.unique(e.assigned_view[(e.assigned_view >= 0) & (e.weight > 0)])
@@ -260,7 +276,7 @@ def drop_unused_views(e, threads=1):
 
 
 def _subset(e, on):
-    """Return the ensemble with some of its views."""
+    """Return the ensemble e with only the views (sets of features) at positions `on`."""
     used = np.unique(e.views[on][e.views[on] >= 0])
     views = np.where(e.views[on] >= 0, np.searchsorted(used, e.views[on]), -1)
     B, total = e.assignment[:, on], e.assignment[:, on].sum(axis=1, keepdims=True)

@@ -15,9 +15,10 @@ MOST_SCALE = 10.0  # largest factor, if all rows are predicted correctly
 def calibrate(evidence, y, weight):
     """Return factors t (2,) >= 0 with the lowest deviance of p = softmax(-t_0 ratio + t_1 vote).
 
-    The evidence is that of each row's chosen view. As in Platt (1999), one in n + 2 of the n rows
-    of a class is assumed to be of another class; otherwise rows that are all predicted correctly
-    would make probabilities 0 or 1. Returns INITIAL_SCALE if no row can be predicted.
+    The evidence (log distance ratio and log share of votes per class) is that of the view that
+    predicts the row. y are class codes, weight row weights. As in Platt (1999), one in n + 2 of the
+    n rows of a class is assumed to be of another class; otherwise rows that are all predicted
+    correctly would make probabilities 0 or 1. Returns (0.5, 0.5) if no row can be predicted.
     """
     parts, weight, code = _evidence_in_chosen_view(evidence, y, weight)
     target, weight = smoothed_targets(code, parts.shape[2]), weight / max(weight.sum(), 1e-300)
@@ -32,7 +33,10 @@ def calibrate(evidence, y, weight):
 
 
 def _evidence_in_chosen_view(evidence, y, weight):
-    """Return the evidence (2, m, K) of rows with a view and a class, their weights and classes."""
+    """Return evidence (2, m, K) in the view that predicts each row, row weights and class codes.
+
+    The two parts of the evidence are log distance ratios and log shares of votes for K classes.
+    Rows without a view or a class are left out."""
     least = evidence.least
     known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
     view = ties.argmin(least[known]) if least.shape[1] else known

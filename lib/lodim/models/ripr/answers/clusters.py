@@ -16,9 +16,10 @@ STARTS, ROUNDS = 10, 100  # starts and most rounds of k-means
 
 
 def fit_clusters(e, n_clusters, seed):
-    """Return the ensemble with cluster centres in each view.
+    """Return the ensemble e with cluster centres in each view (set of features), by k-means.
 
-    If `n_clusters` is None, prediction strength chooses the number of clusters of each view.
+    If `n_clusters` is None, prediction strength (agreement of k-means fits to random halves of the
+    rows) chooses the number of clusters of each view.
     """
     D, centres, of = e.views.shape[1], [], []
     for j in range(len(e)):
@@ -37,10 +38,10 @@ def fit_clusters(e, n_clusters, seed):
 
 
 def assign_clusters(e, X, answers):
-    """Assign rows X (m, a) to clusters in their views.
+    """Assign rows X (m, a) to clusters in their views (the sets of features that predict them).
 
-    A row's cluster is that of the nearest centre, or the one that the view's local learner
-    predicts.
+    A row's cluster is that of the nearest centre, or the one that the view's local learner (a
+    user's estimator) predicts. `answers` has the view of each row.
 
     Returns
     -------
@@ -70,7 +71,7 @@ def cluster_names(e):
 
 
 def _n_clusters(X, weight, rng):
-    """Return the largest number of clusters with sufficient prediction strength.
+    """Return the largest number of clusters of rows X (n, d) with sufficient prediction strength.
 
     Prediction strength (Tibshirani and Walther 2005): k-means is fitted to two random halves of the
     rows, and the rows of one half are assigned by the centres of the other. The strength is the
@@ -90,9 +91,11 @@ def _n_clusters(X, weight, rng):
 
 
 def _agreement(halves, n_clusters, rng):
-    """Return the mean prediction strength of two halves, given as rows (n, d) and weights (n,).
+    """Return the mean prediction strength of clusters of two halves of the rows.
 
-    A cluster with a single row has no pairs and strength zero.
+    It is the share of pairs of rows in a cluster that k-means of the other half keeps together, for
+    the weakest cluster. `halves` holds rows (n, d) and weights (n,) of each half. A cluster with a
+    single row has no pairs and strength zero.
     """
     centres = [kmeans(X, weight, n_clusters, rng)[0] for X, weight in halves]
     least = []
@@ -107,16 +110,17 @@ def _agreement(halves, n_clusters, rng):
 
 
 def _unit(e, j):
-    """Return the power of two nearest to the spread of a view's features, as the unit for ties.
+    """Return a unit of length in view j, used to decide which distances are tied.
 
-    It is 1 for standardized features; scaling by a power of two is exact.
+    It is the power of two nearest to the spread of the view's features: 1 for standardized
+    features. Scaling by a power of two is exact.
     """
     spread = np.sqrt(np.nanvar(e.X[e.weight > 0][:, e.columns(j)], axis=0).max())
     return 2.0 ** np.round(np.log2(spread)) if spread > 0 else 1.0
 
 
 def _squared(X, centres):
-    """Return the squared distances of rows X to the centres, (n, c)."""
+    """Return the squared distances of n rows X to c cluster centres, (n, c)."""
     return ((X[:, None, :] - centres) ** 2).sum(axis=2)
 
 
@@ -124,10 +128,10 @@ def _squared(X, centres):
 
 
 def kmeans(X, weight, n_clusters, rng):
-    """Return centres (c, d) with the lowest weighted sum of squares of several starts, and the sum.
+    """Return cluster centres (c, d) with the lowest weighted sum of squares, and that sum.
 
-    Starts are far apart (k-means++) and followed by Lloyd's rounds. If a row is equally near to two
-    centres, up to rounding, it belongs to the first.
+    They are the best of several starts. Starts are far apart (k-means++) and followed by Lloyd's
+    rounds. If a row is equally near to two centres, up to rounding, it belongs to the first.
     """
     draws = rng.random((STARTS if n_clusters > 1 else 1, n_clusters))
     rows = np.ascontiguousarray(X, np.float64)

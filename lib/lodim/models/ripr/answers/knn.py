@@ -11,18 +11,26 @@ ABSENT = 30.0  # log ratio of a class without complete rows in a view
 
 
 def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups):
-    """Return log ratios of distances, (q, d*, K): own class to other classes, times |view|.
+    """Return log ratios of distances, (q, d*, K), for q query rows, d* views and K classes.
 
-    The ratio is (nu_k(rows of the class) / nu_k(rows of other classes))^|view|.
+    A view is a set of features. For each class the ratio is (nu_k(rows of the class) / nu_k(rows of
+    other classes))^|view|, where nu_k is the distance to the k-th nearest row and |view| the number
+    of features. A small ratio speaks for the class.
 
     Parameters
     ----------
     Q : array (q, p)
         Query rows; X itself with `leave_out=True`, where no row is its own neighbour.
-    X, y, views, k, threads
-        As for `losses.class_losses`.
+    X, y : array (n, p), array (n,)
+        Training rows, and their class codes 0..K-1, -1 if unlabelled.
+    views : array (d*, D)
+        Positions of the features of each view, padded with -1.
+    k, threads
+        Number of neighbours (by default the square root of the number of labelled rows), and of
+        threads.
     **groups
-        n_classes (y may lack the last classes), balanced and counts, as for `losses.class_losses`.
+        n_classes (y may lack the last classes), balanced (whether class shares are removed), and
+        counts (n,), which of the training rows can be neighbours.
     """
     groups = ReferenceGroups.from_classes(y, **groups)
     member = np.zeros((len(Q), len(groups.members)), np.int64)
@@ -34,10 +42,12 @@ def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups
 def cluster_ratios(
     Q, X, views, volumes, k=None, *, seed=0, n_samples=1, counts=None, leave_out=False, threads=1
 ):
-    """Return log ratios of distances, (q, d*, 1): rows to uniform samples, averaged over samples.
+    """Return log ratios of distances, (q, d*, 1): to rows and to uniform points, for each view.
 
-    The ratio is (nu_k(X) / nu_k(uniform sample))^|view| / volume, as in `losses.cluster_losses`;
-    volumes (d*,) are from `reference_volumes`.
+    For q query rows Q and d* views (sets of features), the ratio is (nu_k(X) / nu_k(uniform
+    sample))^|view| / volume, averaged over samples. nu_k is the distance to the k-th nearest row or
+    point, |view| the number of features, and `volumes` (d*,) the volume of each view's box along
+    principal components. A small ratio means that rows are dense around the query row.
     """
     rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
     member = np.zeros((len(Q), 2), np.int64)
@@ -53,10 +63,10 @@ def cluster_ratios(
 
 
 def nearest_view(ratios):
-    """Return the view with the smallest ratio over all labels, Eq. 2.11, (q,); -1 without one.
+    """Return each row's view (set of features) of smallest ratio over all labels, (q,); -1 if none.
 
-    ratios (q, views, labels); of tied views the first is returned. A row has no view if it misses a
-    feature in every view.
+    ratios (q, views, labels) are log ratios of distances for q rows (Eq. 2.11 of Fiterau 2014). Of
+    tied views the first is returned. A row has no view if it misses a feature in every view.
     """
     if not ratios.size:
         return np.full(len(ratios), -1)
@@ -66,12 +76,12 @@ def nearest_view(ratios):
 
 @dataclass(frozen=True)
 class NumberAnswers:
-    """Predictions of numbers by views.
+    """Predictions of numbers for q rows by views (sets of features).
 
     view : (q,) int, position of the view that predicts; -1 if no view is complete
     value : (q,) predicted number, NaN without a view
-    share : (q, views) weighted share of the neighbours in a view that are assigned to it; NaN if
-        the row is incomplete
+    share : (q, views) weighted share of the row's neighbours that are assigned to the view; NaN if
+        the row misses a feature of it
     """
 
     view: np.ndarray
@@ -82,18 +92,19 @@ class NumberAnswers:
 def number_answers(near, y, B, *, weight=None):
     """Predict numbers in the view to which most of a row's neighbours belong, by a weighted mean.
 
-    The share of view j is (sum_i w_i B_ij) / (sum_i w_i) over the k nearest rows i, where w_i is
-    one over the distance. The view with the largest share predicts (the thesis prints the
-    smallest), by the mean of y weighted by w_i B_ij: rows of other views have no influence.
+    A view is a set of features. The share of view j is (sum_i w_i B_ij) / (sum_i w_i) over the k
+    nearest rows i, where w_i is one over the distance and B_ij the share of row i that is assigned
+    to view j. The view with the largest share predicts (the thesis prints the smallest), by the
+    mean of y weighted by w_i B_ij: rows of other views have no influence.
 
     Parameters
     ----------
     near : list of (distances, positions), each (q, k)
-        Results of `neighbours.nearest` for each view.
+        Nearest training rows of each query row, one pair for each view.
     y : array (n,)
         Responses, all finite.
     B : array (n, views)
-        Assignment of the rows.
+        Assignment of the training rows to views.
     weight : array (n,), optional
         Row weights.
 
@@ -120,6 +131,8 @@ def number_answers(near, y, B, *, weight=None):
 
 
 def _distance_floor(distance):
-    """Return the lower limit of each row's distances, (q, 1): a share of its largest distance."""
+    """Return the lower limit of each row's distances, (q, 1), which keeps 1 / distance finite.
+
+    It is a share of the row's largest distance."""
     reach = np.where(np.isfinite(distance), distance, 0.0).max(axis=1, initial=0.0, keepdims=True)
     return np.where(reach > 0.0, kernels.FLOOR * reach, 1.0)

@@ -21,12 +21,12 @@ RESPONSES = {CLASSES: "has classes", NUMBERS: "is numeric", CLUSTERS: "is none"}
 
 @dataclass(frozen=True)
 class ConstantLearner:
-    """Learner that predicts one value, for a view whose rows all have the same class."""
+    """Learner that predicts one value, for a view (set of features) whose rows have one class."""
 
     value: float
 
     def predict(self, X):
-        """Return the value for each row of X, (m,)."""
+        """Return the learner's constant value for each row of X, (m,)."""
         return np.full(len(X), self.value)
 
 
@@ -57,7 +57,9 @@ def check_kind(learner, task):
 
 
 def fit_local_learners(e, learner):
-    """Return the ensemble with a fitted local learner for each view, and centres for clusters."""
+    """Return the ensemble e with the user's estimator fitted in each view (set of features).
+
+    Without a response the ensemble also gets cluster centres."""
     e = replace(e, local_learners=tuple(_fit(e, j, learner) for j in range(len(e))))
     return _with_centres(e) if e.task == CLUSTERS else e
 
@@ -78,16 +80,17 @@ def _with_centres(e):
 
 
 def _rows(e, j):
-    """Return the positions of the rows of positive weight that are assigned to view j.
+    """Return the positions of the training rows that the estimator of view j is fitted to.
 
-    With a response, only rows whose response is known.
+    They are the rows of positive weight that are assigned to this view (set of features); with a
+    response, only rows whose response is known.
     """
     of = (e.assigned_view == j) & (e.weight > 0)
     return np.flatnonzero(of if e.task == CLUSTERS else of & np.isfinite(e.y))
 
 
 def _fit(e, j, learner):
-    """Fit the local learner of view j."""
+    """Return a copy of the user's estimator, fitted to the rows and features of view j."""
     at, of = e.columns(j), _rows(e, j)
     X, y = e.X[of][:, at], e.y[of]
     if not len(X) or (e.task == CLASSES and len(np.unique(y)) == 1):
@@ -112,7 +115,9 @@ def _fit(e, j, learner):
 
 
 def learner_answers(e, answers, X):
-    """Return Answers with the predictions of local learners; neighbours still choose the views."""
+    """Return predictions (Answers) by the local learners (a user's estimator fitted in each view).
+
+    The neighbours still choose the view that predicts a row, as in `answers`."""
     value = np.full(answers.value.shape, np.nan)
     score = np.full_like(answers.score, np.nan)
     for j, local in enumerate(e.local_learners):
@@ -136,7 +141,7 @@ def learner_answers(e, answers, X):
 
 
 def _probabilities(e, j, local, X):
-    """Return class probabilities (m, K) of a local learner, none below RAREST.
+    """Return class probabilities (m, K) of rows X by the user's estimator of view j, at least 1e-6.
 
     If an estimator has no probabilities, its predicted class gets the estimator's accuracy on its
     own training rows, with one row added per class.
@@ -153,9 +158,9 @@ def _probabilities(e, j, local, X):
 
 
 def _share_right(e, j, local):
-    """Return the share of its training rows that a local learner predicts correctly.
+    """Return the share of its own training rows that the estimator of view j classifies correctly.
 
-    One row is added per class.
+    One row is added per class, so that the share is neither 0 nor 1.
     """
     of = _rows(e, j)
     hits = (_codes(e, local, e.X[of][:, e.columns(j)]) == e.y[of]).sum() if len(of) else 0
@@ -163,7 +168,7 @@ def _share_right(e, j, local):
 
 
 def _codes(e, local, X):
-    """Return the class codes that a local learner predicts, (m,)."""
+    """Return the class codes that a user's fitted estimator predicts for rows X, (m,)."""
     code = np.asarray(local.predict(X))
     wrong = code[~np.isin(code, np.arange(e.n_classes))]
     if len(wrong):

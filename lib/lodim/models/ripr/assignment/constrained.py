@@ -1,12 +1,14 @@
 """Assignment of rows to views under constraints, by CVXPY; also a reference for the exact solver.
 
-One step of Algorithm 2.1.1 of Fiterau (2014) with given penalties delta:
+A view is a set of features. One step of Algorithm 2.1.1 of Fiterau (2014) with given penalties
+delta:
 
     minimize  sum_i w_i ((L*_i - u_i)^2 + lambda delta'b_i) + switch w sum_i 1/2 |b_i - b_(i-1)|_1
 
-over rows b_i >= 0 that sum to one, with u_i = l_i'b_i; the last term (Sect. 4.2) is for rows in
-order of time. For hard assignments, b_i in {0, 1}, the squares are linear in b_i, and this is a
-mixed-integer linear problem.
+over rows b_i >= 0 of shares of the views that sum to one. Here l_i are the losses of row i in the
+views, L*_i is the smallest of them, u_i = l_i'b_i, w_i is the row weight, and w the mean weight.
+The last term (Sect. 4.2) is for rows in order of time. For hard assignments, b_i in {0, 1}, the
+squares are linear in b_i, and this is a mixed-integer linear problem.
 """
 
 import inspect
@@ -27,7 +29,7 @@ ENTRIES = ("prices", "budget", "groups", "hard", "further")
 
 @dataclass(frozen=True)
 class ViewConstraints:
-    """Linear constraints on an assignment to d* views.
+    """Linear constraints on an assignment B (n, d*) of n rows to d* views (sets of features).
 
     cost : (d*,) price of each view; with budget, a number or (n,): sum_j cost_j B_ij <= budget_i
     groups : (n,) labels; rows of the same group have the same assignment
@@ -46,11 +48,12 @@ class ViewConstraints:
 
 @dataclass(frozen=True)
 class Mixture:
-    """Assignment that may spread a row over any number of views, because of constraints.
+    """Assignment of n rows to d* views (sets of features) in which a row may have several views.
 
-    B : (n, d*), rows sum to one, or to zero if all losses are infinite
+    B : (n, d*) shares of the views in each row; rows sum to one, or to zero if all losses are
+        infinite
     mass : (d*,) share of the rows' weight that is assigned to each view
-    objective : F plus the penalty of switches, by round
+    objective : the penalized sum of squared excess losses plus the penalty of switches, by round
     """
 
     B: np.ndarray
@@ -59,20 +62,26 @@ class Mixture:
     converged: bool
 
     def matrix(self):
-        """Return the assignment B (n, d*), like `Assignment.matrix`."""
+        """Return B (n, d*), the shares of d* views (sets of features) in each of n rows."""
         return self.B
 
 
 def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
-    """Solve one step by Clarabel (hard assignments by HiGHS); return B (n, d*) and the objective.
+    """Assign n rows to d* views (sets of features) for given penalties.
+
+    Returns B (n, d*), the shares of the views in each row, and the objective.
+
+    B holds the shares of the views in each row. The solver is Clarabel, or HiGHS if each row must
+    have one view.
 
     Parameters
     ----------
     L : array (n, d*)
-        Losses, infinite if a view lacks a row.
+        Losses of the rows in the views, infinite if a view lacks a row.
     delta : array (d*,)
-        Penalties of the views.
+        Penalties of the views, multiplied by `lambda_`.
     lambda_ : float
+        Weight of the penalties.
     constraints : ViewConstraints, optional
     weight : array (n,), optional
         Row weights; ones by default.
@@ -110,7 +119,10 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
 
 
 def _objective(cp, B, L, cost, weight, hard):
-    """Return squared excess losses plus costs (n, d*) of views, but no cost of switches."""
+    """Return the weighted squared excess losses plus costs of an assignment, as a CVXPY expression.
+
+    B (n, d*) is the assignment of n rows to d* views (sets of features), L their losses, and `cost`
+    their prices. The cost of switching views between rows is not included."""
     finite = np.isfinite(L)
     known = np.where(finite, L, 0.0)
     best = np.where(finite.any(axis=1), np.where(finite, L, np.inf).min(axis=1), 0.0)
@@ -123,7 +135,9 @@ def _objective(cp, B, L, cost, weight, hard):
 
 
 def _cvxpy_constraints(B, constraints, served):
-    """Return CVXPY constraints on B; constraints of groups only have rows with a finite loss."""
+    """Return CVXPY constraints on the assignment B of rows to views (sets of features).
+
+    served (n,) says which rows have a finite loss; constraints of groups apply only to them."""
     c, rules = constraints, []
     if (c.cost is None) != (c.budget is None):
         raise ArgumentError("cost and budget go together: the price of each view, the most of each")
@@ -141,9 +155,15 @@ def _cvxpy_constraints(B, constraints, served):
 
 
 def assign(L, lambda_, constraints=None, *, weight=None, max_iter=50, tol=1e-6):
-    """Run Algorithm 2.1.1 under constraints; parameters: see `solve` and `assignment.solve.assign`.
+    """Assign n rows to views (sets of features) under constraints, by Algorithm 2.1.1 of Fiterau.
 
-    The objective never increases by more than the solver's tolerance.
+    It alternates between the assignment for given penalties of the views and new penalties, which
+    are lower for views with more rows. The objective never increases by more than the solver's
+    tolerance.
+
+    L : (n, d*) losses of the rows in the views; lambda_ : weight of the penalties
+    constraints : ViewConstraints; weight : (n,) row weights
+    max_iter, tol : largest number of rounds, and change of a penalty at convergence
 
     Returns
     -------
@@ -169,13 +189,13 @@ def assign(L, lambda_, constraints=None, *, weight=None, max_iter=50, tol=1e-6):
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """Checked constraints of a call: by names of features, and for the rows of the data.
+    """Checked constraints of a user's call on the assignment of rows to views (sets of features).
 
     names : (p,) names of the features
     prices : (q,) prices of the columns or features that cost something, or None
     parts : (q, p) bool, the features that belong to each price: a view with any of them pays it
-    budget : a number, or (N,) one number per row of the data, or None
-    groups : (N,) codes, or None
+    budget : largest price of a row's views: a number, or (N,) one per row of the data, or None
+    groups : (N,) codes; rows of a group have the same assignment; or None
     hard : whether each row has one view
     further : callable, (B, names of the views) -> list of CVXPY constraints, or None
     """
@@ -190,7 +210,10 @@ class Constraints:
 
     @classmethod
     def from_dict(cls, entries, design, n):
-        """Return Constraints for n rows of data from a user's dict, whose entries are checked."""
+        """Return Constraints for n rows of data from a user's dict, whose entries are checked.
+
+        The dict may have prices, budget, groups, hard and further; design has the names of the
+        features."""
         if not isinstance(entries, dict):
             raise ArgumentError(f"constraints must be a dict, not {entries!r}")
         unknown = [name for name in entries if name not in ENTRIES]
@@ -210,7 +233,9 @@ class Constraints:
         return cls(design.names, prices, parts, budget, groups, hard, further)
 
     def on_views(self, views, rows):
-        """Return ViewConstraints for views (d*, D) and rows (m,), given as positions in data."""
+        """Return the constraints for some views and rows, as ViewConstraints.
+
+        views : (d*, D) features of each view, padded with -1; rows : (m,) positions in the data"""
         cost, extra, budget = None, None, self.budget
         if self.prices is not None:
             has = np.append(self.parts, np.zeros((len(self.parts), 1), bool), axis=1)
@@ -239,7 +264,7 @@ def _check_further(further):
 
 
 def _checked_constraints(rules):
-    """Return the result of a user's function; raise unless it consists of CVXPY constraints."""
+    """Return the CVXPY constraints of a user's function; raise an ArgumentError for others."""
     if not isinstance(rules, list | tuple):
         raise ArgumentError(f"further must return a list of CVXPY constraints, not {rules!r}")
     for rule in rules:
@@ -267,7 +292,9 @@ def _prices(prices, design):
 
 
 def _parts(design):
-    """Return a dict of bool arrays (p,): the features of each column, and each feature alone."""
+    """Return which features (p,) a name stands for, as a dict of bool arrays by name.
+
+    A name is a data column (with all features made from it) or a single feature."""
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     made = {name: np.array([name in needs[t] for t in design.term_of]) for name in design.features}
     single = {name: np.array(design.names) == name for name in design.names}
@@ -275,7 +302,7 @@ def _parts(design):
 
 
 def _budget(budget, n):
-    """Return the budget as a number, an array (n,) or None."""
+    """Return a user's budget as a number, as an array (n,) with one number per row, or as None."""
     if budget is None or np.ndim(budget) == 0:
         return None if budget is None else float(_numbers([budget], "budget")[0])
     return _numbers(_by_row(budget, "budget", n), "budget")
@@ -292,7 +319,7 @@ def _groups(groups, n):
 
 
 def _by_row(entries, name, n):
-    """Return an argument that must have one entry per row of the data, as an array (n,)."""
+    """Return an entry of a user's constraints as an array (n,); raise if its length is not n."""
     if isinstance(entries, str) or np.ndim(entries) != 1 or len(entries) != n:
         raise ArgumentError(f"{name} must have an entry for each of the {n} rows of the data")
     return np.asarray(entries)

@@ -1,8 +1,9 @@
 """Forward selection of views by leave-one-out predictions: an alternative to the lambda path.
 
-The losses of Eq. 2.5 reward confidence. If some views are confidently wrong, as views of two almost
-equal features can be, Algorithm 2.1.1 gives them all the mass. Forward selection does not: it
-starts from the views with the fewest errors and uses the predictions that Eq. 2.11 makes from them.
+A view is a set of features. The losses of Eq. 2.5 of Fiterau (2014) reward confidence. If some
+views are confidently wrong, as views of two almost equal features can be, Algorithm 2.1.1 gives
+them all rows. Forward selection does not: it starts from the views with the fewest errors and uses
+the predictions that Eq. 2.11 makes from them.
 """
 
 import numpy as np
@@ -18,11 +19,12 @@ CANDIDATES = 60  # views tried: those with fewest errors on their own
 
 
 def single_errors(L, weight=None):
-    """Return the weighted share of rows that each view alone predicts wrongly, (d*,).
+    """Return the weighted share of rows that each view (set of features) predicts wrongly, (d*,).
 
-    A row is wrong if L_ij > 1 or it misses a feature of the view; a tie, L_ij = 1, counts as half
-    an error. For more than two classes this is an upper bound, since the other classes together may
-    be nearer than any one of them.
+    L (n, d*) are losses of the rows in the views. A row is wrong if L_ij > 1 (rows of another class
+    are nearer) or it misses a feature of the view; a tie, L_ij = 1, counts as half an error. For
+    more than two classes this is an upper bound, since the other classes together may be nearer
+    than any one of them.
     """
     weight, out = np.ones(len(L)) if weight is None else weight, np.zeros(L.shape[1])
     for rows in row_blocks(L):
@@ -32,21 +34,24 @@ def single_errors(L, weight=None):
 
 
 def candidates(L, weight=None, most=CANDIDATES):
-    """Return the columns of the `most` views with the fewest errors, in increasing order."""
+    """Return the columns of L (n, views) of the `most` views with the fewest errors, increasing.
+
+    L are losses of rows in views (sets of features)."""
     return np.sort(ties.descending(-single_errors(L, weight))[:most])
 
 
 def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
     """Return the selected views in order, as positions among those of `ratios` (n, A, K).
 
-    Each step adds the view that minimizes the doubt about the rows' classes: one minus the
-    probability of the own class in the view that predicts the row. Counts of errors, which are
-    small and often tied, would choose among the best of many views by chance.
+    A view is a set of features. Each step adds the view that minimizes the doubt about the rows'
+    classes: one minus the probability of the own class in the view that predicts the row. Counts of
+    errors, which are small and often tied, would choose among the best of many views by chance.
 
     Parameters
     ----------
     ratios : array (n, A, K)
-        `knn.class_ratios`, each row left out.
+        Log ratios of distances for n rows, A views and K classes: own class to other classes. No
+        row is its own neighbour.
     y : array (n,)
         Classes; rows with -1 do not count.
     most : int
@@ -75,14 +80,17 @@ def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
 
 
 def _by_view(ratios, y):
-    """Return results of each view alone, (n, A) each, from log ratios (n, A, K) and classes y (n,).
+    """Return results of each view (set of features) alone for n rows, three arrays (n, A).
+
+    ratios (n, A, K) are log ratios of distances for A views and K classes, y (n,) the classes.
 
     Returns
     -------
     least
         Smallest log ratio over the classes; the view with the smallest one predicts the row.
     doubt
-        One minus the probability of the row's own class, proportional to one over the ratio.
+        One minus the probability of the row's own class; probabilities are proportional to one over
+        the ratio.
     wrong
         1.0 if the smallest ratio belongs to another class; a mean over tied classes.
     """

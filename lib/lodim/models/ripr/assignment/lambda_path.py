@@ -22,12 +22,12 @@ MORE = 24  # most steps beyond either end of GRID
 
 @dataclass(frozen=True)
 class LambdaPath:
-    """Assignments for q increasing penalties, and their leave-one-out errors.
+    """Assignments of rows to views (sets of features) for q increasing penalties, and their errors.
 
-    grid : (q,) penalties, in units
-    views : for each penalty, the selected columns of the loss matrix
+    grid : (q,) penalties, in units of the squared scale of the losses
+    views : for each penalty, the selected columns of the loss matrix (rows by views)
     assignments : for each penalty, the Assignment
-    error : (q,) mean error of the rows
+    error : (q,) mean leave-one-out error of the rows
     chosen : position of the chosen penalty
     """
 
@@ -39,22 +39,23 @@ class LambdaPath:
 
 
 def assignment_path(L, unit, least, *, weight=None, threads=1):
-    """Return penalties in units, GRID and more, and the assignments for each penalty.
+    """Return increasing penalties, and the assignment of rows to views for each penalty.
 
-    GRID is shifted by whole decades if the mean variance of a row's losses is at least ten units,
-    or at most a tenth of a unit. Larger penalties are added until one view is left, and smaller
-    penalties until a further step selects the same views. Every penalty starts from the algorithm's
-    own start. A warm start would take fewer rounds, but views dropped by one penalty would never
-    return, and the objective could be worse.
+    A view is a set of features; larger penalties leave fewer views. Penalties are 10^-1.5 to 10^1.5
+    units. They are shifted by whole decades if the mean variance of a row's losses is at least ten
+    units, or at most a tenth of a unit. Larger penalties are added until one view is left, and
+    smaller ones until a further step selects the same views. Every penalty starts from the
+    algorithm's own start. A warm start would take fewer rounds, but views dropped by one penalty
+    would never return, and the objective could be worse.
 
     Parameters
     ----------
     L : array (n, d*)
-        Losses.
+        Losses of the rows in the views.
     unit : float
         Unit of the penalties.
     least : float
-        A view is selected if its share of the mass is larger.
+        A view is selected if its share of the rows' weight is larger.
     """
 
     def at(penalty):
@@ -77,12 +78,15 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
 
 
 def select_lambda(grid, path, errors_of, control, weight=None):
-    """Return the LambdaPath of some assignments, with the lambda chosen by their errors.
+    """Return the LambdaPath of some assignments, with the penalty lambda chosen by their errors.
+
+    It is the largest penalty whose mean error exceeds the smallest by at most `control.tolerance`
+    standard errors of the difference.
 
     Parameters
     ----------
     grid, path : array (q,), tuple of Assignment
-        See `assignment_path`.
+        Increasing penalties, and the assignment of the rows to views (sets of features) for each.
     errors_of : callable
         (assignment, selected columns) -> (n,) leave-one-out error per row, NaN if unknown.
     control : recover.Control
@@ -111,7 +115,11 @@ def select_lambda(grid, path, errors_of, control, weight=None):
 
 
 def _errors(path, views, errors_of):
-    """Return errors of rows for each assignment, (q, n); equal assignments are computed once."""
+    """Return leave-one-out errors of n rows for q assignments, (q, n).
+
+    path : assignments of rows to views (sets of features), one per penalty
+    views : columns of the loss matrix that each selects; equal assignments are computed once
+    errors_of : function (assignment, columns) -> errors (n,)"""
     known, errors = {}, []
     for a, J in zip(path, views, strict=True):
         key = tuple(J), a.mass[np.isin(a.views, J)].tobytes()
@@ -122,9 +130,11 @@ def _errors(path, views, errors_of):
 
 
 def class_errors(ratios, y, columns):
-    """Return a function (_, columns) -> errors (n,) of classes by Eq. 2.11: 0, 1 or a mean of ties.
+    """Return a function (_, columns) -> leave-one-out errors (n,) of predicted classes.
 
-    ratios (n, A, K) are `knn.class_ratios` of the views `columns`, each row left out.
+    An error is 0, 1 or a mean over tied classes. ratios (n, A, K) are log ratios of distances for K
+    classes in the A views (sets of features) at `columns`; no row is its own neighbour. The view
+    and class of smallest ratio predict the row.
     """
 
     def errors_of(_, J):
@@ -142,7 +152,9 @@ def class_errors(ratios, y, columns):
 def number_errors(near, y, L, weight=None):
     """Return a function (assignment, columns) -> squared errors (n,), in units of y's variance.
 
-    near holds the neighbours of each row, itself left out, by column: see `neighbours.nearest`.
+    near : dict from a column of L to distances and positions of each row's neighbours, itself left
+        out, in that view (set of features)
+    L : (n, d*) losses of the rows in the views
     """
 
     def errors_of(assignment, J):

@@ -1,4 +1,6 @@
-"""Find a few views and the rows of each: losses, lambda path, forward selection."""
+"""Find a few views (sets of features) and the rows that each predicts.
+
+By a loss matrix, a path of penalties, and forward selection."""
 
 from dataclasses import dataclass, replace
 
@@ -26,12 +28,12 @@ CLUSTER_LAMBDA = 2.0  # default for clustering, which has no held-out error, in 
 
 @dataclass(frozen=True)
 class Control:
-    """Rarely changed settings of `recover`.
+    """Rarely changed settings of the search for views (sets of one to three features).
 
-    alpha : order of the divergence; losses are powers 1 - alpha of ratios
-    least : share of the mass above which a view is kept
+    alpha : order of the divergence; losses are powers 1 - alpha of distance ratios
+    least : share of the rows' weight above which a view is kept
     balanced : whether class shares are removed from the losses
-    tolerance : standard errors by which the chosen lambda may exceed the best
+    tolerance : standard errors by which the chosen penalty's error may exceed the smallest
     most : largest number of views, None for any number
     """
 
@@ -44,13 +46,13 @@ class Control:
 
 @dataclass(frozen=True, eq=False)
 class RecoveryData:
-    """Rows, and the views that are compared on them.
+    """Rows, and the views (sets of features) that are compared on them.
 
     X : (n, p) features on comparable scales, NaN if missing
     y : (n,) classes 0..K-1 (-1 unlabelled), numbers, or None for clustering
-    views : (d*, D), see `views.enumerate_views`
-    task : one of TASKS
-    weight : (n,) positive row weights or None; used in masses, objective, errors and neighbours'
+    views : (d*, D) positions of the features of each view, padded with -1
+    task : "class", "number" or "cluster"
+    weight : (n,) positive row weights or None; used in shares, objective, errors and neighbours'
         means
     seed : seed of the uniform sample for clustering
     """
@@ -71,7 +73,7 @@ class RecoveryData:
         return losses.default_k(np.count_nonzero(self.y >= 0) if labelled else len(self.X))
 
     def losses(self, k=None):
-        """Return the loss matrix (n, d*) of the task; see module `losses`."""
+        """Return losses (n, d*) of n rows in d* views (feature sets), by k nearest neighbours."""
         X, views, alpha = self.X, self.views, self.control.alpha
         how = {"threads": self.threads}
         if self.task == "class":
@@ -84,12 +86,18 @@ class RecoveryData:
         raise ArgumentError(f"task must be one of {', '.join(TASKS)}, not {self.task!r}")
 
     def log_ratios(self, k, columns):
-        """Return log ratios of all classes in the views `columns`, each row left out, (n, A, K)."""
+        """Return log ratios of distances (own class to other classes), (n, A, K), for n rows.
+
+        columns : positions of the A views (sets of features) that are used; no row is its own
+            neighbour"""
         how = {"balanced": self.control.balanced, "leave_out": True, "threads": self.threads}
         return knn.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
 
     def held_out_errors(self, L, k, columns):
-        """Return a function (assignment, some of `columns`) -> leave-one-out errors (n,)."""
+        """Return a function (assignment, some of `columns`) -> leave-one-out errors (n,).
+
+        L : (n, d*) losses of the rows in views (sets of features); columns : views that are
+            considered"""
         X, y = self.X, self.y
         if self.task == "class":
             return lambda_path.class_errors(self.log_ratios(k, columns), y, columns)
@@ -99,16 +107,16 @@ class RecoveryData:
 
 @dataclass(frozen=True)
 class Recovery:
-    """Selected views, and the rows assigned to each.
+    """Selected views (sets of features), and the rows assigned to each.
 
-    views : (A, D) features of the selected views, largest mass first; padded with -1
+    views : (A, D) features of the selected views, padded with -1; views with the largest share of
+        the rows first
     assignment : Assignment of the rows to the selected views only, with positions in `views`; its
         objective and converged belong to the search over all views
     k : number of neighbours
     lambda_, unit : the penalty in units, and the unit: (1 - alpha)^2, or for numbers the mean
         variance of a row's losses
-    path : LambdaPath, whose columns refer to `eligible_views`; None if lambda was given or forward
-        selection was better
+    path : LambdaPath of several penalties; None if lambda was given or forward selection was better
     forward : whether forward selection found the views
     """
 
@@ -122,7 +130,7 @@ class Recovery:
 
 
 def recover(data, *, k=None, lambda_=None, L=None):
-    """Find the views by Algorithm 2.1.1, with lambda chosen by leave-one-out predictions.
+    """Find views (sets of features) by Algorithm 2.1.1, with lambda chosen by leave-one-out errors.
 
     Parameters
     ----------
@@ -132,9 +140,9 @@ def recover(data, *, k=None, lambda_=None, L=None):
         forward selection.
     lambda_ : float, optional
         Penalty in units of (1 - alpha)^2 (for numbers, of the mean variance of a row's losses). By
-        default chosen, see `lambda_path.select_lambda`; 2 for clustering.
+        default the largest whose error is close to the smallest; 2 for clustering.
     L : array (n, d*), optional
-        Loss matrix, if already computed.
+        Losses of the n rows in d* views, if already computed.
 
     Returns
     -------
@@ -152,10 +160,11 @@ def recover(data, *, k=None, lambda_=None, L=None):
 
 
 def _better(rival, best, n_more, weight):
-    """Return whether the errors (n,) of a rival with n_more views are clearly smaller.
+    """Return whether a rival's errors (n,) are clearly smaller than the best ones so far.
 
-    They must be smaller by MARGIN standard errors of the difference (as in McNemar's test), plus
-    one standard error for each further view.
+    The rival has n_more further views (sets of features). Its errors must be smaller by half a
+    standard error of the difference (as in McNemar's test), plus one standard error for each
+    further view.
     """
     known = ~np.isnan(rival) & ~np.isnan(best)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
@@ -165,7 +174,9 @@ def _better(rival, best, n_more, weight):
 
 
 def _by_penalty(data, k, lambda_, L):
-    """Return the Recovery for a given lambda or the path's, and left-out errors (n,) or None."""
+    """Return the Recovery (selected views) for a penalty, and leave-one-out errors (n,) or None.
+
+    If lambda_ is None, the path of penalties chooses it. L are losses (n, d*) of rows in views."""
     L = data.losses(k) if L is None else L
     unit = (
         lambda_path.mean_row_variance(L)
@@ -190,7 +201,9 @@ def _by_penalty(data, k, lambda_, L):
 
 
 def _select_lambda(data, k, L, unit):
-    """Return the lambda path, and leave-one-out errors (n,) at the chosen lambda."""
+    """Return the path of penalties with the chosen one, and its leave-one-out errors (n,).
+
+    L : (n, d*) losses of rows in views (sets of features); unit : unit of the penalties"""
     c, how = data.control, {"weight": data.weight, "threads": data.threads}
     grid, assignments = lambda_path.assignment_path(L, unit, c.least, **how)
     columns = np.unique(np.concatenate([a.selected(c.least) for a in assignments]))
@@ -200,7 +213,9 @@ def _select_lambda(data, k, L, unit):
 
 
 def _by_forward_selection(data, k, L):
-    """Return the Recovery by forward selection, and leave-one-out errors (n,)."""
+    """Return the Recovery (selected views) by forward selection, and leave-one-out errors (n,).
+
+    L : (n, d*) losses of the rows in views (sets of features)"""
     L, unit = data.losses(k) if L is None else L, (1.0 - data.control.alpha) ** 2
     tried = forward.candidates(L, data.weight)
     ratios = data.log_ratios(k, tried)
@@ -213,10 +228,11 @@ def _by_forward_selection(data, k, L):
 
 
 def keep_largest(L, search, control, weight=None):
-    """Return the columns of the views with the largest mass, and the rows assigned to them only.
+    """Return the columns of L of the largest views, and the Assignment of all rows to them only.
 
-    Views must have more than the share `control.least`; if none has, the largest is kept. At most
-    `control.most` views are kept, largest first.
+    L (n, d*) are losses of rows in views (sets of features), and `search` is an Assignment to all
+    of them. Views must have more than the share `control.least` of the rows; if none has, the
+    largest is kept. At most `control.most` views are kept, largest first.
     """
     order = largest(search.mass, control)
     columns = search.views[order]
@@ -224,7 +240,7 @@ def keep_largest(L, search, control, weight=None):
 
 
 def largest(mass, control):
-    """Return positions of shares above a minimum, largest first; at least one position."""
+    """Return positions of shares above `control.least`, largest first; at least one position."""
     order = ties.descending(mass)
     return order[mass[order] > min(control.least, 0.999 * mass.max())][: control.most]
 
@@ -232,9 +248,9 @@ def largest(mass, control):
 def refit(L, columns, lambda_, weight=None):
     """Assign rows to the views `columns` only, at a small penalty; return columns and Assignment.
 
-    The columns are ordered by mass. The penalty that finds the views concentrates rows in the
-    largest views; as after a lasso, the selected views are therefore fitted again with a smaller
-    penalty.
+    L (n, d*) are losses of rows in views (sets of features). The columns are ordered by their
+    shares of the rows. The penalty that finds the views concentrates rows in the largest views; as
+    after a lasso, the selected views are therefore fitted again with a smaller penalty.
     """
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))

@@ -1,9 +1,10 @@
 """Assignment of rows to views: Algorithm 2.1.1 of Fiterau (2014), each step solved exactly.
 
-The algorithm alternates between two steps. B minimizes sum_i w_i ((L*_i - u_i)^2 + lambda
-delta'b_i) over rows b_i >= 0 that sum to one, with u_i = l_i'b_i. Then delta_j = 1 - c_j / W, where
-c_j = sum_i w_i B_ij is the mass of a view and W = sum_i w_i. Since the penalty is the tangent of a
-concave function, this minimizes
+A view is a set of features; l_ij is the loss of row i in view j, L*_i its smallest loss, and w_i
+its weight. The algorithm alternates between two steps. The shares B minimize sum_i w_i ((L*_i -
+u_i)^2 + lambda delta'b_i) over rows b_i >= 0 that sum to one, with u_i = l_i'b_i. Then delta_j = 1
+- c_j / W, where c_j = sum_i w_i B_ij is the mass of a view and W = sum_i w_i. Since the penalty is
+the tangent of a concave function, this minimizes
 
     F = sum_i w_i (u_i - L*_i)^2 + lambda (W - sum_j c_j^2 / (2 W))
 
@@ -14,9 +15,10 @@ Given delta, rows are independent: minimize (u - L*)^2 + lambda v over view weig
 objective increases with v and, beyond L* = min l, with u. The minimum is therefore on the lower
 left boundary of the hull, at a vertex or on one edge, so at most two views share a row.
 
-Rows in order of time (Sect. 4.2) have one view each, and switches of views have a price:
-sum_i w_i ((L*_i - L_(i, j_i))^2 + lambda delta_(j_i)) + switch w #{i : j_i != j_(i-1)} is minimized
-by dynamic programming over the rows, in time n A. F plus the price of switches never increases.
+Rows in order of time (Sect. 4.2) have one view each, and switches of views have a price: sum_i w_i
+((L*_i - L_(i, j_i))^2 + lambda delta_(j_i)) + switch w #{i : j_i != j_(i-1)} is minimized by
+dynamic programming over the rows, in time n A for A views; w is the mean weight. F plus the price
+of switches never increases.
 """
 
 from dataclasses import dataclass, replace
@@ -37,14 +39,14 @@ EQUAL_LOSS = 1e-6  # tolerance of equal losses, relative to the root of the pena
 
 @dataclass(frozen=True)
 class Assignment:
-    """Assignment of rows to views, at most two views per row.
+    """Assignment of n rows to A views (sets of features), at most two views per row.
 
     views : (A,) int, increasing columns of the loss matrix to which rows are assigned
     first, second : (n,) int, positions in `views`; -1 for a row whose losses are all infinite
     share : (n,) weight of `second` in the row; `first` has the remaining weight
     mass : (A,) share of the rows' weight that is assigned to each view; sums to one
     lambda_ : penalty
-    objective : F by round
+    objective : penalized sum of squared excess losses, by round
     converged : bool
     """
 
@@ -58,7 +60,9 @@ class Assignment:
     converged: bool
 
     def matrix(self):
-        """Return B (n, A); rows sum to one, or to zero if all losses are infinite."""
+        """Return the shares (n, A) of A views (sets of features) in each of n rows.
+
+        Rows sum to one, or to zero if all their losses are infinite."""
         B = np.zeros((len(self.first), len(self.views)))
         rows = np.flatnonzero(self.first >= 0)
         B[rows, self.first[rows]] += 1.0 - self.share[rows]
@@ -66,12 +70,14 @@ class Assignment:
         return B
 
     def selected(self, least):
-        """Return the columns of the loss matrix of the views with a share above `least`."""
+        """Return columns of the loss matrix: views (feature sets) with a share above `least`."""
         return self.views[self.mass > least]
 
 
 def _assignment(views, first, second, share, mass, lambda_, log, converged):
-    """Return the Assignment without views that have no rows; positions are among `views` (d*,)."""
+    """Return the Assignment of rows to views (sets of features), without views that have no rows.
+
+    first and second are positions among `views` (d*,), log is the objective by round."""
     used = np.flatnonzero(mass > 0.0)
     place = np.append(np.searchsorted(used, np.arange(len(views))), -1)
     first, second, log = place[first], place[second], np.array(log)
@@ -79,7 +85,10 @@ def _assignment(views, first, second, share, mass, lambda_, log, converged):
 
 
 def with_log(own, search):
-    """Return an assignment with the objective log of the search that selected its views."""
+    """Return the assignment `own` with the objective and convergence of `search`.
+
+    The latter is the Assignment to all views (sets of features) that selected the views of
+    `own`."""
     converged = search.converged and own.converged
     return replace(own, objective=search.objective, converged=converged)
 
@@ -89,7 +98,10 @@ def with_log(own, search):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def next_vertex(row, delta, u, v):
-    """Return the next vertex of the lower left hull after (u, v) and its slope; -1 if none."""
+    """Return the next vertex of the lower left convex hull after the point (u, v), and its slope.
+
+    The points are (row[j], delta[j]), the loss and the penalty of view j; -1 if there is no
+    vertex."""
     at, slope = -1, 0.0
     for j in range(row.size):
         if delta[j] < v and row[j] < np.inf:
@@ -101,11 +113,12 @@ def next_vertex(row, delta, u, v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
-    """Assign rows [lo, hi): fill first (weight 1 - share), second (weight share) and share.
+    """Assign rows [lo, hi) to views (sets of features), in place: fill first, second and share.
 
-    L (n, A) holds losses, infinite if a view lacks the row; delta (A,) penalties. first is -1 for a
-    row whose losses are all infinite; second equals first if the row has a single view. Ties are
-    won by the smaller delta, then by the earlier view.
+    A row has weight 1 - share in its view `first` and `share` in `second`. L (n, A) holds losses,
+    infinite if a view lacks the row; delta (A,) penalties. first is -1 for a row whose losses are
+    all infinite; second equals first if the row has a single view. Ties are won by the smaller
+    delta, then by the earlier view.
     """
     for i in range(lo, hi):
         row, at = L[i], -1
@@ -132,7 +145,10 @@ def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
 
 
 def solve_rows(L, delta, lambda_, threads=1):
-    """Solve rows' problems for given penalties delta; return first, second, share, each (n,)."""
+    """Return for each row its best one or two views: first, second, and share of second, each (n,).
+
+    L (n, A) are losses of the rows in views (sets of features), delta (A,) penalties of the views,
+    multiplied by lambda_. Each row minimizes its squared excess loss plus penalty."""
     n = len(L)
     first, second, share = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
 
@@ -148,11 +164,11 @@ def solve_rows(L, delta, lambda_, threads=1):
 
 
 def eligible_views(L, lambda_):
-    """Return the columns of views that can get rows: the views with the smallest loss of some row.
+    """Return the columns of the views that can get rows: those with the smallest loss of some row.
 
-    At first all penalties are equal, and later views without rows have the largest penalty: a view
-    that is never a row's best cannot be on a hull. If views have equal losses (relative to the
-    penalty), the first is taken.
+    L (n, d*) are losses of rows in views (sets of features). At first all penalties are equal, and
+    later views without rows have the largest penalty: a view that is never a row's best cannot be
+    on a hull. If views have equal losses (relative to the penalty), the first is taken.
     """
     if not L.shape[1]:
         return np.empty(0, np.int64)
@@ -166,20 +182,23 @@ def _loss_tolerance(lambda_):
 
 
 def _level_least(L, lambda_):
-    """Return losses (n, A) in which values tied for a row's smallest loss are made equal."""
+    """Return losses (n, A) in which values tied for a row's smallest loss are made equal.
+
+    Values are tied if they differ by less than a small tolerance, relative to the penalty
+    lambda_."""
     best = L.min(axis=1, keepdims=True, initial=np.inf)
     return np.ascontiguousarray(np.where(best + _loss_tolerance(lambda_) >= L, best, L))
 
 
 def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, threads=1):
-    """Run Algorithm 2.1.1; return the Assignment.
+    """Assign rows to views (sets of features) by Algorithm 2.1.1; return the Assignment.
 
     Parameters
     ----------
     L : array (n, d*)
-        Losses, infinite if a view lacks a row.
+        Losses of the rows in the views, infinite if a view lacks a row.
     lambda_ : float
-        Penalty, in units of the squared loss.
+        Penalty, in units of the squared loss; larger values leave fewer views.
     weight : array (n,), optional
         Row weights; ones by default.
     mass : array (d*,), optional
@@ -218,16 +237,16 @@ def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, t
 
 
 def reassign(L, search, mass, weight=None):
-    """Assign rows to some views only, with the penalties at the end of a search.
+    """Assign rows to some views (sets of features) only, with the penalties at the end of a search.
 
     Parameters
     ----------
     L : array (n, A)
-        Losses of these views.
+        Losses of the rows in these views.
     search : Assignment
         Result of the search over all views.
     mass : array (A,)
-        Shares of these views in `search`.
+        Shares of the rows that these views have in `search`.
     weight : array (n,), optional
         Row weights.
 
@@ -244,14 +263,20 @@ def reassign(L, search, mass, weight=None):
 
 
 def _masses(first, second, share, weight, n_views):
-    """Return the total weight of the rows assigned to each view, (n_views,)."""
+    """Return the total weight of the rows assigned to each view (set of features), (n_views,).
+
+    first, second, share : (n,) a row's one or two views, and the share of the second"""
     rows = first >= 0
     mass = np.bincount(first[rows], ((1.0 - share) * weight)[rows], n_views)
     return mass + np.bincount(second[rows], (share * weight)[rows], n_views)
 
 
 def _objective(L, best, first, second, share, weight, c, lambda_):
-    """Return the objective F of an assignment: excess losses of chosen views plus penalty."""
+    """Return the objective of an assignment: squared excess losses of chosen views plus penalty.
+
+    L : (n, A) losses of rows in views (sets of features); best : (n,) smallest loss of each row
+    first, second, share : (n,) a row's one or two views, and the share of the second
+    c : (A,) total weight of the rows of each view"""
     rows = np.flatnonzero(first >= 0)
     t = share[rows]
     u = (1.0 - t) * L[rows, first[rows]] + t * L[rows, second[rows]]
@@ -265,8 +290,9 @@ def _objective(L, best, first, second, share, weight, c, lambda_):
 
 @njit(cache=True)
 def cheapest_chain(price, switch):
-    """Return the views along the rows, (n,), with the lowest price (n, A) plus `switch` per change.
+    """Return one view per row, (n,), with the lowest sum of price (n, A) plus `switch` per change.
 
+    A view is a set of features; price is what each of A views costs for each row, in order of time.
     A row whose prices are all infinite gets -1; the view before it continues after it.
     """
     n, A = price.shape
@@ -295,7 +321,9 @@ def cheapest_chain(price, switch):
 
 
 def assign_in_order(L, lambda_, switch, *, weight=None, max_iter=500):
-    """Run Algorithm 2.1.1 with one view per row and a penalty on switches.
+    """Assign rows in order of time to one view (set of features) each, with a penalty on switches.
+
+    Runs Algorithm 2.1.1 of Fiterau (2014) with the extension of Sect. 4.2.
 
     Parameters
     ----------

@@ -29,11 +29,12 @@ FLAT = 0.05  # share of the SD; if most rows differ by less, a few set the scale
 
 @dataclass(frozen=True, eq=False)
 class ViewSearch:
-    """Rows in the form that the numerical functions take.
+    """Rows of a fit, prepared for the search for views (sets of one to three features).
 
     X : (n, p), NaN if missing; y : (n,) codes or numbers, NaN if unknown. Values that differ only
         by rounding are made equal
-    weight : (n,), zero for rows that do not count; varies : (p,) bool
+    weight : (n,), zero for rows that do not count; varies : (p,) bool, features with two or more
+        values
     order : (n,) order of the rows in time, or None
     rows : (n,) positions in the data
     """
@@ -49,7 +50,7 @@ class ViewSearch:
 
     @classmethod
     def from_batch(cls, batch, family, settings):
-        """Return the search for the rows of a batch; raise a DataError if no feature varies."""
+        """Return the ViewSearch for the rows of a batch; raise a DataError if no feature varies."""
         weight = batch.row_weights / batch.row_weights[batch.positive_weight].mean()
         X = ties.merge_close(tiles.unpack(batch.X, batch.n).astype(np.float64), weight > 0)
         y = np.full(batch.n, np.nan)
@@ -79,7 +80,9 @@ class ViewSearch:
 
     @property
     def used(self):
-        """Positions of rows used in the search: positive weight, and known response of numbers."""
+        """Positions of the rows used in the search for views.
+
+        They have positive weight and, if the response is numeric, a known response."""
         known = np.isfinite(self.y) | (self.task != NUMBERS)
         return np.flatnonzero(known & (self.weight > 0))
 
@@ -103,28 +106,29 @@ class ViewSearch:
 
     @property
     def dims(self):
-        """Smallest and largest number of features per view."""
+        """Smallest and largest number of features per view (set of features)."""
         most = min(self.settings.max_dim or MAX_DIM, int(self.varies.sum()))
         return min(self.settings.min_dim or 2, most), most
 
     @property
     def views(self):
-        """Views that are compared, (d*, D) positions in the design: all views, or a screened part.
+        """Views (sets of features) to compare, (d*, D) positions of features, padded with -1.
 
-        Redundant views are dropped, unless there are no others. The earlier of tied views wins, so
-        views are in an order that does not depend on the order of the columns.
+        All views, or a screened part if there are too many. Views with redundant features are
+        dropped, unless there are no others. The earlier of tied views wins, so views are in an
+        order that does not depend on the order of the columns.
         """
         return self._enumerated[0]
 
     @property
     def n_possible(self):
-        """Number of possible views of the features that vary; `views` may be fewer."""
+        """Number of possible views (sets of features that vary); fewer may be compared."""
         views, complete = self._enumerated
         return len(views) if complete else count(int(self.varies.sum()), *self.dims)
 
     @cached_property
     def _enumerated(self):
-        """The views, and whether no view was screened out."""
+        """The views (sets of features) to compare, and whether they are all possible views."""
         on, bound = np.flatnonzero(self.varies), self.settings.max_views
         on = on[by_content(self.X[self.weight > 0][:, on])]
         if bound is None:
@@ -140,7 +144,7 @@ class ViewSearch:
 
     @cached_property
     def data(self):
-        """RecoveryData of the m used rows and the views."""
+        """RecoveryData: the m rows used in the search, and the views (feature sets) compared."""
         return self._data(self.views)
 
     def _data(self, views):
@@ -149,11 +153,15 @@ class ViewSearch:
         return RecoveryData(X, y, views, self.task, seed=seed, **options)
 
     def losses(self, k=None):
-        """Return the losses of the used rows in the views, (m, d*)."""
+        """Return the losses of the used rows in the views (sets of features), (m, d*).
+
+        k : number of neighbours; None for the default"""
         return self.data.losses(k or self.settings.k)
 
     def recover(self, lambda_, L=None):
-        """Return the Recovery for a penalty in units; None to choose the penalty."""
+        """Return the selected views (sets of features) and their rows, as a Recovery.
+
+        lambda_ : penalty in units; None to choose it. L : (m, d*) losses, if already computed"""
         recovery = recover(self.data, k=self.settings.k, lambda_=lambda_, L=L)
         if self.settings.constraints is None and self.order is None:
             return recovery
@@ -163,7 +171,10 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Return columns and Mixture under constraints: search all views, then only those kept."""
+        """Return selected columns of L, and the assignment (Mixture) under the user's constraints.
+
+        L are losses of rows in views (sets of features). All views are searched, then the rows are
+        assigned again to only those that are kept."""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -178,7 +189,10 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Return columns and Assignment of ordered rows: search all views, then only those kept."""
+        """Return the selected columns of L, and the Assignment of rows that are ordered in time.
+
+        L are losses of rows in views (sets of features). All views are searched, then the rows are
+        assigned again to only those that are kept."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = recovery.lambda_ * recovery.unit
@@ -201,7 +215,9 @@ def most_neighbours(batch):
 
 
 def flat_features(batch):
-    """Return positions of the features whose standard deviation is set by a few extreme values."""
+    """Return positions of the features whose standard deviation is set by a few extreme values.
+
+    On the standardized scale almost all rows of such a feature have nearly the same value."""
     X = tiles.unpack(batch.X, batch.n).astype(np.float64)[batch.positive_weight]
     out = []
     for f, x in enumerate(X.T):
@@ -213,7 +229,9 @@ def flat_features(batch):
 
 
 def _positions(views, on):
-    """Return views of the features `on` as views of increasing positions in the design."""
+    """Return views (sets of features) that refer to the features `on` with positions in the design.
+
+    views holds positions in `on`, padded with -1; the positions of each result increase."""
     out = np.sort(np.where(views >= 0, on[views], on.max() + 1), axis=1)
     return np.where(out > on.max(), -1, out)
 

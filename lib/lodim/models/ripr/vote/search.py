@@ -1,8 +1,9 @@
 """Forward selection of voting views by leave-one-out loss, where the views' evidence is summed.
 
-The score of a row is prior + t sum_j s_j, where s_j is the contribution of view j (log ratios of
-probabilities, or a difference of means) and t one factor for all views. Views are added one by one:
-the one that lowers the leave-one-out loss the most. k is chosen among a few values in the same way.
+A view is a set of features, in which the nearest rows vote. The score of a row is prior + t sum_j
+s_j, where s_j is the contribution of view j (log ratios of probabilities, or a difference of means)
+and t one factor for all views. Views are added one by one: the one that lowers the leave-one-out
+loss the most. The number of neighbours is chosen among a few values in the same way.
 """
 
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ BLOCK = 2**22  # numbers of evidence in memory at a time
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Views chosen by forward selection.
+    """Views (sets of axes) chosen by forward selection; an axis is a number or a whole factor.
 
     views : (r, D) axes, padded with -1, in the order of selection
     k : number of neighbours for all rows
@@ -52,7 +53,10 @@ class Choice:
 
 
 def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threads):
-    """Return the Choice of views for Voters; k, n_views and max_views may be None."""
+    """Return the Choice of views (sets of features) for Voters (training rows that vote).
+
+    k, n_views and max_views (numbers of neighbours, of views, and of views compared) may be
+    None."""
     own = voters.at(sample(voters, SAMPLE, seed))
     few = own.at(sample(own, SCREENED, seed))
     on = _axes_to_compare(own.A, voters.A)
@@ -78,7 +82,7 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
 
 
 def _axes_to_compare(*samples):
-    """Return the axes that vary in the first sample where any axis varies.
+    """Return the axes (numbers or whole factors) that vary in the first sample where any varies.
 
     If no axis varies in any sample, return all axes with a known value.
     """
@@ -90,7 +94,7 @@ def _axes_to_compare(*samples):
 
 
 def sample(voters, most, seed):
-    """Return positions of all rows, or of `most` random rows."""
+    """Return positions of all voters (training rows that vote), or of `most` random ones."""
     if len(voters.A) <= most:
         return np.arange(len(voters.A))
     code = voters.target.argmax(axis=1) if voters.classes else voters.target[:, 0]
@@ -106,7 +110,7 @@ def _tried(n):
 
 
 def _increasing(view):
-    """Return a view with its axes in increasing order, padded with -1."""
+    """Return a view (set of axes) with its axes in increasing order, padded with -1."""
     return np.array([*sorted(view[view >= 0]), *view[view < 0]], np.int64)
 
 
@@ -116,9 +120,10 @@ def _increasing(view):
 def compare(voters, on, bounds, k, max_views, threads):
     """Return the views (m, D) of the axes `on` that are best alone, and the number compared.
 
-    All views of a number of features are compared; if these are too many, those that add one
-    feature to the best views with one feature less. Of two views with equal losses the smaller
-    comes first.
+    A view is a set of axes; an axis is a number or a whole factor; voters are the training rows,
+    which vote; bounds are the smallest and largest number of axes. All views with one number of
+    axes are compared; if these are too many, those that add one axis to the best views with one
+    less. Of two views with equal losses the smaller comes first.
     """
     low, high = bounds
     p, room, parents, kept = len(on), max_views, None, []
@@ -145,7 +150,9 @@ def compare(voters, on, bounds, k, max_views, threads):
 
 
 def single_losses(voters, views, k, threads):
-    """Return the leave-one-out loss of each view alone, (V,)."""
+    """Return the leave-one-out loss of each of V views (sets of axes) alone, (V,).
+
+    voters are the training rows, of which the k nearest vote in each view."""
     step = max(1, BLOCK // voters.target.size)
     parts = [views[at : at + step] for at in range(0, len(views), step)]
     total = np.zeros_like(voters.target)
@@ -154,7 +161,10 @@ def single_losses(voters, views, k, threads):
 
 
 def factors(voters, total, new, threads=1):
-    """Return the best factor of total (n, C) + new[j], and its loss, for each j: both (V,)."""
+    """Return the best factor t and its loss for each of V further views, both (V,).
+
+    Scores are prior + t (total + new[j]), where total (n, C) is the evidence of the views chosen so
+    far, and new (V, n, C) that of the further views (sets of features)."""
     weight = voters.weight / voters.weight.sum()
     if voters.classes:
         t, losses, base = np.ones(len(new)), np.empty(len(new)), np.log(voters.prior)
@@ -173,8 +183,9 @@ def factors(voters, total, new, threads=1):
 def forward_selection(voters, views, k, most, threads=1):
     """Return the positions of the selected views in order, and the losses without and with them.
 
-    A further view must lower the loss by the shares GAIN of the loss and LEAST_GAIN of the null
-    loss; a view with more features must be better by SIMPLER.
+    A view is a set of features, in which the k nearest voters (training rows) vote. A further view
+    must lower the loss by 1% of the loss and by 0.1% of the null loss; a view with more features
+    must be better by 0.5%.
     """
     evidence = voters.evidence(voters.sums(views, k, threads=threads))
     total, size = np.zeros_like(voters.target), dims(views)
@@ -195,9 +206,10 @@ def forward_selection(voters, views, k, most, threads=1):
 def class_factors(lo, hi, factor, losses, base, total, new, goal, weight):
     """Find the factor t >= 0 with the lowest log-loss of softmax(base + t (total + new[j])).
 
-    For j in [lo, hi); fills factor and losses. base (K,), total (n, K), new (V, n, K), goal (n, K)
-    probabilities, weight (n,) summing to one. The losses are convex in t: Newton's method, bounded
-    by the interval that contains the minimum.
+    For j in [lo, hi); fills factor and losses. base (K,) are log prior probabilities of K classes,
+    total (n, K) the evidence of the views chosen so far, new (V, n, K) that of V further views,
+    goal (n, K) target probabilities, weight (n,) sums to one. The losses are convex in t: Newton's
+    method, bounded by the interval that contains the minimum.
     """
     n, K = total.shape
     z = np.empty(K)

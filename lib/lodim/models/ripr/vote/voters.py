@@ -1,4 +1,4 @@
-"""Votes of the nearest rows in the views, and the evidence that they give."""
+"""Votes of the nearest rows in the views (sets of features), and the evidence that they give."""
 
 from dataclasses import dataclass, replace
 
@@ -12,10 +12,10 @@ PRIOR_ROWS = 2.0  # rows with the prior shares (or mean) that are added to a vot
 
 @dataclass(frozen=True, eq=False)
 class Voters:
-    """Rows that vote.
+    """Training rows that vote: a row is predicted by the mean target of its nearest voters.
 
-    A : (n, q) values on the axes, NaN if missing
-    category_distance : (q,), see `Axes.category_distance`
+    A : (n, q) values on the axes (numbers or codes of a factor's levels), NaN if missing
+    category_distance : (q,) squared distance of two levels of a factor, zero for a number
     target : (n, C) indicators of the classes, or the standardized response
     weight : (n,) relative to their mean
     prior : (C,) mean of the target
@@ -32,7 +32,9 @@ class Voters:
 
     @classmethod
     def of_classes(cls, A, category_distance, y, weight, n_classes):
-        """Return the Voters of classes y (n,), given as codes."""
+        """Return the Voters (training rows that vote) of classes y (n,), given as codes.
+
+        A (n, q) are values on the axes, category_distance (q,) squared distances of two levels."""
         weight = weight / weight.mean()
         target = (y[:, None] == np.arange(n_classes)).astype(np.float64)
         prior = np.maximum(np.einsum("i,ic->c", weight, target) / weight.sum(), 1e-12)
@@ -40,7 +42,9 @@ class Voters:
 
     @classmethod
     def of_numbers(cls, A, category_distance, y, weight):
-        """Return the Voters of numbers y (n,), which are standardized."""
+        """Return the Voters (training rows that vote) of numbers y (n,), which are standardized.
+
+        A (n, q) are values on the axes, category_distance (q,) squared distances of two levels."""
         weight = weight / weight.mean()
         mean = weight @ y / weight.sum()
         spread = np.sqrt(weight @ (y - mean) ** 2 / weight.sum()) or 1.0
@@ -48,12 +52,12 @@ class Voters:
         return cls(A, category_distance, target, weight, np.zeros(1), float(mean), float(spread))
 
     def at(self, rows):
-        """Return the Voters at positions `rows`, with the prior of all rows."""
+        """Return the Voters at positions `rows`, with the mean target (prior) of all rows."""
         return replace(self, A=self.A[rows], target=self.target[rows], weight=self.weight[rows])
 
     @property
     def goal(self):
-        """Targets of the loss: the targets, for classes smoothed by `smoothed_targets`."""
+        """Targets of the loss: for classes smoothed, so that no target is exactly 0 or 1."""
         if not self.classes:
             return self.target
         return smoothed_targets(self.target.argmax(axis=1), self.target.shape[1])
@@ -64,18 +68,20 @@ class Voters:
         return self.target.shape[1] > 1
 
     def sums(self, views, k, Q=None, threads=1):
-        """Return sums (views, m, C + 1) of weighted targets and of weights over the k nearest rows.
+        """Return sums (views, m, C + 1) of weighted targets and of weights over k nearest rows.
 
-        For rows Q (m, q); without Q for the voters themselves, each left out.
+        In each view (set of features), for rows Q (m, q); without Q for the voters themselves, none
+        of which is its own neighbour.
         """
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
         near = Neighbours.among(Q, self.A, self.category_distance)
         return near.sums(views, k, values, FALLING, threads)
 
     def evidence(self, sums):
-        """Convert sums (..., C + 1) to evidence (..., C): log ratios to the prior, or differences.
+        """Convert sums (..., C + 1) of targets and weights over near rows to evidence (..., C).
 
-        The prior is added as PRIOR_ROWS rows; the evidence is zero if there are no votes.
+        The evidence is the log ratio of the mean target to the prior, or for numbers their
+        difference. The prior is added as two rows; the evidence is zero if there are no votes.
         """
         total = sums[..., -1:] + PRIOR_ROWS
         if not self.classes:

@@ -1,4 +1,4 @@
-"""Views that vote: all views predict together, by the sum of their evidence."""
+"""Views (sets of features) that vote: all views predict together, by the sum of their evidence."""
 
 from dataclasses import replace
 
@@ -17,10 +17,10 @@ from lodim.models.ripr.vote.voters import Voters
 
 @forms.record
 class VotingViews(Ensemble):
-    """Ensemble whose views predict together.
+    """Ensemble whose views (sets of features) predict together, by the sum of their evidence.
 
     factor : factor of the summed evidence
-    category_distance : squared distance of two levels; zero for numbers
+    category_distance : squared distance of two levels of a factor; zero for numbers
     """
 
     factor: float = forms.real(least=0)
@@ -35,14 +35,15 @@ class VotingViews(Ensemble):
 
     @property
     def references(self):
-        """Positions of the rows that vote: positive weight, known response, and a known feature."""
+        """Positions of the training rows that vote: positive weight, known response and feature."""
         refs = super().references
         return refs[~np.isnan(self.X[refs]).all(axis=1)]
 
     def query(self, X=None, threads=1):
-        """Return Answers for rows X (m, a); without X for the own rows, each left out.
+        """Return predictions (Answers) for rows X (m, a) by all views (sets of features) together.
 
-        A row's view is the one with most evidence for its prediction.
+        Without X, for the training rows, none of which is its own neighbour. A row's view is the
+        one with most evidence for its prediction.
         """
         voters = voters_of(self)
         evidence = evidence_of(self, voters, X, threads)
@@ -57,7 +58,8 @@ class VotingViews(Ensemble):
     def nearest(self, j, X, k):
         """Return distances and positions (m, k) of the k voters nearest to rows X (m, a) in view j.
 
-        If a row misses a feature, or has fewer neighbours, the distances are infinite and the
+        Only rows that vote (known response, positive weight) count; a view is a set of features. If
+        a row misses a feature, or has fewer neighbours, the distances are infinite and the
         positions -1.
         """
         refs, k = self.references, min(k, len(self.references))
@@ -92,7 +94,7 @@ class VotingViews(Ensemble):
 
 
 def voters_of(e):
-    """Return the Voters of an ensemble: its rows with positive weight and a known response."""
+    """Return the Voters of an ensemble e: training rows with positive weight and known response."""
     refs = e.references
     A, y, weight = e.X[refs], e.y[refs], e.weight[refs]
     if e.n_classes:
@@ -101,9 +103,10 @@ def voters_of(e):
 
 
 def evidence_of(e, voters, X=None, threads=1):
-    """Return the evidence of each view for rows X (m, a), (r, m, C).
+    """Return the evidence of each of r views (sets of features) for rows X (m, a), (r, m, C).
 
-    Without X, for the ensemble's own rows, each left out.
+    It is the log ratio of each class's votes to the class's share, or for numbers the difference
+    from the mean. Without X, for the training rows, none of which is its own neighbour.
     """
     if X is not None:
         return voters.evidence(voters.sums(e.views, e.k, X, threads))
@@ -117,7 +120,9 @@ def evidence_of(e, voters, X=None, threads=1):
 
 
 def calibrated(e, threads=1):
-    """Return the ensemble with the best factor for left-out rows, and the shares of views."""
+    """Return the ensemble with the factor of its summed evidence that is best for left-out rows.
+
+    Shares of the views (sets of features) in each row are filled in too."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)
@@ -129,7 +134,9 @@ def calibrated(e, threads=1):
 
 
 def scores(e, voters, evidence):
-    """Return link scores (m, K) from all views' evidence; the prior's for rows without a view."""
+    """Return link scores (m, K) from the evidence of all views (sets of features).
+
+    Rows that miss a feature in every view get the scores of the null model."""
     total = e.factor * evidence.sum(axis=0)
     if not voters.classes:
         return voters.mean + voters.spread * total
@@ -138,7 +145,10 @@ def scores(e, voters, evidence):
 
 
 def shares(e, voters, evidence, known):
-    """Return each view's share of the evidence for the prediction, (m, r); zeros without a view."""
+    """Return each view's share of the evidence for the prediction, (m, r); zeros without a view.
+
+    evidence (r, m, C) is that of r views (sets of features), known (m, r) which views are
+    complete."""
     if voters.classes:
         code = codes(e, voters, evidence)
         own = np.take_along_axis(evidence, code[None, :, None], axis=2)[:, :, 0]
@@ -152,7 +162,7 @@ def shares(e, voters, evidence, known):
 
 
 def codes(e, voters, evidence):
-    """Return the most probable class of each row, (m,)."""
+    """Return the most probable class of each row, (m,), from the evidence of all feature sets."""
     return best_class(e, np.log(voters.prior) + e.factor * evidence.sum(axis=0))
 
 
@@ -162,7 +172,10 @@ def best_class(e, z):
 
 
 def says(e, voters, evidence, known):
-    """Return each view's own prediction, (m, r): a class code, a number, or NaN."""
+    """Return each view's own prediction, (m, r): a class code, a number, or NaN.
+
+    evidence (r, m, C) is that of r views (sets of features), known (m, r) which views are
+    complete."""
     if voters.classes:
         each = [best_class(e, np.log(voters.prior) + own) for own in evidence]
     else:
