@@ -31,7 +31,11 @@ LARGE = 2**28  # bytes of X above which a GPU is faster despite the time of kern
 
 
 def place(X, engine, large=None):
-    """Return the tiles X where kernels will read them: X itself, or a copy on the GPU."""
+    """Return tiles X (blocks of 64 rows) where kernels will read them: X itself, or a GPU copy.
+
+    engine : "auto", "cpu" or "cuda"
+    large : whether the problem is large enough for "auto" to use a GPU; by default if X has 256 MiB
+    """
     if not on_host(X):
         if engine == "cuda":
             raise DeviceError(
@@ -44,9 +48,9 @@ def place(X, engine, large=None):
 
 
 def device_for(X, engine, large=None):
-    """Return the module `engine.cuda` if the tiles X shall be on a GPU, else None.
+    """Return the module `engine.cuda` if tiles X (blocks of 64 rows) shall be on a GPU, else None.
 
-    "auto" uses a GPU for a `large` problem (by default X of at least LARGE bytes) if numba's CUDA
+    "auto" uses a GPU for a `large` problem (by default X of at least 256 MiB) if numba's CUDA
     target is installed, a GPU is usable and X fits its memory. The checks run in this order, so
     that small data import nothing.
     """
@@ -60,7 +64,7 @@ def device_for(X, engine, large=None):
 
 
 def _device(X):
-    """Return (error why X cannot be on a GPU, or None; the module `engine.cuda`, or None)."""
+    """Return why tiles X cannot be on a GPU (an error, or None), and `engine.cuda` (or None)."""
     try:
         from lodim.engine import cuda  # imports numba's CUDA target, so only if a GPU is requested
     except ImportError as error:
@@ -95,17 +99,20 @@ def _missing(error):
 
 
 def on_host(tiles):
-    """Return whether tiles are in this process's memory, not on a GPU or on workers."""
+    """Return whether tiles (blocks of 64 rows) are in this process's memory.
+
+    Other tiles are on a GPU or on Dask workers.
+    """
     return isinstance(tiles, np.ndarray | ColumnTiles)
 
 
 def _as_argument(tiles):
-    """Return tiles in this process's memory in the form that kernels take."""
+    """Return tiles (blocks of 64 rows) in this process's memory in the form that kernels take."""
     return tiles.view if isinstance(tiles, ColumnTiles) else tiles
 
 
 def count_blocks(tiles):
-    """Return the number of row blocks in tiles (n_tiles, p, 64)."""
+    """Return the number of row blocks (4,096 rows each) in tiles (n_tiles, p, 64)."""
     return -(-tiles.shape[0] // TILES_PER_BLOCK)
 
 
@@ -134,9 +141,9 @@ def _pool(pid):
 
 
 def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
-    """Run kernel(lo, hi, *args) over the blocks [0, n_blocks), with up to `threads` threads.
+    """Run kernel(lo, hi, *args) over row blocks 0 to n_blocks - 1, with up to `threads` threads.
 
-    runs : pairs (lo, hi) of blocks to process, in order; None means all
+    runs : pairs (lo, hi) of blocks to process (hi exclusive), in order; None means all
     """
     threads = min(threads, n_blocks, _most_threads.get() or threads)
     if runs is not None:
@@ -157,14 +164,17 @@ def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
 
 
 def _over_runs(kernel, runs, lo, hi, *args):
-    """Run a kernel over those blocks of [lo, hi) that are in `runs`, pairs (lo, hi)."""
+    """Run a kernel over the row blocks lo to hi - 1 that are in `runs`, pairs (first, end)."""
     for first, last in runs:
         if max(lo, first) < min(hi, last):
             kernel(max(lo, first), min(hi, last), *args)
 
 
 def runs_of(some):
-    """Return pairs (lo, hi) of the runs of True in `some` (n_blocks,); None if all are True."""
+    """Return pairs (first, end) of the runs of True in `some` (n_blocks,), end exclusive.
+
+    None if all are True.
+    """
     if some.all():
         return None
     ends = np.flatnonzero(np.diff(np.concatenate([[False], some, [False]])))
@@ -188,9 +198,9 @@ def each(work, items, numbers, threads=None):
 
 
 def over_rows(kernel, tiles, *args, threads=1, runs=None):
-    """Run kernel(lo, hi, tiles, *args), which writes to its last argument, over all blocks.
+    """Run kernel(lo, hi, tiles, *args), which writes to its last argument, over all row blocks.
 
-    runs : as in `for_blocks`, for tiles in this process's memory
+    runs : pairs (lo, hi) of the blocks to process, for tiles in this process's memory; None: all
     """
     if on_host(tiles):
         X = _as_argument(tiles)
@@ -200,10 +210,11 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
 
 
 def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
-    """Return the sum over blocks of what kernel(lo, hi, partials, tiles, *args) writes.
+    """Return the sum over row blocks of what kernel(lo, hi, partials, tiles, *args) writes.
 
-    shape : shape of partials[block], to which the kernel writes
-    runs : as in `for_blocks`, for tiles in this process's memory; other blocks count as zero
+    shape : shape of partials[block], the partial sum of one block, to which the kernel writes
+    runs : pairs (lo, hi) of the blocks to process, for tiles in this process's memory; other blocks
+        count as zero; None means all
     """
     if not on_host(tiles):
         return tiles.sum_blocks(kernel, shape, *args)
@@ -215,7 +226,10 @@ def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
 
 
 def sum_partials(partials):
-    """Return the sum of partial sums of blocks, (n_blocks, ...): in spans, then over spans."""
+    """Return the sum of partial sums of row blocks, (n_blocks, ...): 16 blocks each, then the rest.
+
+    The fixed order makes the result the same bit for bit for any number of threads.
+    """
     if len(partials) == 1:
         return partials[0]
     spans = (partials[lo : lo + SPAN] for lo in range(0, len(partials), SPAN))
@@ -223,21 +237,21 @@ def sum_partials(partials):
 
 
 def row_spans(n):
-    """Return slices of SPAN_ROWS rows that cover n rows; one empty slice if n is 0."""
+    """Return slices of 65,536 rows that cover n rows; one empty slice if n is 0."""
     return [slice(lo, min(n, lo + SPAN_ROWS)) for lo in range(0, max(n, 1), SPAN_ROWS)]
 
 
 def sum_rows(part, n, add=np.add):
-    """Return the sum of part(rows) over the spans of n rows, in order; rows is a slice.
+    """Return the sum of part(rows) over slices `rows` of 65,536 of the n rows, in order.
 
-    `add` joins two partial sums. The result of a span depends only on its rows, so the sum is the
-    same bit for bit on any processor or worker.
+    `add` joins two partial sums. A partial result depends only on its rows, so the sum is the same
+    bit for bit on any processor or worker.
     """
     return reduce(add, map(part, row_spans(n)))
 
 
 def dot(u, v):
-    """Return u'v without BLAS, whose waiting threads slow the kernels."""
+    """Return the scalar product u'v without BLAS, whose waiting threads slow the kernels."""
     return float(sum_rows(lambda i: np.einsum("i,i->", u[i], v[i]), len(u)))
 
 
@@ -273,7 +287,7 @@ def single_blas():
 
 
 def over_spans(work, X, n, *rows, threads=1):
-    """Yield work(X, *rows) for each span of n rows, in order.
+    """Yield work(X, *rows) for each span (65,536 consecutive rows) of n rows, in order.
 
     Parameters
     ----------
@@ -300,21 +314,28 @@ def over_spans(work, X, n, *rows, threads=1):
 
 
 def sum_spans(work, X, n, *rows):
-    """Return the sum of work(X, *rows) over the spans of n rows, in order; see `over_spans`."""
+    """Return the sum of work(X, *rows), called for each 65,536 consecutive of n rows, in order.
+
+    X (n_tiles, p, 64) are tiles, possibly on workers; *rows are arrays (n, ...) or None.
+    """
     return reduce(np.add, over_spans(work, X, n, *rows))
 
 
 def rows_of_spans(work, X, n, *rows):
-    """Return the results per row of work(X, *rows), (n, ...), joined over spans; see `over_spans`.
+    """Return work(X, *rows), called for each 65,536 consecutive of n rows, joined to (n, ...).
 
-    Results for the padding rows of the last tile are dropped.
+    X (n_tiles, p, 64) are tiles, possibly on workers. Results for the padding rows of the last tile
+    are dropped.
     """
     found = zip(row_spans(n), over_spans(work, X, n, *rows), strict=True)
     return np.concatenate([own[: part.stop - part.start] for part, own in found])
 
 
 def over_tiles(work, X, *arrays):
-    """Yield work(X, *arrays) for each span, in order; the arrays are tiles (n_tiles, ..., 64)."""
+    """Yield work(X, *arrays) for each 65,536 consecutive rows, in order.
+
+    X and the arrays are tiles (n_tiles, ..., 64) of 64 rows each.
+    """
     if not on_host(X):
         yield from X.map_tiles(work, *arrays)
         return
@@ -324,13 +345,16 @@ def over_tiles(work, X, *arrays):
 
 
 def each_tile(work, tiles, *args):
-    """Return work(tiles, *args), computed on the workers if they hold the tiles.
+    """Return work(tiles, *args), computed on Dask workers if they hold the tiles.
 
-    `work` must process each tile independently.
+    `work` must process each tile (64 rows) independently.
     """
     return work(tiles, *args) if on_host(tiles) else tiles.map(work, *args)
 
 
 def sum_tiles(work, X, *arrays):
-    """Return the sum of work(X, *arrays) over spans, in order; see `over_tiles`."""
+    """Return the sum of work(X, *arrays), called for each 65,536 consecutive rows, in order.
+
+    X and the arrays are tiles (n_tiles, ..., 64) of 64 rows each, possibly on workers.
+    """
     return reduce(np.add, over_tiles(work, X, *arrays))

@@ -20,10 +20,11 @@ _INLINED = {"forceinline": True, "error_model": "numpy", "fastmath": False}
 
 
 class _View(NamedTuple):
-    """`ColumnTiles` as an argument of kernels.
+    """`ColumnTiles` (tiles computed from columns when read) in a form that kernels accept.
 
     shape (n_tiles, p, 64); n : number of rows; place (p,) int64, memory addresses of the columns;
-    mean, scale, inverse (p,); column, tile : empty arrays that carry the two dtypes
+    mean, scale (p,) : a feature is (column - mean) / scale; inverse (p,) : 1 / scale, or 0
+    column, tile : empty arrays that carry the dtypes of the columns and of the tiles
     """
 
     shape: tuple[int, int, int]
@@ -37,10 +38,10 @@ class _View(NamedTuple):
 
 
 class ColumnTiles:
-    """Tiles (n_tiles, p, 64) of n rows that are computed from columns: (column - mean) / scale.
+    """Tiles (n_tiles, p, 64) of n rows, computed when read from columns: (column - mean) / scale.
 
-    Kernels take `view`. A slice of tiles is of this class too, and np.asarray returns a copy of all
-    tiles. The columns are never changed.
+    A tile has 64 rows. Kernels take the attribute `view`. A slice of tiles is of this class too,
+    and np.asarray returns a copy of all tiles. The columns are never changed.
 
     Parameters
     ----------
@@ -73,17 +74,17 @@ class ColumnTiles:
 
     @property
     def size(self):
-        """Number of values."""
+        """Number of values in all tiles."""
         return int(np.prod(self.shape))
 
     @property
     def nbytes(self):
-        """Bytes that the tiles would take in memory."""
+        """Bytes that the tiles would take if they were stored in memory."""
         return self.size * self.dtype.itemsize
 
     @property
     def view(self):
-        """Argument for kernels in place of tiles; valid only while this object exists."""
+        """Form of these tiles that kernels accept; valid only while this object exists."""
         place = np.array([x.ctypes.data for x in self._columns], np.int64)
         scaling = self._mean, self._scale, inverses(self._scale, self.dtype)
         kinds = np.empty(0, self._columns[0].dtype), np.empty(0, self.dtype)
@@ -124,7 +125,10 @@ def inverses(scale, dtype):
 
 @inlined(cache=True, error_model="numpy", fastmath=False)
 def standardize(x, mean, scale, inverse, out):
-    """Write (x - mean) / scale to `out` for up to 64 rows of a tile, (r,); see `inverses`."""
+    """Write (x - mean) / scale to `out` for up to 64 rows, x (r,).
+
+    inverse : 1 / scale, by which is multiplied, or 0 to divide by the scale
+    """
     if inverse == 0.0:
         for j in range(x.size):
             out[j] = (x[j] - mean) / scale
@@ -144,12 +148,15 @@ def _pointer(typingctx, address):
 
 
 def room_for(X):
-    """In kernels: return work space for `tile_at`, with the dtype of the tiles X."""
+    """In kernels: return an array that `tile_at` may fill, with the dtype of the tiles X."""
     raise NotImplementedError
 
 
 def tile_at(X, t, room):
-    """In kernels: return tile t, (p, 64), of tiles X in memory or a view of ColumnTiles."""
+    """In kernels: return the 64 rows of tile t, (p, 64), of X.
+
+    X is an array of tiles, or the view of a ColumnTiles, whose tile is computed into `room`.
+    """
     raise NotImplementedError
 
 
@@ -183,6 +190,9 @@ def _tile_at(X, t, room):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def lay_out(X, out):
-    """Write all tiles of a view X to `out`, (n_tiles, p, 64)."""
+    """Compute all tiles (64 rows each) of the view X of a ColumnTiles; write them to `out`.
+
+    out : array (n_tiles, p, 64)
+    """
     for t in range(out.shape[0]):
         tile_at(X, t, out[t])

@@ -92,7 +92,7 @@ def inlined(**options):
     """Compile a function that only kernels call: always inlined, without a Python entry point.
 
     The entry point takes half of the compile time of a small function. Python must not call the
-    function, since numba would jump to an invalid address.
+    function, since numba would jump to an invalid address. `options` are arguments of numba.njit.
     """
     return njit(**options, forceinline=True, no_cpython_wrapper=True)
 
@@ -104,7 +104,7 @@ def scalar(function):
 
 @lru_cache(maxsize=1)
 def _folder():
-    """Return a private temporary folder for kernels, or None; log it once."""
+    """Return a private temporary folder for compiled kernels; log it once. None if impossible."""
     folder = _private()
     what = "are compiled anew in each process" if folder is None else f"are cached in {folder}"
     logging.getLogger("lodim").warning(
@@ -116,7 +116,7 @@ def _folder():
 
 
 def _private():
-    """Return a private cache folder, created if necessary, or None if that is impossible.
+    """Return a private cache folder for compiled kernels, created if necessary; None if impossible.
 
     Other users must not write to it, since kernels are code.
     """

@@ -36,22 +36,23 @@ def usable():
 
 
 def fits(X):
-    """Return whether the GPU has enough free memory for X and for the values of its rows."""
+    """Return whether the GPU has enough free memory for tiles X and for a few values per row."""
     rows = X.shape[0] * X.shape[2]
     return X.nbytes + ROW_BYTES * rows <= room()
 
 
 def room():
-    """Return the bytes of free memory on the GPU."""
+    """Return the free memory on the GPU in bytes, less 5%."""
     return 0.95 * cuda.current_context().get_memory_info()[0]
 
 
 class DeviceTiles:
-    """Tiles of X, (n_tiles, p, 64), in GPU memory; functions select kernels by this type.
+    """Tiles of X (64 rows each), (n_tiles, p, 64), in GPU memory.
 
-    The CUDA version of a kernel in `models/<model>/kernels/cpu.py` is the function of the same name
-    in `kernels/cuda.py`. Called with these tiles and the other arguments, it returns the sum of the
-    partials, or writes to its last argument.
+    Functions run CUDA kernels if they get tiles of this type. The CUDA version of a kernel in
+    `models/<model>/kernels/cpu.py` is the function of the same name in `kernels/cuda.py`. Called
+    with these tiles and the other arguments, it returns the sum over all rows, or writes to its
+    last argument.
     """
 
     def __init__(self, array):
@@ -60,7 +61,7 @@ class DeviceTiles:
 
     @classmethod
     def from_tiles(cls, X):
-        """Return a copy of X on the GPU; the copy is cached while X exists."""
+        """Return a copy of tiles X on the GPU; the copy is cached while X exists."""
         if id(X) not in _PLACED:
             _PLACED[id(X)] = cls(upload(X))
             weakref.finalize(X, _PLACED.pop, id(X), None)
@@ -73,7 +74,10 @@ class DeviceTiles:
         return DeviceTiles(self.array[part])
 
     def scratch(self, name, shape):
-        """Return an uninitialized work array, kept between passes as allocation stops the GPU."""
+        """Return a named, uninitialized work array on the GPU.
+
+        It is kept between passes over the data, because allocating GPU memory stops all kernels.
+        """
         kept = self._scratch.get(name)
         if kept is None or kept[0] != shape:
             self._scratch.pop(name, None)
@@ -87,11 +91,11 @@ class DeviceTiles:
         return kept[1]
 
     def over_rows(self, kernel, *args):
-        """Run the CUDA version of a kernel that writes to its last argument."""
+        """Run the CUDA version of a CPU kernel that writes to its last argument."""
         self.run(kernel, *args)
 
     def sum_blocks(self, kernel, shape, *args):
-        """Return the sum that the CUDA version of a kernel computes."""
+        """Return the sum over all rows, by the CUDA version of a CPU kernel."""
         return self.run(kernel, *args)
 
     def run(self, kernel, *args):
@@ -128,7 +132,7 @@ def _like(number, x):
 
 
 def upload(v):
-    """Return a copy of a host array on the GPU, contiguous."""
+    """Return a copy of an array of the main memory on the GPU, contiguous."""
     return cuda.to_device(np.ascontiguousarray(v))
 
 
@@ -138,7 +142,10 @@ def zeros(shape):
 
 
 def limit_registers(count):
-    """Return options that limit the registers of a kernel; {} in the simulator."""
+    """Return options for compiling a CUDA kernel that uses at most `count` registers per thread.
+
+    The options are {} in the CUDA simulator.
+    """
     return {} if config.ENABLE_CUDASIM else {"max_registers": count}
 
 

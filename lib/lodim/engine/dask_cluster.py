@@ -62,7 +62,7 @@ def own_client():
 
 
 def run_tasks(client, work, shared, each):
-    """Return a list of work(shared, *args) for each args in `each`, computed by the workers.
+    """Return a list of work(shared, *args) for each args in `each`, computed by Dask workers.
 
     `shared` is sent only once.
     """
@@ -88,7 +88,7 @@ def _any_size():
 
 @dataclass(frozen=True)
 class Group:
-    """Chunks lo to hi (exclusive) of the rows, with n_rows rows, that one worker holds."""
+    """Group of rows on one Dask worker: chunks lo to hi - 1 (65,536 rows each), n_rows rows."""
 
     lo: int
     hi: int
@@ -96,13 +96,13 @@ class Group:
 
     @property
     def tiles(self):
-        """Slice of the group's tiles within all tiles."""
+        """Slice that selects the group's tiles (64 rows each) from the tiles of all rows."""
         first = self.lo * PART_TILES
         return slice(first, first + tiles.count(self.n_rows))
 
 
 class Cluster:
-    """The workers of a client, and the groups of n rows that they share.
+    """The workers of a Dask client, and the groups of rows that each worker holds.
 
     There are as many groups as workers, and Dask gives one to each idle worker. No task names its
     worker: with `allow_other_workers` it would wait forever after all workers have been replaced
@@ -119,7 +119,10 @@ class Cluster:
         self.groups = [Group(lo, hi, min(n, hi * PART) - lo * PART) for lo, hi in bounds]
 
     def check_room(self, row_bytes):
-        """Raise DataError if a group of rows does not fit into the memory of a worker."""
+        """Raise DataError if a group of rows does not fit into the memory of a worker.
+
+        row_bytes : number of bytes per row
+        """
         known = _in_words(self.client, self.client.scheduler_info)["workers"]
         rows = max(group.n_rows for group in self.groups)
         need = rows * (row_bytes + BESIDE)
@@ -133,10 +136,10 @@ class Cluster:
                 )
 
     def submit(self, work, held=(), sent=(), name=None):
-        """Return futures of work(group, *held arrays of the group, *sent), one per group.
+        """Start work(group, *arrays of the group, *sent) on the workers; return a future per group.
 
-        held : list of WorkerTiles; sent : list of values for all groups, or `Each` with one per
-            group
+        held : list of WorkerTiles, of which each call gets its group's rows; sent : list of further
+            arguments, equal for all groups, or `Each` with one value per group
         """
         name = name or work.__name__
         tasks = []
@@ -147,13 +150,13 @@ class Cluster:
             return _submit(self.client, name, tasks, *(array.futures for array in held))
 
     def results(self, futures):
-        """Return the results of futures in order; raise LodimError if they fail."""
+        """Wait for Dask futures, and return their results in order; LodimError if they fail."""
         return _results(self.client, futures)
 
 
 @dataclass(frozen=True)
 class Each:
-    """Values that are sent to the workers, one per group."""
+    """Values of an argument that differ between the groups of rows, one per group."""
 
     each: list
 
@@ -162,8 +165,9 @@ class Each:
 class Task:
     """A call work(*first, *held on a worker, *last) that Dask sends as one block of bytes.
 
-    Dask would otherwise send arrays separately, and they may arrive misaligned. SciPy refuses
-    misaligned arrays, and Numba compiles again for them.
+    The arguments `held` are results that the worker already has. Dask would otherwise send arrays
+    separately, and they may arrive misaligned. SciPy refuses misaligned arrays, and Numba compiles
+    again for them.
     """
 
     work: object
@@ -187,12 +191,18 @@ def _task(pickled):
 
 
 def _aligned(v):
-    """Return an array aligned and writable, as kernels need it; it is copied if necessary."""
+    """Return an array aligned in memory and writable, as kernels need it, copied if necessary.
+
+    Values that are not arrays are returned unchanged.
+    """
     return np.require(v, requirements="AW") if isinstance(v, np.ndarray) else v
 
 
 def _submit(client, name, tasks, *held):
-    """Submit tasks, with the futures they use, in one message; return the futures of the tasks."""
+    """Send tasks to Dask workers in one message, and return the futures of their results.
+
+    held : for each further argument of the tasks, a list of futures, one per task
+    """
     keys = [_key(name) for _ in tasks]
     return client.map(_call, tasks, *held, key=keys, pure=False)
 
@@ -202,12 +212,12 @@ def _call(task, *held):
 
 
 def _key(name):
-    """Return a unique key, so that no earlier result is reused."""
+    """Return a unique key for a Dask task, so that no earlier result is reused."""
     return f"lodim-{name.strip('_')}-{uuid4().hex}"
 
 
 def _results(client, futures):
-    """Return the results of futures in order; raise LodimError if they fail."""
+    """Wait for Dask futures, and return their results in order; raise LodimError if they fail."""
     job = asyncio.run_coroutine_threadsafe(_gathered(client, futures), client.loop.asyncio_loop)
     alone_since = None
     try:
@@ -236,7 +246,10 @@ def _release_unfinished(futures):
 
 
 def _alone_since(client, before):
-    """Return the time since when no worker exists, or None; raise DeviceError after GONE s."""
+    """Return the time since when the cluster has no worker; None if it has one.
+
+    Raises DeviceError if this lasts 30 seconds. `before` is the result of the previous call.
+    """
     if _in_words(client, client.nthreads):
         return None
     now = time.monotonic()
@@ -253,7 +266,10 @@ async def _gathered(client, futures):
 
 
 def _workers(client):
-    """Return a dict worker address -> number of threads; raise DeviceError without any worker."""
+    """Return a dict worker address -> number of threads.
+
+    Raises DeviceError if the cluster has no worker within 30 seconds.
+    """
     try:
         _in_words(client, lambda: client.wait_for_workers(1, timeout=GONE))
     except TimeoutError as error:
@@ -272,7 +288,7 @@ def _threads():
 
 
 def _in_words(client, call):
-    """Return the result of a call of Dask; raise DeviceError if the cluster failed."""
+    """Return call(), a call of Dask; raise a clear DeviceError if the cluster failed."""
     from concurrent.futures import CancelledError
 
     from distributed.comm import CommClosedError

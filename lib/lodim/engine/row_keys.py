@@ -21,10 +21,10 @@ WAVES = 30.0  # radians per standard deviation of the keys
 def keys(X, weight, y=None, n_classes=0):
     """Return a number per row (n,), of size about 1, computed from standardized features (n, p).
 
-    Copies of a row have equal keys. In highly symmetric designs, such as all combinations of some
-    levels, features alone do not distinguish rows; then the response y (n,) does. It holds numbers,
-    or codes of `n_classes` classes, whose names and order have no effect; the code n_classes or NaN
-    means unknown.
+    Random draws by these keys do not depend on the order of rows. Copies of a row have equal keys.
+    In highly symmetric designs, such as all combinations of some levels, features alone do not
+    distinguish rows; then the response y (n,) does. It holds numbers, or codes of `n_classes`
+    classes, whose names and order have no effect; the code n_classes or NaN means unknown.
     """
     share = weight / weight.sum()
     u = X - share @ X
@@ -47,7 +47,12 @@ def keys(X, weight, y=None, n_classes=0):
 
 
 def _by_response(u, share, y, n_classes, most):
-    """Return numbers (n,): rows u (n, p) relative to class means, or projected on the response."""
+    """Return numbers (n,) that distinguish rows with equal features by their response y.
+
+    u (n, p) : standardized features; share (n,) : weights with sum one
+    n_classes : number of classes; 0 for a numeric response
+    most : size of a row relative to which differences count as rounding errors
+    """
     if not n_classes:
         y = _standard(y, share, np.abs(y).max())
         return _standard(u @ (u.T @ (share * y)), share, most)
@@ -63,11 +68,11 @@ def _by_response(u, share, y, n_classes, most):
 
 
 def of_batch(batch, n_classes):
-    """Return the keys of the rows of a batch, (n,), and of the classes, (n_classes,).
+    """Return a number (key) per row of a batch, (n,), and per class, (n_classes,).
 
-    Weight, offset and response of a row enter its key. Missing features count as zero, their mean.
-    The key of a class is the mean of its rows' keys. `n_classes` is 0 for a numeric response or
-    none.
+    Random draws by these keys do not depend on the order of rows or names of classes. Weight,
+    offset and response of a row enter its key. Missing features count as zero, their mean. The key
+    of a class is the mean of its rows' keys. `n_classes` is 0 for a numeric response or none.
     """
     X = np.nan_to_num(tiles.unpack(batch.X, batch.n).astype(np.float64))
     key = keys(X, batch.weight, batch.y, n_classes)
@@ -94,19 +99,26 @@ def _standard(values, share, most):
 
 
 def draw_waves(k, rng):
-    """Return random phases (k,) and speeds (k,) of functions cos(speed key + phase) of a key."""
+    """Return random phases (k,) and speeds (k,) of functions cos(speed key + phase).
+
+    A key is a number computed from the content of a row.
+    """
     return rng.uniform(0.0, 2.0 * np.pi, k), WAVES * rng.normal(size=k)
 
 
 def waves(key, k, rng):
-    """Return k random numbers per row, (n, k), that are smooth functions of the row's key."""
+    """Return k random numbers per row, (n, k), that are smooth functions of the row's key.
+
+    key : (n,) numbers computed from the content of the rows
+    """
     phase, speed = draw_waves(k, rng)
     return np.cos(key[:, None] * speed + phase)
 
 
 def shuffled(key, seed):
-    """Return the positions of the rows in random order, (n,).
+    """Return the positions of the rows in random order, (n,), given their keys (n,).
 
+    The order depends on the keys (numbers computed from the content of the rows) and on the seed.
     The seed is mixed with a digest of all keys. With the seed alone, the row with the largest key
     would have the same position in every data set, and the effect of the seed on held-out estimates
     would not average out over data sets.
@@ -126,19 +138,23 @@ def _digest(key):
 
 
 def drawn(key, count, seed):
-    """Return increasing positions of `count` random rows."""
+    """Return increasing positions of `count` random rows, given the rows' keys (n,) and a seed."""
     return np.sort(shuffled(key, seed)[:count])
 
 
 def lengths(X, n, threads=1):
-    """Return the sum of squared features per row, (n,), in one pass over the tiles X."""
+    """Return the sum of squared features per row, (n,), of the first n rows of the tiles X."""
     out = np.zeros((len(X), TILE))
     over_rows(squared_lengths, X, out, threads=threads)
     return out.reshape(-1)[:n]
 
 
 def sample_of(batch, count, seed, threads=1):
-    """Return `spread_sample` of a batch, cached since it is used for many penalties."""
+    """Return positions of `count` rows of a batch with different sizes of features, cached.
+
+    The rows are sorted by their sum of squared features, and every k-th row is taken, beginning at
+    a position that depends on the seed.
+    """
     rows = batch.X, batch.weight
     return batch.once(
         (spread_sample, count, seed), lambda: spread_sample(*rows, count, seed, threads)
@@ -148,8 +164,9 @@ def sample_of(batch, count, seed, threads=1):
 def spread_sample(X, weight, count, seed, threads=1):
     """Return positions (count,) of rows of positive weight, evenly spread over their lengths.
 
-    Rows are sorted by length, the sum of their squared features, so the sample covers all lengths
-    whatever the order of rows. Lengths that agree in nine digits are ordered by position.
+    The length of a row is the sum of its squared features. Rows are sorted by length, so the sample
+    covers all lengths whatever the order of rows. Lengths that agree in nine digits are ordered by
+    position.
 
     Parameters
     ----------

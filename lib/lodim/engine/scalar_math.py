@@ -34,7 +34,7 @@ def log1p_unit(e):
 
 
 def like(number, x):
-    """Return a number converted to the precision of x, so that float32 kernels stay float32."""
+    """Return a number with the precision of x, so that kernels for float32 compute in float32."""
     return type(x)(number)
 
 
@@ -46,7 +46,10 @@ def _like(number, x):
 
 @intrinsic
 def _scale_by_power(typingctx, q, t):
-    """Return q * 2**k, with k in the low bits of t = 1.5 * 2**(bits of the mantissa) + k."""
+    """Return q * 2**k for an integer k, computed on the bits of q.
+
+    k is in the low bits of t = 1.5 * 2**(bits of the mantissa) + k.
+    """
     wide = q == types.float64
     bits, mantissa = (64, 52) if wide else (32, 23)
 
@@ -71,7 +74,7 @@ _LOG32 = (0.1407888918155454, 0.13982578872598633, 0.20012297615351873, 0.333331
 
 @overload(exp_negative, jit_options=FAST)
 def _exp_negative(x):
-    """Compute exp(x) as 2**k exp(r), x = k ln 2 + r, with ln 2 in two parts (Cody & Waite)."""
+    """Return exp(x) for x <= 0 as 2**k exp(r), where x = k ln 2 + r (Cody & Waite)."""
     if x == types.float64:
         kind, coefficients = np.float64, _EXP64
         numbers = (-708.0, 1.5 * 2**52, 6.93147180369123816490e-01, 1.90821492927058770002e-10)
@@ -103,7 +106,7 @@ def _exp_bounded(x):
 
 @overload(log1p_unit, jit_options=FAST)
 def _log1p_unit(e):
-    """Compute log(1 + e) as 2 atanh(s), s = e / (2 + e)."""
+    """Return log(1 + e) for 0 <= e <= 1 as 2 atanh(s) with s = e / (2 + e)."""
     kind, coefficients = (np.float64, _LOG64) if e == types.float64 else (np.float32, _LOG32)
     two, first = kind(2.0), kind(coefficients[0])
     rest = tuple(kind(c) for c in coefficients[1:])

@@ -12,17 +12,17 @@ TILES_PER_BLOCK = 64  # 4,096 rows, the unit of work and of summation
 
 
 def count(n):
-    """Return the number of tiles that hold n rows."""
+    """Return the number of tiles (blocks of 64 rows) that hold n rows."""
     return -(-n // TILE)
 
 
 def empty(n, p, dtype):
-    """Return tiles of zeros (n_tiles, p, 64) for n rows."""
+    """Return an array of zeros (n_tiles, p, 64) for n rows in tiles of 64."""
     return np.zeros((count(n), p, TILE), dtype)
 
 
 def pack(X, dtype=np.float64):
-    """Return the tiles of a matrix, (n, p) -> (n_tiles, p, 64)."""
+    """Return a matrix (n, p) in tiles of 64 rows: an array (n_tiles, p, 64), padded with zeros."""
     n, p = X.shape
     tiles = empty(n, p, dtype)
     whole = n // TILE
@@ -33,7 +33,7 @@ def pack(X, dtype=np.float64):
 
 
 def unpack(tiles, n):
-    """Return the matrix of the first n rows, (n_tiles, p, 64) -> (n, p)."""
+    """Return the first n rows of tiles (n_tiles, p, 64) as a matrix (n, p)."""
     tiles = np.asarray(tiles)
     return tiles.transpose(0, 2, 1).reshape(len(tiles) * TILE, tiles.shape[1])[:n]
 
@@ -44,26 +44,32 @@ def by_row(tiles, n):
 
 
 def rows(tiles, i):
-    """Return the rows at positions i of tiles X, (r,) -> (r, p); tiles may be of any class."""
+    """Return the rows at positions i (r,) of tiles X (blocks of 64 rows) as a matrix (r, p).
+
+    X may be an array, or tiles computed from columns or held by workers.
+    """
     if not isinstance(tiles, np.ndarray):
         return tiles.take(i)
     return tiles[i // TILE, :, i % TILE]
 
 
 def of_rows(rows):
-    """Return the slice of tiles for a slice of rows that starts at a tile."""
+    """Return the slice of tiles (64 rows each) for a slice of rows that starts at a tile."""
     return slice(rows.start // TILE, count(rows.stop))
 
 
 def pad(v, n_tiles, dtype=np.float64):
-    """Return an array per row as tiles, with zeros beyond its end: (n,) -> (n_tiles, 64)."""
+    """Return values per row (n,) as an array (n_tiles, 64), with zeros after the last row."""
     out = np.zeros(n_tiles * TILE, dtype)
     out[: len(v)] = v
     return out.reshape(n_tiles, TILE)
 
 
 def varies(tiles):
-    """Return which columns are not zero in all rows, (p,) bool; stops early if all vary."""
+    """Return which columns of tiles (n_tiles, p, 64) are not zero in all rows, (p,) bool.
+
+    The search stops as soon as all columns have a nonzero value.
+    """
     if not isinstance(tiles, np.ndarray):
         return tiles.varies()
     out, first = np.zeros(tiles.shape[1], bool), 0

@@ -18,10 +18,10 @@ from lodim.engine.tiles import TILE
 
 
 class WorkerTiles:
-    """Tiles (n_tiles, ..., 64) of n rows, in groups of rows that the workers hold.
+    """Tiles (n_tiles, ..., 64) of n rows, in groups of rows that Dask workers hold.
 
     A kernel called with these tiles runs on the worker of each group. Of other WorkerTiles
-    arguments it gets the group's part; all other arguments are sent. `beside` is a dict of columns
+    arguments it gets the group's rows; all other arguments are sent. `beside` is a dict of columns
     that were read with the rows: name -> (array (n,) or (n, K) in this process, its WorkerTiles).
     """
 
@@ -35,7 +35,7 @@ class WorkerTiles:
 
     @property
     def size(self):
-        """Number of values."""
+        """Number of values in the tiles of all groups."""
         return int(np.prod(self.shape))
 
     @property
@@ -44,7 +44,7 @@ class WorkerTiles:
         return self.size * self.dtype.itemsize
 
     def map(self, function, *args, shape=None, dtype=None):
-        """Return WorkerTiles of function(tiles, *args), computed per group.
+        """Return WorkerTiles of function(tiles, *args), computed by each worker from its rows.
 
         shape : axes of the result after n_tiles, by default unchanged. `function` must be pure,
             since the task is repeated if its worker is lost.
@@ -55,9 +55,9 @@ class WorkerTiles:
         return WorkerTiles(self.cluster, futures, self.n, shape, dtype or self.dtype)
 
     def add(self, kernel, onto, *args):
-        """Return WorkerTiles that kernel(lo, hi, tiles, *args, out) writes to a copy of `onto`.
+        """Return WorkerTiles to which kernel(lo, hi, tiles, *args, out) added values on workers.
 
-        onto : WorkerTiles, or the axes (..., 64) of zeros
+        onto : WorkerTiles that are copied to `out` first, or the axes (..., 64) of zeros
         """
         if isinstance(onto, WorkerTiles):
             shape, args = onto.shape, (*args, onto)
@@ -68,34 +68,44 @@ class WorkerTiles:
         return WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
 
     def over_rows(self, kernel, *args):
-        """Add the result per row of a kernel to the array args[-1] of this process."""
+        """Run a kernel on the workers, and add its value of each row to args[-1], an array here."""
         *args, out = args
         out += self.add(kernel, out.shape[1:], *args).gather()
 
     def sum_blocks(self, kernel, shape, *args):
-        """Return the sum over blocks of a kernel's partial sums, in the order used in memory."""
+        """Return the sum of a kernel's partial sums over all rows, computed by the workers.
+
+        Sums are added in a fixed order, so the result is that of rows in memory, bit for bit. shape
+        : shape of the sum
+        """
         held, task = self._split(_name(kernel), args)
         futures = self.cluster.submit(_span_sums, held, (*task, shape), kernel.__name__)
         parts = self.cluster.results(futures)
         return reduce(np.add, (span for part in parts for span in part))
 
     def spans(self, function, *args):
-        """Return a list of function(rows, *tiles of a span, *args) per span, in order.
+        """Return a list of function(rows, *tiles, *args) per 65,536 rows, computed by the workers.
 
-        rows : slice of the span among all rows
+        rows : slice of these rows among all rows; tiles : of these rows only
         """
         held, task = self._split(function, args)
         futures = self.cluster.submit(_by_span, held, task, function.__name__)
         return [span for part in self.cluster.results(futures) for span in part]
 
     def map_spans(self, work, *rows):
-        """Return a list of work(X, *rows) per span, in order; see `over_spans`."""
+        """Return a list of work(X, *rows) per 65,536 consecutive rows, computed by the workers.
+
+        X : tiles of these rows; *rows : arrays with a value per row, or None
+        """
         given = [v is not None for v in rows]
         columns = [self.column(v) for v in rows if v is not None]
         return self.spans(_rowwise, *columns, work, given)
 
     def map_tiles(self, work, *arrays):
-        """Return a list of work(X, *arrays) per span, in order; see `over_tiles`."""
+        """Return a list of work(X, *arrays) per 65,536 consecutive rows, computed by the workers.
+
+        X and *arrays : tiles (n_tiles, ..., 64) of these rows
+        """
         return self.spans(_tilewise, *arrays, work)
 
     def take(self, i):
@@ -123,10 +133,10 @@ class WorkerTiles:
         return self._constants[value]
 
     def column(self, values):
-        """Return WorkerTiles (n_tiles, ..., 64) of an array (n,) or (n, K); zeros if None.
+        """Return values per row, (n,) or (n, K), as WorkerTiles (n_tiles, ..., 64); zeros if None.
 
-        Arrays that were read with the rows are already on the workers. A sent array is cached there
-        while the array exists.
+        Arrays that were read with the rows are already on the workers. Other arrays are sent, and
+        cached there while the array exists.
         """
         if values is None:
             return self.constant(0.0)
@@ -145,7 +155,10 @@ class WorkerTiles:
         return there
 
     def know(self, values, there):
-        """Register WorkerTiles as the result of `column` for an array, while the array exists."""
+        """Register WorkerTiles `there` as the workers' copy of an array, for later `column` calls.
+
+        The copy is kept while the array exists.
+        """
         self._sent.append((ref(values), there))
 
     def varies(self):
@@ -162,11 +175,15 @@ class WorkerTiles:
 
     @property
     def groups(self):
-        """Groups of the rows, one per worker."""
+        """Groups of consecutive rows, one per worker."""
         return self.cluster.groups
 
     def _split(self, function, args):
-        """Return the WorkerTiles among the arguments, self first, and a tuple for `_merge`."""
+        """Return the arguments in two parts: WorkerTiles, self first, and values to be sent.
+
+        The second part is (function, positions of the WorkerTiles, other values), which `_merge`
+        joins again on a worker.
+        """
         at = [i for i, v in enumerate(args) if isinstance(v, WorkerTiles)]
         sent = tuple(None if i in at else v for i, v in enumerate(args))
         return (self, *(args[i] for i in at)), (function, at, sent)
@@ -179,7 +196,7 @@ def read_parts(client, make, n, p, dtype):
     ----------
     client : distributed.Client
     make : callable(k)
-        Picklable function that returns a Batch of rows k PART to (k + 1) PART (exclusive), or an
+        Picklable function that returns chunk k of the rows (65,536 rows) as a Batch, or as an
         object with its attributes X, y, weights and offset. Repeated calls must give the same bits.
     n, p, dtype
         Number of rows, number of columns, and dtype of X.
@@ -206,7 +223,10 @@ def _field(rows, n, name, width, dtype=np.float64):
 
 
 def _read(group, make):
-    """Return the rows of a group: a dict of tiles X and of the columns that are not None."""
+    """Return the rows of a group, read by make(k) for each chunk k.
+
+    The result is a dict of tiles: X, and those of y, weights and offset that are not None.
+    """
     out, n_tiles = {}, tiles.count(group.n_rows)
     for k in range(group.lo, group.hi):
         part = make(k)
@@ -229,7 +249,7 @@ def _as_tiles(v):
 
 
 def _widths(group, rows):
-    """Return a dict name -> axes of a column between tiles and rows."""
+    """Return a dict name -> axes of y, weights and offset without rows: () or (K,)."""
     return {name: rows[name].shape[1:-1] for name in COLUMNS if name in rows}
 
 
@@ -248,7 +268,7 @@ def _find(name):
 
 
 def _merge(arrays, at, sent):
-    """Return the arguments of a function: arrays at the positions `at`, else sent values."""
+    """Return a list of arguments: arrays at the positions `at`, values of `sent` elsewhere."""
     args = list(sent)
     for i, array in zip(at, arrays, strict=True):
         args[i] = array
@@ -270,7 +290,7 @@ def _fill(group, X, *rest):
 
 
 def _span_sums(group, X, *rest):
-    """Return the sums of a kernel's partial sums over each span, (n_spans, *shape)."""
+    """Return a kernel's sums over each 65,536 rows of a group, (n_spans, *shape)."""
     *held, name, at, sent, shape = rest
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))
@@ -293,14 +313,14 @@ def _by_span(group, X, *rest):
 
 
 def _rowwise(rows, X, *rest):
-    """Return work(X, *rows) for a span, with its columns as arrays (n, ...) of rows."""
+    """Return work(X, *rows) for 65,536 rows, with the columns in `rest` as arrays (n, ...)."""
     *columns, work, given = rest
     flat = (tiles.by_row(v, rows.stop - rows.start) for v in columns)
     return work(X, *(next(flat) if there else None for there in given))
 
 
 def _tilewise(rows, X, *rest):
-    """Return work(X, *arrays) for the tiles of a span."""
+    """Return work(X, *arrays) for the tiles X of 65,536 rows; `rest` is (*arrays, work)."""
     *arrays, work = rest
     return work(X, *arrays)
 

@@ -13,12 +13,15 @@ ROUND = 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0  # numbers of stages fr
 
 
 def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
-    """Return weights of each point's stages, with total sum one: exp(-(loss - lowest loss) / s).
+    """Return weights exp(-(loss - lowest loss) / s) of each point's stages, with total sum one.
+
+    Points are combinations of settings; stages are steps of a fit, such as learners added.
 
     Parameters
     ----------
     losses : list of lists
-        For each point a list with one row per stage, as `racing.grid_losses` returns it.
+        For each point a list with one row per stage. A row has (mean loss, weight, standard error)
+        per fold.
     draws : int
         Number of sets of random folds.
     stages_open : bool
@@ -42,10 +45,10 @@ def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
 
 
 def central_count(weight):
-    """Return the weighted mean number of stages, rounded to the nearest of ROUND (in log).
+    """Return the weighted mean number of stages, rounded to 1, ..., 10, 12, 15, 20, 25, 30, ....
 
-    Numbers are rounded because one stage more or less is irrelevant and could otherwise depend on
-    rounding errors.
+    Stages are steps of a fit, such as learners added. Numbers are rounded because one stage more or
+    less is irrelevant and could otherwise depend on rounding errors.
 
     Parameters
     ----------
@@ -59,7 +62,7 @@ def central_count(weight):
 
 
 def centre(grid, weight, penalties, parts=2):
-    """Return the position of the point nearest to the weighted mean of a grid.
+    """Return the position of the grid point nearest to the weighted mean of all points.
 
     Also returns a dict of those penalties whose mean lies between two values of the grid.
 
@@ -90,10 +93,12 @@ NULL = 0.5  # share of the largest penalty above which a model is (nearly) the n
 
 
 def grid_ends(problem, frame, names, at):
-    """Return texts on settings whose value in row `at` is at an end of the grid.
+    """Return texts on settings whose best value, in row `at` of frame, is at an end of the grid.
 
     Settings that cannot be extended are not named: a penalty that gives the null model, or the last
     value that the model accepts.
+
+    frame : one row per point of the grid; names : settings to examine
 
     Returns
     -------

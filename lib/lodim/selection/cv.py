@@ -175,7 +175,10 @@ def cv(
 
 
 def _splits(problem, folds, seed):
-    """Return a sequence of pairs of training and held-out batches, one per fold."""
+    """Return a sequence of pairs of training and held-out batches (complete rows), one per fold.
+
+    folds : number of random folds, or the fold of each row
+    """
     if problem.batch.out_of_core:
         return SplitsInPlace(problem.batch, assign_in_place(problem.batch, folds, seed))
     batch = of_positive_weight(problem.batch)
@@ -184,7 +187,10 @@ def _splits(problem, folds, seed):
 
 
 def _held_out(batch, folds, groups, arguments):
-    """Return a text on the units that folds hold out as a whole; "" for single rows."""
+    """Return a text that says which units folds hold out as a whole, such as groups.
+
+    The text is empty if single rows are held out.
+    """
     if batch.out_of_core:
         what = "as given" if np.ndim(folds) else f"blocks of {BLOCK_ROWS:,} rows"
         return f"{what}; features keep the centre and scale of all rows"
@@ -207,14 +213,17 @@ def _check_call(grid, loss, rule, n_jobs, arguments):
 
 
 def _best_rows(frame):
-    """Return the row with the lowest mean loss, and of the simplest point within one SE of it."""
+    """Return the positions of two rows: the lowest mean loss, and the simplest within one SE of it.
+
+    frame : one row per point of a grid, simplest first, with columns `mean` and `se` of the loss
+    """
     where_min = int(frame["mean"].idxmin())
     limit = frame["mean"][where_min] + frame["se"][where_min]
     return where_min, int(np.flatnonzero(frame["mean"] <= limit)[0])
 
 
 def _with_settings(problem, grid, frame, settings):
-    """Return the problem with the settings of a point, and a record of which were chosen."""
+    """Return the problem with the settings of a grid point, and a record that they were chosen."""
     names = tuple(n for n in frame if hasattr(problem.settings, n))
     chosen = tuple(n for n in names if n in grid or getattr(problem.settings, n) is None)
     return problem.settle(settings, given=names, chosen=dict.fromkeys(chosen, ()))
@@ -400,14 +409,14 @@ def _check_not_given(grid, arguments):
 
 
 def _check_penalties(given, points, problem):
-    """Raise ArgumentError if `n_lambda` is given but no grid of penalties is made."""
+    """Raise ArgumentError if `n_lambda` is given but no default grid of penalties is made."""
     made = [name for name in problem.model.penalties if name in points[0] and name not in given]
     if not (hasattr(problem.settings, "n_lambda") or (made and len(points) > 1)):
         raise ArgumentError("n_lambda says nothing here: no grid of penalties is made")
 
 
 def _with_penalties(points, problem, n):
-    """Return the points, combined with n default values of each penalty that is needed but open."""
+    """Return the grid points, combined with n default values of each penalty without a value."""
     for name, penalty in problem.model.penalties.items():
         if penalty.needed and name not in points[0] and getattr(problem.settings, name) is None:
             values = lambda_grid(problem, name, n).tolist()

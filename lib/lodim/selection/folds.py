@@ -65,7 +65,10 @@ def assign_by_position(batch, folds, seed):
 
 
 def _in_all_rows(batch, fold):
-    """Return folds (n,) of all rows from folds of rows with positive weight; else -1."""
+    """Return the folds (n,) of all rows, given the folds of the rows with positive weight.
+
+    The other rows get -1.
+    """
     out = np.full(batch.n, -1)
     out[batch.positive_weight] = fold
     return out if batch.y is None else np.where(np.isnan(batch.y), -1, out)
@@ -97,7 +100,10 @@ def assign_in_place(batch, folds, seed):
 
 
 def assign_draws(batch, folds, classes, seed, n):
-    """Return the folds of n independent random assignments, n arrays (n_rows,); see `assign`."""
+    """Return n independent random assignments of rows to folds: a list of n arrays (n_rows,).
+
+    Rows without response or weight have the fold -1; folds are balanced within classes.
+    """
     seeds = [seed, *np.random.SeedSequence(seed).generate_state(n - 1, np.uint64)]
     return [assign(batch, folds, classes, int(one)) for one in seeds]
 
@@ -161,6 +167,8 @@ def _whole_units(batch, folds, key, of_class, seed):
 
     Each group goes to the fold with the fewest rows of the group's most frequent class so far;
     among equal folds to the smallest.
+
+    key : (n,) numbers computed from the content of the rows; of_class : number per class
     """
     names, code = np.unique(batch.units, return_inverse=True)
     main, size = _main_class(batch, code, of_class), np.bincount(code)
@@ -173,9 +181,10 @@ def _whole_units(batch, folds, key, of_class, seed):
 
 
 def _main_class(batch, code, of_class):
-    """Return the most frequent class of each group, (n_units,), as its rank by `of_class`.
+    """Return a number for the most frequent class of each group, (n_units,).
 
-    The rank makes it independent of names. It is zero for a response without classes.
+    The number is the rank of the class by `of_class`, so it does not depend on names. It is zero
+    for a response without classes. code : (n,) group of each row
     """
     C = len(of_class)
     if not C or batch.y is None:

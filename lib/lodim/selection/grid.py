@@ -18,7 +18,10 @@ from lodim.selection.racing import (
 
 
 def points_of(grid, model):
-    """Return the points of a grid as dicts, simplest first; rows of a DataFrame in their order."""
+    """Return all combinations of a grid's values as dicts, simplest first.
+
+    If the grid is a DataFrame, its rows are the points, in their order.
+    """
     if isinstance(grid, pd.DataFrame):
         if grid.empty:
             raise ArgumentError("the grid has no row")
@@ -43,7 +46,7 @@ def _plain(values):
 
 
 def values_of(name, values, model):
-    """Return the list of values of a setting, sorted and distinct if that makes sense."""
+    """Return the list of a setting's values; distinct and sorted if their order has a meaning."""
     if isinstance(values, np.ndarray):
         values = np.atleast_1d(values)
     elif not isinstance(values, list | tuple | range | pd.Series | pd.Index):
@@ -74,18 +77,25 @@ def _check_values(name, values, model):
 
 
 def settings_at(problem, point):
-    """Return the settings at a point; a value None means not given if that is the default."""
+    """Return the settings of a problem with the values of a grid point.
+
+    A value None means not given if None is the default of the argument.
+    """
     ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
     return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
 
 
 def checked(problem):
-    """Return the problem with validated settings; raise if they do not suit the data."""
+    """Return the problem with settings that its model has validated; raise if they are invalid."""
     return problem.model.validate(problem)
 
 
 def checked_settings(problem, points):
-    """Return the validated settings of each point; points that share a run share all others."""
+    """Return the validated settings of each grid point, a list.
+
+    Points that differ only in what one run covers (such as the number of stages) are validated
+    together.
+    """
     run, known = problem.model.stage_setting or problem.model.shared_setting, {}
     out = []
     for point in points:
@@ -99,12 +109,17 @@ def checked_settings(problem, points):
 
 
 def losses_at(problem, splits, settings, name, jobs, **options):
-    """Return the held-out losses of settings, by the name of a loss; see `grid_losses`."""
+    """Return the held-out losses of each of several settings, by the name of the loss.
+
+    The result has per setting a list with one row per stage, of (mean, weight, SE) per fold.
+
+    splits : list of (training, held-out) batches; jobs : number of threads
+    """
     return grid_losses(problem, splits, settings, loss_of(problem, name), jobs, **options)
 
 
 def loss_of(problem, name):
-    """Return the loss function with this name; the deviance may be the model's own."""
+    """Return the loss function "deviance", "class" or "mae"; a model may define the deviance."""
     return problem.model.held_out_deviance if name == "deviance" else LOSSES[name]
 
 

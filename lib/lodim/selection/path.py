@@ -129,9 +129,9 @@ def _check_others(problem, varied):
 
 
 def _settings_along(problem, penalty, lambdas):
-    """Return the settings with each penalty, largest first; raise if a penalty is not valid.
+    """Return the problem's settings with each value of `penalty`, the largest first.
 
-    Values that are given twice are used once.
+    Values that are given twice are used once. Raises ArgumentError if a value is not valid.
     """
     decreasing = np.unique(sizes("lambdas", lambdas))[::-1].tolist()
     try:

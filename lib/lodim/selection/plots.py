@@ -16,9 +16,10 @@ FEW_PLACES = 12  # up to this many values of a setting, each value has a tick
 
 @literal
 def path(path, ax=None, top=10):
-    """Draw estimates against log lambda, with df above and names at the right end.
+    """Draw the estimates of a Path against log lambda, with df above and names at the right end.
 
-    Estimates are per standard deviation of the feature, if that makes sense.
+    Estimates are per standard deviation of the feature, if that makes sense. `top` estimates get
+    names.
     """
     frame, top = in_pandas(path.tidy)(), whole("top", top)
     terms = list(path.fits[0].coef().index.names)
@@ -35,7 +36,7 @@ def path(path, ax=None, top=10):
 
 @literal
 def cv_curve(cv, ax=None):
-    """Draw held-out losses with one standard error against the first setting of the grid."""
+    """Draw the held-out losses of a CV, with standard errors, against the first setting."""
     if not cv.grid:
         raise ArgumentError("this cv has one point: there is no curve to draw")
     ax = ensure_axes(ax)
@@ -85,13 +86,13 @@ def _several_series(ax, cv, frame, place, others, numeric):
 
 
 def _least_gap(x):
-    """Return the smallest distance between two positions; zero for a single position."""
+    """Return the smallest distance between two of the positions x; zero for a single position."""
     places = np.unique(x)
     return np.diff(places).min() if len(places) > 1 else 0.0
 
 
 def _model_choice(ax, cv, name):
-    """Draw the held-out losses of points where the model chose the setting, as horizontal lines."""
+    """Draw horizontal lines at the losses of points for which the model chose the setting."""
     styles = {cv.index_1se: ":", cv.index_min: "--"}
     frame = cv.frame[cv.frame[name].isna()]
     for row, mean, se in zip(frame.index, frame["mean"], frame["se"], strict=True):

@@ -31,10 +31,10 @@ LOSSES = {"class": misclassified, "mae": absolute}
 
 
 def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
-    """Return the held-out losses of each point: a list with one row per stage.
+    """Return the held-out losses of each point (set of settings): a list with a row per stage.
 
-    A row has one entry per fold, see `fold_row`. Points that differ only in their number of stages,
-    or in their budget, share one run.
+    A row has (mean loss, weight, standard error) per fold. Points that differ only in their number
+    of stages, or in their budget, share one run.
 
     splits : list of (Batch, Batch), training and held-out rows, the folds of one draw after another
     points : list of settings
@@ -65,9 +65,9 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
 def paired_losses(problem, splits, points, loss, n_jobs):
     """Return the held-out losses of each point minus the losses of the first point, per fold.
 
-    Losses are after the last stage, in the format of `fold_row`. Standard errors belong to the
-    differences; they are smaller than those of the losses if the same rows are difficult for all
-    points.
+    Each point is a set of settings, fitted to its last stage; its result has (mean, weight,
+    standard error) per fold. Standard errors belong to the differences; they are smaller than those
+    of the losses if the same rows are difficult for all points.
     """
     model, runs = problem.model, []
     for point in points:
@@ -82,9 +82,10 @@ def paired_losses(problem, splits, points, loss, n_jobs):
 def _race(runs, n_jobs):
     """Fit the stages of all runs in parallel, one stage at a time, until all have finished.
 
-    A run that chooses its own number of stages stops early if it has no chance: if after a heat its
-    loss is over two standard errors above the lowest loss at that stage, or after any stage over
-    four standard errors above it while rising.
+    A run (the fits of some settings in all folds) that chooses its own number of stages stops early
+    if it has no chance. Every few stages it stops if its loss is over two standard errors above the
+    lowest loss at that stage; after any stage, if its loss is over four standard errors above it
+    and rising.
     """
     heat = min(HEAT, runs[0].patience)
     running = [run for run in runs if not run.finished]
@@ -113,7 +114,10 @@ def _race(runs, n_jobs):
 
 
 def _in_turn(runs):
-    """Complete one run after the other, since each needs the memory of a fit."""
+    """Complete the runs (fits of some settings in all folds) one after the other.
+
+    Each run needs the memory of a fit, so they do not run in parallel.
+    """
     folds = sum(len(run.splits) for run in runs)
     with single_blas(), progress.bar(folds, "cross-validation") as bar:
         for run in runs:
@@ -121,12 +125,15 @@ def _in_turn(runs):
 
 
 def _shared_by(model, settings):
-    """Return the name of the setting whose values share a run with these settings, or None."""
+    """Return the name of the setting that one fit covers for all its values; None if there is none.
+
+    Such a setting is the number of stages: a fit with m stages includes all smaller numbers.
+    """
     return model.stage_setting if model.counts_stages(settings) else model.shared_setting
 
 
 def _without(settings, name):
-    """Return settings without the setting that runs share, and its value."""
+    """Return settings without the named setting, and its value; unchanged and 1 if name is None."""
     if name is None:
         return settings, 1
     return replace(settings, **{name: None}), getattr(settings, name)
@@ -139,9 +146,11 @@ def ordered(values, down=False):
 
 
 def _run_settings(model, key, values):
-    """Return the settings of the run for all these values, and its number of stages.
+    """Return the settings of one run that covers several values, and its number of stages.
 
     The number is None if it is to be chosen.
+
+    key : settings without the setting that varies; values : its values
     """
     if model.shared_setting:
         return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
@@ -149,12 +158,13 @@ def _run_settings(model, key, values):
 
 
 class StageLosses:
-    """Held-out losses after each stage of a run, for all folds in parallel.
+    """Held-out losses after each stage of a run: fits with the same settings in all folds.
 
-    A run ends after `n_stages` stages. If that is None, it ends after `max_stages` of the settings,
-    or when the model's `patience` number of stages have gained nothing. `rows` has, for each stage
-    and fold, the mean loss, the weight, and the standard error of the mean. `of_rows` has, for each
-    fold, the losses of its rows after the last stage.
+    A stage is a step of a fit, such as one learner added. A run ends after `n_stages` stages. If
+    that is None, it ends after `max_stages` of the settings, or when the model's `patience` number
+    of stages have gained nothing. `rows` has, for each stage and fold, the mean loss, the weight,
+    and the standard error of the mean. `of_rows` has, for each fold, the losses of its rows after
+    the last stage.
     """
 
     def __init__(self, problem, splits, settings, n_stages, loss, draws):
@@ -173,7 +183,7 @@ class StageLosses:
             self.most_loss = self.family.most_deviance(y[~np.isnan(y)])
 
     def parts(self, n):
-        """Return up to n parts of the folds, which can be fitted in parallel."""
+        """Return up to n lists of folds, each of which one thread fits."""
         return [range(i, len(self.splits), n) for i in range(min(n, len(self.splits)))]
 
     def advance(self, folds, bar):
@@ -187,14 +197,14 @@ class StageLosses:
                 bar.update(1)
 
     def close_stage(self):
-        """Store the losses of a stage after all folds have been fitted."""
+        """Append the losses of all folds after the current stage to `rows`."""
         self.rows.append(list(self.row))
         mean = fold_means(self.rows[-1:])[0]
         self.means.append(mean)
         self.errors.append(standard_error(np.array(self.row), mean, self.draws))
 
     def _advance_fold(self, k):
-        """Fit the next stage of a fold, and return its entry of `rows`."""
+        """Fit the next stage of fold k, and return its (mean loss, weight, standard error)."""
         train, test = self.splits[k]
         if self.fits[k] is None:
             self.fits[k] = self.begin(train, self.family, self.settings, eval_batch=test)
@@ -218,7 +228,7 @@ class StageLosses:
 
     @property
     def finished(self):
-        """Whether the run has ended."""
+        """Whether the run (fits with the same settings in all folds) has ended."""
         if self.behind or len(self.rows) >= self.most:
             return True
         if not (self.patient and self.rows):
@@ -233,15 +243,20 @@ class StageLosses:
         return self.means[-1] > min(self.means)
 
     def lowest(self, stages=None):
-        """Return the lowest mean loss so far (or of the first `stages`), and its standard error."""
+        """Return the lowest mean loss after any stage so far, and its standard error.
+
+        stages : consider only this number of first stages
+        """
         at = int(np.argmin(self.means[:stages]))
         return self.means[at], self.errors[at]
 
 
 def fold_row(test, each):
-    """Return the mean of losses (n,) of a held-out batch, its weight, and its standard error.
+    """Return a triple for a fold's held-out rows: mean loss, total weight, standard error.
 
     Groups (or clusters), if given, are the units of the standard error.
+
+    test : Batch of the held-out rows; each : (n,) losses of the rows
     """
     weight = test.weight
     mean = sum_rows(lambda i: weight[i] @ each[i], test.n)
@@ -258,16 +273,20 @@ def _square(v):
 
 
 def fold_means(rows):
-    """Return the weighted mean over the folds after each stage, (n_stages,)."""
+    """Return the weighted mean loss over folds after each stage, (n_stages,).
+
+    rows : (n_stages, n_folds, 3), with mean loss, weight and standard error
+    """
     rows = np.asarray(rows)
     return (rows[:, :, 0] * rows[:, :, 1]).sum(axis=1) / rows[:, :, 1].sum(axis=1)
 
 
 def rows_error(row, draws=1):
-    """Return the standard error of the mean over folds, from the errors in each fold.
+    """Return the standard error of the mean loss over folds, from the standard error in each fold.
 
-    row : (draws * K, 3), see `fold_row`. Rows are the units here, whereas `standard_error` uses the
-        few folds as units.
+    row : (draws * K, 3), with mean loss, weight and standard error of each fold. Rows are the units
+        here, whereas `standard_error` uses the few folds as units.
+    draws : number of sets of K random folds
     """
     share = row[:, 1] / row[:, 1].sum()
     return float(np.sqrt(draws * (share**2 * row[:, 2] ** 2).sum()))
@@ -278,6 +297,8 @@ def standard_error(row, mean, draws=1):
 
     With several draws of K folds it is the error of one draw, since all draws hold out the same
     rows. With a single fold it is the error of that fold's mean.
+
+    row : (draws * K, 3), with mean loss, weight and standard error of each fold
     """
     K = len(row) // draws
     if K == 1:

@@ -20,7 +20,12 @@ MOST_DRAWS = 2  # number of sets of random folds that choose() averages, if rows
 
 
 def quick_splits(problem, draws=1, folds=FOLDS):
-    """Return training and held-out batches of random folds of a problem; see `fold_splits`."""
+    """Return (training, held-out) batches of random folds of a problem's rows, a list of pairs.
+
+    With over 4,000 rows, only one fold per draw is held out, and at most 20,000 rows are used.
+
+    draws : number of sets of random folds
+    """
     model = problem.model
     needed = [k for k, penalty in model.penalties.items() if penalty.needed]
     names = filter(None, [*needed, model.stage_setting, model.shared_setting])
@@ -32,8 +37,10 @@ def quick_splits(problem, draws=1, folds=FOLDS):
 def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
     """Return training and held-out batches of random folds, a list of (Batch, Batch).
 
-    There are at most `folds` folds per draw. With over QUICK_ROWS rows, only one fold per draw is
-    held out, and at most MOST_ROWS rows are used. Rows of weight zero are not used.
+    There are at most `folds` folds per draw. With over 4,000 rows, only one fold per draw is held
+    out, and at most 20,000 rows are used. Rows of weight zero are not used.
+
+    levels : classes of the response, or None; draws : number of sets of random folds
     """
     batch = _few_rows(batch, levels, seed)
     n_folds = min(folds, count_units(batch))
@@ -45,9 +52,10 @@ def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
 
 
 def _few_rows(batch, levels, seed):
-    """Return the rows with positive weight, or a sample of MOST_ROWS of them.
+    """Return the rows of a batch with positive weight, or a sample of 20,000 of them.
 
-    With over SPAN_ROWS rows, X is not copied, and the sample is spread over the rows' lengths.
+    With over 65,536 rows, X is not copied, and the sample is spread over the sizes of the rows'
+    features.
     """
     if batch.n > SPAN_ROWS:
         some = min(MOST_ROWS, batch.n_positive)
@@ -67,7 +75,7 @@ def side_by_side(problem):
 
 
 def count_draws(batch, most=None):
-    """Return the number of sets of random folds: `most` (MOST_DRAWS), fewer with many rows."""
+    """Return the number of sets of random folds: `most` (default 2), fewer with many rows."""
     if count_units(batch) <= FOLDS:  # each unit is a fold of its own in every draw
         return 1
     return min(most or MOST_DRAWS, max(1, QUICK_ROWS // max(batch.n_positive, 1)))
@@ -76,9 +84,11 @@ def count_draws(batch, most=None):
 def preference(problem, name, values, *, most_draws=None):
     """Return how much better the second of two values of a setting is, in standard errors.
 
-    The standard error is that of the difference of held-out deviances, computed over folds or over
-    rows, whichever is larger. The result is zero if the second value is not better in the first set
-    of folds; other sets are then not computed.
+    Better means a lower held-out deviance. The standard error is that of the difference of
+    deviances, computed over folds or over rows, whichever is larger. The result is zero if the
+    second value is not better in the first set of folds; other sets are then not computed.
+
+    name, values : the setting and its two values; most_draws : number of sets of random folds
     """
     draws, jobs = count_draws(problem.batch, most_draws), side_by_side(problem)
     splits = quick_splits(problem, draws)
@@ -99,14 +109,15 @@ def preference(problem, name, values, *, most_draws=None):
 def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs=None):
     """Return the problem with settings chosen by held-out deviance, and the table of points.
 
-    The result is an average over points with similar held-out deviance, with weights exp(-(loss -
-    lowest loss) / s), where s is `spread` standard errors of the lowest loss. The weighted mean of
-    positions in each list of values is rounded (for penalties to `parts`); then the mean number of
-    stages is rounded by `choice.central_count`. The point with the lowest loss itself would vary
-    between very different settings because of rounding errors or random folds.
+    A point is a combination of values of the grid. The result is an average over points with
+    similar held-out deviance, with weights exp(-(loss - lowest loss) / s), where s is `spread`
+    standard errors of the lowest loss. The weighted mean of positions in each list of values is
+    rounded (for penalties to `parts`); then the mean number of stages is rounded. The point with
+    the lowest loss itself would vary between very different settings because of rounding errors or
+    random folds.
 
     grid : dict setting -> values
-    most_draws : number of sets of random folds that are averaged, default: MOST_DRAWS
+    most_draws : number of sets of random folds that are averaged, default: 2
     spread : s in standard errors of the lowest loss
     parts : number of parts of a step between two penalties, in log, to which means are rounded
     tie : smallest value of s: losses that differ by less count as equal
@@ -129,7 +140,12 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 
 
 def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
-    """Return the settings at the weighted centre of a grid, and the table of its points."""
+    """Return the settings at the weighted mean of a grid's points, and the table of the points.
+
+    losses : per point, one row per stage of (mean, weight, SE) per fold; draws : sets of folds.
+    Weights are exp(-(loss - lowest loss) / s), where s is `spread` standard errors and at least
+    `tie`.
+    """
     stages = problem.model.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
     weight = weights(losses, draws, open_stages, spread, tie)
@@ -142,5 +158,8 @@ def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
 
 
 def _folds_of_draw(rows, d, draws):
-    """Return the entries of the folds of draw d, from rows with the folds of all draws."""
+    """Return the entries of the folds of draw d, from rows with the folds of all draws.
+
+    A row holds the losses of one stage, with an entry per fold.
+    """
     return [row[d * len(row) // draws : (d + 1) * len(row) // draws] for row in rows]

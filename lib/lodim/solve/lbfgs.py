@@ -41,7 +41,7 @@ class Minimum:
 
 
 class Stops(NamedTuple):
-    """Penalty and stopping rules of `lbfgs`, as kernels take them."""
+    """Penalty and stopping rules of `lbfgs` as numbers and arrays for compiled kernels."""
 
     l1: np.ndarray
     precision: float
@@ -52,16 +52,17 @@ class Stops(NamedTuple):
 
 
 class Search(NamedTuple):
-    """State of q minimizations; arrays begin with the problem.
+    """State of q minimizations of functions of d parameters; the first axis is the minimization.
 
-    trial, theta : (q, d) the point tried, and the last accepted one
-    gradient, slope, best, largest : gradient, (pseudo-)slope, value and largest slope at theta
-    promise : what the quadratic model at theta promises that is left to gain
+    trial, theta : (q, d) the parameters tried, and the last accepted parameters
+    gradient, slope : (q, d) gradient at theta, and the same with the L1 penalty included
+    best, largest : (q,) value at theta, and the largest absolute slope
+    promise : (q,) gain that remains according to the quadratic model at theta
     direction, step : of the line search
     S, Y : (q, memory, d) the last steps, and changes of the gradient over them
-    history : (q, 2) their number, and the position of the newest
-    falls, outlook : what the last steps gained, and what OUTLOOK further ones may gain
-    flat, n_iter : steps in a row that gained nothing, and all steps
+    history : (q, 2) number of steps in S, and position of the newest
+    falls, outlook : gains of the last steps, and predicted gain of the next ten
+    flat, n_iter : consecutive steps without gain, and all steps
     status : RUNNING, or how the minimization ended
     """
 
@@ -87,7 +88,10 @@ class Search(NamedTuple):
 
 @njit(cache=True, forceinline=True)
 def new_search(theta, memory):
-    """Return the Search that begins at theta (q, d) and remembers `memory` steps."""
+    """Return the Search (state of q minimizations) that begins at theta (q, d).
+
+    memory : number of previous steps to remember
+    """
     q, d = theta.shape
     start, gradient = np.zeros((q, d)), np.zeros((q, d))
     slope, direction = np.zeros((q, d)), np.zeros((q, d))
@@ -112,7 +116,7 @@ def _dot(u, v):
 
 @njit(cache=True, fastmath={"reassoc", "contract"}, forceinline=True)
 def _along(u, start, end):
-    """Return u'(end - start)."""
+    """Return the scalar product u'(end - start)."""
     s = 0.0
     for k in range(u.size):
         s += u[k] * (end[k] - start[k])
@@ -121,21 +125,25 @@ def _along(u, start, end):
 
 @njit(cache=True, forceinline=True)
 def _set(out, a, u):
-    """Set out = a u."""
+    """Set out = a u, for a number a and a vector u."""
     for k in range(u.size):
         out[k] = a * u[k]
 
 
 @njit(cache=True, forceinline=True)
 def _add(out, a, u):
-    """Add a u to out."""
+    """Add a u to out, for a number a and a vector u."""
     for k in range(u.size):
         out[k] += a * u[k]
 
 
 @njit(cache=True, forceinline=True)
 def _direction(slope, S, Y, pairs, newest, alpha, out):
-    """Set out = -H slope by the two-loop recursion (Nocedal & Wright 2006, algorithm 7.4)."""
+    """Set out = -H slope, the quasi-Newton direction from previous steps (two-loop recursion).
+
+    S, Y (memory, d) are previous steps and changes of the gradient, of which `pairs` rows are used;
+    row `newest` is the last. alpha : work array. See Nocedal & Wright 2006, algorithm 7.4.
+    """
     memory = S.shape[0]
     _set(out, -1.0, slope)
     if pairs == 0:
@@ -152,9 +160,11 @@ def _direction(slope, S, Y, pairs, newest, alpha, out):
 
 @njit(**INNER)
 def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
-    """Store the step to `trial` if it shows positive curvature; return the count and position.
+    """Store the step from theta to `trial` in S and Y if it shows positive curvature.
 
     The step overwrites the oldest one. Returns the number of stored steps, and the newest position.
+
+    at, gradient : gradients at `trial` and at theta; S, Y : (memory, d) steps and gradient changes
     """
     memory = S.shape[0]
     j = (newest + 1) % memory
@@ -183,9 +193,11 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 
 @njit(**INNER)
 def _leave(c, at, l1, search):
-    """Move problem c to its accepted trial, and choose the next direction and trial.
+    """Move minimization c to its accepted trial point, and choose the next direction and trial.
 
     Returns the largest slope, and the remaining gain predicted by the quadratic model.
+
+    at : gradient at the trial point; l1 : (d,) weights of absolute values; search : Search
     """
     trial, theta, gradient, slope = search.trial, search.theta, search.gradient, search.slope
     direction, S, Y, alpha = search.direction, search.S, search.Y, search.alpha
@@ -216,18 +228,21 @@ def _leave(c, at, l1, search):
 
 @njit(**INNER)
 def _shorter(step, gain, rise):
-    """Return the next step length: minimum of a parabola, but 0.1 to 0.5 of the last length."""
+    """Return the next, shorter step length: minimum of a parabola, or 0.1 to 0.5 of the last one.
+
+    step : last length; gain : change of the value by its slope (negative); rise : actual change
+    minus gain
+    """
     shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
     return step * min(0.5, max(0.1, shrink))
 
 
 @njit(**INNER)
 def _outlook(falls, n_iter):
-    """Return the predicted gain of the next OUTLOOK steps: the total gain of the last steps.
+    """Return the predicted gain of the next ten steps: the total gain of the last ten steps.
 
-    If gains decrease quickly, the prediction is the sum of a geometric series. falls (OUTLOOK,) are
-    the
-    gains of the last steps; the gain of step i is at position i modulo OUTLOOK.
+    If gains decrease quickly, the prediction is the sum of a geometric series. falls (10,) are the
+    gains of the last steps; the gain of step i is at position i modulo 10.
     """
     last, before, every = 0.0, 0.0, 0.0
     for back in range(min(n_iter, OUTLOOK)):
@@ -242,7 +257,12 @@ def _outlook(falls, n_iter):
 
 @njit(cache=True, forceinline=True)
 def advance(active, value, at, stops, search):
-    """Use one evaluation: accept the trial of each active problem, or shorten its step."""
+    """Use one evaluation of the function for each active minimization.
+
+    The trial point is accepted if the value is low enough; otherwise the step is shortened.
+
+    active : indices of the minimizations; value, slope at : values and gradients at their trials
+    """
     l1, precision, resolution = stops.l1, stops.precision, stops.resolution
     trial, theta, slope, direction = search.trial, search.theta, search.slope, search.direction
     best, promise, step, history = search.best, search.promise, search.step, search.history
@@ -362,17 +382,17 @@ def lbfgs(
 
 
 def minimum(search, n_eval):
-    """Return the Minimum that a Search has come to."""
+    """Return the Minimum (parameters, values, convergence) from the state of finished searches."""
     ends = search.theta, search.best, search.largest, search.n_iter
     return Minimum(*ends, search.status == CONVERGED, n_eval)
 
 
 class Steps:
-    """The last steps of `bounded`, with the changes of the gradient.
+    """Last steps of the minimizer `bounded`, with the changes of the gradient over them.
 
     Attributes
     ----------
-    S, Y : (MEMORY, d) steps and changes of the gradient; `pairs` rows are used, and row `newest` is
+    S, Y : (40, d) steps and changes of the gradient; `pairs` rows are used, and row `newest` is
         the last step
     """
 
@@ -388,27 +408,28 @@ class Steps:
         return part
 
     def take(self, at, part):
-        """Copy the steps `part` of parameters at positions `at`; other parameters were fixed."""
+        """Copy the steps `part` of fewer parameters into the positions `at` of all parameters.
+
+        Steps of the other parameters become zero, since these were fixed.
+        """
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0
         self.S[:, at], self.Y[:, at] = part.S, part.Y
         self.pairs, self.newest = part.pairs, part.newest
 
     def rescale(self, scale):
-        """Change to parameters that are `scale` (d,) times as large; zero means unknown."""
+        """Convert the steps to parameters multiplied by `scale` (d,); zero means unknown."""
         self.S *= scale
         self.Y *= np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
 
 
 @njit(cache=True, forceinline=True)
 def _free_direction(slope, S, Y, pairs, alpha, out):
-    """Set out = -H slope as `_direction` does, but with a diagonal instead of one common scale.
+    """Set out = -H slope, a quasi-Newton direction with a scale for each parameter.
 
-    The scale of a parameter is its weighted least-squares fit to the pairs of S and Y (from the
-    oldest
-    to the newest), with weights 1 / s'y, so it adapts to the units of the parameter. It differs
-    from
-    the common scale by at most the factor NEAR.
+    The scale of a parameter is its weighted least-squares fit to the pairs of steps S and gradient
+    changes Y (from the oldest to the newest), with weights 1 / s'y, so it adapts to the units of
+    the parameter. It differs from a common scale by at most the factor 10. alpha : work array.
     """
     _set(out, -1.0, slope)
     if pairs == 0:
@@ -439,8 +460,8 @@ def _free_direction(slope, S, Y, pairs, alpha, out):
 def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_S, free_Y, alpha):
     """Set slope and direction of projected L-BFGS, both zero for parameters held by a bound.
 
-    The direction uses the parts of previous steps that belong to free parameters, if they show
-    positive curvature. Returns the largest slope, and whether there were such steps.
+    The direction uses the parts of previous steps (S, Y) that belong to free parameters, if they
+    show positive curvature. Returns the largest slope, and whether there were such steps.
     """
     memory, kept = S.shape[0], ZERO
     largest = 0.0

@@ -49,7 +49,10 @@ def polish(objective, end, max_iter=10):
 
 
 def _damped_step(H, gradient, damping):
-    """Return -(H + damping max(diag H) I)^-1 gradient; None if not positive definite."""
+    """Return the Newton step -(H + damping max(diag H) I)^-1 gradient.
+
+    None if the damped Hessian is not positive definite.
+    """
     damped = H.copy()
     diagonal = np.arange(len(H))
     damped[diagonal, diagonal] += damping * max(H[diagonal, diagonal].max(), 1e-300)

@@ -21,8 +21,8 @@ class Objective(Protocol):
 
     For few rows, an objective may have a compiled solver, since Python would take longer between
     evaluations than the evaluations themselves: `compiled_loop(theta, max_iter, tol, ftol, memory)`
-    returns the fields of a Minimum. It takes `factor` for the coordinates of `Preconditioned`, or
-    `unit` (d,) for the coordinates of `Rescaled`. Without a compiled solver it is None.
+    returns the fields of a Minimum. It takes `factor` if it is called by `Preconditioned`, or
+    `unit` (d,) if it is called by `Rescaled`. Without a compiled solver it is None.
     """
 
     l1: np.ndarray
@@ -34,9 +34,9 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class ElasticNet:
-    """Penalty lambda sum_k share_k ((1 - l1_ratio) w_k^2 + l1_ratio |w_k|) of parameters theta.
+    """Penalty lambda sum_k share_k ((1 - l1_ratio) w_k^2 + l1_ratio |w_k|) of parameters w (d,).
 
-    ridge (d,) and l1 (d,) are the weights of theta_k^2 and of |theta_k|.
+    ridge (d,) and l1 (d,) are the resulting weights of w_k^2 and of |w_k|.
     """
 
     ridge: np.ndarray
@@ -44,13 +44,19 @@ class ElasticNet:
 
     @classmethod
     def over(cls, share, lambda_, l1_ratio):
-        """Return the penalty with shares (d,) of the parameters; zero means not penalized."""
+        """Return the penalty in which parameter k has the share share[k], (d,); 0: not penalized.
+
+        lambda_, l1_ratio : size of the penalty, and part of it on absolute values
+        """
         return cls(lambda_ * (1.0 - l1_ratio) * share, lambda_ * l1_ratio * share)
 
 
 @njit(cache=True, forceinline=True)
 def pseudo_slope(theta, gradient, l1):
-    """Return the derivative of f + l1 |theta| in the descent direction, or zero without descent."""
+    """Return the derivative of f + l1 |theta| in the descent direction, or zero without descent.
+
+    gradient : derivative of f; all arguments are numbers
+    """
     if theta > 0.0 or (theta == 0.0 and gradient + l1 < 0.0):
         return gradient + l1
     if theta < 0.0 or gradient - l1 > 0.0:
@@ -60,7 +66,10 @@ def pseudo_slope(theta, gradient, l1):
 
 @njit(cache=True)
 def add_ridge(active, theta, ridge, value, gradient):
-    """Add sum_k ridge_k theta_k^2 to `value`, and its gradient to `gradient`, in rows `active`."""
+    """Add the penalty sum_k ridge_k theta_k^2 to `value`, and its derivative to `gradient`.
+
+    active : indices of the rows of theta (q, d), value (q,) and gradient (q, d) to process
+    """
     for c in active:
         for k in range(ridge.size):
             value[c] += ridge[k] * theta[c, k] * theta[c, k]
@@ -68,7 +77,7 @@ def add_ridge(active, theta, ridge, value, gradient):
 
 
 class Preconditioned:
-    """An objective in coordinates u = L' theta in which its Hessian is near the identity.
+    """An objective in parameters u = L' theta, for which its Hessian is near the identity.
 
     Parameters
     ----------
@@ -90,11 +99,11 @@ class Preconditioned:
         self.compiled_loop = compiled and partial(compiled, factor=self._factor)
 
     def to(self, theta):
-        """Return u for theta, (q, d)."""
+        """Return the transformed parameters u = L' theta, (q, d)."""
         return np.einsum("cji,cj->ci", self._factor, theta)
 
     def back(self, u):
-        """Return theta for u, (q, d)."""
+        """Return the original parameters theta from the transformed u = L' theta, (q, d)."""
         return _solve(self._factor, u, True)
 
     def __call__(self, u, active):
@@ -103,7 +112,7 @@ class Preconditioned:
 
 
 class Rescaled:
-    """An objective in coordinates u = theta / unit, also in its absolute values.
+    """An objective in parameters u = theta / unit, also in its absolute values.
 
     Without it, if columns have different scales, no step length or damping suits all parameters.
 
@@ -123,11 +132,11 @@ class Rescaled:
         self.compiled_loop = compiled and partial(compiled, unit=unit)
 
     def to(self, theta):
-        """Return u for theta, (q, d)."""
+        """Return the rescaled parameters u = theta / unit, (q, d)."""
         return theta / self._unit
 
     def back(self, u):
-        """Return theta for u, (q, d)."""
+        """Return the original parameters theta from the rescaled u = theta / unit, (q, d)."""
         return u * self._unit
 
     def __call__(self, u, active):
@@ -135,14 +144,14 @@ class Rescaled:
         return value, gradient * self._unit
 
     def hessian(self, u):
-        """Return the (approximate) Hessian of each function with respect to u, (q, d, d)."""
+        """Return the (approximate) Hessian of each function for u = theta / unit, (q, d, d)."""
         return self._objective.hessian(self.back(u)) * np.outer(self._unit, self._unit)
 
 
 # LAPACK is not used: its idle threads would slow down the threads of the passes.
 @njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
 def _cholesky(H, damping):
-    """Return L with L L' = H + damping max(diag H) I, for each of q matrices, (q, d, d)."""
+    """Return the Cholesky factors L, L L' = H + damping max(diag H) I, of q matrices, (q, d, d)."""
     L = np.zeros_like(H)
     for c in range(H.shape[0]):
         largest = 0.0
@@ -181,7 +190,10 @@ def solve_upper(L, x):
 
 @njit(cache=True)
 def _solve(L, v, transposed):
-    """Return the solutions x of L x = v, or of L' x = v if `transposed`, (q, d)."""
+    """Return the solutions x (q, d) of L x = v, or of L' x = v if `transposed`.
+
+    L (q, d, d) : lower triangular matrices; v : (q, d)
+    """
     x = v.copy()
     for c in range(len(x)):
         if transposed:
