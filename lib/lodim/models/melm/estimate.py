@@ -38,9 +38,10 @@ CLOSE = {"rough": 1e-7, "refined": 1, "ftol": 1e-7}  # the same, starting close 
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the view, the only stage of melm; yield (View, log, None).
+    """Fit the view (projection that separates classes) and yield (View, log, None) once.
 
-    If `eval_batch` is given, yield (None, None, link scores of its rows) for each gamma instead.
+    If `eval_batch` is given, yield (None, None, link scores of its rows) for each gamma (kernel
+    width) instead.
     """
     if eval_batch is None:
         yield *fit_view(batch, settings, family), None
@@ -52,8 +53,9 @@ def fit_stages(batch, family, settings, eval_batch=None):
 def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_start=None):
     """Return link scores (n, K) of the rows of `test` from views of `train`, one array per gamma.
 
-    If no view can be fitted, they are the scores of the null model. For first_gamma and warm_start
-    see `search_gammas`.
+    A view is a projection that separates classes, gamma its kernel width. If no view can be fitted,
+    the scores are those of the null model. All starts are searched for first_gamma; warm_start (p,
+    k) is a single start instead.
     """
     try:
         views = _quick_views(train, family, settings, gammas, first_gamma, warm_start)
@@ -65,7 +67,7 @@ def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_st
 
 
 def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
-    """Return the View for each gamma, from searches with loose tolerances."""
+    """Return the View (projection, classifier) for each gamma (kernel width), searched quickly."""
     rows = ClassRows.from_batch(batch, settings, count_classes(family))
     plan = replace(_plan(settings, len(rows.present)), **(QUICK if warm_start is None else CLOSE))
     starts = first_gamma, warm_start, rows.within
@@ -77,7 +79,11 @@ def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
 
 
 def reweigh(problem, fit):
-    """Fit the View under other weights, searched and calibrated as in `fit`; return (View, log)."""
+    """Fit the View under other weights, searched and calibrated as in `fit`; return (View, log).
+
+    A view is a linear projection that separates the classes; problem holds the data with new
+    weights. The calibration factor is that of `fit`.
+    """
     first_gamma = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
     view, log = fit_view(problem.batch, problem.settings, problem.family, first_gamma)
     if count_classes(problem.family) > 1:
@@ -109,7 +115,7 @@ def with_dimensions(problem):
 
 
 def _counted(batch):
-    """Return the batch with weights that are counts of rows: smaller sums are scaled to n."""
+    """Return the batch with weights that count rows; if their sum is below n, it becomes n."""
     if batch.weights is None or batch.weight_sum >= batch.n_positive * (1.0 - ROUNDED):
         return batch
     return replace(batch, weights=batch.weights / batch.weight_sum * batch.n_positive)
@@ -133,7 +139,7 @@ class ClassRows:
 
     @classmethod
     def from_batch(cls, batch, settings, n_classes):
-        """Take the rows of a batch; raise if they have a single class or vary too little."""
+        """Take the rows of a batch; raise if they have a single class or hardly vary."""
         code, weight, i = _rows(batch)
         X = np.asarray(tiles.rows(batch.X, i), np.float64)
         present, code = np.unique(code, return_inverse=True)
@@ -143,11 +149,12 @@ class ClassRows:
 
 
 def fit_view(batch, settings, family, first_gamma=None):
-    """Search the View of largest divergence (or of extreme entropy); return it and the log.
+    """Search the View (projection) in which classes overlap least; return it and the log.
 
-    Without classes the entropy is largest or smallest. The log has the results of all starts, the
-    best first. If `first_gamma` is given, all starts are searched for it, the view is then followed
-    to the gamma of the settings, and the log contains `gamma`.
+    Overlap is measured by the Cauchy-Schwarz divergence. Without classes the entropy is largest or
+    smallest. The log has the results of all starts, the best first. If `first_gamma` is given, all
+    starts are searched for it, the view is then followed to the gamma of the settings, and the log
+    contains `gamma` (the kernel width).
     """
     n_classes = count_classes(family)
     if n_classes == 1 and settings.gamma is not None:
@@ -171,7 +178,10 @@ def fit_view(batch, settings, family, first_gamma=None):
 
 
 def _view_of_rows(manifold, batch, rows, settings, family):
-    """Return the View of a Manifold, without overlaps, and the coordinates (m, k) of its rows."""
+    """Return the View of a search result `manifold`, and the coordinates (m, k) of its rows.
+
+    The overlaps of classes are still missing in it.
+    """
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
         _check_spread(rows.X @ manifold.V, code, weight)
@@ -200,7 +210,10 @@ def _rows(batch):
 
 
 def _checked_basis(X, code, weight, settings):
-    """Return the whitening Basis within classes; raise if rows vary in fewer than k directions."""
+    """Return coordinates in which the rows within classes are white, as a Basis.
+
+    Raises an error if rows vary in fewer than k directions.
+    """
     shrunk = settings.covariance == SHRUNK and code.any()
     factor = settings.shrinkage_factor if shrunk else 0.0
     with single_blas():
@@ -218,7 +231,7 @@ def _checked_basis(X, code, weight, settings):
 
 
 def _plan(settings, n_present):
-    """Return the Plan of the search that the settings ask for."""
+    """Return the Plan (settings of the search) for classes with rows, n_present of them."""
     s, same = settings, ("k", "covariance", "shrinkage_factor", "n_starts", "seed")
     same += ("max_iter", "tol", "engine")
     return Plan(
@@ -232,7 +245,10 @@ def _plan(settings, n_present):
 
 
 def _view(V, X, Z, weight, size, manifold):
-    """Return the View of directions V, with overlaps and rule still to be filled in."""
+    """Return the View of directions V (p, k), with class overlaps and classifier still missing.
+
+    Z (m, k) are coordinates of the rows, `manifold` is the result of the search.
+    """
     share = weight / weight.sum()
     deviation, correlation = correlations(X, Z, share)
     # Potentials of densities depend on the units of the coordinates.
@@ -269,7 +285,7 @@ def most_draws(batch):
 
 
 def for_folds(problem):
-    """Return the problem with a cheaper search, for folds that choose or calibrate."""
+    """Return the problem with a cheaper search, for cross-validation fits."""
     few = min(problem.settings.n_starts, FEW_STARTS)
     return replace(problem, settings=replace(problem.settings, n_starts=few))
 
@@ -292,7 +308,10 @@ def training_measures(problem, view):
 
 
 def _leave_one_out(problem, view):
-    """Return a sample of the training Rows, and their leave-one-out link scores (m, K)."""
+    """Return a sample of the training rows, and their leave-one-out link scores (m, K).
+
+    Each row is left out of the densities that classify it, but not of a user's estimator.
+    """
     settings, rule, batch = problem.settings, view.rule, problem.batch
     code, weight, i = _rows(batch)
     Z = project(view.V, batch.X, batch.n)[i]
@@ -304,11 +323,12 @@ def _leave_one_out(problem, view):
 
 
 def calibrate(problem, view, log):
-    """Calibrate the rule of a view on held-out rows; return the rule and measures of these rows.
+    """Calibrate the probabilities of a view on held-out rows; return the rule and measures.
 
-    If the view was followed from another gamma (see the log), so are the views of the folds.
-    The measures of a fold use the calibration by the other folds. The folds differ from those that
-    chose gamma, which would be too optimistic.
+    The rule classifies rows by their coordinates; the measures are deviance and balanced accuracy
+    of the held-out rows. If the view was followed from another gamma (kernel width; see the log),
+    so are the views of the folds. The measures of a fold use the calibration by the other folds.
+    The folds differ from those that chose gamma, which would be too optimistic.
     """
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
@@ -332,10 +352,10 @@ def calibrate(problem, view, log):
 
 
 def _calibration_splits(problem, view, log):
-    """Return pairs of batches, the number of divisions into folds, and arguments for the search.
+    """Return pairs of batches (train, test), the number of divisions, and arguments for the search.
 
-    A few rows (or groups) are held out one by one, so that the result does not depend on random
-    folds; each search then starts from the view of all rows.
+    A division splits all rows into folds. A few rows (or groups) are held out one by one, so that
+    the result does not depend on random folds; each search then starts from the view of all rows.
     """
     batch, few_classes = problem.batch, count_classes(problem.family) <= FEW_CLASSES
     units, few_rows = folds.count_units(batch), len(batch.positive_weight) <= QUICK_ROWS
@@ -347,7 +367,11 @@ def _calibration_splits(problem, view, log):
 
 
 def _factors_of_others(rule, loss, part, draw):
-    """Return each row's inverse temperature (n, 1), chosen on the other parts of its division."""
+    """Return the factor of each held-out row's scores, (n, 1), chosen on the other folds.
+
+    The factor (inverse temperature) calibrates probabilities. `loss` has a row per held-out row and
+    a column per factor; `part` and `draw` are each row's fold and division into folds.
+    """
     total, own = (
         np.zeros((draw.max() + 1, loss.shape[1])),
         np.zeros((part.max() + 1, loss.shape[1])),
@@ -362,9 +386,9 @@ def _factors_of_others(rule, loss, part, draw):
 
 
 def _parts(tests, problem, draws):
-    """Return part (n,) and division (n,) of each held-out row.
+    """Return the part (fold) and the division (into folds) of each held-out row, both (n,).
 
-    The part is its fold; a single fold is divided into PARTS parts.
+    If there is a single fold, its rows are divided into a few parts.
     """
     if len(tests) > 1:
         part = np.repeat(np.arange(len(tests)), [test.n for test in tests])

@@ -134,9 +134,9 @@ class MelmFit(Fit):
             without a response. "density": log density of each class (without a response: of all
             rows) in the view.
         offset : None
-            Not allowed: see `melm`.
+            Not allowed, since a view has no score to which it could be added.
         new_levels : {"error", "missing"}
-            Treatment of levels that did not occur in training, as in `Fit.predict`.
+            Levels that did not occur in training: an error, or treated as missing.
         threshold : float, optional
             Probability from which the second of two classes is predicted, for type="class". If a
             missed case costs c times a false alarm, 1 / (1 + c) minimizes the expected cost.
@@ -180,7 +180,7 @@ class MelmFit(Fit):
         return super()._predict(batch, type)
 
     def _coordinates(self, batch):
-        """Return the coordinates (n, k) of the rows of a batch."""
+        """Return the coordinates (n, k) of the rows of a batch in the view."""
         return project(self.estimates.V, batch.X, batch.n)
 
     def tidy(self) -> pd.DataFrame:
@@ -276,7 +276,7 @@ class MelmFit(Fit):
         data : frame
             Needs the columns of the formula; columns of the new names are replaced.
         offset : None
-            Refused: see `melm`.
+            Not allowed, since a view has no score to which it could be added.
 
         Returns
         -------
@@ -318,7 +318,7 @@ class MelmFit(Fit):
         data : frame
             Needs the columns of the formula, including the response.
         offset : None
-            Refused: see `melm`.
+            Not allowed, since a view has no score to which it could be added.
 
         Returns
         -------
@@ -417,19 +417,23 @@ class MelmFit(Fit):
 
     @property
     def axes(self) -> list[str]:
-        """Names of the coordinates: x1, ..., xk."""
+        """Names of a row's coordinates in the view: x1, ..., xk."""
         return [f"x{j + 1}" for j in range(self.estimates.k)]
 
     @property
     def terms(self) -> tuple[float, float]:
-        """Fitting and regularizing term, whose difference is the divergence."""
+        """Fitting and regularizing term of the divergence, which is their difference."""
         pairs: Any = self.pairs()
         weight = pairs["weight"]
         return float(weight @ pairs["fitting"]), float(weight @ pairs["regularizing"])
 
     @property
     def divergence(self) -> float:
-        """Cauchy-Schwarz divergence; for several classes the sum or mean over their pairs."""
+        """Cauchy-Schwarz divergence of the class densities; for several classes summed over pairs.
+
+        Pairs are averaged instead if the fit has divergence="mean". Larger values mean less
+        overlap.
+        """
         fitting, regularizing = self.terms
         return fitting - regularizing
 
@@ -444,7 +448,7 @@ class MelmFit(Fit):
 
     @property
     def df(self) -> int:
-        """Number of parameters of a k-dimensional subspace."""
+        """Number of parameters of the view, k (rank - k) for a k-dimensional subspace."""
         return self.estimates.df
 
     def _held_out_deviance(self):

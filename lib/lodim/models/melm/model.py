@@ -56,7 +56,7 @@ class Melm(Model):
     held_out_deviance = staticmethod(calibrated_deviance)
 
     def validate(self, problem):
-        """Raise if the data do not suit the model; set the number of dimensions if not given."""
+        """Raise if the data do not suit the model; set the number of dimensions k if not given."""
         return estimate.with_dimensions(super().validate(problem))
 
     def fit(self, problem):
@@ -68,7 +68,10 @@ class Melm(Model):
         return self.run(problem, tried, found=found)
 
     def assemble(self, problem, view, log, selection, for_path):
-        """Return the MelmFit of a view, calibrated on held-out rows unless it is for a path."""
+        """Return the MelmFit of a view (projection that separates classes).
+
+        It is calibrated on held-out rows unless it belongs to a path, a series of fits.
+        """
         settings, family = problem.settings, problem.family
         if not view.converged:
             warn_not_converged(
@@ -90,7 +93,10 @@ MODEL = Melm()
 
 
 def _chosen(problem):
-    """Choose gamma and an open shrinkage factor by CV; return the problem and a table of gammas."""
+    """Choose gamma and an open shrinkage factor by cross-validation.
+
+    Returns the problem with these settings and a table of the gammas (kernel widths) tried.
+    """
     quick = estimate.for_folds(problem)
     draws, tie = estimate.most_draws(problem.batch), TIE / max(1.0, problem.batch.weight_sum)
     given = problem.arguments["covariance"], (problem.arguments["control"] or {})
@@ -103,7 +109,11 @@ def _chosen(problem):
 
 
 def _with_shrinkage_factor(problem, draws):
-    """Return the problem with a shrinkage factor: smaller if held-out rows favour no shrinkage."""
+    """Return the problem with a shrinkage factor: smaller if held-out rows favour no shrinkage.
+
+    The factor scales how strongly covariances are shrunk; draws is the number of divisions into
+    folds.
+    """
     middle = replace(problem, settings=replace(problem.settings, gamma=MIDDLE))
     z = preference(middle, "shrinkage_factor", (1.0, 0.0), most_draws=draws)
     share = min(max(0.0, (z - DOUBTED) / (SURE - DOUBTED)), 1.0)

@@ -98,7 +98,7 @@ def _new_rows(fit, data):
 
 
 def _some_rows(xy, code):
-    """Return the rows to draw: all, or MOST_ROWS random ones."""
+    """Return the rows to draw: all, or a random selection if there are many."""
     if len(xy) > MOST_ROWS:
         keep = np.sort(np.random.default_rng(0).choice(len(xy), MOST_ROWS, replace=False))
         xy, code = xy[keep], code[keep]
@@ -135,7 +135,7 @@ def _longest_arrows(fit, what, top, which):
 
 
 def _axis_labels(fit, which):
-    """Return names of the axes; without a response with their share of the variance."""
+    """Return labels of the axes to draw; without a response with their share of the variance."""
     v = fit.estimates
     if fit.levels is not None:
         return [fit.axes[j] for j in which]
@@ -154,7 +154,10 @@ def _rule_of_dimensions(fit, which):
 
 
 def _ground(fit, rule, ends):
-    """Return densities and predicted classes over the plane, and the levels of the contours."""
+    """Return the background of a plot as a biplot.Ground.
+
+    It has densities and predicted classes on a grid over the plane, and the levels of the contours.
+    """
     x, y = (np.linspace(*limits, GRID) for limits in ends.T)
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     threads, shape = fit.settings.n_threads, (len(y), len(x), -1)
@@ -168,9 +171,9 @@ def _ground(fit, rule, ends):
 
 
 def _contour_levels(density, rows):
-    """Return density levels (C, 2) above which the shares HELD of each class's rows lie.
+    """Return density levels (C, 2) above which 90% and 50% of each class's rows lie.
 
-    density (m, C) holds the densities at the rows.
+    density (m, C) holds the densities of C classes at the rows.
     """
     levels, quantiles = np.empty((density.shape[1], len(legend.HELD))), 1.0 - np.array(legend.HELD)
     for c in range(density.shape[1]):

@@ -120,7 +120,7 @@ def _loadings(fit, most):
 
 
 def _shortened(table):
-    """Return the table with index names of at most LABEL characters, still distinct."""
+    """Return the table with long index names cut off, still distinct."""
     return table.set_axis(shorten(table.index, LABEL), axis=0)
 
 
@@ -243,7 +243,10 @@ def _held_out(fit):
 
 
 def _sums(view):
-    """Return a note if the divergence is approximate or from a sample of rows, as a list."""
+    """Return a note if the divergence is approximate or from a sample of rows, as a list.
+
+    The divergence measures how little the classes overlap in the view.
+    """
     if view.drawn:
         return [f"The divergence is that of a random sample of {view.drawn} rows."]
     if view.error:

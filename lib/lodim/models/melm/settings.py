@@ -126,7 +126,7 @@ def _check_classifier(classifier):
 
 
 def validate(problem):
-    """Return the problem unchanged; raise if its data and arguments do not suit melm."""
+    """Return the problem unchanged; raise an error if its data and arguments do not suit melm."""
     if problem.arguments["offset"] is not None:
         raise ArgumentError("melm takes no offset: a view has no score that it could be part of")
     if problem.family.name == "gaussian":

@@ -21,13 +21,13 @@ LOG = {  # one entry per start of the search, the best first
 
 @forms.record
 class View:
-    """Directions V of a view; a row with standardized features x has coordinates x'V.
+    """Directions V (p, k) of a linear view; a row with standardized features x has coordinates x'V.
 
     deviation : standard deviations of the standardized features over the training rows
     correlation : correlation of each feature with each coordinate over the training rows
     spread : standard deviations of the coordinates over the training rows
-    potential : log information potentials of classes A <= B; without classes (1, 1), minus the
-        entropy
+    potential : logs of integrals of products of class densities, for classes A <= B; without
+    classes (1, 1), minus the entropy
     overlap : bounds on the integral of the smaller density of classes A < B
     size : total weights of the classes
     rank : number of directions in which rows vary within classes
@@ -61,7 +61,7 @@ class View:
 
     @property
     def df(self):
-        """Number of parameters of a k-dimensional subspace."""
+        """Number of parameters of the view, k (rank - k) for a k-dimensional subspace."""
         return self.k * (self.rank - self.k)
 
     def turned_to(self, other):
@@ -85,7 +85,10 @@ class View:
 
 
 def project(V, tiles, n):
-    """Return the coordinates (n, k) of the first n rows of tiles, independent of other rows."""
+    """Return the coordinates x'V (n, k) of the first n rows of tiles (blocks of 64 rows).
+
+    A row's coordinates do not depend on the other rows.
+    """
     with single_blas():
         Z = np.matmul(V.T, tiles)
     return np.ascontiguousarray(Z.transpose(0, 2, 1).reshape(-1, V.shape[1])[:n], np.float64)
@@ -109,7 +112,7 @@ def orient(V, X, code, weight):
 
     Coordinates have unit variances within classes and are uncorrelated. Along the first axes class
     means differ most, and the last class is on the positive side. Along the other axes the spreads
-    of classes differ most; for their signs see `upright`.
+    of classes differ most; their signs make the largest loading positive.
     """
     Z, C = X @ V, int(code.max()) + 1
     size = np.bincount(code, weight, C)
@@ -142,9 +145,9 @@ def upright(V, Z, share):
 
 
 def _axes(means, share, covariances):
-    """Return orthonormal axes (k, k), and the number of axes along which class means differ.
+    """Return axes (k, k) along which class means, then spreads differ most; count the former.
 
-    means (C, k) and covariances (C, k, k) of the classes are whitened.
+    The axes are orthonormal; means (C, k) and covariances (C, k, k) of the classes are whitened.
     """
     values, vectors = _eigen((means.T * share) @ means)
     n_mean_axes = int((values > FLAT * max(values[0], 1e-300)).sum())

@@ -32,10 +32,10 @@ WIDTHS = 2.0 ** np.arange(2.0, -3.0, -1.0)  # tried, relative to Silverman's rul
 
 @dataclass(frozen=True)
 class DensityOptions:
-    """Settings of kernel densities.
+    """Settings of the kernel densities of classes.
 
     gamma : factor of Silverman's bandwidths
-    covariance : kind of class covariance, see `whitening`
+    covariance : kind of class covariance, "shrunk" or "ledoit-wolf"
     equal : True for equal class priors, False for the classes' shares
     """
 
@@ -44,13 +44,15 @@ class DensityOptions:
     equal: bool = False
 
     def widened(self, width):
-        """Return the options with kernels that are `width` times as wide."""
+        """Return the options with kernels (normal densities of rows) `width` times as wide."""
         return replace(self, gamma=width * self.gamma)
 
 
 @forms.record
 class Densities:
-    """Kernel densities of the classes: projected rows as tiles, in units of the kernels.
+    """Kernel densities of the classes: rows with normal kernels, stored in tiles of 64 rows.
+
+    Coordinates of the rows are in units of the kernels.
 
     w : weights of the rows, zero on padding
     low, high : bounding boxes of the tiles
@@ -75,22 +77,26 @@ class Densities:
 
 
 def _widened(densities, width):
-    """Return the Densities with kernels `width` times as wide; the rows must not be cells."""
+    """Return the kernel densities with kernels `width` times as wide.
+
+    Only for densities of single rows, not of cells (groups of close rows).
+    """
     d, k = densities, densities.root.shape[1]
     spread = {name: getattr(d, name) / width for name in ("U", "low", "high", "root")}
     return replace(d, **spread, scale=d.scale - k * np.log(width))
 
 
 def fit_densities(Z, code, weight, options, cells=True):
-    """Fit the kernel densities of rows Z (n, k) with classes code (n,) and weights (n,).
+    """Fit the kernel densities of the classes code (n,) of rows with coordinates Z (n, k).
 
-    If `cells` is True, a class of many rows is kept as the mean points of small cells.
+    If `cells` is True, a class of many rows is kept as the mean points of small cells of rows.
 
     Returns
     -------
     densities : Densities
     place : tuple of int arrays (n,)
-        Tile of each row and its position in the tile; -1 if the row is part of a cell.
+        Tile (block of 64 rows) of each row and its position in the tile; -1 if the row is part of a
+        cell.
     """
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
@@ -125,11 +131,11 @@ def fit_densities(Z, code, weight, options, cells=True):
 
 
 def _white_covariance(Z, weight, kind, white):
-    """Return the covariance (k, k) of a class's rows Z (n, k), relative to that within classes.
+    """Return the covariance (k, k) of a class's rows Z (n, k) in coordinates that are white.
 
-    For "shrunk", the covariance within classes (the identity here) is added with the weight of k +
-    1 rows. With very few rows the Ledoit-Wolf intensity is unreliable, and a class could have no
-    width along some direction of the view.
+    White: the covariance within classes is the identity. For "shrunk", the identity is added with
+    the weight of k + 1 rows. With very few rows the Ledoit-Wolf intensity is unreliable, and a
+    class could have no width along some direction.
     """
     cov = class_covariance(Z, weight, kind, white)
     if kind != SHRUNK:
@@ -139,7 +145,7 @@ def _white_covariance(Z, weight, kind, white):
 
 
 def _cells(u, w):
-    """Return mean points (m, k) and weights (m,) of the nonempty cells of rows u (n, k)."""
+    """Group rows u (n, k) into small cells; return their mean points (m, k) and weights (m,)."""
     at = np.floor(u / CELL).astype(np.int64)
     at -= at.min(axis=0)
     key = np.ravel_multi_index(at.T, at.max(axis=0) + 1)
@@ -150,7 +156,7 @@ def _cells(u, w):
 
 
 def log_densities(densities, Z, threads=1, place=None):
-    """Return the log densities (m, C) of the classes at points Z (m, k).
+    """Return the log densities (m, C) of the C classes at points with coordinates Z (m, k).
 
     If the points are training rows, `place` says which row to leave out of its class density.
     """
@@ -169,10 +175,11 @@ def evaluation_weights(code, weight, equal):
 
 
 def leave_one_out_scores(rows, background, width, options, threads, known=None):
-    """Return scores (m, C) of training Rows by Bayes' rule, each row left out of the densities.
+    """Return scores (m, C) of training rows by Bayes' rule, each row left out of its class density.
 
-    `width` multiplies the gamma of `options`. known : result of `fit_densities` for these rows with
-    cells=False, if available.
+    `background` are wide densities that are mixed in. `width` multiplies the gamma (bandwidth
+    factor) of `options`. `known` is the result of `fit_densities` for these rows with cells=False,
+    if available.
     """
     known = known or fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
     densities, place = known
@@ -189,7 +196,7 @@ def leave_one_out_scores(rows, background, width, options, threads, known=None):
 def select_width(rows, background, options, threads):
     """Return the kernel width with the lowest leave-one-out log-loss, relative to `options`.
 
-    Of equal widths the largest is chosen.
+    `background` are wide densities that are mixed in. Of equal widths the largest is chosen.
     """
     of_class = np.arange(len(rows.Z)), rows.code
     share, loss = evaluation_weights(rows.code, rows.share, options.equal), []

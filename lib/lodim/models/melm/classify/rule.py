@@ -32,7 +32,9 @@ JUDGED = 10_000  # most training rows used to choose the kernels' width
 
 @forms.record
 class Rows:
-    """Training rows (all, or a sample): coordinates Z, class codes and weights.
+    """Training rows (all, or a sample): coordinates Z in the view, class codes and weights.
+
+    The view is the linear projection that separates the classes.
 
     size : total weight of each class among all training rows
     """
@@ -44,7 +46,7 @@ class Rows:
 
     @classmethod
     def draw(cls, Z, code, weight, n_rows, seed):
-        """Return a sample of about `n_rows` of the rows Z (n, k), with classes code (n,)."""
+        """Return a sample of about `n_rows` rows with coordinates Z (n, k) and classes code."""
         keep = sample_rows(Z, code, weight, n_rows, seed)
         return cls(Z[keep], code[keep], weight[keep], np.bincount(code, weight).astype(np.float64))
 
@@ -62,7 +64,8 @@ class Rows:
 def sample_rows(Z, code, weight, n_rows, seed):
     """Return increasing positions of all rows Z (n, k), or of about `n_rows` of them.
 
-    Classes are sampled in proportion; rare classes have enough rows for a density in k dimensions.
+    Classes `code` (n,) are sampled in proportion; rare classes have enough rows for a density in k
+    dimensions.
     """
     n, k = Z.shape
     if n <= n_rows:
@@ -94,7 +97,10 @@ class Background:
 
     @classmethod
     def from_rows(cls, Z, code, weight):
-        """Return the Background of coordinates (n, k), classes 0, ..., C - 1 and weights (n,)."""
+        """Return the wide normal densities around class means for coordinates Z (n, k) of rows.
+
+        code (n,) holds classes 0, ..., C - 1 and weight (n,) the rows' weights.
+        """
         residual, mean = center_by_class(Z, code, weight)
         cov = (residual.T * weight) @ residual / weight.sum()
         cov += 1e-10 * max(np.trace(cov), 1e-300) * np.eye(len(cov))
@@ -103,7 +109,7 @@ class Background:
         return cls(mean, root, float(share))
 
     def mixed(self, log_density, Z):
-        """Return log densities (n, C) at Z (n, k), with the background mixed in."""
+        """Return log densities (n, C) at Z (n, k), with wide normal densities mixed in."""
         apart = (Z[:, None] - self.mean) @ self.root.T
         unit = np.linalg.slogdet(self.root)[1] - 0.5 * Z.shape[1] * np.log(2.0 * np.pi)
         log_g = unit - 0.5 * (apart**2).sum(axis=2)
@@ -112,7 +118,7 @@ class Background:
 
 @dataclass(frozen=True)
 class Estimator:
-    """User's estimator with predict_proba, fitted to coordinates and class codes."""
+    """User's scikit-learn classifier, fitted to the coordinates of a view and class codes."""
 
     estimator: Any
     classes: np.ndarray
@@ -144,10 +150,10 @@ class Estimator:
 
 @forms.record
 class Rule:
-    """Classification rule: class probabilities from coordinates.
+    """Classification rule: class probabilities from the coordinates of a row.
 
     rows : training rows kept for plots, about `reference_rows` of `control`
-    densities, background : densities of the classes
+    densities, background : kernel densities of the classes, and wide ones that decide far from rows
     width : width of the kernels relative to those of the search
     other : Estimator that classifies instead of the densities, or None
     inverse_temperature : factor of the link scores that calibrates probabilities
@@ -172,7 +178,10 @@ class Rule:
         return self._of_all_classes(log_densities(self.densities, Z, threads), -np.inf)
 
     def class_scores(self, Z, threads=1):
-        """Return the log probabilities (n, n_classes) of the classes, up to a constant per row."""
+        """Return the log probabilities (n, n_classes) of the classes at coordinates Z (n, k).
+
+        They are correct up to a constant per row.
+        """
         Z = np.clip(Z, -FARTHEST, FARTHEST)
         if self.other is not None:
             return self._of_all_classes(self.other.scores(Z), ABSENT)
@@ -192,10 +201,10 @@ class Rule:
         return self.inverse_temperature * score
 
     def calibrated(self, loss):
-        """Return the rule with the inverse temperature of lowest loss.
+        """Return the rule with the factor of its scores for which held-out probabilities fit best.
 
-        `loss` (n, n_factors) is from `losses_by_temperature`. A rule with the user's estimator is
-        not changed.
+        The factor is the inverse temperature. `loss` (n, n_factors) is the loss of each row for
+        each factor. A rule with the user's estimator is not changed.
         """
         if self.other is not None:
             return self
@@ -211,7 +220,10 @@ class Rule:
 
 
 def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
-    """Return the Rule that classifies rows with coordinates Z (n, k)."""
+    """Return the Rule that classifies rows with coordinates Z (n, k), classes code and weights.
+
+    `present` are the codes of the classes that have rows.
+    """
     rows = Rows.draw(Z, code, weight, settings.reference_rows, settings.seed)
     background = Background.from_rows(Z, code, weight)
     options, width = density_options(settings), 1.0
@@ -227,22 +239,24 @@ def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
 
 
 def density_options(settings):
-    """Return the DensityOptions that belong to the settings of a fit."""
+    """Return the options of kernel densities that belong to the settings of a fit."""
     return DensityOptions(settings.gamma or 1.0, settings.covariance, settings.prior == "equal")
 
 
 def losses_by_temperature(family, y, weight, score):
-    """Return the weighted deviance of each row for each inverse temperature, (n, n_factors).
+    """Return the weighted deviance of each row for each factor of its scores, (n, n_factors).
 
-    score (n, K) are the link scores that the factors multiply.
+    The factors are inverse temperatures, which calibrate probabilities; score (n, K) are the link
+    scores that they multiply.
     """
     return np.stack([weight * family.deviance(y, b * score) for b in INVERSE_TEMPERATURES], axis=1)
 
 
 def select_inverse_temperature(loss):
-    """Return the inverse temperature with the lowest loss, summed over rows (n, n_factors).
+    """Return the factor of the scores with the lowest loss, summed over rows (n, n_factors).
 
-    Of equal losses the smallest factor counts.
+    The factor is called inverse temperature and calibrates probabilities. Of equal losses the
+    smallest factor counts.
     """
     return lowest_between(INVERSE_TEMPERATURES, loss.sum(axis=0))
 
@@ -250,8 +264,9 @@ def select_inverse_temperature(loss):
 def calibrated_deviance(family, y, weight, score):
     """Return the deviance (n,) of each row after calibrating the scores on these rows.
 
-    Without calibration, densities from a view that was optimized for the training rows are
-    overconfident for other rows, and the deviance would mainly reflect the kernels' width.
+    Calibration multiplies the scores by one factor. Without it, densities from a view that was
+    optimized for the training rows are overconfident for other rows, and the deviance would mainly
+    reflect the kernels' width.
     """
     factor = select_inverse_temperature(losses_by_temperature(family, y, weight, score))
     return family.deviance(y, factor * score)
@@ -266,12 +281,15 @@ def balanced_accuracy(y, weight, score):
 
 
 def coordinates(V, axes, features):
-    """Return a row's coordinates as k expression nodes of standardized features, for export."""
+    """Return a row's k coordinates as expressions of standardized features, for export as code.
+
+    V (p, k) are the directions and `axes` the names of the coordinates.
+    """
     return [weighted(0.0, v, features, name) for v, name in zip(V.T, axes, strict=True)]
 
 
 def score_nodes(rule, Z):
-    """Return the K link scores as expression nodes of the coordinates, for export.
+    """Return the K link scores as expressions of the coordinates Z, for export as code.
 
     Raises
     ------
@@ -294,7 +312,10 @@ def score_nodes(rule, Z):
 
 
 def _log_density(rule, c, Z):
-    """Return the log density of class c as an expression node, with the background mixed in."""
+    """Return the log density of class c at coordinates Z as an expression for export.
+
+    It includes the wide normal density that decides far from all rows.
+    """
     densities, background = rule.densities, rule.background
     tiles = slice(*densities.start[c : c + 2])
     points = densities.U[tiles].transpose(0, 2, 1).reshape(-1, len(Z))
@@ -311,7 +332,7 @@ def _log_density(rule, c, Z):
 
 
 def _log_sum(a, b):
-    """Return log(exp(a) + exp(b)) as an expression node."""
+    """Return log(exp(a) + exp(b)) as an expression, for expressions a and b."""
     largest = call("largest", a, b)
     parts = [call("exp_negative", call("sub", x, largest)) for x in (a, b)]
     total = call("log_positive", weighted(0.0, [1.0, 1.0], parts))

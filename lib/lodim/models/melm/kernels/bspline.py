@@ -15,7 +15,11 @@ SUPPORT = 4  # nodes that a row touches along an axis
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def project(lo, hi, stripes, Z, V, P, ends):
-    """Fill P (k, n) with V'Z, and ends (stripes, 2, k) with the range of each stripe."""
+    """Fill P (k, n) with the projections V'Z of stripes lo to hi, and ends with their ranges.
+
+    A stripe is a fixed range of rows. ends (stripes, 2, k) holds the smallest and largest
+    projection in each.
+    """
     n, k = P.shape[1], V.shape[1]
     for s in range(lo, hi):
         ends[s, 0], ends[s, 1] = np.inf, -np.inf
@@ -35,10 +39,10 @@ def project(lo, hi, stripes, Z, V, P, ends):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def spline(x, nodes, at, value, slope):
-    """Compute the nodes around x on an axis, and their cubic B-splines and derivatives.
+    """Compute the cubic B-splines at x of the grid nodes around it on one axis, and derivatives.
 
-    Fills at, value and slope (SUPPORT,); returns how many nodes there are. The axis has `nodes`
-    nodes.
+    The axis has `nodes` nodes. Fills at (node numbers), value and slope; returns how many nodes
+    there are.
     """
     if nodes == 1:
         at[0], value[0], slope[0] = 0, 1.0, 0.0
@@ -60,9 +64,9 @@ def spline(x, nodes, at, value, slope):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def set_splines(P, i, low, step, shape, at, value, slope):
-    """Fill nodes, splines and derivatives of row i on the three axes.
+    """Fill nodes, cubic B-splines and derivatives at row i for the three axes of a grid.
 
-    low is a node, and step the distance of nodes.
+    P (k, n) holds the rows' projections; low is the lowest node, and step the distance of nodes.
     """
     for j in range(3):
         x = (P[j, i] - low[j]) / step if j < P.shape[0] else 0.0
@@ -73,7 +77,11 @@ def set_splines(P, i, low, step, shape, at, value, slope):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def scatter(lo, hi, stripes, P, w, start, low, step, grids):
-    """Add each row's weight to the grid nodes around it, grids (stripes, C, M0, M1, M2)."""
+    """Spread each row's weight over the grid nodes around it, grids (stripes, C, M0, M1, M2).
+
+    Each stripe (fixed range of rows) and class has its own grid of three axes. P (k, n) holds the
+    projections of the rows, start the first row of each class.
+    """
     n = P.shape[1]
     shape = np.array(grids.shape[2:])
     at = np.empty((3, SUPPORT), np.int64)
@@ -95,7 +103,10 @@ def scatter(lo, hi, stripes, P, w, start, low, step, grids):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def field_slopes(field, shape, at, value, slope, out):
-    """Fill out (3,) with the derivatives of the interpolated field along the axes."""
+    """Fill out (3,) with the derivatives along the axes of a field interpolated on a grid.
+
+    at, value and slope are nodes, splines and their derivatives at a point.
+    """
     out[:] = 0.0
     for a in range(SUPPORT if shape[0] > 1 else 1):
         for b in range(SUPPORT if shape[1] > 1 else 1):
@@ -122,9 +133,10 @@ def add_products(Z, first, g, size, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def gather(lo, hi, stripes, P, Z, w, start, low, step, fields, partials):
-    """Fill partials (stripes, r, k) with sums over rows of z_i times the gradient of a field.
+    """Fill partials (stripes, r, k) with sums over rows z_i of z_i times the gradient of a field.
 
-    The field is that of the row's class.
+    Each class has its own field, given on a grid. A stripe is a fixed range of rows; P (k, n) holds
+    the rows' projections.
     """
     k, n = P.shape
     shape = np.array(fields.shape[1:])
@@ -147,7 +159,10 @@ def gather(lo, hi, stripes, P, Z, w, start, low, step, fields, partials):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def interpolate(P, rows, low, step, field):
-    """Return the interpolated field at the rows with positions `rows`, (m,)."""
+    """Return the field on a grid, interpolated at the rows with positions `rows`, (m,).
+
+    P (k, n) holds the projections of all rows.
+    """
     out = np.zeros(rows.size)
     shape = np.array(field.shape)
     at = np.empty((3, SUPPORT), np.int64)

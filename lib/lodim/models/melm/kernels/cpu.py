@@ -54,9 +54,11 @@ def invert_root(S, root):
 def prepare(lo, hi, active, V, Z, cov, h2, P, spread, root, log_det):
     """Compute projections and kernel matrices of the problems active[lo:hi].
 
-    V is (q, r, k); cov (C, r, r) and h2 (C,) define Sigma_AB = h2_A cov_A + h2_B cov_B. Filled, by
-    position in active: P (., k, n) = V'Z; spread (., C, r, k) = cov_c V; root (., C, C, k, k) and
-    log_det (., C, C) of V' Sigma_AB V, for A <= B.
+    A problem is one projection of V (q, r, k). Rows z have classes with covariances cov (C, r, r)
+    and squared bandwidths h2 (C,); the kernel between classes A and B has covariance Sigma_AB =
+    h2_A cov_A + h2_B cov_B. Filled, by position in active: P (., k, n) = V'Z; spread (., C, r, k) =
+    cov_c V; root (., C, C, k, k), the inverse Cholesky factors, and log_det (., C, C) of V'
+    Sigma_AB V, for A <= B.
     """
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
@@ -94,7 +96,7 @@ def prepare(lo, hi, active, V, Z, cov, h2, P, spread, root, log_det):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def whiten(P, first, size, root, U):
-    """Fill U[:, :size] with root P[:, first:first + size]."""
+    """Fill U[:, :size] with root P[:, first:first + size]: projections in units of a kernel."""
     for j in range(root.shape[0]):
         for i in range(size):
             U[j, i] = root[j, 0] * P[0, first + i]
@@ -130,7 +132,7 @@ def weigh_kernels(scale, w, shift, e):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def subtract_forces(x, U, e, T):
-    """Subtract e (x - U) from T, in place; return the sum of e (x - U)."""
+    """Subtract e (x - U) from T, in place, for distances x - U and kernels e; return their sum."""
     total = 0.0
     for i in range(e.size):
         t = e[i] * (x - U[i])
@@ -141,11 +143,12 @@ def subtract_forces(x, U, e, T):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def plane_sums(x, y, scale, X, Y, w, shift, T, S):
-    """Return sums of kernels and forces of a point (x, y) with points (X, Y), for k = 2.
+    """Return sums of kernels and forces of a point (x, y) with points (X, Y), in two dimensions.
 
-    With psi = scale w exp(shift - ((x - X)^2 + (y - Y)^2) / 2), returns the sums of psi, psi (x -
-    X) and psi (y - Y); the terms of the last two are subtracted from T and S. One loop instead of
-    the five in `row_sums`, whose overhead dominates with few columns.
+    A force is a kernel times the difference of its two points. With psi = scale w exp(shift - ((x -
+    X)^2 + (y - Y)^2) / 2), returns the sums of psi, psi (x - X) and psi (y - Y); the terms of the
+    last two are subtracted from T and S. One loop instead of the five of the general case, whose
+    overhead dominates with few columns.
     """
     total, of_x, of_y = 0.0, 0.0, 0.0
     for i in range(w.size):
@@ -164,11 +167,12 @@ def plane_sums(x, y, scale, X, Y, w, shift, T, S):
 def row_sums(u, scale, U, w, after, size, shift, e, T, R, general):
     """Sum kernels between rows a and columns i >= after + a, and the forces of the pairs.
 
-    The kernel is e_ai = scale_a w_i exp(shift - 1/2 |u_a - U_i|^2).
+    The kernel is e_ai = scale_a w_i exp(shift - 1/2 |u_a - U_i|^2), and the force of a pair is e_ai
+    (u_a - U_i).
 
-    Returns the sum. Adds sum_i e_ai (u_a - U_i) to R_a and subtracts sum_a e_ai (u_a - U_i) from
-    T_i. There are len(scale) rows and `size` columns, followed by LANES columns of weight zero as
-    padding.
+    Returns the sum of kernels. Adds sum_i e_ai (u_a - U_i) to R_a and subtracts sum_a e_ai (u_a -
+    U_i) from T_i. There are len(scale) rows and `size` columns, followed by some columns of weight
+    zero as padding.
     """
     k, total = len(u), 0.0
     for a in range(scale.size):
@@ -197,10 +201,10 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R, general):
 
 @njit(**INNER)
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b, general):
-    """Sum kernels between rows of span_a and of span_b and add their forces; see `row_sums`.
+    """Sum kernels between rows of span_a and of span_b and add the forces of the pairs.
 
-    Spans are (first, stop). If `same` is True, the spans start with the same row, and pairs of
-    different rows count twice.
+    A force is a kernel times the difference of its two rows. Spans are (first, stop). If `same` is
+    True, the spans start with the same row, and pairs of different rows count twice.
     """
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
@@ -236,11 +240,11 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, general, totals, forces):
     """Sum the kernels over all pairs of rows, divided into stripes of row blocks.
 
-    Unit t is stripe t % stripes of problem t // stripes. Fills totals (units, C, C), A <= B, with
-    sums over ordered pairs including each row with itself. Fills forces (units, C, k, n) with sum_b
-    w_i w_b psi_ib (u_i - u_b) over the rows b of each class, in units of the pair of classes.
-    `general` is None for k = 2, otherwise True, so that numba compiles only the code that is
-    needed.
+    A problem is one projection; unit t is stripe t % stripes of problem t // stripes. Fills totals
+    (units, C, C), A <= B, with sums over ordered pairs including each row with itself, by pair of
+    classes. Fills forces (units, C, k, n) with sum_b w_i w_b psi_ib (u_i - u_b) over the rows b of
+    each class, psi being the kernel, in units of the pair of classes. `general` is None for k = 2,
+    otherwise True, so that numba compiles only the code that is needed.
     """
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
@@ -264,7 +268,10 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, general, totals, forces
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def closest(lo, hi, P, start, root, shift):
-    """Fill shift (q, C, C) with half the least squared distance between rows of classes A < B."""
+    """Fill shift (q, C, C) with half of the smallest squared distance between rows of two classes.
+
+    There are q projections P and classes A < B; distances are in units of the pair's kernel (root).
+    """
     k, C = P.shape[1], start.size - 1
     u, U = np.empty((k, BLOCK)), np.empty((k, CHUNK))
     for q in range(lo, hi):
@@ -288,7 +295,10 @@ def closest(lo, hi, P, start, root, shift):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def add_forces(P, F, first, stop, share, root, M, g):
-    """Add P F' to M and share root' F to g over some columns; root is lower triangular."""
+    """Add P F' to M and share root' F to g, over the rows first to stop.
+
+    P (k, n) holds projections and F the forces on the rows; root is lower triangular.
+    """
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
             s, x = 0.0, share * root[m, j]
@@ -300,11 +310,15 @@ def add_forces(P, F, first, stop, share, root, M, g):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
-    """Compute logarithms of the potentials, and the gradient of their weighted sum.
+    """Compute log potentials of the pairs of classes, and the gradient of their weighted sum.
+
+    A potential ip_AB is the integral of the product of two class densities. A problem is one
+    projection.
 
     rows : Z, P, start, size, h2, share; size (C,) holds total weights, share (C, C) the weight of
-        log ip_AB in the objective, A <= B
-    sums : spread, root, log_det of `prepare`, then shift, totals, forces of `pair_sums`
+    log ip_AB in the objective, A <= B
+    sums : spread, root, log_det from `prepare`, then shift, totals, forces from `pair_sums`
+
     Fills potential (., C, C) by position, and gradient (q, r, k) of the problems active[lo:hi].
     """
     Z, P, start, size, h2, share = rows

@@ -46,18 +46,19 @@ def upload_classes(sample):
 
 
 def together(n_tiles, C, k):
-    """Return how many problems run together on the GPU, limited by memory."""
+    """Return how many projections are evaluated together on the GPU, limited by its memory."""
     return int(min(PROBLEMS, max(1, ROOM // (16 * C * k * n_tiles * TILE))))
 
 
 def pair_sums(X, weight, owner, begin, V, root, shift):
     """Return sums of the kernels over all pairs of rows, and of forces times features.
 
-    weight (n_tiles, 64), the classes owner (n_tiles,) of tiles and the first tiles begin (C + 1,)
-    of classes are on the GPU. There are at most `together` problems V (q, r, k), with root (q, C,
-    C, k, k) and shift (q, C, C), A <= B. Returns totals (q, C, C) over ordered pairs, and moments
-    (q, C, k, C r): entry [b, :, a r + d] sums, over the rows of class a, feature d times the force
-    of class b.
+    A force is a kernel times the difference of its two rows. weight (n_tiles, 64), the classes
+    owner (n_tiles,) of tiles (64 rows each) and the first tiles begin (C + 1,) of C classes are on
+    the GPU. V (q, r, k) holds a few projections, with factors root (q, C, C, k, k) of the kernels
+    and shift (q, C, C), A <= B. Returns totals (q, C, C) over ordered pairs, and moments (q, C, k,
+    C r): entry [b, :, a r + d] sums, over the rows of class a, feature d times the force of class
+    b.
     """
     (q, r, k), C = V.shape, root.shape[1]
     U = _project(X, owner, V, root)
@@ -72,7 +73,10 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 
 
 def closest(X, weight, owner, begin, V, root):
-    """Return half the smallest squared distance between rows of classes A < B, (q, C, C)."""
+    """Return half of the smallest squared distance between rows of two classes, (q, C, C).
+
+    There are q projections V and classes A < B; distances are in units of the pair's kernel (root).
+    """
     q, C = len(V), root.shape[1]
     U = _project(X, owner, V, root)
     ends = _ends(X, U)
@@ -96,7 +100,10 @@ def _ends(X, U):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, into, U):
-    """Compute u = L^-1 V'z of the rows of a tile, for one class of partners and one problem."""
+    """Compute u = L^-1 V'z of a tile's rows z, in units of the kernel with one class of partners.
+
+    V is one projection and L L' the kernel's covariance.
+    """
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     row, tile_class = cuda.threadIdx.x, owner[t]
     a, b = min(tile_class, c), max(tile_class, c)
@@ -111,8 +118,8 @@ def _coordinates(X, owner, into, U):
 def _squares(U, q, c, tile_class, t, s, last, point, E):
     """Fill E with squared distances between this thread's row of tile t and its partners in tile s.
 
-    Chunks of dimensions are copied to shared memory one at a time; chunk `last` comes last and
-    stays.
+    A tile is a block of 64 rows. Chunks of dimensions are copied to shared memory one at a time;
+    chunk `last` comes last and stays.
     """
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * EACH
@@ -148,9 +155,10 @@ def _sum_over_segments(room, x):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _pair_sums(U, weight, owner, begin, shift, forces, ends):
-    """Compute the forces of a class on the rows of a tile, and the sum of the kernels.
+    """Compute the forces of a class on the rows of a tile (64 rows), and the sum of the kernels.
 
-    With more than CHUNK dimensions the kernels are computed again for each chunk of the forces.
+    A force is a kernel times the difference of its two rows. With many dimensions the kernels are
+    computed again for each chunk of the forces.
     """
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
@@ -195,7 +203,10 @@ def _pair_sums(U, weight, owner, begin, shift, forces, ends):
 
 @cuda.jit(cache=True)
 def _moments(X, forces, begin, out):
-    """Sum, over the rows of a class, a feature (one per warp) times the forces of another class."""
+    """Sum, over the rows of a class, a feature (one per warp) times the forces of another class.
+
+    A force is the sum of kernels times differences to the rows of the other class.
+    """
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
     totals = cuda.local.array(CHUNK, np.float64)
     lane, warp, q = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES, cuda.blockIdx.z

@@ -18,9 +18,11 @@ DIGITS = 45.0  # exp(-DIGITS) is negligible relative to one, even times a millio
 
 
 class ClassTiles(NamedTuple):
-    """Rows of all classes in T tiles; class c has the tiles [start[c], start[c + 1]).
+    """Rows of all classes in T tiles (blocks of 64 rows) for kernel densities.
 
-    root : (C, k, k) L^-1 of each class's kernel
+    Class c has the tiles start[c] to start[c + 1] - 1.
+
+    root : (C, k, k) inverse Cholesky factor L^-1 of each class's kernel covariance
     U : (T, k, 64) rows times root; w : (T, 64) weights
     low, high : (T, k) box that contains the rows of each tile
     """
@@ -47,7 +49,7 @@ def squares_of(u, U, e):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def weigh(e, w, least):
-    """Return the sum of w exp(-(e - least) / 2)."""
+    """Return the sum of w exp(-(e - least) / 2), for squared distances e of at least `least`."""
     total = 0.0
     for i in range(TILE):
         total += w[i] * kernel(0.5 * (least - e[i]))
@@ -56,7 +58,7 @@ def weigh(e, w, least):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def gap(u, low, high):
-    """Return the squared distance of a point u to a box."""
+    """Return the squared distance of a point u to the box with corners low and high; 0 inside."""
     s = 0.0
     for j in range(u.size):
         t = max(0.0, max(low[j] - u[j], u[j] - high[j]))
@@ -66,10 +68,10 @@ def gap(u, low, high):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
-    """Return log sum_i w_i exp(-1/2 |u - U_i|^2) over tiles [first, stop).
+    """Return log sum_i w_i exp(-1/2 |u - U_i|^2) over tiles (64 rows each) first to stop - 1.
 
-    Row `place` of tile `tile` is left out. The nearest row is found first, and its distance is
-    subtracted before exponentials are summed.
+    Row `place` of tile `tile` is left out. Tiles whose box [low, high] is far away are skipped. The
+    nearest row is found first, and its distance is subtracted before exponentials are summed.
     """
     nearest = first
     for t in range(first, stop):
@@ -101,8 +103,8 @@ def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
 def log_sums(lo, hi, step, P, classes, tile, place, out):
     """Fill out[i, c] with the log of the sum of class c's kernels at row i, for blocks of rows.
 
-    P (k, m): projections of the rows, in blocks of `step`; classes: ClassTiles. tile, place (m,):
-    where the row itself is and must be left out, or -1.
+    P (k, m) holds the projections of the rows, in blocks of `step`; classes holds the classes' rows
+    as ClassTiles. tile, place (m,): where the row itself is and must be left out, or -1.
     """
     root, U, w, low, high, start = classes
     k, m = P.shape
@@ -137,9 +139,10 @@ def neighbours_first(u):
 
 
 def pack_tiles(u, w):
-    """Return rows u (n, k) as tiles: U (T, k, 64), w (T, 64), and boxes low, high (T, k).
+    """Return rows u (n, k) as T tiles of 64 rows: U (T, k, 64), w (T, 64), boxes low and high.
 
-    The last tile is padded by the last row with weight zero.
+    w are weights; a box (T, k) contains the rows of a tile. The last tile is padded by the last row
+    with weight zero.
     """
     n, k = u.shape
     count = -(-n // TILE)
@@ -152,7 +155,8 @@ def pack_tiles(u, w):
 def class_log_sums(P, classes, place=None, threads=1):
     """Return the logs (m, C) of the sums of each class's kernels at the columns of P (k, m).
 
-    `place` (2, m): tile and position of the point itself, which is left out of its class.
+    classes holds the rows of the classes as ClassTiles. `place` (2, m): tile and position of the
+    point itself, which is left out of its class.
     """
     m = P.shape[1]
     place = np.full((2, m), -1) if place is None else place
@@ -162,7 +166,10 @@ def class_log_sums(P, classes, place=None, threads=1):
 
 
 def exact_sums(P, Q, w, S, threads=1):
-    """Return sum_q w_q N(p - q; 0, S) at each column p of P (k, m), over the columns q of Q."""
+    """Return sum_q w_q N(p - q; 0, S) at each column p of P (k, m), over the columns q of Q.
+
+    N is the normal density with covariance S, and w (n,) are weights of the columns of Q.
+    """
     L = np.linalg.inv(np.linalg.cholesky(S))
     u = (L @ Q).T
     order = neighbours_first(u)

@@ -22,9 +22,9 @@ MARGIN = (0.0, 1.0, 2.0, 3.0, 4.0)  # tried: kernel widths by which the sides ar
 def shares(size, average=False):
     """Return the coefficients (C, C) of log ip_AB, A <= B, in the divergence of C classes.
 
-    Two classes: 1, 1 and -2. More classes: the sum over all pairs, or with `average` the mean
-    weighted by the products of class shares (from sizes (C,)). One class: -1, Renyi's quadratic
-    entropy.
+    ip_AB is the integral of the product of the densities of classes A and B. Two classes: 1, 1 and
+    -2. More classes: the sum over all pairs, or with `average` the mean weighted by the products of
+    class shares (from sizes (C,)). One class: -1, Renyi's quadratic entropy.
     """
     C = len(size)
     if C == 1:
@@ -43,7 +43,7 @@ class SpanObjective:
 
     The value is that of an orthonormal V with the same span: without this, replacing V by V M would
     change the function by -degree log |det M|. With `penalty`, |V'V - I|^2 is subtracted (Eq. 2).
-    There are q projections at a time.
+    There are q projections (problems) at a time.
     """
 
     precision, scaled = 1e-14, False
@@ -53,7 +53,7 @@ class SpanObjective:
         self._degree, self._penalty, self._sign = degree, penalty, sign
 
     def __call__(self, theta, active):
-        """Return value (q,) and gradient (q, r k), filled in only for the problems `active`."""
+        """Return value (q,) and gradient (q, r k) of q projections, computed where `active`."""
         V = theta.reshape(-1, self.r, self.k)
         value, gradient = np.zeros(len(V)), np.zeros_like(V)
         self._fill(V, active, value, gradient)
@@ -65,7 +65,7 @@ class SpanObjective:
         raise NotImplementedError
 
     def _orthonormalize(self, V, active, value, gradient):
-        """Change values and gradients to those of an orthonormal basis; subtract the penalty."""
+        """Change values and gradients to those of an orthonormal basis; subtract any penalty."""
         v = V[active]
         inner = np.einsum("qdi,qdj->qij", v, v)
         if self._degree:
@@ -82,13 +82,14 @@ class SpanObjective:
 
 
 class Divergence(SpanObjective):
-    """Divergence of q projections V (r, k), negated, from sums over all pairs of rows.
+    """Cauchy-Schwarz divergence of q projections V (r, k), negated, from sums over row pairs.
 
     Parameters
     ----------
     sample : Sample
+        Rows of the classes.
     share : array (C, C)
-        Weights of the log potentials, see `shares`.
+        Weights of the log potentials (integrals of products of class densities) in the divergence.
     h2 : array (C,)
         Squared bandwidths.
     k : int
@@ -118,10 +119,11 @@ class Divergence(SpanObjective):
                 self._move_to_gpu(tiles)
 
     def _move_to_gpu(self, tiles):
-        """Compute sums over the rows on the GPU that holds `tiles`.
+        """Compute sums over the rows on the GPU that holds `tiles` (blocks of 64 rows).
 
-        The GPU returns forces summed over rows by feature. The rows on the host are therefore
-        replaced by the r rows of the identity in each class, for which these sums are the forces.
+        The GPU returns forces (kernels times differences of rows) summed over rows by feature. The
+        rows on the host are therefore replaced by the r rows of the identity in each class, for
+        which these sums are the forces.
         """
         from lodim.models.melm.kernels import cuda  # only where a GPU is asked for
 
@@ -137,12 +139,19 @@ class Divergence(SpanObjective):
             value[part] = np.einsum("qab,ab->q", potential, self._share)
 
     def potentials(self, V):
-        """Return the log information potentials (C, C), A <= B, of one projection V (r, k)."""
+        """Return the log potentials (C, C) of pairs of classes A <= B for one projection V (r, k).
+
+        A potential is the integral of the product of two class densities.
+        """
         V = np.ascontiguousarray(V)[None]
         return self._potentials(V, np.zeros(1, np.int64), np.zeros_like(V))[0]
 
     def _potentials(self, V, active, gradient):
-        """Return log potentials (len(active), C, C) of active problems; fill their gradients."""
+        """Return log potentials of pairs of classes (len(active), C, C); fill their gradients.
+
+        A potential is the integral of the product of two class densities; `active` are positions of
+        the projections V (q, r, k) to compute.
+        """
         s, q, k, r = self._sample, len(active), self.k, self.r
         C, n, units = s.n_classes, self._Z.shape[1], q * self._stripes
         threads = self._threads if self._many else 1
@@ -164,7 +173,10 @@ class Divergence(SpanObjective):
         return potential
 
     def _sum_pairs(self, rows, root, shift, totals, forces, threads):
-        """Fill totals and forces, from projected rows on the host or projections on the GPU."""
+        """Fill totals and forces with sums over pairs of rows, on the CPU or the GPU.
+
+        Totals are sums of kernels, forces sums of kernels times differences of the two rows.
+        """
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return
@@ -173,7 +185,10 @@ class Divergence(SpanObjective):
         for_blocks(pair_sums, len(totals), *args, totals, forces, threads=threads)
 
     def _shift_to_closest(self, rows, root, shift, threads):
-        """Fill shift with half the smallest squared distances between classes."""
+        """Fill shift with half of the smallest squared distances between classes.
+
+        With these, kernels of classes far apart do not vanish by underflow.
+        """
         if self._tiles is not None:
             shift[:] = self._tiles.run(closest, *self._classes, rows, root)
         else:
@@ -182,13 +197,20 @@ class Divergence(SpanObjective):
 
 
 def _vanished(totals, stripes):
-    """Return whether each sum over pairs is too small to be accurate, by problem and pair."""
+    """Return whether each sum of kernels over pairs of rows is too small to be accurate.
+
+    The result has an entry per projection and pair of classes.
+    """
     total = totals.reshape(-1, stripes, *totals.shape[1:]).sum(axis=1)
     return (total < LEAST) & np.triu(np.ones(total.shape[1:], bool))
 
 
 def terms(potential, share):
-    """Return fitting and regularizing term: -2 log ip_+- and log ip_++ + log ip_--."""
+    """Return the divergence's fitting and regularizing term: -2 log ip_+-, log ip_++ + log ip_--.
+
+    potential (C, C) holds log ip_AB, integrals of products of class densities; share (C, C) the
+    weights of the pairs.
+    """
     regularizing = np.diag(potential) @ np.diag(share)
     return float((np.triu(potential, 1) * share).sum()), float(regularizing)
 
@@ -219,7 +241,10 @@ class NormalEntropy(SpanObjective):
         gradient[active] = np.einsum("qik,qkl->qil", spread, np.linalg.inv(form))
 
     def potentials(self, V):
-        """Return the log potential (1, 1) of one projection, which is minus its entropy."""
+        """Return the log potential (1, 1) of one projection, which is minus its entropy.
+
+        The potential is the integral of the squared density.
+        """
         value = self(V.reshape(1, -1), np.zeros(1, np.int64))[0]
         return self._sign * value.reshape(1, 1)
 
@@ -230,14 +255,18 @@ class NormalEntropy(SpanObjective):
 def bound(log_potential, log_volume):
     """Return a bound on the overlap int min(f, g) of two densities in a region (Theorem 3).
 
-    min(f, g) <= sqrt(f g), whose integral is at most sqrt(volume ip_+-). The paper's region is the
-    unit cube. The balanced accuracy of Bayes' rule is then 1 - int min(f, g) / 2.
+    min(f, g) <= sqrt(f g), whose integral is at most sqrt(volume * potential), where the potential
+    is the integral of f g. The paper's region is the unit cube. The balanced accuracy of Bayes'
+    rule is then 1 - int min(f, g) / 2.
     """
     return np.exp(np.minimum(0.0, 0.5 * (log_potential + log_volume)))
 
 
 def kernel_widths(sample, theta, gamma):
-    """Return the standard deviations (C, k) of the classes' kernels along theta (r, k)."""
+    """Return the standard deviations (C, k) of the classes' kernels along directions theta (r, k).
+
+    theta is in the coordinates of the sample; gamma is the factor of Silverman's bandwidths.
+    """
     form = np.einsum("rj,crs,sj->cj", theta, sample.cov, theta, optimize=True)
     return np.sqrt(bandwidths(sample.size, theta.shape[1], gamma)[:, None] * form)
 
@@ -246,7 +275,7 @@ def _boxes(Z, weight, width):
     """Return boxes (m, 2, k) around the rows Z (n, k) of a class, and bounds (m,) on mass outside.
 
     width (k,) holds the standard deviations of the class's kernel. The bounds limit the integral of
-    the class density outside a box.
+    the class density outside a box (lower and upper corners).
     """
     share = weight / weight.sum()
     cut = np.quantile(Z, [(c, 1.0 - c) for c in CUT], axis=0)
@@ -257,8 +286,9 @@ def _boxes(Z, weight, width):
 
 
 def overlaps(Z, code, weight, width, potential):
-    """Return bounds (C, C) on the overlaps int min(f_A, f_B) over the whole space, for A < B.
+    """Return bounds (C, C) on the overlaps int min(f_A, f_B) of class densities, for A < B.
 
+    Z (n, k) are the rows' coordinates; potential (C, C) holds the logs of the integrals of f_A f_B.
     Outside A's box the integral is at most the probability of f_A there, outside B's box that of
     f_B; within both boxes Theorem 3 holds. The smallest bound over pairs of boxes is returned.
     """

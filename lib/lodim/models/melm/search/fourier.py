@@ -34,7 +34,7 @@ class NoGridError(Exception):
 
 @dataclass(frozen=True)
 class Grid:
-    """Nodes of a grid over projected rows, and the modes of its Fourier transform.
+    """Nodes of a grid over projected rows, and the modes (frequencies) of its Fourier transform.
 
     low : (k,) lowest node
     step : distance of the nodes
@@ -117,12 +117,19 @@ class Approximation(SpanObjective):
             value[q] = (potential * self._share).sum()
 
     def potentials(self, V):
-        """Return the log information potentials (C, C), A <= B, of one projection V (r, k)."""
+        """Return the log potentials (C, C) of pairs of classes A <= B for one projection V (r, k).
+
+        A potential is the integral of the product of two class densities.
+        """
         P, grid = self._place(V)
         return self._potentials(grid, self._spectra(P, grid))[0]
 
     def _evaluate(self, V):
-        """Return log potentials (C, C) and the gradient (r, k) of the divergence at V (r, k)."""
+        """Return the log potentials (C, C) of pairs of classes and the gradient (r, k) at V (r, k).
+
+        A potential is the integral of the product of two class densities; the gradient is that of
+        the divergence.
+        """
         s = self._sample
         P, grid = self._place(V)
         potential, pull, K = self._potentials(grid, self._spectra(P, grid))
@@ -152,7 +159,10 @@ class Approximation(SpanObjective):
         return P, _make_grid(inverse, cov, low, high, step, pad, self._most)
 
     def _spectra(self, P, grid):
-        """Return characteristic functions (C, ...) of the classes at the modes, times sizes."""
+        """Return the Fourier transforms (C, ...) of the classes' weights on the grid, times sizes.
+
+        P (k, n) holds the projected rows.
+        """
         s = self._sample
         stripes = max(1, min(STRIPES, ROOM // (s.n_classes * int(np.prod(grid.nodes)))))
         grids = np.empty((stripes, s.n_classes, *grid.nodes))
@@ -160,7 +170,7 @@ class Approximation(SpanObjective):
         return self._transforms(grid)[0](grids.sum(axis=0)) / grid.splines
 
     def _fields(self, grid, spectra):
-        """Return fields (C, ...) on the nodes from spectra (C, ...), corrected for the splines."""
+        """Return functions on the grid from their spectra (C, ...), corrected for splines."""
         inverse = self._transforms(grid)[1]
         return inverse(spectra / grid.splines) * (np.prod(grid.nodes) / grid.volume)
 
@@ -174,10 +184,11 @@ class Approximation(SpanObjective):
         return partial(fft.fftn, **options), lambda x: fft.ifftn(x, **options).real
 
     def _potentials(self, grid, phi):
-        """Return the log potentials (C, C), and derivatives of the divergence.
+        """Return the log potentials (C, C) of pairs of classes, and derivatives of the divergence.
 
-        The derivatives are: spectra of fields (C, ...), for derivatives by the rows of each class;
-        and (C, k, k), derivatives by the classes' V' cov V.
+        A potential is the integral of the product of two class densities; phi are the Fourier
+        transforms of the classes. The derivatives are: spectra of fields (C, ...), for derivatives
+        by the rows of each class; and (C, k, k), derivatives by the classes' V' cov V.
         """
         C, w = len(self._h2), grid.frequency
         potential, pull = np.zeros((C, C)), np.zeros_like(phi)
@@ -208,7 +219,7 @@ class Approximation(SpanObjective):
         return self._h2[a] * grid.cov[a] + self._h2[b] * grid.cov[b]
 
     def _kernel(self, grid, a, b):
-        """Return the factor (...) of each mode by the kernel between classes a and b."""
+        """Return the Fourier transform of the kernel between classes a and b, at each mode."""
         S, w = self._pair_covariance(grid, a, b), grid.frequency
         form = sum(S[i, j] * w[i] * w[j] for i in range(self.k) for j in range(self.k))
         return np.exp(-0.5 * form)
@@ -218,9 +229,10 @@ class Approximation(SpanObjective):
         return float((np.abs(self.errors(V)) * np.abs(self._share)).sum())
 
     def errors(self, V):
-        """Return the errors (C, C), A <= B, of the log potentials; inf for potentials <= 0.
+        """Return the errors (C, C), A <= B, of the log potentials of pairs of classes; inf if <= 0.
 
-        Exact and approximate sums of a random sample of rows with all rows are compared.
+        A potential is the integral of the product of two class densities. Exact and approximate
+        sums of a random sample of rows with all rows are compared.
         """
         s = self._sample
         P, grid = self._place(V)

@@ -14,10 +14,10 @@ MIN_CLASS_ROWS = 256  # smallest number of rows of a class in a sample
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows in the coordinates of the search, sorted by class.
+    """Rows in the coordinates of the search (whitened features), sorted by class.
 
     Z (r, n): coordinates; weight (n,); start (C + 1,): first row of each class; size (C,): total
-    weights; cov (C, r, r): covariances; key (n,): key of each row, see `row_keys`.
+    weights; cov (C, r, r): covariances; key (n,): number of each row, computed from its content.
     """
 
     Z: np.ndarray
@@ -39,7 +39,10 @@ class Sample:
 
     @classmethod
     def from_rows(cls, X, code, weight, basis, covariance=SHRUNK):
-        """Return the Sample of rows X (n, p) with classes code (n,) and positive weights (n,)."""
+        """Return the Sample of rows X (n, p) with classes code (n,) and positive weights (n,).
+
+        basis transforms the features to the coordinates of the search.
+        """
         order = np.argsort(code, kind="stable")
         order = order[weight[order] > 0]
         C = int(code.max()) + 1

@@ -131,12 +131,12 @@ def search_manifold(X, code, weight, plan):
 
 
 def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None, within=None):
-    """Return a dict of the Manifolds for several gammas and for `first_gamma`.
+    """Return a dict of the search results (Manifolds) for several gammas and for `first_gamma`.
 
-    `first_gamma` (by default the gamma closest to MIDDLE) is searched from all starts, each other
-    gamma from the result for its neighbour. So the view changes continuously with gamma if
-    possible, whereas the best of many starts might jump. Other parameters are those of
-    `search_manifold`.
+    A gamma is a factor of the kernel widths. `first_gamma` (by default the gamma closest to 4) is
+    searched from all starts, each other gamma from the result for its neighbour. So the view
+    changes continuously with gamma if possible, whereas the best of many starts might jump. Rows X
+    (n, p), classes code and weight are arrays over rows.
 
     warm_start : V (p, k), the only start for `first_gamma` if given
     within : the whitening Basis of the rows, if known
@@ -169,7 +169,10 @@ def steps(first, last):
 
 
 def _coordinates(X, code, weight, plan, within):
-    """Return Basis and Sample of the rows, and the plan with k limited to the rank of the rows."""
+    """Return the whitened coordinates of the rows: their Basis, a Sample, and the plan.
+
+    The plan's k is limited to the rank of the rows.
+    """
     one_class = not code.any()
     whiten, shrunk = not (plan.penalty or one_class), plan.covariance == SHRUNK and not one_class
     factor, basis = plan.shrinkage_factor if shrunk else 0.0, within if whiten else None
@@ -179,7 +182,7 @@ def _coordinates(X, code, weight, plan, within):
 
 
 def _search(sample, basis, plan, theta, names):
-    """Return the Manifold that is found from starts theta (q, r, k)."""
+    """Return the best result (Manifold) of a search from starts theta (q, r, k) with some names."""
     few, rough = sample, plan.ftol  # passes over one class are cheap
     if sample.n_classes > 1:
         few, rough = sample.thinned(min(COARSE, plan.exact_rows), plan.seed), plan.rough
@@ -211,7 +214,7 @@ def _over_all_rows(sample, ends, names, basis, plan):
 
 
 def _valued(objective, ends):
-    """Return the results `ends` with their values under another objective."""
+    """Return the results `ends` of a search with their values under another objective."""
     return replace(ends, value=objective(ends.theta, np.arange(len(ends.theta)))[0])
 
 
@@ -227,7 +230,10 @@ def _continue(objective, ends, plan):
 
 
 def distinct(value):
-    """Return the positions of the values that differ, the lowest first."""
+    """Return the positions of the distinct values, the lowest first.
+
+    Values within 1e-4 of the previous one, relative to it, count as equal.
+    """
     order = np.argsort(value, kind="stable")
     increasing = value[order]
     return order[np.diff(increasing, prepend=-np.inf) > SAME * np.abs(increasing)]
@@ -255,12 +261,18 @@ def _arguments(sample, plan):
 
 
 def _grid_nodes(n, n_exact):
-    """Return the number of grid nodes for n rows, from the costs of exact sums and of the rows."""
+    """Return the largest number of grid nodes that is worthwhile for n rows.
+
+    Nodes cost as much as exact sums over pairs of at most n_exact rows, or a multiple of the rows.
+    """
     return max(min(n, n_exact) ** 2 / PAIRS, ROWS * n)
 
 
 def _manifold(sample, objective, ends, names, basis, plan):
-    """Return the Manifold of the best of the results `ends`."""
+    """Return the best of the search results `ends` as a Manifold (view with its divergence).
+
+    names are the kinds of the starts.
+    """
     best = int(np.argmin(ends.value))
     V = principal_axes(basis.directions(ends.theta[best].reshape(-1, plan.k)), basis, sample)
     theta = basis.of_directions(V)
@@ -273,9 +285,9 @@ def _manifold(sample, objective, ends, names, basis, plan):
 
 
 def principal_axes(V, basis, sample):
-    """Return an orthonormal basis (p, k) of a span, along the projected rows' principal axes.
+    """Return an orthonormal basis (p, k) of V's span, along the principal axes of projected rows.
 
-    Signs are those of `view.upright`.
+    The sign of each axis is such that its largest loading is positive.
     """
     Q = np.linalg.qr(V)[0]
     total = total_covariance(*class_moments(sample), sample.size)
@@ -312,7 +324,7 @@ def starting_projections(sample, basis, plan):
 
 
 def _random_directions(sample, basis, k, rng):
-    """Return k random sums of the rows (r, k); zero if rows cancel."""
+    """Return k random sums of the rows (r, k), as directions; zero if rows cancel."""
     Z = sample.Z * (sample.weight / sample.weight.sum())
     theta = Z @ row_keys.waves(sample.key, k, rng)
     lost = np.linalg.norm(theta, axis=0) <= LOST * np.linalg.norm(Z)
@@ -332,7 +344,7 @@ def class_moments(sample):
 
 
 def total_covariance(mean, cov, size):
-    """Return the covariance (r, r) of all rows, from means and covariances of the classes."""
+    """Return the covariance (r, r) of all rows from means, covariances, sizes of classes."""
     share = size / size.sum()
     centred = mean - share @ mean
     return np.einsum("c,cij->ij", share, cov) + (centred.T * share) @ centred
@@ -350,7 +362,10 @@ def _orthonormal(V):
 
 
 def _principal_components(mean, cov, sample, basis, k, smallest):
-    """Return k principal components of the features, as theta (r, k) in search coordinates."""
+    """Return the first (or smallest) k principal components as directions theta (r, k).
+
+    theta refers to the coordinates of the search, in which features are whitened.
+    """
     total = total_covariance(mean, cov, sample.size)
     values, vectors = np.linalg.eigh(total)
     root = basis.back.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))

@@ -28,13 +28,14 @@ FLOOR = 1e-4  # smallest eigenvalue of a class, relative to the variance within 
 
 @dataclass(frozen=True)
 class Basis:
-    """Search coordinates, z = (x - mean) into; a direction theta of z is V = into theta of x.
+    """Coordinates of the search, z = (x - mean) into, in which rows vary equally within classes.
 
-    mean (p,)
-    into (p, r), and back (r, p), its left inverse
-    scale (r,) : standard deviations of z within classes
-    kept : share of the covariance within classes that is left after shrinking
-    added (r, r) : matrix added by shrinking, in coordinates that are then white
+    A direction theta of z is the direction V = into theta of the features x.
+
+    mean (p,) into (p, r), and back (r, p), its left inverse scale (r,) : standard deviations of z
+    within classes
+    kept : share of the covariance within classes that is left after shrinking added (r, r) : matrix
+    added by shrinking, in coordinates that are then white
     n_varying : number of directions in which rows vary within classes
     separates : whether class means differ, by more than classes vary, in the dropped directions
     """
@@ -94,7 +95,7 @@ class Basis:
 
     @property
     def rank(self):
-        """Number of coordinates."""
+        """Number of coordinates, at most the number of features."""
         return self.into.shape[1]
 
     def coordinates(self, X):
@@ -106,7 +107,10 @@ class Basis:
         return self.into @ theta
 
     def of_directions(self, V):
-        """Return theta (r, k) from V (p, k), ignoring the part of V in dropped directions."""
+        """Return directions theta (r, k) of coordinates from directions V (p, k) of features.
+
+        The part of V in directions that were dropped, because rows do not vary in them, is ignored.
+        """
         return self.back @ V
 
 
@@ -122,8 +126,9 @@ def center_by_class(X, code, weight):
 def _shrinkage(rows, values, share, n, shrinkage_factor):
     """Return the share of a covariance that shrinking keeps, and the variance that it adds.
 
-    rows (n_rows, p); values : nonzero eigenvalues of the covariance; share (n_rows,) of each row; n
-    : total weight; shrinkage_factor : factor of the odds of the Ledoit-Wolf intensity.
+    rows (n_rows, p); values : nonzero eigenvalues of their covariance; share (n_rows,) : weight
+    share of each row; n : total weight; shrinkage_factor : factor of the odds of the Ledoit-Wolf
+    intensity.
     """
     p = rows.shape[1]
     mean, square = values.sum() / p, (values**2).sum()
@@ -207,10 +212,11 @@ def _intensity(mean, square, fourth, n, p):
 
 
 def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
-    """Return the covariance (r, r) of a class's rows X (n, p) in white coordinates X into.
+    """Return the shrunk covariance (r, r) of a class's rows X (n, p) in white coordinates X into.
 
-    Eigenvalues below FLOOR are raised to it, since a direction in which a class is constant would
-    have infinite divergence. For kept and added see `Basis`.
+    kind is "shrunk" or "ledoit-wolf". Eigenvalues below 1e-4 are raised to it, since a direction in
+    which a class is constant would have infinite divergence. kept and added say how the covariance
+    within classes was shrunk.
     """
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into
