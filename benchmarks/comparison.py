@@ -146,7 +146,7 @@ def main():
     out = open(args.out, "w", newline="") if args.out else sys.stdout  # noqa: SIM115
     writer = csv.DictWriter(out, FIELDS)
     writer.writeheader()
-    inference.DRAWS = 4000
+    inference.N_SIMULATIONS = 4000
     for case in args.cases.split("; "):
         for n in (50, 200):
             for M in (2, 5):

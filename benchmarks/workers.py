@@ -66,7 +66,7 @@ class Part:
         self.n = n
 
     def __call__(self, k):
-        rows = np.arange(k * workers.PART, min(self.n, (k + 1) * workers.PART))
+        rows = np.arange(k * workers.ROWS_PER_CHUNK, min(self.n, (k + 1) * workers.ROWS_PER_CHUNK))
         rng = np.random.default_rng(k)
         X = tiles.pack(rng.normal(size=(len(rows), P)))
         return Batch(X, rng.normal(size=len(rows)), None, None, pd.RangeIndex(len(rows)), rows)
@@ -93,7 +93,7 @@ def in_memory(n):
     """Least time of a pass over n rows in memory, on one thread, and its sums."""
     X = tiles.empty(n, P, np.float64)
     y = np.zeros((len(X), tiles.TILE))
-    for k in range(-(-n // workers.PART)):
+    for k in range(-(-n // workers.ROWS_PER_CHUNK)):
         batch = Part(n)(k)
         own = slice(k * workers.PART_TILES, k * workers.PART_TILES + len(batch.X))
         X[own], y[own] = batch.X, tiles.pad(batch.y, len(batch.X))

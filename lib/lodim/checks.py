@@ -10,7 +10,7 @@ from lodim.errors import ArgumentError
 
 INFINITY = float("inf")
 LARGEST = 2**53  # largest seed: float64 represents all integers up to it
-MOST = 1e100  # largest penalty or tolerance
+MAX_SIZE = 1e100  # largest penalty or tolerance
 MOST_COUNT = 100_000  # largest number of stages, starts, penalties, folds, refits or features
 MOST_ROWS = 2**31 - 1  # largest number of rows, and of iterations of an optimizer
 MOST_THREADS = 1024
@@ -49,9 +49,9 @@ def check_threads(record: Any) -> None:
 
 
 def check_size(record: Any, name: str) -> None:
-    """Raise ArgumentError unless a field is a number from 0 to MOST."""
-    words = f"0 or more (up to {MOST:g})"
-    check(record, name, (int, float), lambda v: 0 <= v <= MOST, words)
+    """Raise ArgumentError unless a field is a number from 0 to MAX_SIZE."""
+    words = f"0 or more (up to {MAX_SIZE:g})"
+    check(record, name, (int, float), lambda v: 0 <= v <= MAX_SIZE, words)
     if getattr(record, name) > LARGEST:  # NumPy stores larger integers as objects
         object.__setattr__(record, name, float(getattr(record, name)))
 
@@ -100,7 +100,7 @@ def as_threads(value: Any, name: str = "threads") -> int:
     return whole(name, value, 1, MOST_THREADS)
 
 
-def number(name: str, value: Any, least: float = -MOST, most: float = MOST) -> float:
+def number(name: str, value: Any, least: float = -MAX_SIZE, most: float = MAX_SIZE) -> float:
     """Return an argument as float; raise unless it is a number from `least` to `most`."""
     right = isinstance(value, Real) and not isinstance(value, bool)
     if not right or not least <= value <= most:
@@ -126,14 +126,14 @@ def _as_floats(name, values):
 
 
 def sizes(name: str, values: Any) -> np.ndarray:
-    """Return one or several numbers from 0 to MOST as an array of floats (n,); else raise."""
-    words = f"{name} must be at least one number, each 0 or more (up to {MOST:g})"
+    """Return one or several numbers from 0 to MAX_SIZE as an array of floats (n,); else raise."""
+    words = f"{name} must be at least one number, each 0 or more (up to {MAX_SIZE:g})"
     array = np.atleast_1d(np.asarray(values, dtype=object))
     if array.ndim != 1 or not array.size:
         raise ArgumentError(f"{words}, not {values!r:.80}")
     for value in array:
         number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-        if not number or not 0 <= value <= MOST:
+        if not number or not 0 <= value <= MAX_SIZE:
             raise ArgumentError(f"{words}, not {value!r:.80}")
     return array.astype(float)
 

@@ -18,7 +18,7 @@ import numpy as np
 LARGEST = 1e105  # largest absolute number: larger than all data, with finite quotients
 SQUARE = 1e210  # largest square of a number, as in deviances
 TINY = 1e-170  # smallest positive number
-MOST = 2**53  # largest count
+MAX_COUNT = 2**53  # largest count
 PLAIN = str | bool | int | float
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ def unlimited(*shape: Size, nan=False) -> Any:
     return real(*shape, least=-np.inf, most=np.inf, nan=nan)
 
 
-def whole(*shape: Size, least: int | str = 0, most: float | str = MOST) -> Any:
+def whole(*shape: Size, least: int | str = 0, most: float | str = MAX_COUNT) -> Any:
     """Declare int64 numbers with a shape; without a shape one number."""
     return _numbers(np.int64, shape, least, most, False)
 

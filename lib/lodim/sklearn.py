@@ -60,12 +60,15 @@ __all__ = [
 
 # Arguments that belong to fit(), that scikit-learn handles in its own way, and the family, which
 # follows from the class.
-OF_ROWS = {
+ROW_ARGUMENTS = {
     *("weights", "offset", "groups", "order", "clusters", "constraints", "progress", "family"),
     *("sample", "client"),
 }
 PARAMETERS = {name for name, *_ in families.PARAMETERS.values()}  # of families of numbers
-OWN = {"formula": None, "new_levels": "error"}  # parameters of all estimators, with defaults
+ESTIMATOR_DEFAULTS = {
+    "formula": None,
+    "new_levels": "error",
+}  # parameters of all estimators, with defaults
 RANK_DEFICIENT = {"rank_deficient": "zero"}  # glm predicts all rows, as scikit-learn requires
 HELP = """
 
@@ -152,9 +155,9 @@ class _Estimator(BaseEstimator):
 
     def __init_subclass__(cls, model, without=(), own=None, chooses=None, **arguments):
         super().__init_subclass__(**arguments)
-        own = OWN | ({"cv": None} if chooses else {}) | (own or {})
+        own = ESTIMATOR_DEFAULTS | ({"cv": None} if chooses else {}) | (own or {})
         cls._model = model
-        cls.__init__ = _constructor(getattr(lodim, model), OF_ROWS | set(without), own)
+        cls.__init__ = _constructor(getattr(lodim, model), ROW_ARGUMENTS | set(without), own)
         parameters = [name for name in inspect.signature(cls).parameters if name not in own]
         parts = {"names": ", ".join(parameters), "model": model, "chooses": chooses}
         parts["fit"] = f"{model.capitalize()}Fit"

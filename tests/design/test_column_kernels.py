@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lodim.design.column_kernels import (
-    ALL,
+    ALL_ROWS,
     BLOCK,
     NO_WEIGHTS,
     as_real,
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.long
 def test_moments_of_many_numbers_have_the_bits_of_few(dtype, n):
     rng = np.random.default_rng(0)
     x = (1e3 + 10.0 ** rng.uniform(-3, 3, n) * rng.standard_normal(n)).astype(dtype)
-    found = column_moments(as_real(x), read_only(ALL), read_only(NO_WEIGHTS))
-    plain = moments(read_only(x.astype(float)), read_only(ALL), read_only(NO_WEIGHTS))
+    found = column_moments(as_real(x), read_only(ALL_ROWS), read_only(NO_WEIGHTS))
+    plain = moments(read_only(x.astype(float)), read_only(ALL_ROWS), read_only(NO_WEIGHTS))
     assert found == plain
     assert np.allclose(found[1:3], [x.mean(dtype=float), x.var(dtype=float) * n], rtol=1e-12)
 

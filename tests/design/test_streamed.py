@@ -16,9 +16,9 @@ import lodim as ld
 from lodim import forms
 from lodim.design import chunks, features
 from lodim.design import terms as design_terms
-from lodim.design.chunks import PartReader
+from lodim.design.chunks import ChunkReader
 from lodim.design.design import Design
-from lodim.design.features import of_part
+from lodim.design.features import apply_to_chunk
 from lodim.design.reading import Reading, read_source_rows
 from lodim.design.rows import RowInputs
 from lodim.errors import ArgumentError, DataError
@@ -66,7 +66,7 @@ def source_of(frame, cuts=(), step=1000):
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr(chunks, "PART", PART)
+    monkeypatch.setattr(chunks, "ROWS_PER_CHUNK", PART)
     monkeypatch.setattr(
         "lodim.design.design.read_source",
         lambda data: data if isinstance(data, Source) else None,
@@ -347,7 +347,7 @@ def test_parts_can_be_made_by_themselves_in_any_order(frame):
     design, batch = Design.learn(formula, source, **given)
     request = design_terms.column_request([[("s", None)], [("b", None)]], "indicator")
     learnt = read_source_rows(source, request, ["y"], RowInputs("w", "e"), "indicator").parts
-    make = pickle.loads(pickle.dumps(PartReader.from_parts(design, learnt, RowInputs("w", "e"))))
+    make = pickle.loads(pickle.dumps(ChunkReader.from_parts(design, learnt, RowInputs("w", "e"))))
     for k in reversed(range(learnt.n // PART + 1)):
         here, tiles = slice(PART * k, PART * (k + 1)), slice(PART * k // 64, PART * (k + 1) // 64)
         part = make(k)
@@ -356,7 +356,9 @@ def test_parts_can_be_made_by_themselves_in_any_order(frame):
         same(part.X, batch.X[tiles].copy(), "X")
     known = np.zeros(len(design.names), bool)
     moments = partial(features.learn_moments, known=known, limits={})
-    work = partial(of_part, terms=design.terms, fills=design.fills, missing="drop", work=moments)
+    work = partial(
+        apply_to_chunk, terms=design.terms, fills=design.fills, missing="drop", work=moments
+    )
     tasks = learnt.tasks(work, design.features)
     found = [pickle.loads(pickle.dumps(task))() for task in tasks]
     same(found, learnt.map(work, design.features), "moments")

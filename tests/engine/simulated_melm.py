@@ -107,12 +107,12 @@ def test_problems_that_run_together_have_room():
     for n_tiles, C, k in ((2, 2, 2), (79, 3, 3), (256, 10, 10), (15_625, 2, 3)):
         most = cuda_kernels.together(n_tiles, C, k)
         size = 2 * 8 * most * C * k * n_tiles * 64
-        assert 1 <= most <= cuda_kernels.PROBLEMS and (most == 1 or size <= cuda_kernels.ROOM)
+        assert 1 <= most <= cuda_kernels.PROBLEMS and (most == 1 or size <= cuda_kernels.MAX_BYTES)
 
 
 def test_no_room_for_a_pass(monkeypatch):
     there, case = Counts((5, 6)).on_gpu(), Counts((5, 6))
-    monkeypatch.setattr(device, "room", lambda: 1000.0)
+    monkeypatch.setattr(device, "free_bytes", lambda: 1000.0)
     with pytest.raises(ld.DeviceError, match="does not hold what a pass leaves there"):
         there(case.theta.reshape(1, -1), ONE)
     with pytest.raises(ld.DeviceError, match="does not hold the features"):
@@ -122,8 +122,8 @@ def test_no_room_for_a_pass(monkeypatch):
 def test_auto_takes_a_gpu_for_many_pairs(monkeypatch):
     case = Counts((5, 6))
     monkeypatch.setattr(engine, "find_spec", lambda name: True)
-    for many, there in ((divergence.MANY, False), (60, True)):
-        monkeypatch.setattr(divergence, "MANY", many)
+    for many, there in ((divergence.MIN_GPU_PAIRS, False), (60, True)):
+        monkeypatch.setattr(divergence, "MIN_GPU_PAIRS", many)
         auto = Divergence(case.sample, case.share, case.h2, 2, engine="auto")
         assert (auto._tiles is not None) == there
 

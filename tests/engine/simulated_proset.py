@@ -85,7 +85,7 @@ def test_the_grid_follows_the_shape():
 @pytest.mark.parametrize("dtype, n, M", [(np.float64, 5, 70), (np.float32, 70, 8)])
 def test_sums_in_parts(dtype, n, M, monkeypatch):
     """Two batches, rows that go to the GPU a tile at a time."""
-    monkeypatch.setattr(prototypes, "PART", 1)
+    monkeypatch.setattr(prototypes, "TILES_ON_GPU", 1)
     t = prototype_set(M)
     X = tiles.pack(np.random.default_rng(5).normal(size=(n, 3)), dtype)
     values = np.column_stack([prototypes.response_values(t), np.ones((len(t), 2))])

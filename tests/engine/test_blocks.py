@@ -12,7 +12,7 @@ from numba import njit
 
 from lodim.engine import blocks as engine
 from lodim.engine import tiles
-from lodim.sources.source import PART
+from lodim.sources.source import ROWS_PER_CHUNK
 
 SIZES = [1, 63, 64, 65, 4095, 4096, 4097, 3 * 4096 + 17]
 
@@ -195,7 +195,7 @@ def test_sums_over_rows_go_by_spans(n):
 def test_a_chunk_of_a_source_is_a_span_of_the_sums():
     # Layers keep the two apart. Streamed rows come a chunk at a time and are summed a span at a
     # time: only where these are the same rows do they give the bits of the same rows in memory.
-    assert PART == engine.SPAN_ROWS
+    assert ROWS_PER_CHUNK == engine.SPAN_ROWS
 
 
 def test_tiles_of_rows():

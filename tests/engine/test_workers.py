@@ -88,7 +88,7 @@ def read_columns(batch):
 
     def make(k):
         X, y, weights = arrays
-        rows = slice(k * workers.PART, min(len(y), (k + 1) * workers.PART))
+        rows = slice(k * workers.ROWS_PER_CHUNK, min(len(y), (k + 1) * workers.ROWS_PER_CHUNK))
         part = X[tiles.of_rows(rows)], y[rows], weights[rows]
         return Batch(*part, None, pd.RangeIndex(rows.start, rows.stop), np.arange(len(part[1])))
 
@@ -295,7 +295,7 @@ def test_rows_and_columns_come_back_as_they_were(held, problem):
 
 @pytest.mark.long
 def test_workers_that_are_all_gone_are_an_error_in_words(monkeypatch, problem):
-    monkeypatch.setattr(dask_cluster, "GONE", 0.2)
+    monkeypatch.setattr(dask_cluster, "WORKER_TIMEOUT", 0.2)
     monkeypatch.setattr(dask_cluster, "PATIENCE", 0.05)
     options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
@@ -343,7 +343,7 @@ def test_failed_tasks_are_forgotten_with_their_error(client, held):
 
 @pytest.mark.long
 def test_rows_that_the_workers_cannot_hold_are_refused(client, problem, monkeypatch):
-    monkeypatch.setattr(dask_cluster, "ROOM", 1e-9)
+    monkeypatch.setattr(dask_cluster, "MEMORY_SHARE", 1e-9)
     with pytest.raises(DataError, match=r"rows on a Dask worker take .* GB, and tcp.* start more"):
         workers.read_parts(client, read_columns(problem), N, 3, np.float64)
 

@@ -9,7 +9,7 @@ import pytest
 import lodim as ld
 from lodim.errors import DataError
 from lodim.sources.read import read_source
-from lodim.sources.source import PART
+from lodim.sources.source import ROWS_PER_CHUNK
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -56,11 +56,11 @@ def test_a_filter_is_respected_and_the_dataset_keeps_it(folder):
 
 
 def test_a_big_fragment_is_read_in_chunks(tmp_path):
-    table = pa.table({"x": np.arange(PART * 2 + 5.0)})
+    table = pa.table({"x": np.arange(ROWS_PER_CHUNK * 2 + 5.0)})
     pq.write_table(table, tmp_path / "a.parquet")
     source = read_source(ds.dataset(tmp_path / "a.parquet"))
     chunks = list(source.chunks(["x"]))
-    assert [chunk.first for chunk in chunks] == [0, PART, 2 * PART]
+    assert [chunk.first for chunk in chunks] == [0, ROWS_PER_CHUNK, 2 * ROWS_PER_CHUNK]
     assert pa.concat_tables([chunk.frame for chunk in chunks]).equals(table)
 
 

@@ -25,12 +25,12 @@ def write(folder, *texts):
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Chunks of two rows."""
-    monkeypatch.setattr(csv_files, "PART", 2)
+    monkeypatch.setattr(csv_files, "ROWS_PER_CHUNK", 2)
 
 
 @pytest.mark.parametrize("name", ["heart", "autompg", "german_credit"])
 def test_a_file_is_what_the_command_line_reads(tmp_path, name, monkeypatch):
-    monkeypatch.setattr(csv_files, "PART", 37)
+    monkeypatch.setattr(csv_files, "ROWS_PER_CHUNK", 37)
     ld.data(name).to_csv(tmp_path / "a.csv", index=False)
     source = read_source(tmp_path / "a.csv")
     whole = commands.read_csv(str(tmp_path / "a.csv"))
@@ -43,7 +43,7 @@ def test_a_file_is_what_the_command_line_reads(tmp_path, name, monkeypatch):
 @pytest.mark.parametrize("last", [True, False])
 @pytest.mark.parametrize("n", [6, 7])
 def test_a_file_is_cut_into_pieces_at_ends_of_lines(tmp_path, monkeypatch, end, last, n):
-    monkeypatch.setattr(csv_files, "PART", 3)
+    monkeypatch.setattr(csv_files, "ROWS_PER_CHUNK", 3)
     monkeypatch.setattr(csv_files, "BLOCK", 5)
     rows = [",x,é"] + [f"r{k},{k}.5,{'u' * (k + 1)}é" for k in range(n)]
     text = "\ufeff" + end.join(rows) + end * last

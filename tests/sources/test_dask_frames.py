@@ -41,7 +41,7 @@ def test_partitions_are_pieces_that_carry_their_own_rows_alone(frame):
 
 
 def test_a_partition_is_cut_into_chunks(frame, monkeypatch):
-    monkeypatch.setattr(dask_frames, "PART", 300)
+    monkeypatch.setattr(dask_frames, "ROWS_PER_CHUNK", 300)
     source = read_source(dd.from_pandas(frame, npartitions=2))
     chunks = list(source.chunks(["x"]))
     assert [chunk.first for chunk in chunks] == [0, 300, 0, 300]

@@ -7,7 +7,7 @@ import pytest
 
 from lodim.errors import DataError
 from lodim.sources.read import read_source
-from lodim.sources.source import PART
+from lodim.sources.source import ROWS_PER_CHUNK
 
 pl = pytest.importorskip("polars")
 
@@ -20,7 +20,7 @@ def read_all(source):
 @pytest.fixture
 def frame():
     rng = np.random.default_rng(0)
-    n = PART + 1_000
+    n = ROWS_PER_CHUNK + 1_000
     return pl.DataFrame(
         {
             "x": rng.normal(size=n),
@@ -38,7 +38,9 @@ def test_the_rows_are_those_that_collect_gives(frame, tmp_path):
     assert read_all(source).equals(lazy.collect())
     assert read_all(pickle.loads(pickle.dumps(source))).equals(lazy.collect())
     chunks = list(source.chunks(["s"]))
-    assert all(len(chunk.frame) <= PART and chunk.frame.columns == ["s"] for chunk in chunks)
+    assert all(
+        len(chunk.frame) <= ROWS_PER_CHUNK and chunk.frame.columns == ["s"] for chunk in chunks
+    )
     assert [c.first for c in chunks] == [0, *np.cumsum([len(c.frame) for c in chunks])[:-1]]
 
 

@@ -11,7 +11,7 @@ import lodim as ld
 from lodim.design.frame import read_column, read_frame
 from lodim.errors import DataError
 from lodim.sources.read import read_source
-from lodim.sources.source import PART
+from lodim.sources.source import ROWS_PER_CHUNK
 from whole_sources import read_all
 
 pa = pytest.importorskip("pyarrow")
@@ -77,7 +77,7 @@ def test_the_rows_of_all_files_are_those_that_pandas_reads(frame, tmp_path, endi
 
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])
 def test_pieces_are_batches_put_together_until_they_are_a_part(tmp_path, ending):
-    tables = [{"x": np.arange(n, dtype=float)} for n in (PART + 150, 30)]
+    tables = [{"x": np.arange(n, dtype=float)} for n in (ROWS_PER_CHUNK + 150, 30)]
     source = read_source(write(tables, tmp_path, ending))
     assert [piece.n for piece in source.pieces] == [65_600, 86, 30]
     batch = "row group" if ending == "parquet" else "record batch"
@@ -85,11 +85,11 @@ def test_pieces_are_batches_put_together_until_they_are_a_part(tmp_path, ending)
     for piece in source.pieces:
         first = 0
         for chunk in piece.read(["x"]):
-            assert chunk.first == first and 0 < len(chunk.frame) <= PART
+            assert chunk.first == first and 0 < len(chunk.frame) <= ROWS_PER_CHUNK
             first += len(chunk.frame)
         assert first == piece.n
     whole = read_all(source)["x"]
-    assert whole.tolist() == [*range(PART + 150), *range(30)]
+    assert whole.tolist() == [*range(ROWS_PER_CHUNK + 150), *range(30)]
 
 
 def test_types_are_unified_over_files(tmp_path):
@@ -276,6 +276,6 @@ def test_a_big_row_group_is_read_little_by_little(tmp_path):
     before = pa.total_allocated_bytes()
     most = 0
     for chunk in source.chunks(source.names):
-        assert len(chunk.frame) <= PART
+        assert len(chunk.frame) <= ROWS_PER_CHUNK
         most = max(most, pa.total_allocated_bytes() - before)
     assert len(source.pieces) == 1 and most < whole * 0.6

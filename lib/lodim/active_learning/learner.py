@@ -272,7 +272,7 @@ class Learner(Generic[FitT]):
         score = "random" if self.fit is None else score
         rng = np.random.default_rng([self.seed, len(self.labelled), 1])
         if callable(score):
-            value = scores.of_user(score, self)
+            value = scores.user_score(score, self)
         else:
             with showing(self.arguments.get("progress"), "query"):
                 value = np.asarray(getattr(scores, score)(self, rng), float)

@@ -95,7 +95,7 @@ def vote_entropy(votes):
     return out
 
 
-def of_user(function, learner):
+def user_score(function, learner):
     """Return the scores (n,) of the pool by a user's function (fit, rows) -> numbers."""
     name, n = getattr(function, "__name__", "the function"), len(learner.pool)
     value = function(learner.fit, learner.pool.copy())

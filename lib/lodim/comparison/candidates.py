@@ -41,7 +41,7 @@ def candidates(models, baselines, family, has_gaps=False):
     family : name of the response's family; default models must support it
     has_gaps : whether feature values are missing; glm then uses missing="indicator"
     """
-    chosen = [*_default(family)] if models is None else _given(models)
+    chosen = [*_default(family)] if models is None else _candidates_of_models(models)
     if baselines:
         named = {c.label for c in chosen}
         more, linear = [Candidate(NULL, "null")], model_function(LINEAR)
@@ -69,7 +69,7 @@ def _filling(candidate):
     return replace(candidate, arguments={"missing": "indicator"} | candidate.arguments)
 
 
-def _given(models):
+def _candidates_of_models(models):
     """Return the candidates that a user has listed in `models`."""
     if isinstance(models, Mapping):
         pairs = list(models.items())

@@ -14,7 +14,7 @@ from lodim.classification import pairs_in_order
 
 LEVEL = 0.05  # significance level for all pairs of models together
 TIE = 1e-6  # smaller differences, relative to the larger mean loss, are due to the optimizer
-DRAWS = 20_000  # number of simulated draws of all differences
+N_SIMULATIONS = 20_000  # number of simulated draws of all differences
 EQUAL = 1e-9  # smaller errors of differences, relative to the losses, are rounding
 ROUNDING = 1e-6  # the same, relative to the standard errors of the two means
 
@@ -170,12 +170,12 @@ def _t(mean, other, error):
 
 
 def joint_draws(covariance, degrees, seed):
-    """Return draws (DRAWS, q) from the t distribution with that covariance, centred at 0."""
+    """Return draws (N_SIMULATIONS, q) from the t distribution with that covariance, mean 0."""
     # From correlations: with covariances, one model with large errors would cost the others digits.
     sd = np.sqrt(np.diag(covariance))
     scale = np.where(sd > 0.0, sd, 1.0)
     values, vectors = np.linalg.eigh(covariance / scale[:, None] / scale)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T * sd
     rng = np.random.default_rng(seed)
-    draws = rng.standard_normal((DRAWS, len(covariance))) @ root
-    return draws / np.sqrt(rng.chisquare(degrees, DRAWS) / degrees)[:, None]
+    draws = rng.standard_normal((N_SIMULATIONS, len(covariance))) @ root
+    return draws / np.sqrt(rng.chisquare(degrees, N_SIMULATIONS) / degrees)[:, None]

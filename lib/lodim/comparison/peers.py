@@ -6,7 +6,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 TREES = 500  # number of trees of a forest, as in R's randomForest
-LEAST = 1e-15  # smaller probabilities are raised to this before taking logarithms
+MIN_PROBABILITY = 1e-15  # smaller probabilities are raised to this before taking logarithms
 COUNTS = {"loss": "poisson"}
 LOSSES = {  # arguments of boosting by family; None is the quantile
     **dict.fromkeys(("poisson", "negative_binomial", "tweedie"), COUNTS),
@@ -56,7 +56,7 @@ def scores(name, X, y, weights, new, n_classes, family, seed, threads):
     if name == "forest":
         share = np.bincount(y.astype(int), weights, n_classes)
         p = (TREES * p + share / share.sum()) / (TREES + 1)
-    logs = np.log(np.maximum(p, LEAST))
+    logs = np.log(np.maximum(p, MIN_PROBABILITY))
     return logs[:, 1:] - logs[:, :1] if n_classes == 2 else logs
 
 

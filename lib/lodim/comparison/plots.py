@@ -22,7 +22,7 @@ def differences(comparison, ax=None):
     frame = in_pandas(comparison.tidy)().dropna(subset=["deviance"])
     ax = ensure_axes(ax, (7.0, max(2.2, 0.42 * len(frame) + 1.3)))
     center, high = frame["difference"].to_numpy(), frame["conf_high"].to_numpy()
-    y, near, half = np.arange(len(frame))[::-1], _near(center, high), high - center
+    y, near, half = np.arange(len(frame))[::-1], _within_error(center, high), high - center
     apart = ~frame["model"].isin(comparison.not_significantly_worse).to_numpy()
     for on, color, label in (
         (~apart, BLUE, "no significant difference"),
@@ -49,7 +49,7 @@ def differences(comparison, ax=None):
     return tidy(ax)
 
 
-def _near(center, high):
+def _within_error(center, high):
     """Return which of the increasing differences (n,) are drawn rather than written, bool (n,).
 
     At least half of them are drawn, and all up to the first one that exceeds FAR times the largest

@@ -25,7 +25,7 @@ def listing_of(comparison):
     if "Acc." not in table:
         table.insert(4, "R2", frame["dev_ratio"])
     if frame["parts"].notna().any():
-        table["Parts"] = _parts(frame)
+        table["Parts"] = _part_counts(frame)
     if _has_prices(comparison):
         table["Price"] = frame["price"]
     table.index = pd.Index(frame["model"])
@@ -159,7 +159,7 @@ def _has_prices(comparison):
     return any(c.arguments.get("costs") is not None for c in comparison._candidates)
 
 
-def _parts(frame):
+def _part_counts(frame):
     return [
         f"{_mean_count(n)} {noun}" if isinstance(noun, str) and noun else ""
         for n, noun in zip(frame["parts"], frame["part"], strict=True)

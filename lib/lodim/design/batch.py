@@ -179,7 +179,7 @@ class SplitsInPlace(Sequence):
         return tuple(replace(self.batch, weights=w) for w in weights)
 
 
-def of_positive_weight(batch):
+def with_positive_weight(batch):
     """Return the batch without rows of weight zero; the same object if it has none."""
     return batch if batch.n_positive == batch.n else subset(batch, batch.positive_weight)
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.design import columns
-from lodim.design.column_kernels import ALL, read_only
+from lodim.design.column_kernels import ALL_ROWS, read_only
 from lodim.design.columns import Table, take
 from lodim.design.frame import PANDAS, Frame, check_name, read_column, read_frame
 from lodim.design.rows import RowInputs
@@ -24,7 +24,7 @@ from lodim.engine import dask_cluster, workers
 from lodim.engine.blocks import THREADED, each
 from lodim.engine.tiles import TILE
 from lodim.errors import ArgumentError, DataError
-from lodim.sources.source import PART
+from lodim.sources.source import ROWS_PER_CHUNK
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +51,14 @@ def spans_of(rows, n):
     Empty `rows` means positions 0, 1, ..., n - 1.
     """
     return [
-        _span(rows, k, first, min(first + PART, n)) for k, first in enumerate(range(0, n, PART))
+        _span(rows, k, first, min(first + ROWS_PER_CHUNK, n))
+        for k, first in enumerate(range(0, n, ROWS_PER_CHUNK))
     ]
 
 
 def _span(rows, k, first, last):
     if not rows.size:
-        return Span(k, first, first, last, ALL, last - first)
+        return Span(k, first, first, last, ALL_ROWS, last - first)
     return span_of(rows[first:last], k, first)
 
 
@@ -65,7 +66,7 @@ def span_of(rows, k, first):
     """Return the span of chunk k, whose complete rows are at the positions `rows` of the data."""
     start, stop = int(rows[0]), int(rows[-1]) + 1
     whole = stop - start == len(rows)
-    return Span(k, first, start, stop, ALL if whole else rows - start, len(rows))
+    return Span(k, first, start, stop, ALL_ROWS if whole else rows - start, len(rows))
 
 
 def draw_positions(n, size, seed):
@@ -97,7 +98,7 @@ def table_of_span(table, span, columns):
     return replace(table, columns=columns, rows=rows, n=span.n, index=index, **given)
 
 
-class Parts:
+class Chunks:
     """Chunks of the complete rows of a table; the method `map` applies a function to each chunk."""
 
     table: Table
@@ -120,7 +121,7 @@ class Parts:
 
 
 @dataclass(frozen=True, eq=False)
-class TableParts(Parts):
+class TableChunks(Chunks):
     """Chunks of a table that is in memory."""
 
     table: Table
@@ -128,7 +129,7 @@ class TableParts(Parts):
     @property
     def in_one(self):
         """Whether a single chunk in memory has all rows."""
-        return self.n <= PART
+        return self.n <= ROWS_PER_CHUNK
 
     def gather(self, rows, names):
         """Return a table of the complete rows at the given positions; None means all rows."""
@@ -144,7 +145,7 @@ class TableParts(Parts):
         if len(parts) == 1:
             return [work(parts[0], table)]
         # If one chunk is large enough to use threads itself, chunks are processed one by one.
-        numbers = 0 if PART * len(names) >= THREADED else table.n * len(names)
+        numbers = 0 if ROWS_PER_CHUNK * len(names) >= THREADED else table.n * len(names)
         return each(lambda span: work(span, self._part(span, names)), parts, numbers)
 
     def _part(self, span, names):
@@ -317,7 +318,7 @@ def changed():
 
 
 @dataclass(frozen=True, eq=False)
-class SourceParts(Parts):
+class SourceChunks(Chunks):
     """Chunks of the complete rows of a source, read again in each pass.
 
     table : Table without columns; n_rows : number of rows of the source, complete or not
@@ -383,11 +384,11 @@ class SourceParts(Parts):
         held = {k: columns.concat([part[k] for part in picked]) for k in names}
         picked_table = table.take(np.arange(self.n) if rows is None else rows)
         index = table.index[picked_table.rows]
-        return replace(picked_table, columns=held, rows=read_only(ALL), index=index)
+        return replace(picked_table, columns=held, rows=read_only(ALL_ROWS), index=index)
 
 
 @dataclass(frozen=True, eq=False)
-class PartReader:
+class ChunkReader:
     """Picklable function k -> batch of chunk k, read from a source.
 
     design : Design
@@ -403,7 +404,7 @@ class PartReader:
 
     @classmethod
     def from_parts(cls, design, learnt, inputs):
-        """Return the reader of the chunks (SourceParts) from which a design was learned."""
+        """Return the reader of the chunks (SourceChunks) from which a design was learned."""
         spans = spans_of(learnt.table.rows, learnt.n)
         stretches = np.array([(span.start, span.stop) for span in spans])
         inputs = RowInputs(inputs.weights, inputs.offset).arrays()
@@ -413,7 +414,7 @@ class PartReader:
         """Return the batch of chunk k, with its response, weights and offset."""
         start, stop = self.stretches[k].tolist()
         design, inputs = self.design, self.inputs.stretch(start, stop)
-        span = Span(k, 0, start, stop, ALL, stop - start)
+        span = Span(k, 0, start, stop, ALL_ROWS, stop - start)
         read = self.store.columns(design.columns_needed(inputs.names), span)
         frame = frame_of(read, pd.RangeIndex(start, stop))
         inputs, response = inputs.read(frame), design.response is not None
@@ -424,7 +425,7 @@ def part_task(store, span, table, work, names):
     """Return work(span, table) for one chunk, on the process that calls it.
 
     table : Table of the chunk without columns, which are read here; work : picklable function. See
-        `SourceParts.tasks`
+        `SourceChunks.tasks`
     """
     return work(span, replace(table, columns=store.columns(names, span)))
 
@@ -473,7 +474,7 @@ def client_for(client, source, sample, scratch):
 
 
 @dataclass(frozen=True, eq=False)
-class WorkerParts(SourceParts):
+class WorkerChunks(SourceChunks):
     """Chunks of the complete rows of a source, processed by the workers of a Dask client."""
 
     client: object = None
@@ -481,7 +482,7 @@ class WorkerParts(SourceParts):
     @classmethod
     def of_client(cls, read, client):
         """Return chunks for the client's workers; `read` itself if one chunk has all rows."""
-        if client is None or read.n <= PART:
+        if client is None or read.n <= ROWS_PER_CHUNK:
             return read
         return cls(read.store, read.table, read.n_rows, read.known, client)
 
@@ -499,7 +500,7 @@ class WorkerParts(SourceParts):
         given : RowInputs as column names, or of all rows of the source; inputs : of the complete
             rows
         """
-        make = PartReader.from_parts(design, self, given)
+        make = ChunkReader.from_parts(design, self, given)
         X = workers.read_parts(self.client, make, self.n, len(design.names), design.dtype)
         here = {name: values for name, (values, _) in X.beside.items()}
         kept = {k: here[k] for k in ("weights", "offset") if getattr(inputs, k) is not None}

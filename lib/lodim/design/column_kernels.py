@@ -14,7 +14,7 @@ from lodim.engine.compiled import njit
 from lodim.engine.tiles import TILE
 
 BLOCK = 512
-ALL = np.empty(0, np.int64)
+ALL_ROWS = np.empty(0, np.int64)
 NO_WEIGHTS = np.empty(0)
 NO_ROWS = 0.0, 0.0, 0.0, math.inf, -math.inf  # result of `moments` without rows
 _OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from lodim.design.column_kernels import ALL, read_only
+from lodim.design.column_kernels import ALL_ROWS, read_only
 from lodim.errors import DataError
 from lodim.formula.formula import quote
 from lodim.text import first_few
@@ -436,12 +436,12 @@ def known_rows(table, names):
     The positions are (n_known,) int64, or empty if no value is missing.
     """
     if table.missing != "keep" or not table.n:
-        return table, ALL
+        return table, ALL_ROWS
     bad = np.zeros(table.n, bool)
     for name in names:
         bad |= is_missing(table.columns[name], table.rows)
     if not bad.any():
-        return table, ALL
+        return table, ALL_ROWS
     where = np.flatnonzero(~bad)
     return table.take(where), where
 
@@ -467,7 +467,7 @@ def expand_rows(values, where, n):
 
     where : positions of the known rows, or ALL if all n rows are known
     """
-    if where is ALL:
+    if where is ALL_ROWS:
         return values
     full = np.full(n, np.nan)
     full[where] = values

@@ -10,7 +10,7 @@ from lodim.checks import check_rectangular, flag, one_of
 from lodim.design import factors
 from lodim.design import terms as design_terms
 from lodim.design.batch import Batch
-from lodim.design.chunks import WorkerParts
+from lodim.design.chunks import WorkerChunks
 from lodim.design.features import (
     Features,
     columns_within,
@@ -444,7 +444,7 @@ def _read(formula, data, given, family, which, missing, reading):
             weights = class_weights(y, response, rows.rows, len(rows.index))
             weighted = replace(given, weights=weights)
             rows = read(replace(drawn, weights=weights))
-        parts = WorkerParts.of_client(rows.parts, client)
+        parts = WorkerChunks.of_client(rows.parts, client)
         rows.inputs.check_classes(coded, response)
         summaries = parts.summaries(request)
         named_rows = design_terms.row_names(keys, summaries, written(parsed))
@@ -459,7 +459,7 @@ def _read(formula, data, given, family, which, missing, reading):
 def _tiles(design, features, moments, flat, read, reading):
     """Return the tiles X of all rows (possibly on workers), the response, and the RowInputs."""
     rows, parts, limits = read.rows, read.parts, design.limits
-    if isinstance(parts, WorkerParts):
+    if isinstance(parts, WorkerChunks):
         return parts.tiles(design, read.given, rows.inputs)
     in_place = reading.in_place and reading.scratch is None and not limits
     found = features.in_place(design.dtype) if in_place else None

@@ -12,7 +12,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.design import columns, expressions
-from lodim.design.column_kernels import ALL
+from lodim.design.column_kernels import ALL_ROWS
 from lodim.design.columns import (
     Column,
     as_float,
@@ -430,7 +430,7 @@ def _inner(code, node, table):
     name = column_name(node)
     if name is not None:
         return table.columns[name], table.rows
-    return as_column(code, node, expressions.evaluate(code, node, table)[:, 0]), ALL
+    return as_column(code, node, expressions.evaluate(code, node, table)[:, 0]), ALL_ROWS
 
 
 def as_column(code, node, values):

@@ -18,9 +18,9 @@ from functools import partial
 import numpy as np
 
 from lodim.design import columns, factors
-from lodim.design.chunks import TableParts, tiles_of
+from lodim.design.chunks import TableChunks, tiles_of
 from lodim.design.column_kernels import (
-    ALL,
+    ALL_ROWS,
     NO_ROWS,
     as_real,
     column_moments,
@@ -68,15 +68,15 @@ class Prepared:
 def _sources(term, table, prepared):
     """Yield (values, row positions) per feature of a term; the user's array if it holds numbers."""
     part, where = known_rows(table, [name for f in term for name in factors.needs(f)])
-    if where is ALL:
+    if where is ALL_ROWS:
         yield from _known_sources(term, part, prepared)
     elif not part.n:
         for _ in column_choices(term):
-            yield read_only(np.full(table.n, np.nan)), read_only(ALL)
+            yield read_only(np.full(table.n, np.nan)), read_only(ALL_ROWS)
     else:
         for x, rows in _known_sources(term, part, Prepared((), part)):
             values = expand_rows(columns.take(x, rows), where, table.n)
-            yield read_only(values), read_only(ALL)
+            yield read_only(values), read_only(ALL_ROWS)
 
 
 def _known_sources(term, table, prepared):
@@ -88,7 +88,7 @@ def _known_sources(term, table, prepared):
     sources = [prepared(part) for part in term]
     for choice in column_choices(term):
         each = [factors.column(*z) for z in zip(term, sources, choice, strict=True)]
-        yield read_only(each[0] if len(each) == 1 else _product(each)), read_only(ALL)
+        yield read_only(each[0] if len(each) == 1 else _product(each)), read_only(ALL_ROWS)
 
 
 def _product(columns):
@@ -99,7 +99,7 @@ def _product(columns):
     return product
 
 
-def _each(work, terms, table, p):
+def _for_terms(work, terms, table, p):
     """Call work(term, position of its first feature) per term, in threads if n p is large."""
     widths = [math.prod(map(factors.width, term)) for term in terms]
     firsts = np.cumsum([0, *widths])[:-1].tolist()
@@ -120,9 +120,9 @@ def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
             if not flat[k]:
                 x, rows = apply_limits(*source, limits.get(k))
                 pack(x, rows, mean[k], scale[k], inverse[k], X, k, size)
-                check_near(size.max(), scale[k], term, X.dtype)
+                check_distance(size.max(), scale[k], term, X.dtype)
 
-    _each(work, terms, table, X.shape[1])
+    _for_terms(work, terms, table, X.shape[1])
 
 
 def learn_moments(terms, table, prepared=None, *, known, limits):
@@ -144,7 +144,7 @@ def learn_moments(terms, table, prepared=None, *, known, limits):
             else:
                 found[k] = column_moments(x, rows, weights)
 
-    _each(work, terms, table, len(known))
+    _for_terms(work, terms, table, len(known))
     return found
 
 
@@ -156,7 +156,7 @@ def raw_features(terms, table, p):
         for k, (x, rows) in enumerate(_sources(term, table, prepared), first):
             out[:, k] = columns.take(x, rows)
 
-    _each(work, terms, table, p)
+    _for_terms(work, terms, table, p)
     return out
 
 
@@ -178,7 +178,7 @@ def learn_tails(terms, table, prepared=None, *, at, size):
                     used &= table.positive_weight
                 found[k] = Tails.of_values(values[used], size)
 
-    _each(work, terms, table, sum(math.prod(map(factors.width, term)) for term in terms))
+    _for_terms(work, terms, table, sum(math.prod(map(factors.width, term)) for term in terms))
     return found
 
 
@@ -202,7 +202,7 @@ def scaling(found, names, standardize):
     return mean, *((size, ones) if standardize else (ones, size)), flat
 
 
-def check_near(distance, scale, term, dtype):
+def check_distance(distance, scale, term, dtype):
     """Raise DataError if a feature's largest distance from its mean is too large to use."""
     with np.errstate(over="ignore"):
         largest = distance / scale
@@ -238,7 +238,7 @@ class Features:
         """Return the moments of the features, (p, 5); for plain numbers from the summaries."""
         found, known, first = np.zeros((p, 5)), np.zeros(p, bool), 0
         for term in self.terms:
-            if is_known(term, summaries, self.missing):
+            if has_known_moments(term, summaries, self.missing):
                 found[first], known[first] = summaries[term[0].name].moments, True
             first += math.prod(map(factors.width, term))
         return self._learn_moments(found, known, {})
@@ -283,7 +283,7 @@ class Features:
         names = _needed(terms)
         if self.parts.in_one:
             return self.parts.map(lambda _, table: work(self.terms, *self._prepared(table)), names)
-        here = partial(of_part, terms=self.terms, fills=self.fills, missing=self.missing)
+        here = partial(apply_to_chunk, terms=self.terms, fills=self.fills, missing=self.missing)
         return self.parts.map(partial(here, work=work), names)
 
     def _prepared(self, table):
@@ -303,7 +303,7 @@ class Features:
 
     def in_place(self, dtype):
         """Return the frame's columns if a fit can read them in place of features, else None."""
-        if self.missing == "keep" or not isinstance(self.parts, TableParts):
+        if self.missing == "keep" or not isinstance(self.parts, TableChunks):
             return None
         table = self.parts.table
         if table.rows.size or not set(_needed(self.terms)) <= table.complete_columns:
@@ -318,7 +318,7 @@ class Features:
         far = np.maximum(np.abs(least - mean), np.abs(greatest - mean))
         for term, distance, unit, is_flat in zip(self.terms, far, scale, flat, strict=True):
             if not is_flat:
-                check_near(distance, unit, term, np.dtype(dtype))
+                check_distance(distance, unit, term, np.dtype(dtype))
         return tiles_in_place(columns, mean, scale, flat, dtype)
 
     def write(self, X, mean, scale, flat, limits):
@@ -342,7 +342,7 @@ def columns_within(summaries, parts):
     return list((summaries | known).values())
 
 
-def is_known(term, summaries, missing):
+def has_known_moments(term, summaries, missing):
     """Return whether a term is one column of numbers without imputation, with known moments."""
     if len(term) > 1 or not isinstance(term[0], factors.Numeric):
         return False
@@ -361,7 +361,7 @@ def _needed(terms):
     return list(dict.fromkeys(n for term in terms for part in term for n in factors.needs(part)))
 
 
-def of_part(_, table, terms, fills, missing, work):
+def apply_to_chunk(_, table, terms, fills, missing, work):
     """Return work(terms, table) for one chunk with imputed values; it may run on a worker."""
     return work(terms, filled(replace(table, missing=missing), fills))
 

@@ -14,8 +14,8 @@ from lodim.design.chunks import (
     ChunkStore,
     Cutter,
     Labels,
-    SourceParts,
-    TableParts,
+    SourceChunks,
+    TableChunks,
     ahead,
     check_names,
     client_for,
@@ -27,7 +27,7 @@ from lodim.design.chunks import (
     read_rows_at,
     span_of,
 )
-from lodim.design.column_kernels import ALL, read_only, weight_unit
+from lodim.design.column_kernels import ALL_ROWS, read_only, weight_unit
 from lodim.design.columns import Table
 from lodim.design.rows import (
     Flags,
@@ -105,7 +105,7 @@ def read_frame_rows(frame, request, answers, inputs, missing):
     inputs = inputs.complete(rows)
     table.positive_weight, table.weights = inputs.positive_weight, inputs.weights
     table.weight_unit = weight_unit(inputs.weights)
-    return Rows(inputs, table, TableParts(table), rows, frame.index, *numbers)
+    return Rows(inputs, table, TableChunks(table), rows, frame.index, *numbers)
 
 
 MANY_PARTS = 64  # number of chunk summaries that are merged together
@@ -224,8 +224,8 @@ class _FirstPass:
         self.open = np.r_[self.open, self.n + rows]
         self.n += found.n
         self.scans.append(found)
-        while len(self.open) >= chunks.PART:
-            self._learn(chunks.PART)
+        while len(self.open) >= chunks.ROWS_PER_CHUNK:
+            self._learn(chunks.ROWS_PER_CHUNK)
 
     def _weights(self, read, n):
         """Return the weights of the next n rows as a Column; ones if none are given."""
@@ -270,7 +270,7 @@ def _rows_of(found, first, source, labels, inputs):
     complete = frozenset(name for name, count in flags.columns.items() if not count)
     table = Table(
         found.beside,
-        read_only(ALL if len(rows) == found.n else rows),
+        read_only(ALL_ROWS if len(rows) == found.n else rows),
         labels,
         len(rows),
         inputs.positive_weight,
@@ -281,7 +281,7 @@ def _rows_of(found, first, source, labels, inputs):
     )
     known = merge_summaries(first.summaries, first.request) if table.weight_unit == 1.0 else None
     store = ChunkStore(source, tuple(first.starts))
-    stretches = SourceParts(store, replace(table, columns={}), found.n, known)
+    stretches = SourceChunks(store, replace(table, columns={}), found.n, known)
     return Rows(inputs, table, stretches, rows, pd.RangeIndex(found.n), *numbers, True)
 
 

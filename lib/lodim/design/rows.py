@@ -13,7 +13,7 @@ import pandas as pd
 
 from lodim import forms
 from lodim.design import columns, factors
-from lodim.design.column_kernels import ALL, as_real, read_only, scan
+from lodim.design.column_kernels import ALL_ROWS, as_real, read_only, scan
 from lodim.design.columns import (
     Column,
     Table,
@@ -290,7 +290,7 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
             read[name] = columns.without_levels(read[name], *known[name])
     flags = flag_missing(read, answers, inputs, missing, frame.index)
     rows, *numbers = complete_rows(flags, inputs.weights, missing, learning)
-    used = read_only(ALL if len(rows) == n else rows)
+    used = read_only(ALL_ROWS if len(rows) == n else rows)
     complete = frozenset(name for name in read if not flags.columns[name])
     table = Table(read, used, frame.index, len(rows), missing=missing, complete_columns=complete)
     return table, rows, *numbers
@@ -472,7 +472,7 @@ def _source(response, table):
     values = factors.prepare(factors.learn_expression(response.name, table), table)
     if values.shape[1] != 1:
         raise DataError(f"the response {response.name} has {values.shape[1]} columns, not one")
-    return factors.as_column(response.name, node, values[:, 0]), ALL
+    return factors.as_column(response.name, node, values[:, 0]), ALL_ROWS
 
 
 def _values(source, rows, family):

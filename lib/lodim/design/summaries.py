@@ -15,7 +15,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.design.column_kernels import (
-    ALL,
+    ALL_ROWS,
     NO_ROWS,
     as_real,
     column_moments,
@@ -165,7 +165,7 @@ def summarize_values(table, name, values, n):
     """
     column, positive = Column(name, "number", values), table.positive_weight
     n_known = table.n if positive is None else int(positive.sum())
-    counted = _count(replace(table, rows=ALL), as_levels(column), None)
+    counted = _count(replace(table, rows=ALL_ROWS), as_levels(column), None)
     return Summary(kind_of(column), n, n - table.n, n_known, **counted)
 
 
@@ -385,4 +385,4 @@ def apply_limits(x, rows, limits):
         return x, rows
     lower, upper, middle = limits
     x = as_float(take(x, rows))
-    return read_only(np.where((x < lower) | (x > upper), middle, x)), read_only(ALL)
+    return read_only(np.where((x < lower) | (x > upper), middle, x)), read_only(ALL_ROWS)

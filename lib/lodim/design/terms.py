@@ -18,9 +18,9 @@ from lodim.formula.formula import quote
 
 MAX_FEATURES = 1_000_000
 MAX_LETTERS = 25_000_000  # largest total length of the features' names
-# Largest number of features: EACH per column is always allowed; beyond it MANY_FEATURES in all,
-# with at most MANY_NUMBERS numbers in all rows (0.8 GB).
-EACH, MANY_FEATURES, MANY_NUMBERS = 100, 100_000, 100_000_000
+# Largest number of features: FEATURES_PER_COLUMN per column is always allowed; beyond it
+# MANY_FEATURES in all, with at most MANY_NUMBERS numbers in all rows (0.8 GB).
+FEATURES_PER_COLUMN, MANY_FEATURES, MANY_NUMBERS = 100, 100_000, 100_000_000
 SAMPLE = 1_000_000  # largest number of rows from which splines, centres and scales are learned
 
 
@@ -69,7 +69,7 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
     """Return the terms, a dict of the names of features and terms, and `n_sampled`.
 
     keys : tuple of terms (tuples of factor keys), as `formula.expand` returns them
-    parts : TableParts, or another object with `n`, `map` and `gather`
+    parts : TableChunks, or another object with `n`, `map` and `gather`
     summaries : dict of Summary by column name; fills : tuple of Fill
 
     n_sampled : number of sampled rows from which splines and means were learned; 0 without a sample
@@ -170,14 +170,16 @@ def _against_reference(keys):
 def check_size(widths, keys, n):
     """Raise DataError if a formula makes too many features; `widths` : features per term."""
     p, used = sum(widths), len(columns_of(keys))
-    few = p <= EACH * used or (p <= MANY_FEATURES and n * p <= MANY_NUMBERS)
+    few = p <= FEATURES_PER_COLUMN * used or (p <= MANY_FEATURES and n * p <= MANY_NUMBERS)
     if few and p <= MAX_FEATURES:
         return
     what = f"the formula would make {p:,} features of {used:,} columns, {n * p:,} numbers"
     limits = f"{MANY_FEATURES:,} features and {MANY_NUMBERS:,} numbers in all {n:,} rows"
     if p > MAX_FEATURES:
         limits = f"{MAX_FEATURES:,} features in all"
-    raise DataError(f"{what}; beyond {EACH} features for each column, {limits} are allowed")
+    raise DataError(
+        f"{what}; beyond {FEATURES_PER_COLUMN} features for each column, {limits} are allowed"
+    )
 
 
 def widths(terms):

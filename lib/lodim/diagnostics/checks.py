@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from lodim.design.batch import Batch, of_positive_weight, subset
+from lodim.design.batch import Batch, subset, with_positive_weight
 from lodim.design.design import Design
 from lodim.design.frame import read_frame
 from lodim.design.rows import RowInputs
@@ -126,13 +126,13 @@ def _subject(fit, data, offset):
     every = design.apply(data, offset=offset, new_levels="missing")
     weights = _weights(fit, data)
     every = _weighted(every, weights)
-    rows = of_positive_weight(every)
+    rows = with_positive_weight(every)
     if rows.n == 0:
         raise DataError("no complete row to check")
     read = rows
     if design is not fit._reader:
         read = fit._reader.apply(data, offset=offset, new_levels="missing")
-        read = of_positive_weight(_weighted(read, weights))
+        read = with_positive_weight(_weighted(read, weights))
     answered, score = (None, None) if own is None else own
     among = every
     if answered is not None:
@@ -161,7 +161,7 @@ def _known(fit, data, offset):
     if not fit._reader.has_response(data):
         return None
     batch = fit._reader.apply(data, offset=offset, response=True, new_levels="missing")
-    batch, score = fit._answered(of_positive_weight(batch))
+    batch, score = fit._answered(with_positive_weight(batch))
     return (batch, score) if batch.n else None
 
 

@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from lodim.classification import auc
 from lodim.design import columns, factors, summaries
 from lodim.design.frame import read_column, read_frame
-from lodim.diagnostics.findings import Finding, few, rows_in_words
+from lodim.diagnostics.findings import Finding, rows_in_words, some_names
 from lodim.engine import tiles
 from lodim.formula.formula import quote
 from lodim.report.numbers import significant
@@ -57,7 +57,7 @@ def _pure_factors(design, X, code):
         if len(at) < 2 or len(at) > 100 or not isinstance(design.terms[t][0], factors.Levels):
             continue
         levels = np.unique(X[:, at].round(9), axis=0, return_inverse=True)[1].ravel()
-        many = FEW * (levels.max() + 1) <= len(code)
+        many = RARE_ROWS * (levels.max() + 1) <= len(code)
         if many and purity(levels, code) >= max(SAME, 0.5 * (1.0 + most)):
             found.append(name)
     return found
@@ -85,7 +85,7 @@ def wild_values(subject):
             name, labels = limits.feature, _labels(subject, at)
             severity = "note" if of_feature and len(at) <= few_rows else "problem"
             sentence = f"{name} is far outside all others in {rows_in_words(labels)}: "
-            sentence += f"{few([significant(v) for v in values])}; {done}."
+            sentence += f"{some_names([significant(v) for v in values])}; {done}."
             findings.append(
                 Finding("wild-values", severity, sentence, hint, (name,), tuple(labels))
             )
@@ -109,7 +109,7 @@ def copies(subject):
     if not pairs:
         return []
     names = [(design.names[i], design.names[j]) for i, j, _ in pairs]
-    named = few([f"{a} with {b}" for a, b in names])
+    named = some_names([f"{a} with {b}" for a, b in names])
     sentence = f"{counted(len(pairs), 'pair')} of features correlated by {SAME} or more: {named}."
     hint = (
         "Chance decides which of the two the fit uses: interpret both together, or leave one out."
@@ -187,7 +187,7 @@ def collinearity(subject):
     names = [design.names[at[j]] for j in order]
     told = [f"{name} {significant(factor[j], 3)}" for name, j in zip(names, order, strict=True)]
     sentence = f"{counted(len(names), 'feature')} with a variance inflation factor above "
-    sentence += f"{INFLATED:g}: {few(told)}."
+    sentence += f"{INFLATED:g}: {some_names(told)}."
     hint = "Their coefficients are uncertain and may have the wrong sign; predictions suffer "
     hint += "less. Leave some out, or penalize."
     return [Finding("collinearity", "note", sentence, hint, tuple(names))]
@@ -213,7 +213,7 @@ def empty_cells(subject):
     if not found:
         return []
     cells = counted(len(found), "combination")
-    sentence = f"{cells} of crossed levels with no row or one: {few(found)}."
+    sentence = f"{cells} of crossed levels with no row or one: {some_names(found)}."
     hint = "Their interaction can hardly be estimated: merge levels, or leave it out."
     return [Finding("empty-cells", "note", sentence, hint, tuple(found))]
 
@@ -222,16 +222,18 @@ def rare_level(subject):
     """Return findings: levels or classes with few rows."""
     batch, found = subject.rows, []
     for name, levels, counts in _level_counts(subject.design, subject.data, batch.rows):
-        found += [f"{name} = {level}" for level in levels if 0 < counts.get(level, 0) < FEW]
+        found += [f"{name} = {level}" for level in levels if 0 < counts.get(level, 0) < RARE_ROWS]
     fit = subject.fit
     if fit.levels is not None and subject.answered is not None:
         counts = np.bincount(subject.answered.y.astype(int), minlength=len(fit.levels))
         response = fit.design.response.name
         sizes = zip(fit.levels, counts, strict=True)
-        found += [f"{response} = {level}" for level, n in sizes if n < FEW]
+        found += [f"{response} = {level}" for level, n in sizes if n < RARE_ROWS]
     if not found:
         return []
-    sentence = f"{counted(len(found), 'level')} with fewer than {FEW} rows: {few(found)}."
+    sentence = (
+        f"{counted(len(found), 'level')} with fewer than {RARE_ROWS} rows: {some_names(found)}."
+    )
     hint = "Merge similar levels; estimates for these levels rest on few rows."
     return [Finding("rare-level", "note", sentence, hint, tuple(found))]
 
@@ -261,7 +263,7 @@ def extrapolation(subject):
     if far.any():
         names = [design.names[j] for j in np.flatnonzero(far.any(axis=0))]
         rows = list(batch.index[batch.rows[np.flatnonzero(far.any(axis=1))]])
-        sentence = f"{rows_in_words(rows)} farther out than any training row: {few(names)}."
+        sentence = f"{rows_in_words(rows)} farther out than any training row: {some_names(names)}."
         hint = "Their predictions are extrapolations; check the values and their units."
         where = tuple(names), tuple(rows)
         found.append(Finding("extrapolation", "problem", sentence, hint, *where))
@@ -269,7 +271,9 @@ def extrapolation(subject):
         unseen = {level: n for level, n in counts.items() if n and level not in levels}
         if unseen:
             rows = counted(sum(unseen.values()), "row")
-            sentence = f"{rows} with levels of {name} that no training row has: {few(unseen)}."
+            sentence = (
+                f"{rows} with levels of {name} that no training row has: {some_names(unseen)}."
+            )
             hint = "predict() refuses them, or takes them as missing (new_levels='missing')."
             found.append(Finding("extrapolation", "problem", sentence, hint, (name,)))
     return found
@@ -319,7 +323,7 @@ def moved_means(fit, batch):
 
 def shifts_in_words(moved):
     """Return a phrase that lists the first few features with their shifts."""
-    return few([f"{name} by {significant(shift, 2)}" for name, shift in moved.items()])
+    return some_names([f"{name} by {significant(shift, 2)}" for name, shift in moved.items()])
 
 
 def standardized(batch):
@@ -333,7 +337,7 @@ def _thinned(n):
 
 CHANCE = 1e-3  # probability of a finding in healthy data, over all features
 SAME = 0.995  # correlation above which features, or a feature and the response, are the same
-FEW = 5  # levels with fewer rows are absent from one of five folds
+RARE_ROWS = 5  # levels with fewer rows are absent from one of five folds
 SHIFT = 0.25  # smallest shift of a mean that is reported, in standard deviations
 LEAST_NEW = 20  # smallest number of new rows whose mean is compared
 IDENTIFIER = re.compile(

@@ -9,7 +9,7 @@ from lodim.design.frame import PANDAS, as_given
 from lodim.report.tables import Report, paragraphs
 from lodim.text import counted, join_words
 
-MOST = 5  # largest number of names in a sentence
+MAX_NAMES = 5  # largest number of names in a sentence
 
 
 @dataclass(frozen=True)
@@ -168,14 +168,14 @@ class Checks:
         return lines
 
 
-def few(names):
+def some_names(names):
     """Return a phrase that lists the first few names and the number of others."""
     names = [str(name) for name in names]
-    if len(names) <= MOST:
+    if len(names) <= MAX_NAMES:
         return join_words(names)
-    return f"{', '.join(names[:MOST])} and {len(names) - MOST} more"
+    return f"{', '.join(names[:MAX_NAMES])} and {len(names) - MAX_NAMES} more"
 
 
 def rows_in_words(labels):
     """Return a phrase with the number of rows and the first few labels."""
-    return f"{counted(len(labels), 'row')} ({few(labels)})"
+    return f"{counted(len(labels), 'row')} ({some_names(labels)})"

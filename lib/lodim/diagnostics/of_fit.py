@@ -1,6 +1,6 @@
 """Checks of a fit that need no data."""
 
-from lodim.diagnostics.findings import Finding, few
+from lodim.diagnostics.findings import Finding, some_names
 from lodim.report import phrases
 from lodim.report.numbers import significant
 
@@ -24,7 +24,7 @@ def separation(subject):
     if not fit._separated:
         return []
     have = "has" if len(fit._separated) == 1 else "have"
-    sentence = f"The classes are separated: {few(fit._separated)} {have} no finite estimate."
+    sentence = f"The classes are separated: {some_names(fit._separated)} {have} no finite estimate."
     hint = "Do not trust probabilities of 0 and 1. A penalized model such as costnet has finite "
     hint += "estimates, or leave the terms out."
     return [Finding("separation", "problem", sentence, hint, tuple(fit._separated))]
@@ -48,7 +48,9 @@ def constant(subject):
     names = subject.fit.design.constant
     if not names:
         return []
-    sentence = f"Without effect, because they are constant in the training rows: {few(names)}."
+    sentence = (
+        f"Without effect, because they are constant in the training rows: {some_names(names)}."
+    )
     hint = "Leave them out, or find out why they do not vary."
     return [Finding("constant", "note", sentence, hint, tuple(names))]
 

@@ -5,7 +5,7 @@ from scipy.special import logit
 
 from lodim.design.frame import in_pandas
 from lodim.diagnostics.features import CHANCE
-from lodim.diagnostics.findings import MOST, Finding, rows_in_words
+from lodim.diagnostics.findings import MAX_NAMES, Finding, rows_in_words
 from lodim.report.numbers import significant
 
 EDGE = 1e-9  # smallest distance of a probability from 0 and 1, for its logit
@@ -147,7 +147,7 @@ def calibration(subject):
     if not wrong:
         return []
     what = "Predictions" if fit.levels is None else "Probabilities"
-    sentence = f"{what} are off: {'; '.join(wrong[:MOST])}."
+    sentence = f"{what} are off: {'; '.join(wrong[:MAX_NAMES])}."
     hint = "Plot the responses against the predictions; fit again with such rows included."
     return [Finding("calibration", "problem", sentence, hint, tuple(wrong))]
 

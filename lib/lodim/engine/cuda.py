@@ -38,10 +38,10 @@ def usable():
 def fits(X):
     """Return whether the GPU has enough free memory for tiles X and for a few values per row."""
     rows = X.shape[0] * X.shape[2]
-    return X.nbytes + ROW_BYTES * rows <= room()
+    return X.nbytes + ROW_BYTES * rows <= free_bytes()
 
 
-def room():
+def free_bytes():
     """Return the free memory on the GPU in bytes, less 5%."""
     return 0.95 * cuda.current_context().get_memory_info()[0]
 
@@ -81,7 +81,7 @@ class DeviceTiles:
         kept = self._scratch.get(name)
         if kept is None or kept[0] != shape:
             self._scratch.pop(name, None)
-            if 8 * math.prod(shape) > room():
+            if 8 * math.prod(shape) > free_bytes():
                 gigabytes = 8e-9 * math.prod(shape)
                 raise DeviceError(
                     f"the GPU's free memory does not hold what a pass leaves there "

@@ -22,12 +22,13 @@ from lodim.engine.blocks import SPAN, SPAN_ROWS, at_most, single_blas
 from lodim.engine.tiles import TILES_PER_BLOCK
 from lodim.errors import ArgumentError, DataError, DataWarning, DeviceError, MissingExtraError, warn
 
-PART = SPAN_ROWS  # rows of a chunk: one span of the sums
+ROWS_PER_CHUNK = SPAN_ROWS  # rows of a chunk: one span of the sums
 PART_TILES = SPAN * TILES_PER_BLOCK
 PATIENCE = 5.0  # seconds between checks for workers while waiting
-GONE = 30.0  # seconds without any worker after which a fit fails
-ROOM = 0.6  # share of a worker's memory for tiles; with more, Dask moves them to disk
-BESIDE = 8 * 8  # bytes per row in addition to features: response, weight, scores, and their copies
+WORKER_TIMEOUT = 30.0  # seconds without any worker after which a fit fails
+MEMORY_SHARE = 0.6  # share of a worker's memory for tiles; with more, Dask moves them to disk
+# bytes per row in addition to features: response, weight, scores, and their copies
+BYTES_PER_ROW = 8 * 8
 SAME = ("python", "lodim", "numpy", "numba", "llvmlite", "distributed")  # versions that must agree
 
 
@@ -113,10 +114,12 @@ class Cluster:
         self.client = checked_client(client)
         n_workers = len(_workers(client))
         _compare(_in_words(client, lambda: client.run(host, on_error="return")))
-        n_parts = -(-n // PART)
+        n_parts = -(-n // ROWS_PER_CHUNK)
         n_groups = min(n_parts, n_workers)
         bounds = pairwise(n_parts * i // n_groups for i in range(n_groups + 1))
-        self.groups = [Group(lo, hi, min(n, hi * PART) - lo * PART) for lo, hi in bounds]
+        self.groups = [
+            Group(lo, hi, min(n, hi * ROWS_PER_CHUNK) - lo * ROWS_PER_CHUNK) for lo, hi in bounds
+        ]
 
     def check_room(self, row_bytes):
         """Raise DataError if a group of rows does not fit into the memory of a worker.
@@ -125,26 +128,26 @@ class Cluster:
         """
         known = _in_words(self.client, self.client.scheduler_info)["workers"]
         rows = max(group.n_rows for group in self.groups)
-        need = rows * (row_bytes + BESIDE)
+        need = rows * (row_bytes + BYTES_PER_ROW)
         for address, worker in known.items():
             limit = worker["memory_limit"]
-            if limit and need > ROOM * limit:
+            if limit and need > MEMORY_SHARE * limit:
                 raise DataError(
                     f"{rows:,} rows on a Dask worker take {need / 1e9:.1f} GB, and {address} may "
-                    f"hold {ROOM * limit / 1e9:.1f} GB of its {limit / 1e9:.1f}: start more "
-                    "workers, or take dtype='float32' or sample="
+                    f"hold {MEMORY_SHARE * limit / 1e9:.1f} GB of its {limit / 1e9:.1f}: start "
+                    "more workers, or take dtype='float32' or sample="
                 )
 
     def submit(self, work, held=(), sent=(), name=None):
         """Start work(group, *arrays of the group, *sent) on the workers; return a future per group.
 
         held : list of WorkerTiles, of which each call gets its group's rows; sent : list of further
-            arguments, equal for all groups, or `Each` with one value per group
+            arguments, equal for all groups, or `PerTask` with one value per group
         """
         name = name or work.__name__
         tasks = []
         for i, group in enumerate(self.groups):
-            mine = tuple(v.each[i] if isinstance(v, Each) else v for v in sent)
+            mine = tuple(v.each[i] if isinstance(v, PerTask) else v for v in sent)
             tasks.append(Task(work, (group,), mine))
         with _any_size():
             return _submit(self.client, name, tasks, *(array.futures for array in held))
@@ -155,7 +158,7 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class Each:
+class PerTask:
     """Values of an argument that differ between the groups of rows, one per group."""
 
     each: list
@@ -253,9 +256,9 @@ def _alone_since(client, before):
     if _in_words(client, client.nthreads):
         return None
     now = time.monotonic()
-    if before is not None and now - before > GONE - PATIENCE:
+    if before is not None and now - before > WORKER_TIMEOUT - PATIENCE:
         raise DeviceError(
-            f"all workers of the Dask cluster are gone, and none has come for {GONE:.0f} "
+            f"all workers of the Dask cluster are gone, and none has come for {WORKER_TIMEOUT:.0f} "
             "seconds: what they held cannot be made again"
         )
     return before or now
@@ -271,11 +274,11 @@ def _workers(client):
     Raises DeviceError if the cluster has no worker within 30 seconds.
     """
     try:
-        _in_words(client, lambda: client.wait_for_workers(1, timeout=GONE))
+        _in_words(client, lambda: client.wait_for_workers(1, timeout=WORKER_TIMEOUT))
     except TimeoutError as error:
         raise DeviceError(
-            f"the Dask cluster has no worker, and none has come for {GONE:.0f} seconds: start one, "
-            "or leave out client="
+            f"the Dask cluster has no worker, and none has come for {WORKER_TIMEOUT:.0f} seconds: "
+            "start one, or leave out client="
         ) from error
     return _in_words(client, client.nthreads)
 

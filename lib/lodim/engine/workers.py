@@ -13,7 +13,7 @@ import numpy as np
 
 from lodim.engine import tiles
 from lodim.engine.blocks import SPAN, available_threads, count_blocks, for_blocks
-from lodim.engine.dask_cluster import PART, PART_TILES, Cluster, Each
+from lodim.engine.dask_cluster import PART_TILES, ROWS_PER_CHUNK, Cluster, PerTask
 from lodim.engine.tiles import TILE
 
 
@@ -111,10 +111,10 @@ class WorkerTiles:
     def take(self, i):
         """Return the rows at positions i, (r,) -> (r, ...)."""
         order = np.argsort(i, kind="stable")
-        first = np.array([group.lo * PART for group in self.groups])
+        first = np.array([group.lo * ROWS_PER_CHUNK for group in self.groups])
         each = np.split(i[order], np.searchsorted(i[order], first[1:]))
         each = [at - lo for at, lo in zip(each, first, strict=True)]
-        futures = self.cluster.submit(_take, (self,), (Each(each),))
+        futures = self.cluster.submit(_take, (self,), (PerTask(each),))
         found = np.concatenate(self.cluster.results(futures))
         out = np.empty_like(found)
         out[order] = found
@@ -147,8 +147,10 @@ class WorkerTiles:
                 return there
         if not any(values.strides):
             return self.constant(float(values.flat[0]))
-        each = [values[g.lo * PART : g.lo * PART + g.n_rows] for g in self.groups]
-        futures = self.cluster.submit(_column, (self,), (Each(each),))
+        each = [
+            values[g.lo * ROWS_PER_CHUNK : g.lo * ROWS_PER_CHUNK + g.n_rows] for g in self.groups
+        ]
+        futures = self.cluster.submit(_column, (self,), (PerTask(each),))
         shape = (len(self), *values.shape[1:], TILE)
         there = WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
         self.know(values, there)
@@ -305,8 +307,8 @@ def _by_span(group, X, *rest):
     *held, function, at, sent = rest
     out = []
     for first in range(0, len(X), PART_TILES):
-        part, start = slice(first, first + PART_TILES), group.lo * PART
-        lo, hi = first * TILE, min(first * TILE + PART, group.n_rows)
+        part, start = slice(first, first + PART_TILES), group.lo * ROWS_PER_CHUNK
+        lo, hi = first * TILE, min(first * TILE + ROWS_PER_CHUNK, group.n_rows)
         rows = slice(start + lo, start + hi)
         out.append(function(rows, X[part], *_merge([v[part] for v in held], at, sent)))
     return out

@@ -139,6 +139,6 @@ def check_named(equation, where):
         raise ArgumentError(f"a column without a name cannot stand in {where}: rename it")
 
 
-def made_by():
+def software():
     """Return the name and version of lodim."""
     return f"lodim {__version__}"

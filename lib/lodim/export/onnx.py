@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 
 from lodim.errors import ArgumentError, MissingExtraError
-from lodim.export.equation import check_named, made_by
+from lodim.export.equation import check_named, software
 from lodim.export.expression import LARGEST, TEXT, Call, Case, Column, Constant, Sum, in_order
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
@@ -323,7 +323,7 @@ class _Graph:
             graph,
             opset_imports=[self.helper.make_opsetid(*s) for s in sets],
             producer_name="lodim",
-            producer_version=made_by().partition(" ")[2],
+            producer_version=software().partition(" ")[2],
             ir_version=IR_VERSION,
             doc_string=self.equation.title,
         )

@@ -4,7 +4,7 @@ import builtins
 import keyword
 import textwrap
 
-from lodim.export.equation import made_by
+from lodim.export.equation import software
 from lodim.export.expression import NUMBER
 from lodim.export.infix import ATOM, COMMON, COMPARED, LOOSE, PRODUCT, SUM, Program
 
@@ -177,7 +177,7 @@ class _Python(Program):
         body = "\n".join(f"    {line}" for line in self.body())
         needed = [text for name, text in HELPERS.items() if f"{name}(" in body]
         head = (
-            f"# {self.equation.title[:500]}\n# Written by {made_by()}; needs nothing but Python.\n"
+            f"# {self.equation.title[:500]}\n# Written by {software()}; needs nothing but Python.\n"
         )
         parts = [head, "import math", *self._tables(), *needed, self._signature() + body]
         return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"

@@ -6,13 +6,13 @@ numbers.
 """
 
 from lodim.errors import ArgumentError
-from lodim.export.equation import check_named, check_text, made_by
+from lodim.export.equation import check_named, check_text, software
 from lodim.export.expression import LARGEST, NUMBER, TEXT
 from lodim.export.infix import ATOM, COMMON, COMPARED, GROUP, LOOSE, PRODUCT, SUM, Infix
 
 DIALECTS = ("duckdb", "postgres")
 ROUNDING = {"duckdb": "round_even({}, 0)", "postgres": "round({})"}  # rounds halves to even numbers
-MOST = 1600  # approximate largest number of columns of a SELECT in PostgreSQL
+MAX_COLUMNS = 1600  # approximate largest number of columns of a SELECT in PostgreSQL
 INFINITY = "CAST('Infinity' AS FLOAT8)"
 EXP = f"CASE WHEN {{0}} > 709e0 THEN {INFINITY} WHEN {{0}} < -700e0 THEN 0e0 ELSE exp({{0}}) END"
 LOG = "CASE WHEN {0} > POLE THEN ln({0}PLUS) WHEN {0} = POLE THEN -" + INFINITY + " END"
@@ -200,10 +200,10 @@ class _SQL(Infix):
     def query(self, table):
         """Return the whole text of the query."""
         named = [node for node in self.order if id(node) in self.named]
-        if self.dialect == "postgres" and len(named) > MOST:
+        if self.dialect == "postgres" and len(named) > MAX_COLUMNS:
             raise ArgumentError(
                 f"the query would have {len(named):,} steps, each a column, and PostgreSQL allows "
-                f"{MOST:,}: fit a model of fewer columns, or one that drops more of them"
+                f"{MAX_COLUMNS:,}: fit a model of fewer columns, or one that drops more of them"
             )
         depth = max((self.step[id(node)] for node in named), default=0)
         steps = [self._first([node for node in named if self.step[id(node)] == 1])]
@@ -219,7 +219,7 @@ class _SQL(Infix):
         answers = ",\n".join(f"    {self._answer(*pair)}" for pair in self.equation.answers.items())
         return (
             f"-- {self.equation.title[:500]}\n"
-            f"-- Written by {made_by()} for {self.dialect}.\n"
+            f"-- Written by {software()} for {self.dialect}.\n"
             f"SELECT data.*, answers.*\nFROM {table} AS data, LATERAL (\n"
             f"  WITH {', '.join(steps)}\n"
             f"  SELECT\n{answers}\n  FROM answered\n) AS answers\n"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from lodim.checks import one_of
-from lodim.design.batch import of_positive_weight
+from lodim.design.batch import with_positive_weight
 from lodim.diagnostics.findings import Checks
 from lodim.errors import ArgumentError
 from lodim.fitting import maketables
@@ -162,7 +162,7 @@ class Delegates(ABC):
 
     def _probabilities(self, data, offset):
         """Return class probabilities (n, K), class codes and weights of rows with known class."""
-        batch = of_positive_weight(self._reader.apply(data, offset=offset, response=True))
+        batch = with_positive_weight(self._reader.apply(data, offset=offset, response=True))
         batch, _ = self._answered(batch)
         return self._predict(batch, "prob")[0], batch.y.astype(int), batch.row_weights
 

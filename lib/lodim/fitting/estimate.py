@@ -11,7 +11,7 @@ import pandas as pd
 
 from lodim.design import factors
 from lodim.design.batch import Batch
-from lodim.design.chunks import TableParts
+from lodim.design.chunks import TableChunks
 from lodim.design.design import columns_read
 from lodim.design.features import Features, columns_in_place, fits_memory, free_memory
 from lodim.design.frame import join_frames, read_column, read_frame, take_rows
@@ -25,12 +25,12 @@ from lodim.fitting.model import Model as DeclaredModel
 from lodim.fitting.model import Needs
 from lodim.report.tables import Report
 from lodim.sources.read import read_source
-from lodim.sources.source import PART
+from lodim.sources.source import ROWS_PER_CHUNK
 from lodim.text import size_in_bytes
 from lodim.typing import Data, Model, P
 
 LOOK = 16_384  # largest number of sampled rows
-PLACES = 8  # largest number of pieces of a source in the sample
+N_SAMPLED_PIECES = 8  # largest number of pieces of a source in the sample
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def estimate(
     in_place = in_place and _reads_in_place(problem, data, n, arguments)
     workers = 0 if client is None else len(client.ncores())
     notes = () if needs else (f"Working memory of {of.name} itself is not included.",)
-    if source is not None and rows > PART and not (of.streams or fits):
+    if source is not None and rows > ROWS_PER_CHUNK and not (of.streams or fits):
         notes = (*notes, f"{of.name} needs all rows in memory: give sample= for fewer of them.")
     if batch.n < len(batch.index) < n:
         notes = (
@@ -291,7 +291,7 @@ class _Looked:
 def _first_rows(source, names, only_first):
     """Return a list of frames with the first rows of evenly spaced pieces of a source."""
     pieces = [piece for piece in source.pieces if piece.n != 0]
-    k = 1 if only_first else min(PLACES, len(pieces))
+    k = 1 if only_first else min(N_SAMPLED_PIECES, len(pieces))
     found = []
     for j in np.linspace(0, len(pieces) - 1, k).astype(int) if pieces else ():
         chunk = next(iter(pieces[j].read(names)), None)
@@ -322,7 +322,7 @@ def _reads_in_place(problem, data, n, arguments):
     inputs = inputs.read(frame)
     answers = factors.columns_of(design.response.key)
     table, *_ = read_complete(frame, design.features, answers, inputs, design.missing)
-    again = Features(design.terms, design.fills, TableParts(table), design.missing)
+    again = Features(design.terms, design.fills, TableChunks(table), design.missing)
     again = again.in_place(design.dtype)
     return again is not None and all(map(np.may_share_memory, found, again))
 
@@ -333,7 +333,7 @@ def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n
     held = 16 * rows + sum(8 * rows * (x.size // max(1, batch.n)) for x in given)
     fit = needs.row * rows + needs.fixed if needs else 0
     # While a source is read, memory holds two chunks of each column, and flags per row.
-    reading = 8 * n + (2 * PART * 8 * n_names if source is not None else 0)
+    reading = 8 * n + (2 * ROWS_PER_CHUNK * 8 * n_names if source is not None else 0)
     return int(held + max(fit, reading))
 
 
@@ -349,11 +349,15 @@ def _source_passes(problem, rows):
     plain = all(len(t) == 1 and isinstance(t[0], factors.Numeric) for t in design.terms)
     filled = any(part.name in gaps for part in parts if isinstance(part, factors.Numeric))
     learnt = any(getattr(part, "states", ()) for part in parts)
-    return 2 + learnt + ((filled or not plain) and rows > PART)
+    return 2 + learnt + ((filled or not plain) and rows > ROWS_PER_CHUNK)
 
 
 def _of_worker(workers, rows, tiles, needs, names):
     """Return bytes per worker: its tiles, the model's arrays, and the chunk it reads."""
-    share = -(-count(rows) * TILE // PART // workers) * PART if rows > PART else rows
+    share = (
+        -(-count(rows) * TILE // ROWS_PER_CHUNK // workers) * ROWS_PER_CHUNK
+        if rows > ROWS_PER_CHUNK
+        else rows
+    )
     row = tiles / max(1, rows) + 16 + (needs.row if needs else 0)
-    return int(share * row + (needs.fixed if needs else 0) + PART * 8 * len(names))
+    return int(share * row + (needs.fixed if needs else 0) + ROWS_PER_CHUNK * 8 * len(names))

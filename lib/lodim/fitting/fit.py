@@ -29,8 +29,8 @@ from lodim.report import tables as report
 from lodim.sources.read import read_source
 from lodim.typing import Data, FilePath, NewLevels, Offset
 
-OF_KIND = {"predict", "augment", "evaluate", "tidy", "glance"}  # return frames of the data's kind
-OF_ROWS = {"predict", "augment"}  # methods that return one row per row of data
+FRAME_METHODS = {"predict", "augment", "evaluate", "tidy", "glance"}  # return frames
+ROW_METHODS = {"predict", "augment"}  # methods that return one row per row of data
 ARRAY = "<array>"  # replaces arrays in `arguments`, which a fit does not keep
 ROUNDING = 1e-12  # explained shares below this are rounding errors
 
@@ -79,9 +79,9 @@ class Fit(Delegates):
         forms.take_forms(cls)
         for name, method in vars(cls).items():
             _name_as_method(method, cls, name)
-        for name in OF_KIND & set(vars(cls)):
+        for name in FRAME_METHODS & set(vars(cls)):
             method = vars(cls)[name]
-            setattr(cls, name, as_given(streaming(method) if name in OF_ROWS else method))
+            setattr(cls, name, as_given(streaming(method) if name in ROW_METHODS else method))
 
     @abstractmethod
     def _score(self, batch):

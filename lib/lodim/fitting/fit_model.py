@@ -148,7 +148,7 @@ def _warn_of_wild_values(design, batch):
         if found is not None:
             notes.append(
                 f"The response {name!r} has {counted(found.n, 'value')} far outside all others "
-                f"({phrases.others(found)}), and the fit uses them as they are."
+                f"({phrases.limits_in_words(found)}), and the fit uses them as they are."
             )
     for note in notes:
         warn(

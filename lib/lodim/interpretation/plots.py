@@ -3,7 +3,16 @@
 import numpy as np
 
 from lodim.errors import ArgumentError
-from lodim.plot.axes import BESIDE, GREY, LONGEST, colour, ensure_axes, of_all, round_levels, tidy
+from lodim.plot.axes import (
+    GREY,
+    LEGEND_OUTSIDE,
+    LONGEST,
+    colour,
+    count_line,
+    ensure_axes,
+    round_levels,
+    tidy,
+)
 from lodim.plot.bars import forest
 from lodim.plot.lettering import literal
 from lodim.text import shorten
@@ -28,7 +37,7 @@ def panels(effects, ax=None, *, top):
     for k, (one, term) in enumerate(zip(axes, terms, strict=True)):
         _draw(effects, one, term, explain=k == across - 1, label=k % across == 0)
     if len(terms) < len(every):
-        figure.supxlabel(of_all(len(terms), len(every)).strip(), fontsize=8)
+        figure.supxlabel(count_line(len(terms), len(every)).strip(), fontsize=8)
     flat = [one for one, term in zip(axes, terms, strict=True) if not _is_pair(effects, term)]
     if len(flat) > 1:
         low, high = (np.array([one.get_ylim() for one in flat])[:, i] for i in (0, 1))
@@ -71,7 +80,7 @@ def points(effects, ax=None, *, term, top):
         xlabel = f"mean change of {effects._scale}, by numbers per SD"
     if frame["conf_low"].notna().any():
         xlabel += f", with {100.0 * effects.level:g}% interval"
-    xlabel += of_all(len(frame), n_all)
+    xlabel += count_line(len(frame), n_all)
     return forest(list(names), frame["estimate"], low, high, xlabel, ax)
 
 
@@ -104,7 +113,7 @@ def _draw(effects, ax, term, *, explain, label):
         kind = "effect on" if effects.kind == "ale" else "mean of"
         ax.set_ylabel(f"{kind} {effects._scale}")
     if keys and explain:
-        ax.legend(**BESIDE)
+        ax.legend(**LEGEND_OUTSIDE)
     tidy(ax)
 
 

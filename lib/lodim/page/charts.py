@@ -27,9 +27,9 @@ MOST_CLASSES = len(COLOURS) * len(SHAPES)  # pixels of a legend, a symbol, a let
 ENDS = dict.fromkeys((*map(chr, range(32)), "\u2028", "\u2029"), " ")
 IN_TITLES = str.maketrans(ENDS | {"\\": "\N{FULLWIDTH REVERSE SOLIDUS}", '"': "\N{DOUBLE PRIME}"})
 # Vega uses titles and levels as keys of JavaScript objects, which already have these names.
-OF_OBJECTS = {"constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable"}
-OF_OBJECTS |= {"toLocaleString", "toString", "valueOf", "__proto__", "__defineGetter__"}
-OF_OBJECTS |= {"__defineSetter__", "__lookupGetter__", "__lookupSetter__"}
+OBJECT_PROPERTIES = {"constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable"}
+OBJECT_PROPERTIES |= {"toLocaleString", "toString", "valueOf", "__proto__", "__defineGetter__"}
+OBJECT_PROPERTIES |= {"__defineSetter__", "__lookupGetter__", "__lookupSetter__"}
 
 
 def libraries():
@@ -113,7 +113,7 @@ def _plain(value):
 
 def _own_name(text):
     """Return a text, with an invisible character added if JavaScript objects have that name."""
-    return f"{text}\N{WORD JOINER}" if text in OF_OBJECTS else text
+    return f"{text}\N{WORD JOINER}" if text in OBJECT_PROPERTIES else text
 
 
 def _title(name):

@@ -17,7 +17,12 @@ SCALE = "viridis"
 SIZE = (7.4, 5.0)
 COUNTS = {"top", "most", "named", "batch", "k"}  # arguments of plots that are counts
 LONGEST = 32  # largest number of characters of a name at the end of a line and in a legend
-BESIDE = {"frameon": False, "fontsize": 8, "loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+LEGEND_OUTSIDE = {
+    "frameon": False,
+    "fontsize": 8,
+    "loc": "upper left",
+    "bbox_to_anchor": (1.0, 1.0),
+}
 
 
 def ensure_axes(ax, size=(7.0, 4.5)):
@@ -97,7 +102,7 @@ def class_labels(name, labels, room):
     return [f"{name} = {label}" for label in shorten(labels, room)]
 
 
-def of_all(n, n_all):
+def count_line(n, n_all):
     """Return a line for an axis label on how many of all features are drawn; "" if all are."""
     return f"\n(the {n} largest of {n_all})" if n < n_all else ""
 

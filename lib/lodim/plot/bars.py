@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lodim.plot.axes import BESIDE, BLUE, GREY, LONGEST, RED, colour, ensure_axes, tidy
+from lodim.plot.axes import BLUE, GREY, LEGEND_OUTSIDE, LONGEST, RED, colour, ensure_axes, tidy
 from lodim.plot.legend import INK, mark
 from lodim.plot.points import class_style
 from lodim.text import shorten
@@ -59,7 +59,7 @@ def weights(names, v, xlabel, ax=None):
     ax.set_xlim(left=0.0)
     ax.set_xlabel(xlabel)
     if len(used) != 1:
-        ax.legend(**BESIDE)
+        ax.legend(**LEGEND_OUTSIDE)
     return tidy(ax)
 
 
@@ -79,7 +79,7 @@ def lollipops(names, values, labels, xlabel, ax=None):
     ax.set_ylim(-0.6, len(names) - 0.4)
     ax.set_xlabel(xlabel)
     if k > 1:
-        ax.legend(**BESIDE)
+        ax.legend(**LEGEND_OUTSIDE)
     return tidy(ax)
 
 

@@ -6,11 +6,14 @@ import numpy as np
 
 from lodim.errors import ArgumentError
 from lodim.plot.axes import GREY, SIZE, colour, ensure_axes, rgb, tidy
-from lodim.plot.legend import FEW, INK, NARROW, ROOM, key, mark, write
+from lodim.plot.legend import INK, MAX_CONTOURS, NAME_LENGTH, NARROW, key, mark, write
 from lodim.text import counted, shorten
 
 TAIL, FENCE = 0.01, 0.35  # shares of rows, and distance, that define outliers
-MANY, SHORT = 14, 9  # number of classes above which names in the view have SHORT characters
+MANY_CLASSES, SHORT_NAME = (
+    14,
+    9,
+)  # number of classes above which names in the view have SHORT_NAME characters
 CROWDED = 0.12  # largest share of the Axes that names of classes may cover
 REACH = 0.62  # length of the longest arrow, as a share of the distance to the frame
 ARROW = {"arrowstyle": "-|>", "color": INK, "lw": 1.0, "shrinkA": 0, "shrinkB": 0}
@@ -97,7 +100,7 @@ def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title
     key(ax, legend, decided, ground is not None, arrows)
     drawn = arrows is not None and len(arrows.names) > 0
     tips, origin = _arrows(ax, arrows, ends) if drawn else (np.zeros((0, 2)), np.zeros(2))
-    _write_names(ax, shorten(arrows.names, ROOM) if drawn else [], tips, origin, peaks)
+    _write_names(ax, shorten(arrows.names, NAME_LENGTH) if drawn else [], tips, origin, peaks)
     return tidy(ax)
 
 
@@ -151,16 +154,20 @@ def _contours(ax, ground, legend):
     maximum, if there are many classes.
     """
     peaks, C = [], ground.density.shape[2]
-    named = shorten(legend.labels, NARROW if C <= MANY else SHORT) if C > FEW else ()
+    named = (
+        shorten(legend.labels, NARROW if C <= MANY_CLASSES else SHORT_NAME)
+        if C > MAX_CONTOURS
+        else ()
+    )
     for k in range(C):
         Z, levels = ground.density[..., k], np.unique(ground.levels[k])
-        levels = levels[(levels > Z.min()) & (levels < Z.max())][-1 if C > FEW else 0 :]
+        levels = levels[(levels > Z.min()) & (levels < Z.max())][-1 if C > MAX_CONTOURS else 0 :]
         if len(levels):
             line = {"colors": colour(k), "alpha": 0.9, "linewidths": [0.8, 1.5][-len(levels) :]}
             ax.contour(ground.x, ground.y, Z, levels, zorder=2, **line)
             shade = {"colors": [colour(k)] * len(levels), "alpha": 0.10, "zorder": 1}
             ax.contourf(ground.x, ground.y, Z, [*levels, np.inf], **shade)
-        if C > FEW:
+        if C > MAX_CONTOURS:
             i, j = np.unravel_index(Z.argmax(), Z.shape)
             peaks.append((named[k], (ground.x[j], ground.y[i]), colour(k)))
     return peaks
@@ -315,7 +322,7 @@ def _bars_below(ax, arrows, floor, top, x):
     room = REACH * min(middle - x[0], x[-1] - middle) / max(np.abs(to).max(), 1e-300)
     style = {"textcoords": "offset points", "fontsize": 8, "color": INK, "va": "center"}
     props = ARROW | {"mutation_scale": 8}
-    for name, length in zip(shorten(arrows.names, ROOM), to * room, strict=True):
+    for name, length in zip(shorten(arrows.names, NAME_LENGTH), to * room, strict=True):
         floor -= 0.062 * top
         tip, (ha, gap) = (middle + length, floor), ("left", 4) if length >= 0.0 else ("right", -4)
         ax.annotate("", tip, (middle, floor), zorder=6, arrowprops=props)
@@ -345,7 +352,7 @@ def space(rows, legend, names, ax=None, *, arrows=None, title=None):
     if arrows is not None and len(arrows.names):
         origin = np.where((ends[0] < 0.0) & (ends[1] > 0.0), 0.0, ends.mean(axis=0))
         tips = origin + stretch(arrows.to, origin, ends) * arrows.to
-        for name, tip in zip(shorten(arrows.names, ROOM), tips, strict=True):
+        for name, tip in zip(shorten(arrows.names, NAME_LENGTH), tips, strict=True):
             ax.plot(*np.stack([origin, tip]).T, color=INK, lw=1.0)
             ax.text(*(origin + 1.08 * (tip - origin)), name, fontsize=8, color=INK, zorder=10)
     for axis, name in zip("xyz", names, strict=True):

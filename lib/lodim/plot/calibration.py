@@ -5,7 +5,16 @@ import numpy as np
 from lodim.checks import among, whole
 from lodim.classification import reliability
 from lodim.errors import ArgumentError, DataError
-from lodim.plot.axes import BESIDE, GREY, LONGEST, class_labels, colour, ensure_axes, mark, tidy
+from lodim.plot.axes import (
+    GREY,
+    LEGEND_OUTSIDE,
+    LONGEST,
+    class_labels,
+    colour,
+    ensure_axes,
+    mark,
+    tidy,
+)
 from lodim.plot.lettering import legend
 from lodim.text import shorten
 
@@ -46,7 +55,7 @@ def calibration(fit, ax, *, data, level=None, bins=10, offset=None):
         bars = BASE + HEIGHT * size / size.max()
         ax.stairs(bars, edges, baseline=BASE, color=colour(k), fill=len(shown) == 1, alpha=0.6)
     if len(shown) > 1:
-        legend(ax, entries, title=shorten([name], LONGEST)[0], **BESIDE)
+        legend(ax, entries, title=shorten([name], LONGEST)[0], **LEGEND_OUTSIDE)
     ax.set_yticks(np.linspace(0.0, 1.0, 6))
     ax.set_ylabel("observed share, with 95% interval")
     ax.set_xlabel(f"predicted probability of {event}, with histogram")

@@ -8,9 +8,9 @@ from lodim.plot.points import legend_mark
 from lodim.text import shorten
 
 INK = "#202020"
-FEW = 5  # largest number of classes with two contours
+MAX_CONTOURS = 5  # largest number of classes with two contours
 HELD = (0.9, 0.5)  # shares of a class's rows within the outer and the inner contour
-ROOM, NARROW = 24, 16  # characters of a name in a plot, and in a legend with two columns
+NAME_LENGTH, NARROW = 24, 16  # characters of a name in a plot, and in a legend with two columns
 ARROW = ((-1, -0.1), (0.4, -0.1), (0.4, -0.4), (1, 0), (0.4, 0.4), (0.4, 0.1), (-1, 0.1))
 LINES, TIGHT = 22.0, 11.5  # height of a line of the legend in points, normal and with many classes
 
@@ -25,7 +25,9 @@ class Legend:
     @property
     def entries(self):
         """Texts of the classes; one text for all rows without classes."""
-        return ["rows"] if self.labels is None else class_labels(self.name, self.labels, ROOM)
+        return (
+            ["rows"] if self.labels is None else class_labels(self.name, self.labels, NAME_LENGTH)
+        )
 
 
 def key(ax, legend, boundary, densities, arrows, inside=False):
@@ -35,7 +37,7 @@ def key(ax, legend, boundary, densities, arrows, inside=False):
         entries.append(legend_mark(ax, label, s=28, color=colour(k), marker=mark(k)))
     if densities:
         whose = "its" if legend.labels is not None else "the"
-        outer = f"\nand {100 * HELD[0]:.0f} %" if len(legend.entries) <= FEW else "\n"
+        outer = f"\nand {100 * HELD[0]:.0f} %" if len(legend.entries) <= MAX_CONTOURS else "\n"
         text = f"densest part with {100 * HELD[1]:.0f} %{outer} of {whose} rows"
         entries += ax.plot([], [], color=GREY, lw=1.2, label=text)
     if boundary:
@@ -64,7 +66,7 @@ def write(ax, entries, legend, inside=False):
                 entry.set_label(text)
             entries, left = _those_with_room(entries, C, 2 * lines)
             more = f"\n(the first {C - left} of {C})" if left else ""
-            style |= {"title": shorten([legend.name], ROOM)[0] + more, "title_fontsize": 7}
+            style |= {"title": shorten([legend.name], NAME_LENGTH)[0] + more, "title_fontsize": 7}
     place = {"loc": "upper left", "bbox_to_anchor": (0.0, 1.0) if inside else (1.01, 1.0)}
     lettering.legend(ax, entries, frameon=False, **style, **place)
 

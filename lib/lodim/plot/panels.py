@@ -18,7 +18,7 @@ TICKS = 5  # largest number of ticks of an axis in three dimensions
 BAR = 1.0  # width of a colour scale to the right of the panels, in inches
 LETTERS = 48  # largest number of characters of all block names of a panel
 TICKS_BELOW = 24  # largest number of level names below all blocks of a panel
-FEW = 12  # features with at most this many distinct values get random jitter
+FEW_VALUES = 12  # features with at most this many distinct values get random jitter
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _level_names(view, j):
 def _few_values(x):
     """Return the increasing distinct values of a feature if there are only a few; else none."""
     values = np.unique(x[np.isfinite(x)])
-    return values if 1 < len(values) <= FEW else values[:0]
+    return values if 1 < len(values) <= FEW_VALUES else values[:0]
 
 
 def _codes(rows, x, view, j):
@@ -267,7 +267,7 @@ def _name(ax, view, key):
 
 def _name_levels(ax, which, levels):
     """Write the names of levels at their codes on one axis; only some if there are many."""
-    at = np.arange(0, len(levels), -(-len(levels) // FEW))
+    at = np.arange(0, len(levels), -(-len(levels) // FEW_VALUES))
     names = [levels[k] if len(levels[k]) <= SHORT else levels[k][: SHORT - 1] + "…" for k in at]
     turned = {"rotation": 30, "ha": "right"} if which == "x" else {}
     getattr(ax, f"set_{which}ticks")(at, names, fontsize=7, **turned)

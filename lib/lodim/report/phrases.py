@@ -90,7 +90,7 @@ def term_labels(frame):
     return [f"{t} ({k})" for t, k in zip(frame["term"], frame["level"], strict=True)]
 
 
-def how(fit, name):
+def by_cross_validation(fit, name):
     """Return " (by CV)" if cross-validation chose the named setting, else ""."""
     return " (by CV)" if name in fit.chosen else ""
 
@@ -148,13 +148,16 @@ def wild(design):
     found = sorted(design.wild, key=lambda one: -one.n)
     if not found:
         return []
-    told = [f"{one.feature} in {counted(one.n, 'row')} ({others(one)})" for one in found[:FILLS]]
+    told = [
+        f"{one.feature} in {counted(one.n, 'row')} ({limits_in_words(one)})"
+        for one in found[:FILLS]
+    ]
     more = f"; and {len(found) - FILLS} more, see design.wild" if len(found) > FILLS else ""
     said = ", ".join(told) + more
     return [f"Values far outside all others are replaced by the middle of the others: {said}."]
 
 
-def others(limits):
+def limits_in_words(limits):
     """Return a phrase with the farthest outlier of a feature and the range of its other values."""
     least, greatest = significant(limits.least), significant(limits.greatest)
     return f"{significant(limits.farthest)}; the others are from {least} to {greatest}"

@@ -9,7 +9,7 @@ import pandas as pd
 
 from lodim import text
 from lodim.checks import as_seed, as_threads, one_of
-from lodim.design.batch import SplitsInPlace, of_positive_weight, split
+from lodim.design.batch import SplitsInPlace, split, with_positive_weight
 from lodim.design.frame import as_given
 from lodim.errors import ArgumentError
 from lodim.fitting.argument_names import with_known_arguments
@@ -181,7 +181,7 @@ def _splits(problem, folds, seed):
     """
     if problem.batch.out_of_core:
         return SplitsInPlace(problem.batch, assign_in_place(problem.batch, folds, seed))
-    batch = of_positive_weight(problem.batch)
+    batch = with_positive_weight(problem.batch)
     fold = assign(batch, folds, problem.design.levels, seed)
     return [split(batch, fold == k, problem.standardize) for k in range(fold.max() + 1)]
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from lodim.checks import check_rectangular, whole
-from lodim.design.batch import of_positive_weight
+from lodim.design.batch import with_positive_weight
 from lodim.engine import row_keys
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.errors import ArgumentError, DataError
@@ -38,7 +38,7 @@ def assign(batch, folds, classes, seed):
         Classes of the response; None for a numeric response.
     seed : int
     """
-    return _in_all_rows(batch, _assign(of_positive_weight(batch), folds, classes, seed))
+    return _in_all_rows(batch, _assign(with_positive_weight(batch), folds, classes, seed))
 
 
 def assign_by_position(batch, folds, seed):
@@ -55,7 +55,7 @@ def assign_by_position(batch, folds, seed):
     """
     if np.ndim(folds) == 1:
         return assign(batch, folds, None, seed)
-    some = of_positive_weight(batch)
+    some = with_positive_weight(batch)
     _check_folds(some, folds)
     units = np.arange(some.n) if some.units is None else some.units
     _, first, unit = np.unique(units, return_index=True, return_inverse=True)

@@ -6,7 +6,7 @@ import pandas as pd
 from lodim.checks import whole
 from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError
-from lodim.plot.axes import BESIDE, GREY, RED, ensure_axes, tidy
+from lodim.plot.axes import GREY, LEGEND_OUTSIDE, RED, ensure_axes, tidy
 from lodim.plot.lettering import literal
 from lodim.plot.lines import against_log
 from lodim.report.tables import significant
@@ -82,7 +82,7 @@ def _several_series(ax, cv, frame, place, others, numeric):
             ax.plot(x, mean, lw=0.8, alpha=0.6, color=bars[0].get_color())
             ringed = [row for row in (cv.index_min, cv.index_1se) if row in part.index]
             ax.scatter(x[ringed], mean[ringed], s=90, facecolor="none", edgecolor="black")
-    ax.legend(**BESIDE)
+    ax.legend(**LEGEND_OUTSIDE)
 
 
 def _least_gap(x):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lodim.design.batch import of_positive_weight, split, subset
+from lodim.design.batch import split, subset, with_positive_weight
 from lodim.engine import row_keys
 from lodim.engine.blocks import SPAN_ROWS, available_threads
 from lodim.selection.choice import central_count, centre, weights
@@ -60,7 +60,7 @@ def _few_rows(batch, levels, seed):
     if batch.n > SPAN_ROWS:
         some = min(MOST_ROWS, batch.n_positive)
         return subset(batch, np.sort(row_keys.sample_of(batch, some, seed)))
-    batch = of_positive_weight(batch)
+    batch = with_positive_weight(batch)
     if batch.n <= MOST_ROWS:
         return batch
     key, _ = row_keys.of_batch(batch, len(levels or ()))

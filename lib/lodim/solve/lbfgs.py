@@ -12,10 +12,12 @@ RUNNING, CONVERGED, STALLED, BEHIND = 0, 1, 2, 3
 ARMIJO = 1e-4
 SMALLEST_STEP = 1e-12
 MEMORY = 40  # number of steps that `bounded` stores
-NEAR = 10.0  # largest scale of a parameter in the quasi-Newton matrix, relative to the common scale
+MAX_UNIT_RATIO = (
+    10.0  # largest scale of a parameter in the quasi-Newton matrix, relative to the common scale
+)
 CURVED = 1e-4  # smallest cosine of step and change of gradient; below it directions are unbounded
 OUTLOOK = 10  # number of next steps whose gain is predicted from as many last steps
-STRETCH = 3  # number of steps per group, if gains decrease quickly from group to group
+RECENT_STEPS = 3  # number of steps per group, if gains decrease quickly from group to group
 SHRINKING = 0.25  # ratio of gains below which they decrease quickly
 MATURE = 5  # the quadratic model is used after memory / MATURE steps
 HOPE = 10.0  # assumed largest gain of a problem, relative to the predicted gain
@@ -248,9 +250,9 @@ def _outlook(falls, n_iter):
     for back in range(min(n_iter, OUTLOOK)):
         fall = falls[(n_iter - 1 - back) % OUTLOOK]
         every += fall
-        last += fall if back < STRETCH else 0.0
-        before += fall if STRETCH <= back < 2 * STRETCH else 0.0
-    if n_iter >= 2 * STRETCH and last <= SHRINKING * before:
+        last += fall if back < RECENT_STEPS else 0.0
+        before += fall if RECENT_STEPS <= back < 2 * RECENT_STEPS else 0.0
+    if n_iter >= 2 * RECENT_STEPS and last <= SHRINKING * before:
         return max(0.0, last) ** 2 / max(before - last, 1e-300)
     return every if n_iter >= OUTLOOK else np.inf
 
@@ -445,13 +447,13 @@ def _free_direction(slope, S, Y, pairs, alpha, out):
     j = pairs - 1
     unit = _dot(S[j], Y[j]) / _dot(Y[j], Y[j])
     for k in range(slope.size):
-        largest = NEAR * unit
+        largest = MAX_UNIT_RATIO * unit
         if steps[k] == 0.0:
             out[k] *= unit
         elif bends[k] * largest <= steps[k]:
             out[k] *= largest
         else:
-            out[k] *= max(steps[k] / bends[k], unit / NEAR)
+            out[k] *= max(steps[k] / bends[k], unit / MAX_UNIT_RATIO)
     for j in range(pairs):
         _add(out, alpha[j] - _dot(Y[j], out) / _dot(S[j], Y[j]), S[j])
 

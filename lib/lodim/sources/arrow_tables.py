@@ -13,7 +13,7 @@ from typing import Any
 from lodim.errors import DataError, DataWarning, warn
 from lodim.sources.files import ARROW, PARQUET, FileState, no_rows, reading, short_name
 from lodim.sources.schemas import arrow, cast_table, check_names, select_fields, unify_schemas
-from lodim.sources.source import PART, Chunk, Piece, Source
+from lodim.sources.source import ROWS_PER_CHUNK, Chunk, Piece, Source
 
 
 def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def runs(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
     first, n = 0, 0
     for k, count in enumerate(counts):
         n += count
-        if n >= PART or (k == len(counts) - 1 and n):
+        if n >= ROWS_PER_CHUNK or (k == len(counts) - 1 and n):
             yield first, k, n
             first, n = k + 1, 0
 
@@ -140,8 +140,8 @@ BUFFER = 1 << 16  # bytes of a column that are read at once, instead of a whole 
 
 def _tables(batch: Any) -> Iterator[Any]:
     """Yield the rows of a record batch as Tables of at most PART rows."""
-    for start in range(0, batch.num_rows, PART):
-        yield arrow().Table.from_batches([batch.slice(start, PART)])
+    for start in range(0, batch.num_rows, ROWS_PER_CHUNK):
+        yield arrow().Table.from_batches([batch.slice(start, ROWS_PER_CHUNK)])
 
 
 class RowGroups(TablePiece):
@@ -151,7 +151,7 @@ class RowGroups(TablePiece):
         pa = arrow()
         groups = list(range(self.first, self.last + 1))
         with reading(self.file, PARQUET), open_parquet(self.file) as file:
-            for batch in file.iter_batches(PART, row_groups=groups, columns=list(names)):
+            for batch in file.iter_batches(ROWS_PER_CHUNK, row_groups=groups, columns=list(names)):
                 yield pa.Table.from_batches([batch])
 
 
@@ -273,7 +273,7 @@ class FragmentPiece(Piece):
             how["fragment_scan_options"] = datasets.ParquetFragmentScanOptions(
                 use_buffered_stream=True, buffer_size=BUFFER, pre_buffer=False
             )
-        how |= {"batch_size": PART, "batch_readahead": AHEAD}
+        how |= {"batch_size": ROWS_PER_CHUNK, "batch_readahead": AHEAD}
         return self.fragment.scanner(schema=self.schema, columns=names, filter=self.filter, **how)
 
 

@@ -19,7 +19,7 @@ from pandas.io.common import get_handle
 from lodim.errors import DataError
 from lodim.sources.files import CSV, PACKED, FileState, no_rows, reading, short_name
 from lodim.sources.schemas import check_columns, check_names
-from lodim.sources.source import PART, Chunk, Piece, Source
+from lodim.sources.source import ROWS_PER_CHUNK, Chunk, Piece, Source
 
 MISSING = ("", "NA", "NaN", "nan")  # cells read as missing values
 ENCODING = "utf-8-sig"
@@ -142,14 +142,17 @@ def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> 
 def _cuts(file: FileState, n: int) -> list[Cut]:
     """Return (first row, number of rows, first byte, end byte) of each piece of a file."""
     whole: list[Cut] = [(0, n, None, None)]
-    if n <= PART or file.name.lower().endswith(PACKED):
+    if n <= ROWS_PER_CHUNK or file.name.lower().endswith(PACKED):
         return whole
     found = _line_ends(file)
     if found is None or found[1] != n:
         return whole
     starts, _, end = found
     bounds = zip(starts, [*starts[1:], end], strict=True)
-    return [(k * PART, min(PART, n - k * PART), *both) for k, both in enumerate(bounds)]
+    return [
+        (k * ROWS_PER_CHUNK, min(ROWS_PER_CHUNK, n - k * ROWS_PER_CHUNK), *both)
+        for k, both in enumerate(bounds)
+    ]
 
 
 def _line_ends(file: FileState) -> tuple[list[int], int, int] | None:
@@ -164,8 +167,8 @@ def _line_ends(file: FileState) -> tuple[list[int], int, int] | None:
                 return None
             ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
             # Line end number `lines + 1 + i` of the file is followed by data row lines + 1 + i.
-            first = -(-(lines + 1) // PART) * PART - (lines + 1)
-            starts += (at + ends[first::PART] + 1).tolist()
+            first = -(-(lines + 1) // ROWS_PER_CHUNK) * ROWS_PER_CHUNK - (lines + 1)
+            starts += (at + ends[first::ROWS_PER_CHUNK] + 1).tolist()
             lines, at, last = lines + len(ends), at + len(block), block[-1:]
     if last != b"\n":
         lines += 1
@@ -200,7 +203,7 @@ def _frames(
     some = {} if dtypes is None else {"usecols": list(dtypes), "dtype": dtypes}
     options = {**dialect.options(), **text, **some, "low_memory": False}
     with reading(file, CSV), _text(options.pop("filepath_or_buffer")) as opened:
-        chunks = pd.read_csv(opened, na_values=list(MISSING), chunksize=PART, **options)
+        chunks = pd.read_csv(opened, na_values=list(MISSING), chunksize=ROWS_PER_CHUNK, **options)
         with chunks:
             yield from (frame for frame in chunks if len(frame))
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from lodim.errors import DataError
 from lodim.sources.lazy_frames import Fingerprint
-from lodim.sources.source import PART, Chunk, Piece, Source
+from lodim.sources.source import ROWS_PER_CHUNK, Chunk, Piece, Source
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Partition(Piece):
         rows = Fingerprint()
         rows.add(frame, 0)
         self.seen.compare(rows, self.place)
-        for start in range(0, len(frame), PART):
-            yield Chunk(frame.iloc[start : start + PART], start, self.place)
+        for start in range(0, len(frame), ROWS_PER_CHUNK):
+            yield Chunk(frame.iloc[start : start + ROWS_PER_CHUNK], start, self.place)
 
     def _compute(self, names: list[str]) -> pd.DataFrame:
         """Return the given columns of the partition as a DataFrame."""

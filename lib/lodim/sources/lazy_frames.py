@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.errors import DataError
-from lodim.sources.source import PART, Chunk, Piece, Source
+from lodim.sources.source import ROWS_PER_CHUNK, Chunk, Piece, Source
 
 
 class Fingerprint:
@@ -49,7 +49,7 @@ def _hashes(values: Any) -> np.ndarray:
     return np.asarray(values.hash().to_numpy())
 
 
-PLACE = "the LazyFrame"
+DESCRIPTION = "the LazyFrame"
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,10 @@ class Query(Piece):
         """Yield the rows as polars DataFrames of at most PART rows."""
         try:
             for frame in _batches(self.frame.select(names)):
-                yield from (frame.slice(start, PART) for start in range(0, len(frame), PART))
+                yield from (
+                    frame.slice(start, ROWS_PER_CHUNK)
+                    for start in range(0, len(frame), ROWS_PER_CHUNK)
+                )
         except DataError:
             raise
         except Exception as error:  # an error of the query, or of a file that it reads
@@ -83,10 +86,10 @@ class Query(Piece):
 def _batches(frame: Any) -> Iterator[Any]:
     """Yield the rows of a LazyFrame in order, in batches as the installed polars supports them."""
     if hasattr(frame, "collect_batches"):
-        yield from frame.collect_batches(chunk_size=PART, maintain_order=True)
+        yield from frame.collect_batches(chunk_size=ROWS_PER_CHUNK, maintain_order=True)
         return
     start = 0
-    while len(batch := frame.slice(start, PART).collect()):
+    while len(batch := frame.slice(start, ROWS_PER_CHUNK).collect()):
         yield batch
         start += len(batch)
 
@@ -96,5 +99,5 @@ def read_lazy(frame: Any) -> Source:
     try:
         names = tuple(frame.collect_schema().names())
     except Exception as error:
-        raise DataError(f"{PLACE} cannot be computed: {error}") from error
-    return Source(names, (Query(PLACE, None, frame, Fingerprint()),), "polars")
+        raise DataError(f"{DESCRIPTION} cannot be computed: {error}") from error
+    return Source(names, (Query(DESCRIPTION, None, frame, Fingerprint()),), "polars")

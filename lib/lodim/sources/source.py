@@ -6,12 +6,12 @@ from typing import Any
 
 from lodim.sources.files import FileState
 
-PART = 65_536  # largest number of rows of a chunk: 16 blocks of 4,096 rows
+ROWS_PER_CHUNK = 65_536  # largest number of rows of a chunk: 16 blocks of 4,096 rows
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """At most PART rows of a piece, with column types that all pieces share.
+    """At most ROWS_PER_CHUNK rows of a piece, with column types that all pieces share.
 
     frame : DataFrame of pandas or polars, or Table of pyarrow
     first : position of the chunk's first row in the piece

@@ -16,11 +16,11 @@ from lodim.selection.folds import as_folds, assign_by_position, count_units
 from lodim.selection.tuning import side_by_side
 from lodim.typing import Data, FitT, Model, P, RowValues, Values
 from lodim.uncertainty.conformity import (
+    CLASS_SCORES,
     FROM_SPREAD,
-    OF_CLASSES,
-    OF_NUMBERS,
+    NUMERIC_SCORES,
+    ConformityScore,
     HeldOut,
-    Sayings,
     held_out_weights,
 )
 from lodim.uncertainty.guarantee import METHODS, Guarantee
@@ -169,12 +169,12 @@ def conformal(
             f"conformal needs a response on the left of '~'; the formula is {formula!r}"
         )
     if score is not None:
-        one_of("score", score, OF_CLASSES if problem.design.levels else OF_NUMBERS)
+        one_of("score", score, CLASS_SCORES if problem.design.levels else NUMERIC_SCORES)
     _check_by(by, problem)
     fold = _folds(problem, method, folds, seed)
     choose = reselect or method == "split"
     full, fits, parts = _fits(problem, fold, method, score, choose)
-    says = Sayings(_known_score(full, score), level, seed)
+    says = ConformityScore(_known_score(full, score), level, seed)
     held, table = _held_out(problem, fold, says, full, fits, parts, by)
     unit = "row" if problem.batch.units is None else "group"
     n_units = count_units(subset(problem.batch, np.flatnonzero(fold >= 0)))

@@ -13,27 +13,27 @@ from lodim import forms
 from lodim.engine import tiles
 from lodim.engine.row_keys import WAVES
 
-OF_NUMBERS = ("absolute", "normalized", "quantile")
-OF_CLASSES = ("lac", "aps")
+NUMERIC_SCORES = ("absolute", "normalized", "quantile")
+CLASS_SCORES = ("lac", "aps")
 FROM_SPREAD = ("normalized", "quantile")  # scores that need results which fits of a path leave out
 
 
 @forms.record
-class Sayings:
+class ConformityScore:
     """Kind of score, and options with which scores are computed.
 
     level : coverage whose quantiles the score "quantile" uses
     seed : seed of the random numbers of "aps"
     """
 
-    score: str = forms.choice(*OF_NUMBERS, *OF_CLASSES)
+    score: str = forms.choice(*NUMERIC_SCORES, *CLASS_SCORES)
     level: float = forms.real(least=forms.TINY, most=1.0 - 2.0**-53)
     seed: int = forms.whole()
 
     @property
     def of_classes(self):
         """Whether the response has classes."""
-        return self.score in OF_CLASSES
+        return self.score in CLASS_SCORES
 
     @property
     def size(self):

@@ -6,7 +6,7 @@ from lodim.checks import one_of, whole
 from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError
 from lodim.plot import axes
-from lodim.plot.axes import BESIDE, BLUE, GREY, RED, ensure_axes, of_all, tidy
+from lodim.plot.axes import BLUE, GREY, LEGEND_OUTSIDE, RED, count_line, ensure_axes, tidy
 from lodim.plot.bars import forest
 from lodim.plot.lettering import literal
 from lodim.report.phrases import term_labels
@@ -58,14 +58,14 @@ def draw_stability(stability, ax=None, top=30):
     ax.set_ylim(-0.6, len(frame) - 0.4)
     ax.set_xlabel(
         f"share of {2 * stability.n} halves of the rows that select it"
-        + of_all(len(frame), len(stability.frame))
+        + count_line(len(frame), len(stability.frame))
     )
     ax.set_title(f"dashed: cutoff {stability.cutoff:g}", fontsize=9)
-    ax.legend(**BESIDE)
+    ax.legend(**LEGEND_OUTSIDE)
     return tidy(ax)
 
 
-MOST = 200  # largest number of intervals drawn
+MAX_INTERVALS = 200  # largest number of intervals drawn
 LONGEST_GROUP = 28  # largest number of characters of a group's name
 
 
@@ -79,7 +79,7 @@ def draw_conformal(conformal, kind=None, ax=None, **arguments):
     return axes.draw(kinds, kind, conformal, ax, {"data": None} | arguments)
 
 
-def intervals(conformal, ax=None, *, data, level=None, top=MOST):
+def intervals(conformal, ax=None, *, data, level=None, top=MAX_INTERVALS):
     """Draw responses and intervals against predictions, for rows evenly spaced by prediction."""
     frame, y = conformal._beside(data, level)
     if not len(y):
@@ -100,7 +100,7 @@ def intervals(conformal, ax=None, *, data, level=None, top=MOST):
     ax.set_xlabel(f"prediction of {shorten([name], LONGEST_GROUP)[0]}")
     ax.set_ylabel(shorten([name], LONGEST_GROUP)[0])
     ax.set_title(f"level {shown:g}; {out.sum()} of {len(y)} rows drawn are not covered", fontsize=9)
-    ax.legend(**BESIDE)
+    ax.legend(**LEGEND_OUTSIDE)
     return tidy(ax)
 
 
@@ -130,7 +130,7 @@ def sets(conformal, ax=None, *, data, level=None):
     ax.set_xlabel("share of the rows of the class, by the size of their set")
     ax.set_xlim(0.0, 1.0)
     ax.set_title(f"level {conformal._checked(level):g}: {covered.mean():.3f} covered", fontsize=9)
-    ax.legend(**BESIDE)
+    ax.legend(**LEGEND_OUTSIDE)
     return tidy(ax)
 
 

@@ -15,14 +15,14 @@ from lodim.errors import DataError, DataWarning, warn
 from lodim.fitting import saved, storage
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.typing import Data, FilePath, FitT_co, NewLevels, Offset, RowValues
-from lodim.uncertainty.conformity import HeldOut, Sayings
+from lodim.uncertainty.conformity import ConformityScore, HeldOut
 from lodim.uncertainty.guarantee import Guarantee, groups_of, measured
 
 COLUMNS = ("fit", "lower", "upper")
 # Columns of tidy() -> headings in the printed table
 LABELS = {"level": "Level", "class": "Class", "score": "Score", "width": "Mean width"}
 LABELS |= {"size": "Mean size", "empty": "Empty sets"}
-MANY_KNOWN = 0.25  # share of recognized rows above which a warning is raised
+MANY_RECOGNIZED = 0.25  # share of recognized rows above which a warning is raised
 
 
 @forms.record
@@ -39,7 +39,7 @@ class Conformal(Generic[FitT_co]):
         Fits, each without one fold.
     held_out : HeldOut
         Score, fold and weight of each held-out row.
-    says : Sayings
+    says : ConformityScore
         Score, level and seed.
     guarantee : Guarantee
         Method and coverage guarantee.
@@ -63,7 +63,7 @@ class Conformal(Generic[FitT_co]):
     full: FitT_co | None = forms.optional(saved.ANY_FIT)
     fits: tuple[FitT_co, ...] = forms.several("F", saved.ANY_FIT)
     held_out: HeldOut = forms.part(HeldOut)
-    says: Sayings = forms.part(Sayings)
+    says: ConformityScore = forms.part(ConformityScore)
     guarantee: Guarantee = forms.part(Guarantee)
     table: pd.DataFrame = saved.FRAME
 
@@ -424,7 +424,7 @@ class Conformal(Generic[FitT_co]):
         """Warn if many rows, with responses y (m,), were held out themselves."""
         of_fits = np.array([self.says.scores(of_fit, y) for of_fit in answers])
         share_known = self.held_out.contains(of_fits)
-        if share_known > MANY_KNOWN:
+        if share_known > MANY_RECOGNIZED:
             warn(
                 f"{share_known:.0%} of the rows were used to calibrate: they are covered too "
                 "often; measure coverage on new rows",

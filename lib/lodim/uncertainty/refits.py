@@ -32,7 +32,7 @@ def on_one_thread(problem):
     return replace(problem, settings=replace(problem.settings, threads=1))
 
 
-def part(problem, held_out):
+def split_problem(problem, held_out):
     """Return the problem without the held-out rows, (n,) bool, and these rows as a Batch.
 
     Features are centred and scaled by the remaining rows, both in the batches and in the design.
@@ -55,7 +55,7 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
     problem = on_one_thread(problem) if jobs > 1 else problem
 
     def one(out, bar):
-        own, rest = part(problem, out)
+        own, rest = split_problem(problem, out)
         fit = problem.model.fit(own) if choose else problem.model.run(own, for_path=light)
         bar.update(1)
         return use(fit, as_read(fit, rest))

@@ -95,7 +95,7 @@ def test_the_tables_of_the_budworms_in_r():
 @pytest.mark.parametrize("many", [False, True])
 def test_tables_are_those_of_pairs_of_fits(df, formula, family, many, monkeypatch):
     if many:
-        monkeypatch.setattr(estimate, "MANY", 0)
+        monkeypatch.setattr(estimate, "MAX_MEMORY_ROWS", 0)
     fits = [ld.glm(f"{formula} ~ {x}", df, family=family) for x in ("x", "x + z", "x + z + g")]
     table, dropped = fits[2].anova(data=df), fits[2].drop1(data=df).set_index("term")
     statistic = "F" if family == "gamma" else "LR"

@@ -46,7 +46,7 @@ def both(monkeypatch, formula, df, **arguments):
     """The fits of a call by blocks, and as of few rows."""
     fits = []
     for many in (0, 10**9):
-        monkeypatch.setattr(estimate, "MANY", many)
+        monkeypatch.setattr(estimate, "MAX_MEMORY_ROWS", many)
         fits.append(ld.glm(formula, df, **arguments))
     return fits
 

@@ -97,7 +97,7 @@ def test_files_have_the_evaluation_of_the_frame(tmp_path):
 @pytest.mark.parametrize("covariance", [None, "HC3"])
 def test_many_rows_are_fitted_alike(monkeypatch, covariance):
     few = ld.glm("share ~ sex + ldose", BUDWORM, covariance=covariance, **CALL)
-    monkeypatch.setattr(estimate, "MANY", 0)
+    monkeypatch.setattr(estimate, "MAX_MEMORY_ROWS", 0)
     many = ld.glm("share ~ sex + ldose", BUDWORM, covariance=covariance, **CALL)
     np.testing.assert_allclose(many.covariance(), few.covariance(), rtol=1e-7)
     np.testing.assert_allclose(many.coef(), few.coef(), rtol=1e-9)

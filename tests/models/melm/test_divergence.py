@@ -237,7 +237,7 @@ def test_grids_that_stripes_share(monkeypatch):
     """Fine grids are few; the sum is the same."""
     case = Case(n=600)
     value, gradient = case(kind=Approximation)
-    monkeypatch.setattr(fourier, "ROOM", 1)
+    monkeypatch.setattr(fourier, "MAX_STRIPE_NODES", 1)
     again, slope = case(kind=Approximation)
     np.testing.assert_allclose(again, value, rtol=1e-11)
     np.testing.assert_allclose(slope, gradient, atol=1e-11)

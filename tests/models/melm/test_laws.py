@@ -497,7 +497,7 @@ def one_left_out(Z, code, weight, equal, width, r):
 def test_cells_are_nearly_their_rows(monkeypatch):
     Z, code, weight = plane(6000)
     exact = densities_of(Z, code, weight, gamma=1.0)
-    monkeypatch.setattr(density, "MANY", 500)
+    monkeypatch.setattr(density, "MIN_CELL_ROWS", 500)
     cells = densities_of(Z, code, weight, gamma=1.0)
     assert len(cells.U) < 0.6 * len(exact.U)
     p, q = (posterior(d, Z) for d in (exact, cells))

@@ -351,7 +351,7 @@ def _budget(fit):
     budget = fit.settings.budget
     if budget is None or budget == np.inf:
         return "none"
-    return significant(budget) + phrases.how(fit, "budget")
+    return significant(budget) + phrases.by_cross_validation(fit, "budget")
 
 
 def _labels(frame):

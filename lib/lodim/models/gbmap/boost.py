@@ -7,7 +7,7 @@ from itertools import count
 
 import numpy as np
 
-from lodim.checks import MOST
+from lodim.checks import MAX_SIZE
 from lodim.engine import tiles
 from lodim.engine.blocks import (
     SPAN_ROWS,
@@ -21,7 +21,7 @@ from lodim.engine.row_keys import draw_waves
 from lodim.engine.tiles import TILES_PER_BLOCK
 from lodim.family import losses
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, forward
-from lodim.models.gbmap.kernels.hinges import MIXTURES, Room, draw_starts
+from lodim.models.gbmap.kernels.hinges import MIXTURES, HingeArrays, draw_starts
 from lodim.models.gbmap.kernels.newton import LOG, Problem
 from lodim.models.gbmap.kernels.small_data import (
     LEAST_GAIN,
@@ -135,7 +135,7 @@ class _SmallData:
         slopes = np.empty(start_at.size), np.empty(start_at.size)
         self.rows, self.start_rows = (y, self.score, weight), (start_X, *slopes, self.key)
         self.way = state.loss, start_at, *self.margin, *slopes
-        self.room = Room.of_size(2 + 2 * MIXTURES, *start_X.shape, settings.n_starts)
+        self.room = HingeArrays.of_size(2 + 2 * MIXTURES, *start_X.shape, settings.n_starts)
         self.target = np.arange(state.family.n_scores)
         self.turn = np.argsort(state.class_order)
 
@@ -419,7 +419,7 @@ def lambda_max(batch, family, settings):
         squares = max(squares, bound @ bound)
     if settings.l1_ratio >= 0.01:
         # Slightly above the bound, so that a path begins with zero weights despite rounding.
-        return float(np.clip(1.000001 * largest * p / settings.l1_ratio, 1e-8, MOST))
+        return float(np.clip(1.000001 * largest * p / settings.l1_ratio, 1e-8, MAX_SIZE))
     loss = state.deviance() / state.scale**state.family.degree
     gain = 0.01 / (settings.m or 1)
-    return float(np.clip(p * squares / (4.0 * gain * max(loss, 1e-12)), 1e-8, MOST))
+    return float(np.clip(p * squares / (4.0 * gain * max(loss, 1e-12)), 1e-8, MAX_SIZE))

@@ -18,7 +18,7 @@ def minimize_bounded(objective, theta, sign, way, **stop):
     each feature: increasing, decreasing or free. **stop are the solver's stopping rules.
     """
     ends = [
-        _one(objective, theta, c, np.r_[0, 0, b * np.asarray(way)], **stop)
+        _minimize_learner(objective, theta, c, np.r_[0, 0, b * np.asarray(way)], **stop)
         for c, b in enumerate(sign)
     ]
     fields = ("theta", "value", "grad_norm", "n_iter", "converged")
@@ -33,10 +33,10 @@ def minimize_joint(objective, theta, sign, way, **stop):
     the sign b of each. way (p,) is 1, -1 or 0 for each feature: increasing, decreasing or free.
     """
     each = [np.r_[0, 0, b * np.asarray(way)] for b in sign]
-    return _one(objective, theta, 0, np.concatenate(each), **stop)
+    return _minimize_learner(objective, theta, 0, np.concatenate(each), **stop)
 
 
-def _one(objective, theta, c, way, **stop):
+def _minimize_learner(objective, theta, c, way, **stop):
     flip, active, point = np.where(way == 0, 1.0, way), np.array([c]), theta.copy()
 
     def function(u):

@@ -90,7 +90,7 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
     for feature in design.features:
         if not pd.api.types.is_numeric_dtype(frame[feature]):
             continue
-        a1, a2, b = _parts(frame, feature, np.random.default_rng(seed))
+        a1, a2, b = _split_frames(frame, feature, np.random.default_rng(seed))
         fit = gbmap(formula, a1, **arguments)
         same, shifted = (float(fit.evaluate(p)["deviance"].iloc[0]) for p in (a2, b))
         if best is None or shifted - same > best.loss_shifted - best.loss_same:
@@ -100,7 +100,7 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
     return best
 
 
-def _parts(data, feature, rng):
+def _split_frames(data, feature, rng):
     """Return three frames of a split by one feature, without that feature.
 
     Rows are sorted by the feature and halved; the lower half is split at random into a1 (to fit)

@@ -8,7 +8,7 @@ from lodim.design.frame import in_pandas, one_row
 from lodim.errors import ArgumentError
 from lodim.models.gbmap.embedding import NEIGHBOURS
 from lodim.models.gbmap.report import loss_name
-from lodim.plot.axes import BLUE, GREY, LONGEST, RED, SCALE, ensure_axes, of_all, tidy
+from lodim.plot.axes import BLUE, GREY, LONGEST, RED, SCALE, count_line, ensure_axes, tidy
 from lodim.plot.bars import bars
 from lodim.plot.lettering import legend
 from lodim.report.phrases import term_labels
@@ -32,7 +32,7 @@ def effects(fit, ax, *, top=15):
     every = in_pandas(fit.tidy)()
     frame = every.loc[every["std_estimate_abs"].sort_values(ascending=False).index[:top]]
     xlabel, spread = f"effect on {_response(fit)} per SD of the feature", frame["std_estimate_abs"]
-    xlabel += of_all(len(frame), len(every))
+    xlabel += count_line(len(frame), len(every))
     return bars(term_labels(frame), frame["std_estimate"], xlabel, ax, spread=spread)
 
 
@@ -57,7 +57,7 @@ def local(fit, ax, *, data, row=0, top=15):
     title = f"row {one.index[0]}: predicted {fit.design.response.name} = {shown}"
     title += " less its offset" * unknown
     xlabel = f"local effect on {_response(fit)} per SD of the feature"
-    xlabel += of_all(len(gradient), n_all)
+    xlabel += count_line(len(gradient), n_all)
     return bars(names, gradient.to_numpy(), xlabel, ax, title=title)
 
 

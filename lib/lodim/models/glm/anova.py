@@ -69,7 +69,7 @@ def _check(small, large):
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Submodel:
     """Degrees of freedom and deviance of a model with some of a fit's terms.
 
     log_likelihood is correct up to a constant that all models of the fit share.
@@ -93,7 +93,7 @@ def sequential(fit, data, changes):
         found = [estimates_of(some)[0] for some in sets[1:]] + [fit.estimates] * bool(terms)
         tests = [_wald(fit, e, k) for e, k in zip(found, terms, strict=True)]
         return _wald_frame(fit, terms, tests)
-    parts = [*_parts(fit, sets, data, changes, "anova"), _whole(fit)]
+    parts = [*_submodels(fit, sets, data, changes, "anova"), _whole(fit)]
     rows = [{"term": "(Intercept)"}]
     for small, large, k in zip(parts, parts[1:], terms, strict=False):
         df, explained = large.df - small.df, max(small.deviance - large.deviance, 0.0)
@@ -117,7 +117,7 @@ def single(fit, data, changes):
     every = _in_order(fit)
     sets = [[j for j in every if j != k] for k in terms]
     whole, rows = _whole(fit), []
-    parts = [whole, *_parts(fit, sets, data, changes, "drop1")]
+    parts = [whole, *_submodels(fit, sets, data, changes, "drop1")]
     for k, part in zip([None, *terms], parts, strict=True):
         aic = fit.aic - 2.0 * (whole.df - part.df - whole.log_likelihood + part.log_likelihood)
         row = {"term": "(none)" if k is None else fit.design.term_names[k]}
@@ -163,14 +163,14 @@ def _test(fit, df, fall):
 
 
 def _whole(fit):
-    return _Part(fit.df, fit.df_resid, fit.log["deviance"], fit.log_likelihood)
+    return _Submodel(fit.df, fit.df_resid, fit.log["deviance"], fit.log_likelihood)
 
 
-def _parts(fit, sets, data, changes, method):
+def _submodels(fit, sets, data, changes, method):
     """Return degrees of freedom and deviance of the model with each of some sets of terms.
 
     For least squares they follow from the fit's estimates; other models are refitted to `data`.
-    Each result is a _Part.
+    Each result is a _Submodel.
     """
     if fit.family.dispersed and not fit.dispersion > 0.0:
         raise ArgumentError(f"{method}() needs residuals to test with, and this fit has none")
@@ -178,7 +178,7 @@ def _parts(fit, sets, data, changes, method):
         return [_projected(fit, some) for some in sets]
     refit = _refitter(fit, data, changes, method)
     names = ("df", "df_resid", "deviance", "log_likelihood")
-    return [_Part(*(log[name] for name in names)) for _, log in map(refit, sets)]
+    return [_Submodel(*(log[name] for name in names)) for _, log in map(refit, sets)]
 
 
 def _projected(fit, terms):
@@ -192,7 +192,7 @@ def _projected(fit, terms):
     rise = fit.dispersion * _quadratic(fit.estimates, positions)[0]
     deviance, df = whole.deviance + rise, len(positions)
     fall = 0.5 * fit.n * np.log(deviance / whole.deviance)
-    return _Part(whole.df - df, whole.df_resid + df, deviance, whole.log_likelihood - fall)
+    return _Submodel(whole.df - df, whole.df_resid + df, deviance, whole.log_likelihood - fall)
 
 
 def _positions(fit, estimates, terms, columns=None):

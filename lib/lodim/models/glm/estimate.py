@@ -14,7 +14,7 @@ from lodim.models.glm.newton import maximize
 from lodim.models.glm.rows import Basis, Rows, Sums
 from lodim.models.glm.separation import is_separated
 
-MANY = SPAN_ROWS  # more rows are processed span by span
+MAX_MEMORY_ROWS = SPAN_ROWS  # more rows are processed span by span
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
@@ -39,7 +39,7 @@ def _fit(rows, settings):
     basis = Basis.from_triangle(R, kept)
     start = at_null = Sums.of_rows(rows, basis, np.outer(_level(rows), basis.R[:, 0]), True)
     X, n_before = None, 0
-    if rows.batch.n <= MANY:
+    if rows.batch.n <= MAX_MEMORY_ROWS:
         X, y, weight, offset = _in_memory(rows, kept)
         coef, n_before = solvers.maximize(family, X, y, weight, offset, settings.max_iter)
         if np.isfinite(coef).all():

@@ -12,7 +12,7 @@ from lodim.models.glm.likelihood import all_scores
 from lodim.models.glm.settings import COVARIANCES
 
 ALONG = 1e-5  # share of a direction along null directions that makes it infinite
-MADE = 1e-6  # relative rounding error of an aliased column
+ALIAS_TOLERANCE = 1e-6  # relative rounding error of an aliased column
 
 
 def design_matrix(batch):
@@ -100,7 +100,7 @@ class Estimates:
         X, others = X[:, self.kept], X[:, left_out]
         made = X @ self.combination
         size = 1.0 + np.abs(made) + np.abs(X) @ np.abs(self.combination)
-        return (np.abs(others - made) <= MADE * size).all(axis=1)
+        return (np.abs(others - made) <= ALIAS_TOLERANCE * size).all(axis=1)
 
     def in_units_of_data(self, mean, scale):
         """Return coefficients (q, S) per unit of the features, covariance and standard errors.
@@ -195,6 +195,6 @@ def _not_estimable(estimates, X, columns):
         weights = [abs(w) for w, c in zip(made_of, columns, strict=True) if c is not ZERO]
         size = weighted(1.0, [1.0, *weights], [call("abs", made), *sizes])
         gap = call("abs", call("sub", X[j], made))
-        far = call("gt", gap, weighted(0.0, [MADE], [size]))
+        far = call("gt", gap, weighted(0.0, [ALIAS_TOLERANCE], [size]))
         found.append(labelled(far, "not estimable"))
     return found

@@ -8,7 +8,7 @@ from lodim.family import LARGEST_LOG
 
 WIDE = 8.0  # standard errors of the score beyond which its distribution is cut
 NARROW = 8.0  # ratio of the score's error to the spread of log(y): beyond, ignore the latter
-LEAST = 1e-6  # spread of a count's logarithm below which its variation is ignored
+MIN_LOG_SPREAD = 1e-6  # spread of a count's logarithm below which its variation is ignored
 HALVINGS = 60
 CLOSE = 1e-12  # tolerance of the logarithm of an amount
 BLOCK = 2000  # rows at a time
@@ -98,7 +98,9 @@ def _quantile(family, score, error, share, dispersion):
     # If an observation varies little relative to its mean, its logarithm is about normal.
     z = stats.norm.ppf(share)
     normal = np.exp(np.clip(score + z * np.sqrt(error**2 + spread**2), -LARGEST_LOG, LARGEST_LOG))
-    mixed = np.flatnonzero((error < NARROW * spread) & (spread > (LEAST if counts else 0.0)))
+    mixed = np.flatnonzero(
+        (error < NARROW * spread) & (spread > (MIN_LOG_SPREAD if counts else 0.0))
+    )
     if len(mixed):
         score = np.clip(score[mixed], -LARGEST_LOG, LARGEST_LOG)
         if counts:

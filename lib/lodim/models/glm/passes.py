@@ -24,13 +24,13 @@ from lodim.models.glm.likelihood import (
 )
 
 CHUNK = 32 * tiles.TILE  # rows added to a triangle at a time
-PART = 256 * tiles.TILE  # rows whose means and slopes are in memory at once
+ROWS_AT_ONCE = 256 * tiles.TILE  # rows whose means and slopes are in memory at once
 WHOLE = 1e-10  # tolerance of a leverage of one
 N_TOTALS = 2  # deviance, squared Pearson residuals
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class RowBlock:
     """Rows of a span (fixed range of rows) that are handled together, and their columns.
 
     X : tiles (blocks of 64 rows) of the features
@@ -53,8 +53,8 @@ class Part:
 
         kept are the columns that are used; T transforms them to nearly orthogonal ones.
         """
-        for start in range(0, len(rows[0]), PART):
-            part = slice(start, min(start + PART, len(rows[0])))
+        for start in range(0, len(rows[0]), ROWS_AT_ONCE):
+            part = slice(start, min(start + ROWS_AT_ONCE, len(rows[0])))
             yield cls(X[tiles.of_rows(part)], kept, T, *(a if a is None else a[part] for a in rows))
 
     @cached_property
@@ -98,7 +98,7 @@ def cross_products(X, weights):
     """Return the weighted cross products (1 + p, 1 + p) of the columns of the design matrix."""
     q = 1 + X.shape[1]
     out = np.zeros((1, q, q))
-    for part in Part.of_span(X, np.arange(q), np.eye(q), weights):
+    for part in RowBlock.of_span(X, np.arange(q), np.eye(q), weights):
         weight = part.padded(part.of_live(part.weights)[None])
         kernels.products(*part.basis, weight[:0], weight, np.zeros((0, q)), out)
     return out[0]
@@ -146,7 +146,7 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
     """
     S, q = coef.shape
     totals, gradient, blocks = np.zeros(N_TOTALS), np.zeros((S, q)), _no_blocks(S, q)
-    for part in Part.of_span(X, kept, T, weights, y, offset):
+    for part in RowBlock.of_span(X, kept, T, weights, y, offset):
         score, y_live = part.score(family, coef), part.of_live(part.y)
         w = part.of_live(part.weights)
         mean = family.mean(score)
@@ -179,7 +179,7 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
     """
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
-    for part in Part.of_span(X, kept, T, weights, y, offset):
+    for part in RowBlock.of_span(X, kept, T, weights, y, offset):
         w, mean = part.of_live(part.weights), family.mean(part.score(family, coef))
         u = slopes(family, part.of_live(part.y), w, mean).T
         if power:
@@ -207,7 +207,7 @@ def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, co
     first, last = np.searchsorted(known, bounds)
     weights = np.where((first <= group) & (group < last), weights, 0.0)
     out = np.zeros((last - first, *coef.shape))
-    for part in Part.of_span(X, kept, T, weights, y, offset, group - first):
+    for part in RowBlock.of_span(X, kept, T, weights, y, offset, group - first):
         mean = family.mean(part.score(family, coef))
         u = slopes(family, part.of_live(part.y), part.of_live(part.weights), mean)
         own = part.padded(part.of_live(part.groups)[None])[0].astype(np.int64)

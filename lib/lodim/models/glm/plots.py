@@ -28,7 +28,7 @@ def coefficients(fit, ax, *, top=20, level=0.95):
     n_all, frame, per_sd = len(frame), frame.loc[size], per_sd.loc[size]
     values = [frame[name] * per_sd for name in ("estimate", "conf_low", "conf_high")]
     xlabel = f"coefficient per SD, with {100.0 * level:g}% interval"
-    xlabel += axes.of_all(len(frame), n_all)
+    xlabel += axes.count_line(len(frame), n_all)
     return forest(term_labels(frame), *values, xlabel, ax)
 
 

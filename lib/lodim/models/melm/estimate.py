@@ -27,7 +27,7 @@ from lodim.selection.tuning import FOLDS, QUICK_ROWS, count_draws, quick_splits
 
 ROUNDING = 1e-20  # share of the variance; less within classes is rounding
 ROUNDED = 1e-12  # relative rounding error of a sum of weights
-PARTS = 5  # parts of a single held-out fold, each calibrated by the others
+N_CALIBRATION_PARTS = 5  # parts of a single held-out fold, each calibrated by the others
 MOST_OPEN = 2  # most dimensions if k is not given
 MOST_DRAWS = 12  # most random divisions into folds
 HELD_ROWS = 3000  # rows held out by all divisions together
@@ -342,7 +342,7 @@ def calibrate(problem, view, log):
     # With equal priors, rows of rare classes have more weight.
     judged = evaluation_weights(y.astype(int), weight, settings.prior == "equal")
     loss = losses_by_temperature(family, y, judged, score)
-    part, draw = _parts(tests, problem, draws)
+    part, draw = _calibration_parts(tests, problem, draws)
     factor = _factors_of_others(view.rule, loss, part, draw)
     weight = evaluation_weights(y.astype(int), weight, False)
     return view.rule.calibrated(loss), {
@@ -385,7 +385,7 @@ def _factors_of_others(rule, loss, part, draw):
     return np.array(factors)[part, None]
 
 
-def _parts(tests, problem, draws):
+def _calibration_parts(tests, problem, draws):
     """Return the part (fold) and the division (into folds) of each held-out row, both (n,).
 
     If there is a single fold, its rows are divided into a few parts.
@@ -394,7 +394,7 @@ def _parts(tests, problem, draws):
         part = np.repeat(np.arange(len(tests)), [test.n for test in tests])
         return part, part * draws // len(tests)
     rows, seed = tests[0], problem.settings.seed
-    if folds.count_units(rows) < PARTS:
+    if folds.count_units(rows) < N_CALIBRATION_PARTS:
         rows = replace(rows, groups=None)
-    part = folds.assign(rows, PARTS, problem.design.levels, seed)
+    part = folds.assign(rows, N_CALIBRATION_PARTS, problem.design.levels, seed)
     return part, np.zeros_like(part)

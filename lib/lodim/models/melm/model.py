@@ -18,7 +18,7 @@ from lodim.typing import Data, DType, Engine, Missing, RowValues
 GAMMAS = (16.0, 8.0, 4.0, 2.0, 1.0)  # values of gamma tried by default
 SPREAD = 2.0  # standard errors within which losses get similar weights
 DOUBTED, SURE = 2.0, 4.0  # SEs by which no shrinkage is better: some effect, chosen
-LEAST = 0.01  # smallest positive shrinkage factor
+MIN_FACTOR = 0.01  # smallest positive shrinkage factor
 FEW_DRAWS = 6  # most random divisions into folds when covariances are compared
 FINE = 32  # interpolated values per step, for stable results over random folds
 TIE = 10.0  # total deviance within which two gammas count as equal
@@ -117,7 +117,7 @@ def _with_shrinkage_factor(problem, draws):
     middle = replace(problem, settings=replace(problem.settings, gamma=MIDDLE))
     z = preference(middle, "shrinkage_factor", (1.0, 0.0), most_draws=draws)
     share = min(max(0.0, (z - DOUBTED) / (SURE - DOUBTED)), 1.0)
-    factor = LEAST**share if share < 1.0 else 0.0
+    factor = MIN_FACTOR**share if share < 1.0 else 0.0
     return replace(problem, settings=replace(problem.settings, shrinkage_factor=factor))
 
 

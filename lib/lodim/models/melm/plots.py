@@ -7,7 +7,7 @@ import numpy as np
 from lodim.checks import flag, one_of
 from lodim.errors import ArgumentError, DataError
 from lodim.models.melm.classify.rule import fit_rule
-from lodim.models.melm.report import NEAR
+from lodim.models.melm.report import SIMILAR_END
 from lodim.plot import axes, bars, biplot, legend
 
 GRID = 140  # points along each side of the plane
@@ -52,7 +52,7 @@ def loadings(fit, ax, *, top=15, of=LOADINGS):
     label = "correlation of feature and coordinate"
     if of == LOADINGS:
         label = "loading: change of the coordinate per SD of the feature"
-    label += axes.of_all(len(longest.names), len(fit.design.names))
+    label += axes.count_line(len(longest.names), len(fit.design.names))
     return bars.lollipops(longest.names, longest.to, fit.axes, label, ax)
 
 
@@ -65,7 +65,7 @@ def starts(fit, ax):
         of_kind = (frame["start"] == kind).to_numpy()
         marker = {"color": legend.colour(j), "marker": legend.mark(j), "label": str(kind)}
         ax.scatter(rank[of_kind], frame["divergence"][of_kind], **marker, **style)
-    near = best - NEAR * abs(best)
+    near = best - SIMILAR_END * abs(best)
     ax.axhline(best, color=axes.BLUE, lw=0.8, ls="--", zorder=1)
     ax.axhspan(near, best, color=axes.BLUE, alpha=0.08, lw=0, zorder=0)
     place = {"xycoords": ax.get_yaxis_transform(), "xytext": (-3, 3), "ha": "right"}

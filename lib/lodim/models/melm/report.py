@@ -21,7 +21,7 @@ BALANCE = (
     "Classes are rare: predictions have the priors of the shares, and control={'prior': 'equal'} "
     "serves balanced accuracy"
 )
-SAME, NEAR = 1e-6, 0.05  # relative distance to the largest divergence
+SAME_END, SIMILAR_END = 1e-6, 0.05  # relative distance to the largest divergence
 
 
 def listing(fit):
@@ -85,7 +85,7 @@ def _class_rows(fit):
     s, (fitting, regularizing) = fit.settings, fit.terms
     held = fit.measures.get("held_balanced_accuracy")
     rows = [
-        ("Gamma", f"{significant(s.gamma)}{phrases.how(fit, 'gamma')}"),
+        ("Gamma", f"{significant(s.gamma)}{phrases.by_cross_validation(fit, 'gamma')}"),
         ("Covariances", _covariances(fit)),
         ("Divergence", significant(fit.divergence)),
         ("Fitting term", significant(fitting)),
@@ -107,7 +107,7 @@ def _covariances(fit):
     s, given = fit.settings, fit.arguments
     factor = "" if s.shrinkage_factor == 1.0 else f", shrinkage factor {s.shrinkage_factor:.2g}"
     was_open = given["covariance"] is None and "shrinkage_factor" not in (given["control"] or {})
-    return f"{s.covariance}{factor}{phrases.how(fit, 'gamma') if was_open else ''}"
+    return f"{s.covariance}{factor}{phrases.by_cross_validation(fit, 'gamma') if was_open else ''}"
 
 
 def _loadings(fit, most):
@@ -178,8 +178,8 @@ def _start_table(fit, full):
     table = pd.DataFrame(columns).head(len(frame) if full else MOST_STARTS)
     table.index = range(1, len(table) + 1)
     notes = [
-        f"Of {len(frame)} starts {int((gap <= SAME).sum())} reached the largest divergence to "
-        f"{SAME:g} of it, {int((gap <= NEAR).sum())} to 5%."
+        f"Of {len(frame)} starts {int((gap <= SAME_END).sum())} reached the largest divergence to "
+        f"{SAME_END:g} of it, {int((gap <= SIMILAR_END).sum())} to 5%."
     ]
     if "gamma" in frame:
         notes.append(

@@ -18,8 +18,8 @@ from lodim.selection.tuning import FOLDS, count_draws, fold_splits
 # n lambda_v, the largest first. Values in between hardly improve held-out loss, and with finer
 # steps the predictions would depend more on the random folds.
 STEPS = 100.0, 30.0, 10.0, 3.0, 1.0
-ROUGH_TOL, ROUGH_FTOL = 1e-5, 1e-7  # tolerances of the compared fits: losses change by 0.0001
-ROUGH_CANDIDATES = 300  # candidates of these fits: 1,000 would take twice the time
+COMPARED_TOL, COMPARED_FTOL = 1e-5, 1e-7  # tolerances of the compared fits: losses change by 0.0001
+COMPARED_CANDIDATES = 300  # candidates of these fits: 1,000 would take twice the time
 FEWEST_DRAWS, MOST_DRAWS = 2, 8
 MOST_HELD_OUT = 2000  # held-out rows in all repetitions
 BETTER = 2.0  # standard errors by which a fit must beat the null model
@@ -78,8 +78,8 @@ def _held_out(problem, values, seed, bar):
     For the K folds of one random division; the last axis is that of `racing.fold_row`.
     """
     s = problem.settings
-    rough = {"tol": max(s.tol, ROUGH_TOL), "ftol": max(s.ftol, ROUGH_FTOL), "threads": 1}
-    rough["n_candidates"] = min(s.n_candidates, ROUGH_CANDIDATES)
+    rough = {"tol": max(s.tol, COMPARED_TOL), "ftol": max(s.ftol, COMPARED_FTOL), "threads": 1}
+    rough["n_candidates"] = min(s.n_candidates, COMPARED_CANDIDATES)
     some = [replace(s, lambda_v=float(value), n_batches=1, **rough) for value in values]
     levels, family, losses, gains = problem.design.levels, problem.family, [], []
     for train, test in fold_splits(problem.batch, levels, seed, problem.standardize):

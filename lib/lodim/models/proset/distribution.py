@@ -19,7 +19,7 @@ from lodim.models.proset.kernels.cpu import DENSITY, ROOT_TAU
 from lodim.models.proset.prototypes import impacts, response_values, weighted_sums
 
 HALVINGS = 50  # steps of bisection to invert distribution functions
-LEAST = 2.0**-53  # smallest level of a quantile; 1 minus it is the largest
+MIN_LEVEL = 2.0**-53  # smallest level of a quantile; 1 minus it is the largest
 MOST_NORMALS = 2**18  # normals evaluated together to invert distribution functions
 CHUNK = 64  # tiles of rows per step
 
@@ -66,7 +66,7 @@ def quantiles(prototypes, calibration, X, n, levels, threads):
     out = np.empty((n, len(calibrated)))
     step = max(1, MOST_NORMALS // max(1, len(prototypes)))
     for rows, W, total in _mixtures(prototypes, X, n, threads):
-        for k, p in enumerate(np.clip(calibrated, LEAST, 1.0 - LEAST)):
+        for k, p in enumerate(np.clip(calibrated, MIN_LEVEL, 1.0 - MIN_LEVEL)):
             for lo in range(0, len(W), step):
                 part = slice(lo, lo + step)
                 out[rows, k][part] = _inverse_cdf(prototypes, W[part], total[part], p)

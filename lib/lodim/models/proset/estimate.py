@@ -29,7 +29,7 @@ HEAVY = 10.0  # factor of the starting unit of weights for classes
 CORNER = 0.1  # size below which the L1 penalty is smoothed at first
 LEAST_V = 1e-3  # smallest feature weight in the first minimization
 ROUNDS = 10, 10, 10, 20, 30, 60, 100, 200  # evaluations per round of `_descend`
-ROUGH_TOL, ROUGH_FTOL = 10.0, 100.0  # factors of the tolerances in the first minimization
+FIRST_TOL, FIRST_FTOL = 10.0, 100.0  # factors of the tolerances in the first minimization
 LEAST_U = 1e-3  # smallest inverse width of normals
 
 
@@ -191,7 +191,7 @@ def minimize(objective, loss, features, J, settings):
     lower[:D], lower[-1] = LEAST_V**2, LEAST_U if loss == DENSITY else 0.0
     stop = {"tol": settings.tol, "ftol": settings.ftol, "patience": PATIENCE}
     stop["precision"] = float(np.finfo(settings.precision).eps)
-    rough = {"tol": ROUGH_TOL * settings.tol, "ftol": ROUGH_FTOL * settings.ftol}
+    rough = {"tol": FIRST_TOL * settings.tol, "ftol": FIRST_FTOL * settings.ftol}
     steps = Steps(len(start))
     first = _descend(of_square, start, lower, D, settings.max_iter, stop | rough, steps)
     t = first.theta[0]

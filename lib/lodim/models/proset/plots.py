@@ -23,7 +23,7 @@ from lodim.plot import axes, bars, points
 
 STRANGE = 1  # percentile of familiarity below which a surface is veiled
 GRID = 121  # points of a surface along each axis
-ROOM = 0.08  # margin, as a share of the prototypes' range
+RANGE_MARGIN = 0.08  # margin, as a share of the prototypes' range
 
 
 def weights(fit, ax, *, top=20):
@@ -33,7 +33,7 @@ def weights(fit, ax, *, top=20):
     if not len(on):
         raise ArgumentError("no feature has a weight: there is nothing to draw")
     names = [active_names(fit)[k] for k in on]
-    xlabel = "feature weight per SD" + axes.of_all(len(on), len(active))
+    xlabel = "feature weight per SD" + axes.count_line(len(on), len(active))
     return bars.weights(names, fit.estimates.v[:, on], xlabel, ax)
 
 
@@ -95,7 +95,7 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
     values = values.loc[values.abs().sort_values(ascending=False, kind="stable").index[:top]]
     title = f"row {one.index[0]}: {estimate} from {baseline:.3g} to {frame['shapley'].sum():.3g}"
     names = [_with_value(one, name) for name in values.index]
-    xlabel = f"Shapley value, on {estimate}" + axes.of_all(len(values), n_all)
+    xlabel = f"Shapley value, on {estimate}" + axes.count_line(len(values), n_all)
     return bars.bars(names, values.to_numpy(), xlabel, ax, title=title)
 
 
@@ -196,7 +196,7 @@ def surface_over(fit, two, r):
     on = t.features[two]
     low = np.minimum(t.x[:, two].min(axis=0), r[two])
     high = np.maximum(t.x[:, two].max(axis=0), r[two])
-    room = ROOM * np.maximum(high - low, 1e-9)
+    room = RANGE_MARGIN * np.maximum(high - low, 1e-9)
     grid = np.linspace(low - room, high + room, GRID).T
     x = np.repeat(r[None], GRID * GRID, axis=0)
     x[:, two] = np.stack(np.meshgrid(*grid), axis=-1).reshape(-1, 2)

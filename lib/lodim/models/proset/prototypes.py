@@ -25,7 +25,7 @@ from lodim.models.proset.kernels.cpu import (
 
 LOSS_NAMES = {CLASSES: "classes", SQUARED: "squared", DENSITY: "density"}
 STEP = 4  # tiles per task of a thread
-PART = 16 * TILES_PER_BLOCK  # tiles on a GPU at a time
+TILES_ON_GPU = 16 * TILES_PER_BLOCK  # tiles on a GPU at a time
 MOST_NUMBERS = 2**23  # largest temporary array; bounds the memory of predictions
 SAME = 1e-6  # largest difference of equal prototypes, in weighted features and target
 CELL = SAME / 16  # cell size; points in one cell count as equal
@@ -170,10 +170,10 @@ def weighted_sums(prototypes, values, X, n, threads=1, engine="cpu"):
     for c, of in _nonempty_batches(prototypes):
         weighted = _padded((prototypes.w[of, None] * values[of]).T)
         kernels.append((*batch_kernel(prototypes, c, of), len(of), weighted))
-    for lo in range(0, len(X), PART):
-        part = place(X[lo : lo + PART], engine)
+    for lo in range(0, len(X), TILES_ON_GPU):
+        part = place(X[lo : lo + TILES_ON_GPU], engine)
         for kernel in kernels:
-            run_kernel(kernel_sums, part, threads, *kernel, out[lo : lo + PART])
+            run_kernel(kernel_sums, part, threads, *kernel, out[lo : lo + TILES_ON_GPU])
     return out.transpose(0, 2, 1).reshape(-1, values.shape[1])[:n]
 
 

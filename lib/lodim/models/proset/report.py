@@ -14,7 +14,7 @@ from lodim.text import counted, first_names, join_words
 MOST_FEATURES = 20  # rows of the features' table
 MOST_UNUSED = 10  # names of features without weight
 HEAVIEST = 20  # heaviest prototypes whose share of the weight is reported
-MANY = 45  # number of prototypes from which it is reported
+MANY_PROTOTYPES = 45  # number of prototypes from which it is reported
 QUANTILES = (0, 5, 25, 50, 75, 95, 100)  # of familiarity, in percent
 
 
@@ -53,12 +53,12 @@ def _header(fit):
     s, d, g = fit.settings, fit.design, in_pandas(fit.glance)().iloc[0]
     rows = [
         ("Loss", "log-loss" if fit.levels is not None else LOSS_NAMES[fit.estimates.loss]),
-        ("Batches", f"{len(fit.estimates.v)}{phrases.how(fit, 'n_batches')}"),
+        ("Batches", f"{len(fit.estimates.v)}{phrases.by_cross_validation(fit, 'n_batches')}"),
         ("Prototypes", str(len(fit.estimates))),
         ("Features", str(len(d.names))),
         ("Active features", str(fit.df)),
-        ("Lambda v", f"{significant(s.lambda_v)}{phrases.how(fit, 'lambda_v')}"),
-        ("Lambda w", f"{significant(s.lambda_w)}{phrases.how(fit, 'lambda_w')}"),
+        ("Lambda v", f"{significant(s.lambda_v)}{phrases.by_cross_validation(fit, 'lambda_v')}"),
+        ("Lambda w", f"{significant(s.lambda_w)}{phrases.by_cross_validation(fit, 'lambda_w')}"),
         ("L1 ratio v", significant(s.l1_ratio_v)),
         ("L1 ratio w", significant(s.l1_ratio_w)),
         ("Mean null deviance", significant(g["null_deviance"])),
@@ -146,7 +146,7 @@ def _notes(fit):
 def _carried(fit):
     """Return a list with a line on the heaviest prototypes' share of weight; empty if few."""
     w = np.sort(fit.estimates.w)[::-1]
-    if len(w) <= MANY:
+    if len(w) <= MANY_PROTOTYPES:
         return []
     share = 100.0 * w[:HEAVIEST].sum() / w.sum()
     return [f"The heaviest {HEAVIEST} of {len(w)} prototypes carry {share:.0f}% of the weight"]

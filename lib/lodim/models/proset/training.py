@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lodim.design.batch import of_positive_weight
+from lodim.design.batch import with_positive_weight
 from lodim.engine import row_keys, tiles
 from lodim.engine.blocks import SPAN_ROWS, available_threads
 from lodim.errors import ArgumentError
@@ -16,7 +16,7 @@ from lodim.models.proset.kernels.cpu import (
     agreement_sums,
 )
 from lodim.models.proset.objective import ScoringRows
-from lodim.models.proset.prototypes import PART, batch_kernel, prior, run_kernel
+from lodim.models.proset.prototypes import TILES_ON_GPU, batch_kernel, prior, run_kernel
 
 LOSS_CODES = {"squared": SQUARED, "density": DENSITY}
 LEAST_DENSITY = 1e-30  # smallest density of the null model; its logarithm must exist
@@ -44,7 +44,7 @@ class BatchState:
 
     def __init__(self, batch, family, settings):
         if batch.n <= SPAN_ROWS:
-            batch = of_positive_weight(batch)
+            batch = with_positive_weight(batch)
         self.batch, self.settings = batch, settings
         self.threads = settings.threads or available_threads()
         self.weight, base = batch.weight, batch.offset_matrix(family.n_scores)
@@ -133,8 +133,8 @@ class BatchState:
         active, v, V = batch_kernel(part, 1, np.arange(len(part)))
         width = part.u[0] if loss == DENSITY else None
         points = Points(np.arange(len(active)), v, V, part.w, part.y)
-        for lo in range(0, len(X), PART):
-            at = slice(lo, lo + PART)
+        for lo in range(0, len(X), TILES_ON_GPU):
+            at = slice(lo, lo + TILES_ON_GPU)
             exact = X[at][:, active].astype(np.float64, order="C")
             rest = y[at], points, width, loss, a[at], b[at]
             run_kernel(agreement_sums, exact, self.threads, *rest)

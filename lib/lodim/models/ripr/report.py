@@ -338,7 +338,7 @@ def _lambda_chosen_by(fit):
     """Return how lambda was chosen, as text."""
     if fit.arguments["lambda_"] is None:
         return " (default)" if fit.estimates.task == CLUSTERS else " (by itself)"
-    return phrases.how(fit, "lambda_")
+    return phrases.by_cross_validation(fit, "lambda_")
 
 
 def _search_words(fit):

@@ -50,7 +50,7 @@ class TileRows(NamedTuple):
     c: np.ndarray
 
 
-NEAR = 2**15  # largest size of a tile, in bytes, for which the nearest cache holds two
+PREFETCH_BYTES = 2**15  # largest size of a tile, in bytes, for which the nearest cache holds two
 REASSOCIATE = {"reassoc", "contract", "nsz"}
 
 
@@ -94,7 +94,7 @@ def project_ahead(tile, v, z):
     suffices.
     """
     p, step = tile.shape[0], TILE * tile.itemsize
-    near = p * step <= NEAR
+    near = p * step <= PREFETCH_BYTES
     width = 4 if near else max(p, 1)
     for k in range(0, p, width):
         stop = min(k + width, p)

@@ -23,7 +23,7 @@ TURNS = 30  # sweeps of Jacobi's method at most
 REASSOCIATE = {"reassoc", "contract", "nsz"}
 FAR = 2.0**50  # larger angles have no accurate cosine and are replaced by zero
 LARGE = 1.5 * 2.0**52  # adding and subtracting it rounds a number to an integer
-PI_REST = 1.2246467991473532e-16  # pi minus its double precision value
+PI_REMAINDER = 1.2246467991473532e-16  # pi minus its double precision value
 COSINE = tuple((-1.0) ** k / math.factorial(2 * k) for k in range(10, -1, -1))
 OPTIONS = {"cache": True, "fastmath": REASSOCIATE, "error_model": "numpy"}
 
@@ -55,7 +55,7 @@ def _cosine(x):
     k = (x / math.pi + LARGE) - LARGE
     half = 0.5 * k
     odd = 2.0 * abs(half - ((half + LARGE) - LARGE))
-    r = (x - k * math.pi) - k * PI_REST
+    r = (x - k * math.pi) - k * PI_REMAINDER
     s, total = r * r, 0.0
     for c in COSINE:
         total = total * s + c
@@ -287,7 +287,7 @@ def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
     return _take(U, k, level, n_starts, gain, knots, steps, centres, room.theta, room.sign)
 
 
-class Room(NamedTuple):
+class HingeArrays(NamedTuple):
     """Work arrays of the search for starting learners, for up to `most` directions of p features.
 
     U (most, p), deviation (most,) and rest (3, 2, 2 most) are parts of `zeros`; Z is (most, n). Q
@@ -329,9 +329,9 @@ def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts,
     """Return the best starting learners (2 n_starts, 2 + p) and their signs b, for rows X (p, n).
 
     slope and curvature (n,) are the derivatives of the rows' loss; key, phase and speed give random
-    combinations of rows. Both results share memory with `room`; a new Room is made if it is None.
+    combinations of rows. Both results share memory with `room`; a new HingeArrays is made if it is None.
     """
-    room = room or Room.of_size(2 + 2 * MIXTURES, *X.shape, n_starts)
+    room = room or HingeArrays.of_size(2 + 2 * MIXTURES, *X.shape, n_starts)
     room.clear()
     work = room.U, room.Z, room.Q, room.A
     k = find_directions(X, slope, curvature, key, phase, speed, *work)
@@ -343,7 +343,7 @@ def starts_along(U, X, slope, curvature, ridge, n_starts):
 
     slope and curvature (n,) are the derivatives of the loss of the rows X (p, n).
     """
-    room = Room.of_size(len(U), *X.shape, n_starts)
+    room = HingeArrays.of_size(len(U), *X.shape, n_starts)
     room.clear()
     room.U[:] = U
     return _along(len(U), X, slope, curvature, ridge, True, n_starts, room)

@@ -34,7 +34,7 @@ class Problem(NamedTuple):
     tol: float
 
 
-class Room(NamedTuple):
+class NewtonArrays(NamedTuple):
     """Work arrays of Newton's method for learners with d parameters.
 
     kept (3, n_tiles, 64), tiles (3, 64) and v (d,) have X's dtype; vectors (3, d), column (d - 2,),

@@ -20,7 +20,7 @@ from lodim.models.gbmap.kernels.newton import (
     N_EVAL,
     N_ITER,
     OBJECTIVE,
-    Room,
+    NewtonArrays,
     newton,
 )
 
@@ -123,7 +123,7 @@ def follower(X, weight, problem):
     weight = weight.astype(dtype, copy=False)
     of_rows = np.empty((3, len(X), TILE), dtype), np.empty((3, TILE), dtype), np.empty(d, dtype)
     of_learner = np.empty((3, d)), np.empty(d - 2), np.empty(1 + d), np.empty((2, d, d))
-    room = Room(*of_rows, *of_learner)
+    room = NewtonArrays(*of_rows, *of_learner)
 
     def follow(own, rest, theta, sign, ftol, of_one):
         own, rest = own.astype(dtype, copy=False), rest.astype(dtype, copy=False)

@@ -23,7 +23,7 @@ from lodim.models.melm.search.whitening import (
 )
 
 N_CLASSES = "max(C, 1)"  # in a view without a response all rows are of one class
-MANY = 2**15  # rows of a class above which only means of cells are kept
+MIN_CELL_ROWS = 2**15  # rows of a class above which only means of cells are kept
 FARTHEST = 1e120  # largest coordinate whose square does not overflow
 CELL = 0.5  # side of a cell, in standard deviations of the kernel
 SAME = 1e-6  # relative difference up to which losses are equal
@@ -111,7 +111,7 @@ def fit_densities(Z, code, weight, options, cells=True):
         cov = root @ _white_covariance(Z[rows], weight[rows], options.covariance, white) @ root.T
         L = np.linalg.inv(np.linalg.cholesky(h2[c] * cov))
         u, w = Z[rows] @ L.T, weight[rows]
-        if cells and len(rows) > MANY:
+        if cells and len(rows) > MIN_CELL_ROWS:
             u, w = _cells(u, w)
             # Rows scatter around the mean of their cell, so the kernel is wider.
             wider = np.sqrt(1.0 + CELL**2 / 12.0)

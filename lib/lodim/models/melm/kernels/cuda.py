@@ -21,12 +21,12 @@ from lodim.engine.tiles import TILE
 
 THREADS = 256
 SEGMENTS = THREADS // TILE  # threads per row
-EACH = TILE // SEGMENTS  # partners per thread in a tile
+PARTNERS_PER_THREAD = TILE // SEGMENTS  # partners per thread in a tile
 LANES = 32
 WARPS = 4  # warps of a block that sums over rows, one feature each
 CHUNK = 8  # dimensions of partners in shared memory at a time
 REGISTERS = 128  # registers per thread
-ROOM = 2**28  # most bytes of coordinates and forces of problems that run together
+MAX_BYTES = 2**28  # most bytes of coordinates and forces of problems that run together
 PROBLEMS = 32  # most problems that run together
 
 
@@ -47,7 +47,7 @@ def upload_classes(sample):
 
 def together(n_tiles, C, k):
     """Return how many projections are evaluated together on the GPU, limited by its memory."""
-    return int(min(PROBLEMS, max(1, ROOM // (16 * C * k * n_tiles * TILE))))
+    return int(min(PROBLEMS, max(1, MAX_BYTES // (16 * C * k * n_tiles * TILE))))
 
 
 def pair_sums(X, weight, owner, begin, V, root, shift):
@@ -122,9 +122,9 @@ def _squares(U, q, c, tile_class, t, s, last, point, E):
     chunk `last` comes last and stays.
     """
     thread, k = cuda.threadIdx.x, U.shape[2]
-    row, first = thread % TILE, thread // TILE * EACH
+    row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
     chunks = (k + CHUNK - 1) // CHUNK
-    for i in range(EACH):
+    for i in range(PARTNERS_PER_THREAD):
         E[i] = 0.0
     for part in range(chunks):
         lead = (last + 1 + part) % chunks * CHUNK
@@ -135,7 +135,7 @@ def _squares(U, q, c, tile_class, t, s, last, point, E):
         cuda.syncthreads()
         for j in range(size):
             x = U[q, c, lead + j, t, row]
-            for i in range(EACH):
+            for i in range(PARTNERS_PER_THREAD):
                 d = x - point[j, first + i]
                 E[i] += d * d
 
@@ -162,10 +162,10 @@ def _pair_sums(U, weight, owner, begin, shift, forces, ends):
     """
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
-    E, pull = cuda.local.array(EACH, np.float64), cuda.local.array(CHUNK, np.float64)
+    E, pull = cuda.local.array(PARTNERS_PER_THREAD, np.float64), cuda.local.array(CHUNK, np.float64)
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     thread, tile_class, k = cuda.threadIdx.x, owner[t], U.shape[2]
-    row, first = thread % TILE, thread // TILE * EACH
+    row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
     offset, w = shift[q, min(tile_class, c), max(tile_class, c)], weight[t, row]
     # Within a class, a row is both first and second row of a pair.
     sides = 2.0 if tile_class == c else 1.0
@@ -176,12 +176,12 @@ def _pair_sums(U, weight, owner, begin, shift, forces, ends):
             pull[j] = 0.0
         for s in range(begin[c], begin[c + 1]):
             _squares(U, q, c, tile_class, t, s, chunk, point, E)
-            for i in range(EACH):
+            for i in range(PARTNERS_PER_THREAD):
                 E[i] = weight[s, first + i] * math.exp(min(0.0, offset - 0.5 * E[i]))
                 total += E[i]
             for j in range(size):
                 x, force = U[q, c, lead + j, t, row], 0.0
-                for i in range(EACH):
+                for i in range(PARTNERS_PER_THREAD):
                     force += E[i] * (x - point[j, first + i])
                 pull[j] += force
         for j in range(size):
@@ -238,7 +238,7 @@ def _closest(U, weight, owner, begin, ends):
     """Compute the smallest squared distance between a tile's rows and those of a later class."""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
-    E = cuda.local.array(EACH, np.float64)
+    E = cuda.local.array(PARTNERS_PER_THREAD, np.float64)
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     thread, tile_class, least = cuda.threadIdx.x, owner[t], math.inf
     row, segment = thread % TILE, thread // TILE
@@ -246,8 +246,8 @@ def _closest(U, weight, owner, begin, ends):
     if tile_class < c:
         for s in range(begin[c], begin[c + 1]):
             _squares(U, q, c, tile_class, t, s, 0, point, E)
-            for i in range(EACH):
-                if weight[t, row] > 0.0 and weight[s, segment * EACH + i] > 0.0:
+            for i in range(PARTNERS_PER_THREAD):
+                if weight[t, row] > 0.0 and weight[s, segment * PARTNERS_PER_THREAD + i] > 0.0:
                     least = min(least, E[i])
     room[segment, row] = least
     cuda.syncthreads()

@@ -12,9 +12,9 @@ from lodim.models.melm.search.sample import bandwidths
 
 PAIRS = 2**22  # pairs of rows per stripe
 STRIPES = 16  # most stripes; each stores the forces on all rows
-LEAST = 1e-200  # smallest accurate sum over pairs
+MIN_SUM = 1e-200  # smallest accurate sum over pairs
 ALONE = 2**15  # pairs of rows below which threads do not pay
-MANY = 2**22  # pairs of rows from which "auto" uses a GPU
+MIN_GPU_PAIRS = 2**22  # pairs of rows from which "auto" uses a GPU
 CUT = (0.0, 0.005, 0.02, 0.05, 0.1)  # tried: shares of rows beyond each side of a box
 MARGIN = (0.0, 1.0, 2.0, 3.0, 4.0)  # tried: kernel widths by which the sides are farther out
 
@@ -114,7 +114,7 @@ class Divergence(SpanObjective):
         self._many = pairs >= ALONE
         self._Z, self._start, self._tiles = sample.Z, sample.start, None
         if engine != "cpu":
-            tiles = place(sample.tiles, engine, pairs >= MANY)
+            tiles = place(sample.tiles, engine, pairs >= MIN_GPU_PAIRS)
             if not on_host(tiles):
                 self._move_to_gpu(tiles)
 
@@ -202,7 +202,7 @@ def _vanished(totals, stripes):
     The result has an entry per projection and pair of classes.
     """
     total = totals.reshape(-1, stripes, *totals.shape[1:]).sum(axis=1)
-    return (total < LEAST) & np.triu(np.ones(total.shape[1:], bool))
+    return (total < MIN_SUM) & np.triu(np.ones(total.shape[1:], bool))
 
 
 def terms(potential, share):

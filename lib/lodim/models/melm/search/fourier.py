@@ -22,8 +22,8 @@ STEP = 0.5  # step of the grid, in SDs of the narrowest kernel
 REACH = 7.0  # SDs of the widest kernel between rows and their periodic images
 SPAN = 6.0  # smallest width of the grid, in SDs within classes
 STRIPES = 16  # stripes of rows
-ROOM = 2**24  # most nodes of the stripes' grids together
-MOST = 2**22  # most nodes of all classes and pairs of classes
+MAX_STRIPE_NODES = 2**24  # most nodes of the stripes' grids together
+MAX_NODES = 2**22  # most nodes of all classes and pairs of classes
 FAINT = 1e-9  # relative potential of a pair that is too small to be accurate
 SAMPLE = 1000  # rows per class on which the error is measured
 
@@ -104,7 +104,7 @@ class Approximation(SpanObjective):
 
     precision = 1e-7  # noise from the position of the grid; limits the line search
 
-    def __init__(self, sample, share, h2, k, threads=1, penalty=False, most=MOST):
+    def __init__(self, sample, share, h2, k, threads=1, penalty=False, most=MAX_NODES):
         super().__init__(len(sample.Z), k, share.sum(), penalty)
         self._sample, self._share, self._h2, self._threads = sample, share, h2, threads
         C = len(h2)
@@ -164,7 +164,7 @@ class Approximation(SpanObjective):
         P (k, n) holds the projected rows.
         """
         s = self._sample
-        stripes = max(1, min(STRIPES, ROOM // (s.n_classes * int(np.prod(grid.nodes)))))
+        stripes = max(1, min(STRIPES, MAX_STRIPE_NODES // (s.n_classes * int(np.prod(grid.nodes)))))
         grids = np.empty((stripes, s.n_classes, *grid.nodes))
         self._over_stripes(scatter, stripes, P, s.weight, s.start, grid.low, grid.step, grids)
         return self._transforms(grid)[0](grids.sum(axis=0)) / grid.splines

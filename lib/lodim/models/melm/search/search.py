@@ -16,9 +16,9 @@ from lodim.solve.lbfgs import lbfgs
 
 COARSE = 2048  # rows of the sample for searches from all starts
 REFINED = 3  # results refined over all rows, to the final tolerance
-ROUGH = 1e-4  # relative gain of two successive steps at which a start is stopped
+SCREENING_FTOL = 1e-4  # relative gain of two successive steps at which a start is stopped
 MIDDLE = 4.0  # gamma of several that is searched from all starts
-PARTS = 8  # steps in which a view is followed to twice or half the gamma
+STEPS_PER_OCTAVE = 8  # steps in which a view is followed to twice or half the gamma
 SAME = 1e-4  # relative difference of divergences of two equal results
 FINE = 2**14  # most rows for exact sums
 PAIRS, ROWS = 120, 6.0  # squared rows per grid node, nodes per row; see `_grid_nodes`
@@ -69,7 +69,7 @@ class Plan:
     smallest: bool = False
     exact_rows: int = 5000
     refined: int = REFINED
-    rough: float = ROUGH
+    rough: float = SCREENING_FTOL
     n_starts: int = 17
     seed: int = 0
     max_iter: int = 500
@@ -164,7 +164,7 @@ def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=No
 
 def steps(first, last):
     """Return gammas in geometric steps from the first to the last, both included."""
-    count = int(np.ceil(PARTS * abs(np.log2(last / first)) - SAME))
+    count = int(np.ceil(STEPS_PER_OCTAVE * abs(np.log2(last / first)) - SAME))
     return (*(first * (last / first) ** (j / count) for j in range(count)), last)
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 
 from lodim.models.proset.explain.query import active_values, original_units, zero_offset
 
-MOST = 5  # most rows that are shown
+N_NEAREST = 5  # most rows that are shown
 
 
 def nearest_rows(fit, query, data):
@@ -22,7 +22,7 @@ def nearest_rows(fit, query, data):
     distance = np.sqrt((((x - query.x) * v) ** 2).sum(axis=1))
     itself = np.array([d == 0 and k == query.label for d, k in zip(distance, labels, strict=True)])
     order = np.argsort(np.where(itself, np.inf, distance), kind="stable")
-    order = order[: min(MOST, batch.n - int(itself.sum()))]
+    order = order[: min(N_NEAREST, batch.n - int(itself.sum()))]
     target = batch.y[order]
     if fit.levels is not None:
         target = np.array(fit.levels, dtype=object)[target.astype(int)]

@@ -16,12 +16,12 @@ from lodim.engine.tiles import TILE
 from lodim.models.proset.kernels.cpu import CLASSES, ROOT_TAU, SQUARED
 
 SIDE = 16  # threads along rows, and along points
-EACH = TILE // SIDE  # rows and points per thread: every SIDE-th
+ROWS_PER_THREAD = TILE // SIDE  # rows and points per thread: every SIDE-th
 THREADS = SIDE * SIDE
 CHUNK = 8  # features of rows and points held in shared memory at a time
 LANES = THREADS // CHUNK  # threads that add up one feature of a chunk
 PITCH, WIDE_PITCH = TILE + 1, THREADS + 1  # one more, so that neighbours are in different banks
-ROOM = 2 * SIDE * PITCH  # numbers exchanged between threads; CHUNK * WIDE_PITCH fit too
+N_EXCHANGED = 2 * SIDE * PITCH  # numbers exchanged between threads; CHUNK * WIDE_PITCH fit too
 PROCESSORS = 132  # multiprocessors assumed for grids; constant, so that sums do not vary
 RESIDENT = 2  # blocks per multiprocessor, limited by registers
 REGISTERS = 128  # registers per thread
@@ -109,8 +109,8 @@ def _similarities(tile, j, stage, G):
     """Compute G_ij of this thread's rows and points; the last chunk stays in shared memory."""
     D, (row, point) = tile[5], stage
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
-    for r in range(EACH):
-        for c in range(EACH):
+    for r in range(ROWS_PER_THREAD):
+        for c in range(ROWS_PER_THREAD):
             G[r, c] = 0.0
     for first in range(0, D, CHUNK):
         size = min(CHUNK, D - first)
@@ -118,12 +118,12 @@ def _similarities(tile, j, stage, G):
         _stage(tile, j, first, size, stage)
         cuda.syncthreads()
         for k in range(size):
-            for r in range(EACH):
-                for c in range(EACH):
+            for r in range(ROWS_PER_THREAD):
+                for c in range(ROWS_PER_THREAD):
                     d = row[k, mine + SIDE * r] - point[k, yours + SIDE * c]
                     G[r, c] += d * d
-    for r in range(EACH):
-        for c in range(EACH):
+    for r in range(ROWS_PER_THREAD):
+        for c in range(ROWS_PER_THREAD):
             G[r, c] = math.exp(-G[r, c])
 
 
@@ -131,10 +131,10 @@ def _similarities(tile, j, stage, G):
 def _leave_out(own, t, index, D, J, first, G):
     """Set G_ij to zero if point j of a tile of points is row i itself."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
-    for c in range(EACH):
+    for c in range(ROWS_PER_THREAD):
         j = first + yours + SIDE * c
         if j < J:
-            for r in range(EACH):
+            for r in range(ROWS_PER_THREAD):
                 if own[t, mine + SIDE * r] == index[D + j]:
                     G[r, c] = 0.0
 
@@ -172,21 +172,21 @@ def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
     """Store each thread's sums over points of h_ij w_j G_ij and of w_j G_ij by row in `room`."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
-    for r in range(EACH):
+    for r in range(ROWS_PER_THREAD):
         A[r], B[r] = 0.0, 0.0
     for first in range(0, live, TILE):
         _similarities(tile, first, stage, G)
         _leave_out(own, t, index, D, J, first, G)
-        for c in range(EACH):
+        for c in range(ROWS_PER_THREAD):
             j = first + yours + SIDE * c
             target = points[D + 1, j]
-            for r in range(EACH):
+            for r in range(ROWS_PER_THREAD):
                 h, _ = _agreement(rows[t, 0, mine + SIDE * r], target, normal, loss)
                 g = points[D, j] * G[r, c]
                 A[r] += h * g
                 B[r] += g
     cuda.syncthreads()
-    for r in range(EACH):
+    for r in range(ROWS_PER_THREAD):
         room[yours * PITCH + mine + SIDE * r] = A[r]
         room[(SIDE + yours) * PITCH + mine + SIDE * r] = B[r]
     cuda.syncthreads()
@@ -217,8 +217,8 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
             cuda.syncthreads()
         for k in range(size):
             s = zero
-            for r in range(EACH):
-                for c in range(EACH):
+            for r in range(ROWS_PER_THREAD):
+                for c in range(ROWS_PER_THREAD):
                     d = row[k, mine + SIDE * r] - point[k, yours + SIDE * c]
                     s += C[r, c] * d * d
             room[k * WIDE_PITCH + thread] = s
@@ -244,12 +244,12 @@ def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partial
     """
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
-    room = cuda.shared.array(ROOM, X.dtype)
+    room = cuda.shared.array(N_EXCHANGED, X.dtype)
     alpha = cuda.shared.array(TILE, X.dtype)
     beta = cuda.shared.array(TILE, X.dtype)
     ends = cuda.shared.array((2, THREADS), np.float64)
-    G = cuda.local.array((EACH, EACH), X.dtype)
-    A, B = cuda.local.array(EACH, X.dtype), cuda.local.array(EACH, X.dtype)
+    G = cuda.local.array((ROWS_PER_THREAD, ROWS_PER_THREAD), X.dtype)
+    A, B = cuda.local.array(ROWS_PER_THREAD, X.dtype), cuda.local.array(ROWS_PER_THREAD, X.dtype)
     thread, stage = cuda.threadIdx.x, (row, point)
     mine, yours = thread % SIDE, thread // SIDE
     normal = theta[D + J], theta[D + J + 1], theta[D + J + 2], theta[D + J + 3]
@@ -272,10 +272,10 @@ def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partial
             _leave_out(own, t, index, D, J, first, G)
             cuda.syncthreads()
             part_u = zero
-            for c in range(EACH):
+            for c in range(ROWS_PER_THREAD):
                 j = first + yours + SIDE * c
                 w, target, part_w = points[D, j], points[D + 1, j], zero
-                for r in range(EACH):
+                for r in range(ROWS_PER_THREAD):
                     i = mine + SIDE * r
                     h, change = _agreement(rows[t, 0, i], target, normal, loss)
                     part_u += w * G[r, c] * alpha[i] * change
@@ -318,15 +318,15 @@ def _kernel_sums(X, active, v, points, values, out):
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     held = cuda.shared.array((TILE, TILE), X.dtype)
-    G = cuda.local.array((EACH, EACH), X.dtype)
+    G = cuda.local.array((ROWS_PER_THREAD, ROWS_PER_THREAD), X.dtype)
     thread = cuda.threadIdx.x
     mine, yours, i = thread % SIDE, thread // SIDE, thread % TILE
     for t in range(cuda.blockIdx.x, X.shape[0], cuda.gridDim.x):
         for first in range(0, points.shape[1], TILE):
             _similarities((X, t, active, v, points, active.size), first, (row, point), G)
             cuda.syncthreads()
-            for r in range(EACH):
-                for c in range(EACH):
+            for r in range(ROWS_PER_THREAD):
+                for c in range(ROWS_PER_THREAD):
                     held[yours + SIDE * c, mine + SIDE * r] = G[r, c]
             cuda.syncthreads()
             for q in range(thread // TILE, out.shape[1], THREADS // TILE):
