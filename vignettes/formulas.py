@@ -37,6 +37,9 @@
 # | `fit.update(df, formula=". ~ . - a")` | as in R: if the left side is a dot, both dots stand for the two sides of the formula of `fit` |
 #
 # There is always an intercept. A formula cannot run other code or use variables of your program.
+# lodim parses formulas itself and takes splines and contrasts from patsy. patsy's own parser exceeds
+# Python's recursion limit at 1,000 columns, accepts `a b`, `a|b` and `a^2` as Python code, and needs
+# over 20 seconds for 25 crossed columns, which lodim refuses (`benchmarks/formulas.py`).
 # For R's notation (`^`, `poly`, `s`, `offset`) the error message shows the notation used here.
 # Names may be in any script. If a table has two names that Python treats as equal (`µ` and `μ`),
 # write them in `Q()`. The number of features is limited and checked before they are computed: 100
