@@ -5,7 +5,7 @@ import textwrap
 import numpy as np
 
 from lodim.acquisition.tree import words_of
-from lodim.plot.axes import BESIDE, GREY, colour, ensure_axes, tidy
+from lodim.plot.axes import GREY, LEGEND_OUTSIDE, colour, ensure_axes, tidy
 from lodim.plot.lettering import literal
 
 ROW, COLUMN = 0.62, 3.0  # inches of a leaf, and of a purchase
@@ -85,5 +85,5 @@ def curve(frame, policy, ax=None):
             ax.fill_between(part["price"], low, high, color=colour(k), alpha=0.15, lw=0)
     ax.set_xlabel("mean price per row")
     ax.set_ylabel("log-loss" if policy.levels else "squared error")
-    ax.legend(**BESIDE)
+    ax.legend(**LEGEND_OUTSIDE)
     return tidy(ax)

@@ -12,9 +12,8 @@ RUNNING, CONVERGED, STALLED, BEHIND = 0, 1, 2, 3
 ARMIJO = 1e-4
 SMALLEST_STEP = 1e-12
 MEMORY = 40  # number of steps that `bounded` stores
-MAX_UNIT_RATIO = (
-    10.0  # largest scale of a parameter in the quasi-Newton matrix, relative to the common scale
-)
+# Largest scale of a parameter in the quasi-Newton matrix, relative to the common scale.
+MAX_UNIT_RATIO = 10.0
 CURVED = 1e-4  # smallest cosine of step and change of gradient; below it directions are unbounded
 OUTLOOK = 10  # number of next steps whose gain is predicted from as many last steps
 RECENT_STEPS = 3  # number of steps per group, if gains decrease quickly from group to group
