@@ -329,7 +329,7 @@ def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts,
     """Return the best starting learners (2 n_starts, 2 + p) and their signs b, for rows X (p, n).
 
     slope and curvature (n,) are the derivatives of the rows' loss; key, phase and speed give random
-    combinations of rows. Both results share memory with `room`; a new HingeArrays is made if it is None.
+    combinations of rows. Both results share memory with `room`; if it is None, it is new.
     """
     room = room or HingeArrays.of_size(2 + 2 * MIXTURES, *X.shape, n_starts)
     room.clear()
