@@ -1,4 +1,4 @@
-"""Graph of the purchases: their dependencies, and the price at which each enters the frontier."""
+"""Graph of the purchases: their dependencies, and the price from which models contain each."""
 
 from dataclasses import dataclass, replace
 from textwrap import wrap
@@ -25,13 +25,13 @@ OTHER_EDGE = {"edgecolor": axes.GREY, "linewidth": 0.6}  # boxes that predict() 
 
 @dataclass(frozen=True)
 class Box:
-    """Box of the graph: a purchase or a series of alternatives.
+    """Box of the graph: a purchase, or a series (a set of interchangeable sources).
 
     text : name
     parents : positions of the boxes that it needs
     step : number of the cheapest model that contains it, 0 if none does
     chosen : whether the model used by predict() needs it
-    series : whether it represents a series of alternatives
+    series : whether it represents a series
     """
 
     text: str
@@ -42,7 +42,10 @@ class Box:
 
 
 def graph(fit, ax, *, most=30):
-    """Draw the first purchases of the frontier, with the prices at which they enter."""
+    """Draw the first purchases of the frontier (the best models by price) as boxes with lines.
+
+    A box shows the price from which the purchase is bought; `most` is the largest number of
+    boxes."""
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit of one lambda_ has no frontier to draw")
     every = _boxes(fit)
@@ -69,7 +72,7 @@ def graph(fit, ax, *, most=30):
 
 
 def _boxes(fit):
-    """Return a Box for each purchase and series, each after the boxes that it needs."""
+    """Return a Box for each purchase and set of alternatives, after the boxes that it needs."""
     network, derived = fit.settings.network, derived_names(fit.design)
     series = [name for name, _ in fit.settings.alternatives]
     at, boxes = {}, []
@@ -103,20 +106,24 @@ def _boxes(fit):
 def _bought(fit, copies):
     """Return the number of the cheapest model with any of some nodes, 0 if there is none.
 
-    Also returns whether the model used by predict() has one of the nodes.
+    copies : nodes of the dependency graph that are copies of one purchase. Also returns whether the
+        model used by predict() has one of them.
     """
     has = fit.estimates.frontier.bought[:, copies].any(axis=1)
     return int(has.argmax()) + 1 if has.any() else 0, bool(fit.step.bought[copies].any())
 
 
 def _joined(box, step, chosen):
-    """Return a series box with the step of a purchase that needs it, if that is earlier."""
+    """Return the box of a series (a set of alternatives), updated by a purchase that needs it.
+
+    The box gets the purchase's `step` (number of its cheapest model) if that is earlier than its
+    own."""
     steps = [s for s in (box.step, step) if s]
     return replace(box, step=min(steps, default=0), chosen=box.chosen or chosen)
 
 
 def _first(boxes, most):
-    """Return the first `most` boxes that are bought, those of the chosen model first.
+    """Return the first `most` boxes (purchases) that are bought, those of the chosen model first.
 
     Boxes in no model are included if there is room for all boxes, or nothing else to draw.
     """
@@ -131,7 +138,9 @@ def _first(boxes, most):
 
 
 def _draw(ax, boxes, x, y, width, cost):
-    """Draw boxes at (x, y) with widths in characters, edges and the colour scale of prices."""
+    """Draw boxes at places (x, y), lines between them, and the colour scale of prices.
+
+    width : widths of the boxes in characters; cost : prices by which they are coloured"""
     shades = ax.scatter([], [], c=[], cmap=SCALE, vmin=1, vmax=max(2, len(cost)))
     end = (x + width).max()
     fit_in = 72.0 * ax.figure.get_figwidth() * 0.8 / max(end, NARROWEST) / 0.62
@@ -167,7 +176,9 @@ def _edge(ax, x0, y0, x1, y1, on):
 
 
 def places(parents, order):
-    """Return the layer (n,) and height (n,) of each node; no two nodes have the same place.
+    """Return the layer (n,) and height (n,) at which each of n nodes of a graph is drawn.
+
+    No two nodes have the same place.
 
     parents : (n,) tuples of positions, parents before children
     order : (n,) nodes with smaller values are drawn higher
@@ -188,7 +199,7 @@ def places(parents, order):
 
 
 def layers(parents):
-    """Return the layer of each node, (n,): one more than the largest layer of its parents."""
+    """Return the layer of each node of a graph, (n,): one more than the largest of its parents."""
     layer = np.zeros(len(parents), np.int64)
     for v, nodes in enumerate(parents):
         layer[v] = max((layer[u] + 1 for u in nodes), default=0)
@@ -196,7 +207,7 @@ def layers(parents):
 
 
 def heights(parents, order):
-    """Return heights of nodes, (n,): each leaf has its own row, others the middle of children.
+    """Return heights of nodes, (n,): a leaf has its own row, others the middle of their children.
 
     Each node is attached to one parent, the first that is drawn, so that lines do not cross; its
     other parents are drawn next to that one.

@@ -1,4 +1,4 @@
-"""Estimation: the path of the group penalty, then the frontier of all search rules."""
+"""Estimation: path of the group penalty, then the frontier (best models by price) of all rules."""
 
 from dataclasses import replace
 from functools import partial
@@ -37,8 +37,9 @@ LARGE = 200_000  # rows x columns x classes from which several classes use fewer
 def fit_stages(batch, family, settings, eval_batch=None):
     """Fit path and frontier; yield (estimates, log, scores (n, K) of held-out rows) per budget.
 
-    For several ascending budgets, one search with the largest budget is used. A budget of None is
-    chosen by the held-out losses of the frontier.
+    The path has one model per penalty, the frontier the best model at each price. For several
+    ascending budgets, one search with the largest budget is used. A budget of None is chosen by the
+    held-out losses of the frontier.
     """
     batch, level = batch_beyond_null(batch, family)
     p, monotone = batch.X.shape[1], settings.monotone
@@ -61,7 +62,9 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def _raised(models, level):
-    """Return a PenaltyPath, CostFrontier or None with the level (K,) added to its intercepts."""
+    """Return fitted models (PenaltyPath, CostFrontier or None) with larger intercepts.
+
+    level (K,) is added to the intercept of each of K scores."""
     return None if models is None else replace(models, intercept=models.intercept + level)
 
 
@@ -72,14 +75,18 @@ def _budgets(settings):
 
 
 def _index(frontier, settings, budget):
-    """Return the index of the frontier model that belongs to a budget."""
+    """Return the index of the frontier's model for a budget: its best model within the price.
+
+    If the budget is None, held-out losses choose the model."""
     if budget is None:
         return frontier.best(priced=settings.costs is not None)
     return frontier.index_within(budget)
 
 
 def _path_solver(settings):
-    """Return the solver by settings: (batch, family, groups, lambdas=None) -> PenaltyPath."""
+    """Return the function that fits the penalized path with the solver of the settings.
+
+    It is called as (batch, family, groups, lambdas=None) and returns a PenaltyPath."""
     names = ("l1_ratio", "n_lambda", "lambda_min_ratio", "tol", "max_iter", "threads")
     options = {name: getattr(settings, name) for name in names}
     if settings.solver == "cvxpy":
@@ -97,7 +104,9 @@ def _lambdas(settings):
 
 
 def _frontiers(batch, family, settings, path, bounded):
-    """Return the CostFrontier of all rules, and that of the weighted lasso alone (or None)."""
+    """Return the frontier (best model at each price) of all rules, and that of the lasso alone.
+
+    Both are a CostFrontier; that of the weighted lasso may be None."""
     large = family.n_scores > 1 and batch.n * batch.X.shape[1] * family.n_scores > LARGE
     if large and _by_cv(settings) and set(settings.rules) > {"lasso"}:
         settings = replace(settings, rules=tuple(r for r in settings.rules if r != "lasso"))
@@ -118,7 +127,7 @@ def _frontiers(batch, family, settings, path, bounded):
 
 
 def _lasso_alone(batch, family, settings, results, path):
-    """Return the candidate models of the weighted lasso's own frontier."""
+    """Return the candidate models of the weighted lasso alone, for comparison with all rules."""
     penalty = _penalties(settings, batch.X.shape[1]).get("lasso")
     path = path if penalty is None else results.paths.get("lasso")
     path = path or _path_solver(settings)(batch, family, penalty)
@@ -127,9 +136,10 @@ def _lasso_alone(batch, family, settings, results, path):
 
 
 def _penalties(settings, p):
-    """Return the groups of each rule's penalty, as a dict; without "lasso" if it equals "group".
+    """Return the penalty of each search rule for p columns, as a dict of Groups by rule.
 
-    They are equal if each column has its own price and nothing depends on anything else.
+    "lasso" is absent if it equals "group": each column has its own price and nothing depends on
+    anything else.
     """
     groups = Groups.from_network(settings.network, settings.dependents, p, settings.monotone)
     lasso = rules.lasso_groups(settings.network, p, settings.monotone)
@@ -137,12 +147,15 @@ def _penalties(settings, p):
 
 
 def _by_cv(settings):
-    """Return whether models compete by held-out loss; proven optima compete by the deviance."""
+    """Return whether models are compared by held-out loss.
+
+    If the settings ask for proven optima, they are compared by the deviance."""
     return settings.criterion == "cv" and "exact" not in settings.rules
 
 
 def _judged(batch, settings):
-    """Return whether rows are held out, to select the frontier or the budget."""
+    """Return whether rows are held out, to select the frontier (best models by price) or a
+    budget."""
     if None in _budgets(settings):
         check_units(batch, "budget")
         return True
@@ -150,7 +163,10 @@ def _judged(batch, settings):
 
 
 def _judge(batch, family, settings, results, draws):
-    """Return the candidate models of the frontier, and their held-out losses as a dict."""
+    """Return the candidate models of the frontier, and their held-out losses as a dict.
+
+    results : models that the search rules found with all rows; draws : number of random sets of
+        folds"""
     by_cv = _by_cv(settings)
     recipes = (
         recipes_of(results, settings.relax) if by_cv else [RefitRecipe(c) for c in results.listed]
@@ -169,7 +185,9 @@ def _judge(batch, family, settings, results, draws):
 
 
 def _rule_results(batch, family, settings, path=None, lambdas=None):
-    """Apply the search rules to some rows; return RuleResults and the deviances of proven optima.
+    """Apply the search rules to the rows of a batch, to find models at each price.
+
+    Returns RuleResults and the deviances of proven optima.
 
     Parameters
     ----------
@@ -207,7 +225,10 @@ def _rule_results(batch, family, settings, path=None, lambdas=None):
 
 
 def _models_of_rules(search, settings, paths, limits):
-    """Return the candidate models of paths' supports and of searches, as a dict by rule."""
+    """Return the candidate models that each search rule finds, as a dict by rule.
+
+    They use the columns that are nonzero along penalized `paths`, or come from searches; limits are
+    budgets of exact searches."""
     out, asked = {}, settings.rules
     if "exact" in asked:  # first, so that equal models are attributed to it
         out["exact"] = [CandidateModel(optimum(search, budget), "exact") for budget in limits]
@@ -219,7 +240,7 @@ def _models_of_rules(search, settings, paths, limits):
 
 
 def _share(settings):
-    """Return the share of the refit; 1 if it is not given."""
+    """Return the share of the unpenalized refit in the coefficients; 1 if it is not given."""
     return 1.0 if settings.relax is None else settings.relax
 
 
@@ -229,7 +250,10 @@ def _limits(settings):
 
 
 def make_search(batch, family, network, budget, criterion, path=None, threads=None, monotone=None):
-    """Return the Search that all rules share; for wide data it keeps the nodes that `path` uses."""
+    """Return the Search that all rules share: the candidate columns, their prices and refits.
+
+    network is the graph of prices and dependencies. For wide data only the nodes that `path` uses,
+    and promising ones, are kept."""
     space = SearchSpace.from_network(network, budget, screened_nodes(batch, family, network, path))
     data = SearchData.from_batch(batch, family, space.columns, threads, monotone)
     sample = data.sample()

@@ -119,7 +119,9 @@ class CostnetFit(Fit):
 
     @property
     def _reader(self):
-        """Design of the terms that the model uses: new data need no other columns."""
+        """Design (columns and codings) of the terms that the model uses.
+
+        New data need no other columns."""
         return self._restricted[0]
 
     @property
@@ -396,7 +398,7 @@ class CostnetFit(Fit):
         return {cost: in_pandas(self.at(cost).predict)(data, type, offset=offset) for cost in costs}
 
     def prices(self) -> pd.DataFrame:
-        """Return the frontier: one row per model, better by the criterion than all cheaper models.
+        """Return the frontier: one row per model; each is better than all cheaper models.
 
         Columns: cost; df, the number of columns with a coefficient (a category has one per level;
         with several classes a column counts once); deviance; dev_ratio; dev_ratio_bound, an upper
@@ -450,7 +452,7 @@ class CostnetFit(Fit):
         return frontier_models.bought(self)
 
     def path(self) -> pd.DataFrame:
-        """Return the path of the group penalty: lambda_, df, cost, dev_ratio, gap, converged.
+        """Return one row per penalty of the path: lambda_, df, cost, dev_ratio, gap, converged.
 
         These models have the penalized coefficients, without a refit; the frontier has better
         models.

@@ -21,10 +21,10 @@ DIGITS = 12  # digits of a sum of prices, so that 0.1 + 0.2 is 0.3
 
 @forms.record
 class Estimates:
-    """Estimates of a fit, for standardized columns.
+    """Estimates of a costnet fit, for standardized columns.
 
-    path : PenaltyPath of the group penalty
-    frontier : CostFrontier of all rules; None if a lambda_ was given
+    path : PenaltyPath, the models of the group penalty
+    frontier : CostFrontier, the best model of all rules at each price; None if a lambda_ was given
     lasso : CostFrontier of the weighted lasso alone, for comparison; also None for large problems
         with several classes
     """
@@ -41,14 +41,20 @@ class Estimates:
 
 @forms.record
 class Purchases:
-    """Nodes that the L penalized models of a path need, and their prices."""
+    """Purchases that each of L penalized models needs, and their total prices.
+
+    bought : (L, V) bool, for the V nodes of the dependency graph
+    cost : (L,) price of each model"""
 
     bought: np.ndarray = forms.flags("L", "V")
     cost: np.ndarray = forms.real("L", least=0)
 
     @classmethod
     def from_path(cls, path, network, dependents):
-        """Return the needs of a path's models, from copies of columns that have coefficients."""
+        """Return the Purchases that the models of a penalized path need.
+
+        They are found from the copies of columns that have coefficients. dependents : "all" or
+        "direct", as in `costnet`"""
         node = Groups.from_network(network, dependents, path.coef.shape[1]).node
         bought = np.zeros((len(path.lambdas), len(network)), bool)
         for k, latent in enumerate(path.latent):
@@ -60,18 +66,18 @@ class Purchases:
 
 @dataclass(frozen=True, eq=False)
 class ListedModel:
-    """One model of a frontier or of a path, for standardized columns.
+    """One model of a frontier (best models by price) or penalized path, for standardized columns.
 
     number : its number on the frontier, from 1; 0 for a penalized model
     cost : price of everything that it needs
-    intercept (K,), coef (p, K)
-    bought : (V,) bool, nodes of the network that it needs
+    intercept (K,), coef (p, K) : for K scores and p columns
+    bought : (V,) bool, nodes of the dependency graph that it needs
     deviance : weighted mean over the training rows
     df : number of columns with a coefficient; with several classes a column counts once
     lambda_ : penalty of the path that selected its terms; NaN if none did
-    rule : rule that found it
+    rule : search rule that found it
     bound : lower bound of the deviance of models with its price; NaN if unknown
-    relax : share of the refit in its blend with the penalized coefficients; 0 for a penalized model
+    relax : share of the unpenalized refit in its coefficients; 0 for a penalized model
     held_out : mean deviance of held-out rows; NaN if unknown
     """
 
@@ -90,7 +96,7 @@ class ListedModel:
 
     @classmethod
     def from_frontier(cls, frontier, k):
-        """Return model k of a frontier."""
+        """Return model k of a frontier (the best models by price)."""
         bound, rule = float(frontier.bound[k]), frontier.rule[k]
         # Other rules have their own penalties, which are not on the path of the fit.
         lambda_ = float(frontier.lambda_[k]) if rule == "group" else np.nan
@@ -111,7 +117,7 @@ class ListedModel:
 
     @classmethod
     def from_path(cls, path, k, paid):
-        """Return penalized model k of a path, with its needs from the Purchases `paid`."""
+        """Return penalized model k of a path; `paid` has the purchases that it needs."""
         # A fixed memory order, so that sums have the same bits for any solver.
         coef = np.ascontiguousarray(path.coef[k])
         return cls(
@@ -126,7 +132,7 @@ class ListedModel:
 
     @classmethod
     def from_position(cls, position, estimates, paid):
-        """Return the model at a `position` of estimates."""
+        """Return the model at a `position`: (is it on the frontier, index there or on the path)."""
         listed, k = position
         if listed:
             return cls.from_frontier(estimates.frontier, k)
@@ -143,7 +149,9 @@ class ListedModel:
         return self.intercept - mean @ coef, coef
 
     def score(self, kept, X, n):
-        """Return scores (n, K) without an offset, for tiles X that only hold columns `kept`."""
+        """Return scores (n, K) of n rows without an offset.
+
+        X holds the rows in tiles (blocks of 64 rows), with only the columns `kept`."""
         # Row by row in a fixed order, so that results do not depend on the row's position.
         out = np.einsum("tqr,qk->trk", X, self.coef[kept])
         return out.reshape(-1, out.shape[2])[:n] + self.intercept
@@ -155,7 +163,9 @@ def rounded(price):
 
 
 def listed_models(fit):
-    """Return all models of the frontier, cheapest first; an empty list for a fit of one lambda_."""
+    """Return all models of the frontier (best models by price), cheapest first.
+
+    The list is empty for a fit of one lambda_."""
     frontier = fit.estimates.frontier
     return [ListedModel.from_frontier(frontier, k) for k in range(len(frontier or ()))]
 
@@ -172,7 +182,7 @@ def check_listed(fit):
 
 
 def position_of_budget(fit, budget):
-    """Return the position of the best model that costs at most a budget."""
+    """Return the position of the best model that costs at most a budget: (True, its index)."""
     if not _is_number(budget) or not budget >= 0:
         raise ArgumentError(f"budget must be a number, 0 or more, not {budget!r}")
     check_listed(fit)
@@ -185,7 +195,7 @@ def position_of_budget(fit, budget):
 
 
 def position_of_lambda(fit, lambda_):
-    """Return the position of the penalized model nearest to a lambda_."""
+    """Return the position of the penalized model nearest to a lambda_: (False, its index)."""
     if not _is_number(lambda_) or not 0 <= lambda_ < np.inf:
         raise ArgumentError(f"lambda_ must be a number, 0 or more, not {lambda_!r}")
     path = fit.estimates.path
@@ -205,14 +215,14 @@ def _is_number(value):
 
 
 def things(fit, model):
-    """Return the priced purchases of a model: prices by name, in the network's order."""
+    """Return the priced purchases of a model: prices by name, in the order of the graph."""
     network = fit.settings.network
     on = np.flatnonzero(model.bought & (network.cost > 0))
     return {network.names[v]: float(network.cost[v]) for v in on}
 
 
 def changes(fit, models):
-    """Yield, for each of some models, the names newly bought and those no longer bought."""
+    """Yield for each model the names bought since the model before, and those no longer bought."""
     before: dict = {}
     for model in models:
         now = things(fit, model)
@@ -229,7 +239,9 @@ def _columns(models, *names):
 
 
 def prices(fit, models=None):
-    """Return one row per model, by default of the frontier; see `CostnetFit.prices`."""
+    """Return a table with one row per model: cost, df, deviance, rule, purchases added and dropped.
+
+    By default the models are those of the fit's frontier (best models by price)."""
     models = listed_models(fit) if models is None else models
     frame = pd.DataFrame(
         _columns(models, "cost", "df", "deviance"),
@@ -247,7 +259,7 @@ def prices(fit, models=None):
 
 
 def bought(fit):
-    """Return the purchases of the model of a fit; see `CostnetFit.bought`."""
+    """Return a table of what the fit's model buys: price, and what needs each purchase."""
     network, model = fit.settings.network, fit.step
     derived = derived_names(fit.design)
     series = [name for name, _ in fit.settings.alternatives]
@@ -286,7 +298,7 @@ def terms(fit, model=None):
 
 
 def tidy(fit):
-    """Return the terms of every model of the frontier; see `CostnetFit.tidy`."""
+    """Return a table of the coefficients of every model of the frontier (best models by price)."""
     models = shown_models(fit)
     parts = [terms(fit, m) for m in models]
     frame = pd.concat(parts, ignore_index=True)
@@ -298,7 +310,7 @@ def tidy(fit):
 
 
 def path(fit):
-    """Return one row per penalty; see `CostnetFit.path`."""
+    """Return a table with one row per penalty: lambda_, df, cost, dev_ratio, gap, converged."""
     path = fit.estimates.path
     return pd.DataFrame(
         {

@@ -56,22 +56,24 @@ class Costnet(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        """Raise if prices do not suit the design; put the network into the settings."""
+        """Raise if prices do not suit the columns; put the graph of prices into the settings."""
         return with_network(super().validate(problem))
 
     def cv_grid(self, problem, n):
-        """Return the prices of the models for all rows, with these models; or the given lambda_."""
+        """Return the budgets that cv() compares, and the models for all rows.
+
+        The budgets are prices of these models; if lambda_ is given, it is returned instead."""
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
         return {"budget": _prices(found[0].frontier)}, found
 
     def selects(self, settings):
-        """Return True: models use some of the features."""
+        """Return True: the model uses only some of the features."""
         return True
 
     def assemble(self, problem, estimates, log, selection, for_path):
-        """Return the CostnetFit of a frontier, with the model of its budget or lambda_ selected."""
+        """Return the CostnetFit of estimates, with the model of its budget or lambda_ selected."""
         # A budget chosen after the search did not limit the search.
         limited = problem.settings.budget is not None
         if not limited and problem.settings.lambda_ is None:
@@ -98,7 +100,9 @@ MODEL = Costnet()
 
 
 def with_network(problem):
-    """Return the problem with the network and signs of its design; prices and needs as dicts."""
+    """Return the fitting problem with the dependency graph and required signs in its settings.
+
+    Prices and needs are stored as dicts."""
     check_used(problem)
     s = problem.settings
     plain = {} if callable(s.costs) or s.costs is None else {"costs": dict(s.costs)}
@@ -113,7 +117,7 @@ def with_network(problem):
 
 
 def _prices(frontier):
-    """Return the prices of a frontier; if there are many, evenly chosen ones."""
+    """Return the prices of the frontier's models; if there are many, evenly chosen ones."""
     M = len(frontier)
     n = min(M, MOST_BUDGETS)
     at = {round(k * (M - 1) / max(1, n - 1)) for k in range(n)}
@@ -121,7 +125,9 @@ def _prices(frontier):
 
 
 def _choose(problem, frontier, selection):
-    """Return the problem with the budget chosen by held-out rows, and a table of budgets."""
+    """Return the fitting problem with the budget that held-out rows choose, and a table of budgets.
+
+    frontier : CostFrontier, the best models by price"""
     settings, draws = problem.settings, frontier.held_out.shape[1]
     priced = settings.costs is not None
     of_draws = [frontier.best(priced, draw) for draw in range(draws)] if draws > 1 else []
@@ -136,7 +142,9 @@ def _choose(problem, frontier, selection):
 
 
 def _position(estimates, settings):
-    """Return the `CostnetFit.position` that belongs to the settings' lambda_ or budget."""
+    """Return the position of the model for the lambda_ or budget of the settings.
+
+    It is (whether the model is on the frontier, its index there or on the penalized path)."""
     if settings.lambda_ is not None:
         return False, 0
     budget = np.inf if settings.budget is None else settings.budget
@@ -144,7 +152,9 @@ def _position(estimates, settings):
 
 
 def _total_price(network):
-    """Return the price of everything a model can need, with each series' most expensive source."""
+    """Return the price of everything a model can need.
+
+    Of each set of alternatives the most expensive source counts."""
     on = np.ones(len(network), bool)
     for series in np.unique(network.series[network.series >= 0]):
         serving = np.flatnonzero(network.series == series)

@@ -13,9 +13,10 @@ from lodim.report.tables import significant
 
 
 def cost(fit, ax, *, log=False):
-    """Draw the deviance explained against the price, with the weighted lasso and held-out rows.
+    """Draw the deviance explained against the price: frontier, weighted lasso, held-out rows.
 
-    With `log` the price axis is logarithmic from the lowest price on, and linear below it.
+    The frontier has the best model at each price. With `log` the price axis is logarithmic from the
+    lowest price on, and linear below it.
     """
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit of one lambda_ has no frontier to draw")
@@ -47,7 +48,7 @@ def cost(fit, ax, *, log=False):
 
 
 def _models_by_rule(ax, frontier, share):
-    """Draw a point for each model of a frontier, with a mark for the rule that found it."""
+    """Draw a point for each model of a frontier, with a mark for the search rule that found it."""
     for k, rule in enumerate(dict.fromkeys((*RULES, *frontier.rule))):
         of = np.array([r == rule for r in frontier.rule])
         if of.any():
@@ -57,7 +58,7 @@ def _models_by_rule(ax, frontier, share):
 
 
 def _spread(ax, prices):
-    """Set a logarithmic axis from the lowest price on, with 0 at its left."""
+    """Make the price axis logarithmic from the lowest positive price on, with 0 at its left."""
     if len(prices):
         ax.set_xscale("symlog", linthresh=prices.min(), linscale=0.3)
         ax.set_xlim(left=-0.1 * prices.min())
@@ -69,7 +70,7 @@ def _share(deviance, null):
 
 
 def _steps(ax, x, y, end, **style):
-    """Draw a step function of budgets up to `end`."""
+    """Draw a step function of the budget: y changes at the budgets x and continues to `end`."""
     ax.plot(np.r_[x, end], np.r_[y, y[-1]], drawstyle="steps-post", **style)
 
 

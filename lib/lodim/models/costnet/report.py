@@ -36,7 +36,7 @@ LONGEST = 32  # most characters of a name
 
 
 def listing(fit):
-    """Return lines and table of the short print, in the style of glmnet."""
+    """Return lines and table of the short print of a fit, in the style of glmnet."""
     lines = [
         f"Family: {fit.family.label} ({fit.family.link} link){phrases.levels(fit)}",
         f"{phrases.rows(fit)}, {_priced_things(fit)}",
@@ -59,7 +59,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the summary Report: header, frontier, purchases, coefficients."""
+    """Return the summary Report: header, frontier (best models by price), purchases, estimates."""
     return Report(
         title="Costnet Results",
         header=_header(fit),
@@ -91,7 +91,9 @@ def _header(fit):
 
 
 def _prices(fit):
-    """Return the table of the frontier in a tuple; empty if the model is not on it."""
+    """Return the table of the frontier (best models by price) in a tuple.
+
+    The tuple is empty if the fit uses a penalized model."""
     if not fit.step.number:
         return ()
     frame = frontier_models.prices(fit)
@@ -119,7 +121,7 @@ def _prices(fit):
 
 
 def _rules(frame):
-    """Return the rules of the models, with the share of the refit if below 1."""
+    """Return the search rules of the models, with the share of the unpenalized refit if below 1."""
     pairs = zip(frame["rule"], frame["relax"], strict=True)
     return [f"{rule} r={relax:g}" if relax < 1.0 else rule for rule, relax in pairs]
 
@@ -130,7 +132,7 @@ def _percent(share):
 
 
 def _explained(fit, table):
-    """Yield the notes that explain the frontier's columns."""
+    """Yield the notes that explain the columns of the frontier's table (best models by price)."""
     what = "variance" if fit.family.name == "gaussian" else "deviance"
     by = CRITERIA_IN_WORDS.get(fit.settings.criterion, fit.settings.criterion.upper())
     yield (
@@ -152,7 +154,7 @@ def _blank_if_missing(value):
 
 
 def _changes(new, dropped, room):
-    """Return names after + and -, shortened to fit in `room` characters."""
+    """Return names of purchases added after +, dropped after -, shortened to `room` characters."""
     parts = [(sign, names) for sign, names in (("+", new), ("-", dropped)) if names]
     text = " ".join(f"{sign} {', '.join(names)}" for sign, names in parts)
     if len(text) <= room:
@@ -253,7 +255,7 @@ def _notes(fit):
 
 
 def _coefficients_are(fit):
-    """Return the note on the coefficients."""
+    """Return the note on the coefficients: penalized, refitted or between, without p-values."""
     if not fit.step.df:
         return "The model has no feature: it predicts the same for every row."
     if fit.step.rule == PENALIZED:
@@ -276,7 +278,7 @@ def _coefficients_are(fit):
 
 
 def _shown(frame):
-    """Return which rows of a long frontier are printed: both ends, and around the chosen model."""
+    """Return which rows of a long frontier table are printed: both ends, and around the chosen."""
     M = len(frame)
     keep = np.ones(M, bool)
     if M > MOST_STEPS:
@@ -299,7 +301,7 @@ def _lambda(value):
 
 
 def _n_priced(fit):
-    """Return the number of priced items, counting copies once."""
+    """Return the number of items with a price; copies of one item count once."""
     network = fit.settings.network
     return len({int(b) for b in network.base[network.cost > 0]})
 
@@ -313,12 +315,12 @@ def _priced_things(fit):
 
 
 def _has_series(fit):
-    """Return whether there are alternatives."""
+    """Return whether the fit has alternatives: interchangeable sources of which one is needed."""
     return bool((fit.settings.network.series >= 0).any())
 
 
 def _count_of(n, one, several):
-    """Return a number with its noun."""
+    """Return a number with its noun, in the singular or plural."""
     return f"{n} {one if n == 1 else several}"
 
 
@@ -391,7 +393,7 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """Return pictures of the frontier, if there is one, and of the model's coefficients."""
+    """Return pictures of the frontier (best models by price), if any, and of the coefficients."""
     found = [] if fit.estimates.frontier is None else [_frontier(fit)]
     tidy = in_pandas(fit.tidy)()
     terms = tidy[tidy["chosen"].astype(bool) & (tidy["std_estimate"].fillna(0) != 0)]

@@ -35,12 +35,12 @@ UNUSED = {"lambda_": OF_FRONTIER, "lambdas": ("n_lambda", "lambda_min_ratio")}  
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a costnet fit, as explained in the help of `costnet`.
+    """Checked settings of a costnet fit, as explained in the help of `costnet`.
 
     costs, depends_on and alternatives are stored as tuples of pairs (costs may be a function);
-    `network` is built from them and the formula's terms. monotone is the dict of the call, or a
-    tuple of signs 1, -1 or 0 once the columns are known. `budget` is an ascending tuple if
-    cross-validation tries several.
+    `network`, the dependency graph with prices, is built from them and the formula's terms.
+    monotone is the dict of the call, or a tuple of signs 1, -1 or 0 once the columns are known.
+    `budget` is an ascending tuple if cross-validation tries several.
     """
 
     costs: Any
@@ -108,7 +108,9 @@ class Settings:
 
 
 def _rules(rules):
-    """Return the rules in the order of RULES; raise an ArgumentError for others."""
+    """Return the search rules ("group", "lasso", "greedy", "exact") in their fixed order.
+
+    Raise an ArgumentError for other names."""
     names = [rules] if isinstance(rules, str) else listed(rules)
     if names is None:
         raise ArgumentError(f"rules must be some of {', '.join(RULES)}, not {rules!r:.80}")
@@ -121,7 +123,7 @@ def _rules(rules):
 
 
 def usual(model):
-    """Return the default settings of a path and its frontier as a dict."""
+    """Return the default settings of a penalized path and its frontier (best models by price)."""
     known = signature(model).parameters
     return {
         name: known[name].default if name in known else getattr(Settings, name)
@@ -147,10 +149,10 @@ def check_used(problem):
 
 
 def needs(problem, n):
-    """Estimate memory and number of passes of a fit to n rows, from measurements.
+    """Estimate the memory and the number of passes over the data of a fit to n rows.
 
     Least squares reads the features for their moments and once or twice more; for other losses the
-    number depends on the penalties tried.
+    number depends on the penalties tried. The estimates are based on measurements.
     """
     K, p = problem.family.n_scores, len(problem.design.names)
     if problem.family.name == "gaussian":

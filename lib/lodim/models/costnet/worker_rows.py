@@ -12,7 +12,8 @@ from lodim.family import beyond_null
 def rows_beside(batch, n_scores):
     """Return response (n,), weight (n,) of sum one, and offset (n, K) of the rows of a batch.
 
-    If X is on workers, they make tiles of these from the data that they read; nothing is sent.
+    If the features X are on workers of a cluster, they make tiles (blocks of 64 rows) of these from
+    the data that they read; nothing is sent.
     """
     if on_host(batch.X):
         return _rows(batch, n_scores)
@@ -20,10 +21,10 @@ def rows_beside(batch, n_scores):
 
 
 def batch_beyond_null(batch, family):
-    """Return a batch with a numeric response less offset and null model, and its level (K,).
+    """Return a batch with a numeric response less offset and null model, and the level (K,).
 
-    The level is the null model's intercept; a batch of classes is returned unchanged, with level
-    zero.
+    The level is the null model's intercept for K scores; a batch of classes is returned unchanged,
+    with level zero.
     """
     if family.name != "gaussian":
         return batch, np.zeros(family.n_scores)
@@ -41,7 +42,9 @@ def _rows(batch, n_scores):
 
 
 def _known_rows(batch, n_scores):
-    """Return the rows of a batch, after telling the workers which tiles hold weight and offset."""
+    """Return the rows of a batch, after telling the workers which tiles hold weight and offset.
+
+    Workers are processes of a cluster, tiles blocks of 64 rows."""
     y, weight, offset = _rows(batch, n_scores)
     batch.X.know(weight, _weight_tiles(batch))
     batch.X.know(offset, _offset_tiles(batch, n_scores))
@@ -49,7 +52,7 @@ def _known_rows(batch, n_scores):
 
 
 def _weight_tiles(batch):
-    """Return `batch.weight` as tiles on the workers, (n_tiles, 64)."""
+    """Return the batch's row weights as tiles of 64 rows on the workers, (n_tiles, 64)."""
     X = batch.X
     if batch.weights is None:
         return X.constant(float(batch.weight[0]))
@@ -57,11 +60,11 @@ def _weight_tiles(batch):
 
 
 def _offset_tiles(batch, n_scores):
-    """Return `batch.offsets` as tiles on the workers, (n_tiles, K, 64)."""
+    """Return the batch's offsets as tiles of 64 rows on the workers, (n_tiles, K, 64)."""
     return batch.X.column(batch.offset).map(_of_scores, n_scores, shape=(n_scores, TILE))
 
 
 def _of_scores(offset, n_scores):
-    """Return offsets (n_tiles, 64) or (n_tiles, K, 64) expanded to all scores."""
+    """Return offsets (n_tiles, 64) or (n_tiles, K, 64), expanded to all K scores."""
     offset = offset[:, None] if offset.ndim == 2 else offset
     return np.zeros((len(offset), n_scores, TILE)) + offset

@@ -143,8 +143,7 @@ class Ensemble:
 
     @property
     def mass(self):
-        """Share of each view (set of features) in the weighted assignment of training rows,
-        (r,)."""
+        """Share of each view (set of features) in the weighted assignment of the rows, (r,)."""
         weight = self.weight @ self.assignment
         return weight / max(weight.sum(), 1e-300)
 
@@ -204,8 +203,7 @@ class Ensemble:
         return np.count_nonzero(self.axis_of == self.features[a]) > 1
 
     def _check_fields(self):
-        """Raise a ValueError unless views list features in order and some row can be a
-        neighbour."""
+        """Raise a ValueError unless views list features in order and a row may be a neighbour."""
         own = self.views >= 0
         rises = (own[:, :-1] & (np.diff(self.views, axis=1) > 0)) | ~own[:, 1:]
         if not (len(own) and own.shape[1] <= MOST_DIM and own[:, 0].all() and rises.all()):

@@ -192,8 +192,7 @@ def search_log(assignment, search):
 
 
 def vote_ensemble(search):
-    """Return the Ensemble of views (sets of features) that vote together, and the selection's
-    log."""
+    """Return the Ensemble of views (sets of features) that vote together, and the search's log."""
     s, y, weight, threads = search.settings, search.y, search.weight, search.threads
     A = places(search.X, s.axes.of)
     refs = np.flatnonzero(np.isfinite(y) & (weight > 0) & ~np.isnan(A).all(axis=1))

@@ -280,8 +280,7 @@ def uniform_references(X, rows, seed, draw=0):
 
 
 def reference_volumes(X, views):
-    """Return volumes (d*,) of views' boxes along principal components, relative to boxes by
-    feature.
+    """Return volumes (d*,) of views' boxes along principal components, relative to feature boxes.
 
     A view is a set of features. Two features with the same measurement lie on a line, and are dense
     relative to the box of the features however evenly they are distributed on the line. As the

@@ -76,8 +76,7 @@ def _rows(fit, data):
 
 
 def _query(fit, row):
-    """Return the features (a,) of one row, the view (feature set) that predicts it, and its
-    label."""
+    """Return the features (a,) of one row, the view (feature set) that predicts it, its label."""
     batch = one_row(fit, row)
     return fit.estimates.rows(batch)[0], int(fit._answers(batch).view[0]), batch.index[0]
 

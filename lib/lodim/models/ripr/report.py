@@ -52,8 +52,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the summary Report: header, views (sets of features), clusters, notes on the
-    search."""
+    """Return the summary Report: header, views (sets of features), clusters, notes on search."""
     clusters = (_clusters(fit),) if _has_clusters(fit) else ()
     return Report(
         title="Informative Projection Results",
@@ -261,8 +260,7 @@ def _voting_notes(fit):
 
 
 def _screening_notes(fit):
-    """Return a list with a note on which views (sets of features) were compared, or an empty
-    list."""
+    """Return a list with a note on which views (sets of features) were compared, or no note."""
     if not _screened(fit):
         return []
     return [
@@ -292,8 +290,7 @@ def _feature_notes(fit):
 
 
 def _error_notes(fit):
-    """Return a list with a note on the rows of which errors are given; empty without
-    predictions."""
+    """Return a list with a note on which rows the errors are of; empty if nothing predicts."""
     if fit.estimates.task == CLUSTERS:
         return []
     what = "views" if fit.arguments["lambda_"] is not None else "views and their number"

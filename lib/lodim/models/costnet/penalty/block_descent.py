@@ -1,7 +1,9 @@
 """Kernels that minimize a quadratic plus a group penalty: block descent and Newton steps.
 
-H (K, K, A, A) is the Hessian of the smooth part, and `c` (K, A) is minus its gradient at w. Groups
-[g0, g1) have their members within the coefficients [lo, hi). Other arguments are as in `prox`.
+There are K scores and A penalized coefficients. H (K, K, A, A) is the Hessian of the smooth part,
+and `c` (K, A) is minus its gradient at w (K, A). Groups [g0, g1) have their members within the
+coefficients [lo, hi). start, member and cost describe the groups: group g has the coefficients
+member[start[g]:start[g + 1]] and the weight cost[g].
 """
 
 import numpy as np
@@ -24,8 +26,10 @@ STEPS = 60  # proximal steps on a block per visit
 
 @njit(**FAST)
 def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
-    """Return the Newton step (K s,) of the objective in the s coefficients `at`.
+    """Return the Newton step (K s,) of quadratic plus group penalty in the s coefficients `at`.
 
+    w (K, A) are the coefficients of K scores, H the Hessian and `c` minus the gradient of the
+    quadratic; groups [g0, g1) of start, member and cost have the penalty lam cost_g ||w_g||.
     position (hi,) is the position of each coefficient in `at`, or -1. Groups with norm zero are not
     included.
     """
@@ -71,14 +75,15 @@ def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
 
 @njit(**FAST)
 def newton_steps(span, groups, H, c, w, lam, d, eps):
-    """Make Newton steps on the nonzero coefficients of a span, in place, until a step gains little.
+    """Make Newton steps on the nonzero coefficients w, in place, until a step gains little.
 
-    The objective is smooth there. If a step would take the norm of a group through zero, or a
-    coefficient to the wrong sign, the group or the coefficient becomes zero, and the others
-    continue. `c` is updated over the span; `d` (K, A) is a work array.
+    They minimize a quadratic (Hessian H, minus gradient `c`) plus lam sum_g cost_g ||w_g||, which
+    is smooth there. If a step would take the norm of a group through zero, or a coefficient to the
+    wrong sign, the group or the coefficient becomes zero, and the others continue. `c` is updated
+    over the span; `d` (K, A) is a work array; eps is the smallest gain.
 
     span : lo, hi, g0, g1, start and end of its coefficients and of its groups
-    groups : start, member and cost of all groups, and signs, as in Layout
+    groups : start, member and cost of all groups, and required signs
     """
     for _ in range(NEWTON_STEPS):
         gain, crossed = _newton_step(span, groups, H, c, w, lam, d)
@@ -88,7 +93,10 @@ def newton_steps(span, groups, H, c, w, lam, d, eps):
 
 @njit(**INNER)
 def _newton_step(span, groups, H, c, w, lam, d):
-    """Make one Newton step; return the objective's decrease, and whether a group became zero."""
+    """Make one Newton step on w; return the objective's decrease, and whether a group became zero.
+
+    The objective is a quadratic (Hessian H, minus gradient c) plus lam sum_g cost_g ||w_g||. span :
+    start and end of the coefficients and of the groups; groups : start, member, cost, signs"""
     lo, hi, g0, g1 = span
     start, member, cost, sign = groups
     K = w.shape[0]
@@ -148,7 +156,9 @@ def stop_at_zero(w, d, sign, lo, hi):
 
 @njit(**INNER)
 def _zero_crossings(w, d, g0, g1, start, member):
-    """Return shares of step d at which each group's norm becomes zero, and the smallest share."""
+    """Return shares of step d at which each group's norm becomes zero, and the smallest share.
+
+    Groups [g0, g1) have the coefficients member[start[g]:start[g + 1]] of w."""
     out, nearest = np.empty(g1 - g0), np.inf
     out[:] = np.inf
     for g in range(g0, g1):
@@ -165,7 +175,7 @@ def _zero_crossings(w, d, g0, g1, start, member):
 
 @njit(**INNER)
 def _move(H, c, w, lo, hi, d):
-    """Add d to [lo, hi) of w, and update c there; return the decrease of the smooth part."""
+    """Add d to [lo, hi) of w, and update c (minus gradient); return the quadratic's decrease."""
     gain = 0.0
     for k in range(w.shape[0]):
         for j in range(lo, hi):
@@ -180,9 +190,11 @@ def _move(H, c, w, lo, hi, d):
 
 @njit(**INNER)
 def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
-    """Make one proximal gradient step on block b; return its squared length.
+    """Make one proximal gradient step on block b of the coefficients w; return its squared length.
 
-    Also returns whether the support stayed the same.
+    The objective is a quadratic (Hessian H, minus gradient c) plus lam times the group penalty; L
+    bounds the Hessian's eigenvalues in the block. Also returns whether the same coefficients stayed
+    nonzero.
     """
     block, first, _, start, member, cost, _, sign = layout
     lo, hi = block[b], block[b + 1]
@@ -206,7 +218,10 @@ def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
 
 @njit(**INNER)
 def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps):
-    """Minimize over block b, others fixed, in place; return the largest decrease of a step."""
+    """Minimize over block b of the coefficients w, others fixed; return the largest gain of a step.
+
+    In place. The objective is a quadratic (Hessian H, minus gradient c) plus lam times the group
+    penalty of `layout`."""
     block, first, nested, start, member, cost, _, sign = layout
     u, d, old = spaces
     lo, hi, g0, g1 = block[b], block[b + 1], first[b], first[b + 1]
@@ -239,8 +254,9 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps):
 def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
     """Minimize w'Hw / 2 - c0'w + lam Omega(w), in place, starting from w; return the sweeps made.
 
-    Stops if the duality gap is below `target`, where Omega at the minimum is at most `radius`. `c`
-    is c0 - Hw; `lipschitz` (B,) bounds the largest eigenvalue of H in each block.
+    Omega is the group penalty of `layout`, `dual` (K, members) its dual vectors. Stops if the
+    duality gap is below `target`, where Omega at the minimum is at most `radius`. `c` is c0 - Hw;
+    `lipschitz` (B,) bounds the largest eigenvalue of H in each of B blocks.
     """
     _, first, nested, start, member, cost, _, sign = layout
     K, A = w.shape
@@ -275,10 +291,12 @@ def saturated(i, share, last):
 
 @njit(**FAST)
 def gaussian_path(layout, H, c0, w, dual, lams, ridges, null, target, max_sweeps, early_stop):
-    """Minimize null - c0'w + w'Hw / 2 plus the penalty along a path of penalties.
+    """Minimize null - c0'w + w'Hw / 2 plus the group penalty along a path of L penalties.
 
-    Returns w (L, 1, A), loss, gap and sweeps (L,) for each penalty. Starts from w (1, A) and dual
-    (1, members); with `early_stop` it stops by glmnet's rule. The last ridge stays on H's diagonal.
+    Returns w (L, 1, A), loss, gap and sweeps (L,) for each penalty. lams and ridges are the factors
+    of the group norms and of the ridge. Starts from w (1, A) and dual vectors `dual` (1, members);
+    with `early_stop` it stops if almost all deviance is explained, or hardly more than before, as
+    glmnet does. The last ridge stays on H's diagonal.
     """
     block, first, _, start, member, cost, _, _ = layout
     L, A = lams.size, w.shape[1]
@@ -339,7 +357,7 @@ def _loss(c0, c, w, null):
 
 @njit(**FAST)
 def subtract_product(H, d, lo, hi, c, a, b):
-    """Subtract H d from c[:, a:b], for a change d of the coefficients [lo, hi)."""
+    """Subtract H d from c[:, a:b]: d changes the coefficients [lo, hi), H is the Hessian."""
     for k in range(c.shape[0]):
         for j in range(lo, hi):
             step = d[k, j]

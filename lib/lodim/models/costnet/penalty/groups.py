@@ -1,4 +1,4 @@
-"""Penalty of a network: norms of overlapping groups of coefficients, and their layout."""
+"""Penalty of a dependency graph: norms of overlapping groups of coefficients, and their layout."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,9 +13,9 @@ class Groups:
     """Group penalty sum_g cost_g ||w_g||_2 over q coefficients; each copy of a column has its own.
 
     feature : (q,) int64, column of X that a coefficient belongs to
-    node : (q,) int64, node of the network that owns it; -1 without a network
-    cost : (G,) float64, positive
-    start : (G + 1,) int64, group g has the members start[g] to start[g + 1]
+    node : (q,) int64, node of the dependency graph that owns it; -1 without a graph
+    cost : (G,) float64, positive weights of the G groups
+    start : (G + 1,) int64, group g has the entries start[g] to start[g + 1] of `member`
     member : int64, positions of coefficients; a group follows all groups that it contains
     crossed : (G,) bool, whether a smaller group is partly within it
     sign : (q,) float64, required sign of each coefficient, 1 or -1, or 0 without one; or None
@@ -32,7 +32,7 @@ class Groups:
 
     @classmethod
     def from_network(cls, network, dependents="all", p=None, monotone=None):
-        """Return the penalty of a network: one group for each node with a price.
+        """Return the penalty of a dependency graph: one group for each node with a price.
 
         If no node has a price, each node with columns gets price 1; otherwise there would be no
         penalty, and the path would consist of the full model. A free column with a given sign costs
@@ -41,13 +41,14 @@ class Groups:
         Parameters
         ----------
         network : Network
+            Prices of nodes (columns and purchases), and what each needs.
         dependents : {'all', 'direct'}
-            A node's group: the node and everything that needs it, or only its children (thesis, Eq.
-            5.1).
+            A node's group: the node and everything that needs it, or only its children (Fiterau
+            2014, Eq. 5.1).
         p : int or None
             Number of columns of X; None: as many as the network has. Columns of no node are free.
         monotone : tuple (p,) or None
-            Signs of the coefficients of columns, see `sign`.
+            Required signs of the coefficients of columns: 1, -1, or 0 without one.
 
         Returns
         -------
@@ -93,7 +94,7 @@ class Groups:
 
     @classmethod
     def _from_sets(cls, feature, node, cost_of, sign):
-        """Return Groups from a dict of sets of members and their costs, smaller sets first."""
+        """Return Groups from a dict of sets of coefficients and their costs, smaller sets first."""
         # Contained groups are smaller; equal sizes are sorted by first member.
         sets = sorted(cost_of, key=lambda positions: (len(positions), min(positions)))
         cost = np.array([cost_of[positions] for positions in sets], np.float64)
@@ -128,11 +129,11 @@ class Groups:
 
     @property
     def group_of_member(self):
-        """Group of each entry of `member`."""
+        """Group of each entry of `member`, the list of coefficients of all groups."""
         return np.repeat(np.arange(len(self)), np.diff(self.start))
 
     def members(self, g):
-        """Return the positions of the members of group g."""
+        """Return the positions of the coefficients in group g."""
         return self.member[self.start[g] : self.start[g + 1]]
 
 
@@ -153,14 +154,15 @@ def _crossed(sets, q):
 class Layout:
     """Order of the A penalized coefficients in kernels, block by block.
 
-    A block contains groups that overlap; within it contained groups come first.
+    A block consists of groups that overlap each other; within it contained groups come first.
 
     at : (A,) int64, position in Groups of each coefficient
     block, first : (B + 1,) int64, start of each block's coefficients and groups
     nested : (B,) bool, whether a block's groups form a tree
-    start, member, cost : groups as in Groups, with members as positions in this order
-    overlapping : whether some block is not nested, also before a restriction
-    sign : (A,) as in Groups, or None
+    start, member, cost : group g has the coefficients member[start[g]:start[g + 1]], as positions
+        in this order, and the weight cost[g]
+    overlapping : whether some block is not nested, also before a restriction to fewer coefficients
+    sign : (A,) required sign of each coefficient, 1 or -1, or 0 without one; or None
     """
 
     at: np.ndarray
@@ -198,7 +200,9 @@ class Layout:
 
     @classmethod
     def _sorted(cls, at, block, block_of_group, size, member, cost, nested, overlapping, sign):
-        """Return a Layout of coefficients and groups sorted by block, without empty blocks."""
+        """Return a Layout of coefficients and groups sorted by block (groups that overlap).
+
+        Empty blocks are left out."""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))
@@ -221,7 +225,7 @@ class Layout:
 
     @cached_property
     def assigned_group(self):
-        """Most expensive group of each coefficient, (A,) int64."""
+        """Most expensive group that contains each coefficient, (A,) int64."""
         group = np.repeat(np.arange(len(self.cost)), np.diff(self.start))
         order = np.argsort(self.cost[group], kind="stable")
         out = np.zeros(len(self.at), np.int64)
@@ -230,7 +234,9 @@ class Layout:
 
     @property
     def arrays(self):
-        """Arguments of kernels; `nested` is None if all groups are nested, `sign` without signs."""
+        """Arrays of the layout as a tuple, the form in which compiled functions take it.
+
+        `nested` is None if all groups are nested, `sign` is None without required signs."""
         groups = self.start, self.member, self.cost
         nested = self.nested if self.overlapping else None
         return self.block, self.first, nested, *groups, self.assigned_group, self.sign

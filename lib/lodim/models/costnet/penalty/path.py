@@ -33,10 +33,11 @@ def penalty_path(
     batch : Batch
     family : Family
     groups : Groups
+        The group penalty sum_g cost_g ||w_g||.
     lambdas : array (L,) or None
-        None: `n_lambda` values from lambda_max down to lambda_min_ratio times it, evenly on the log
-        scale. As in glmnet, the path stops early if 0.999 of the deviance is explained, or if this
-        share hardly increases.
+        None: `n_lambda` values from lambda_max (where all priced coefficients are zero) down to
+        lambda_min_ratio times it, evenly on the log scale. As in glmnet, the path stops early if
+        0.999 of the deviance is explained, or if this share hardly increases.
     l1_ratio : float
         Share of the norms, in (0, 1]; the rest is a ridge.
     lambda_min_ratio : float or None
@@ -79,16 +80,20 @@ def penalty_path(
 
 
 def lambda_max(batch, family, groups, l1_ratio=1.0, threads=None):
-    """Return the smallest lambda for which all coefficients with a price are zero."""
+    """Return the smallest lambda for which all coefficients with a price are zero.
+
+    groups : the group penalty; l1_ratio : share of the norms in it, the rest is a ridge"""
     with single_blas():
         problem = PathProblem.from_batch(batch, family, groups, threads)
         return _own_solver(problem).lambda_max / l1_ratio * problem.spread
 
 
 def _own_solver(problem):
-    """Return a MomentSolver for a quadratic loss of few columns, otherwise a NewtonSolver.
+    """Return the solver of a penalized path that suits a problem.
 
-    Moments are not accurate enough if free columns are nearly collinear.
+    It is a MomentSolver (from second moments) for a quadratic loss of few columns, otherwise a
+    NewtonSolver (by passes over the rows). Moments are not accurate enough if free columns are
+    nearly collinear.
     """
     if problem.loss == SQUARED and len(problem.columns) <= MOST_MOMENTS:
         solver = MomentSolver(problem)

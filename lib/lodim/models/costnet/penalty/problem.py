@@ -19,9 +19,9 @@ RANK = 1e-13  # relative size of a column's unexplained part that is rounding
 class PathProblem:
     """Rows, penalty and threads of a penalized path; a gaussian response has unit spread here.
 
-    X : tiles
+    X : tiles (blocks of 64 rows)
     given : response (n,), weight (n,) of sum one, and offset (n, K), in units of the data
-    loss : the loss, in the form that `passes` takes
+    loss : the loss, in the form that compiled passes over the rows take
     groups, layout : the penalty, and the order of its coefficients
     spread : standard deviation by which y is divided
     null : (K,) intercepts of the null model, in units of the data
@@ -41,7 +41,7 @@ class PathProblem:
 
     @classmethod
     def from_batch(cls, batch, family, groups, threads=None):
-        """Return the problem of a batch."""
+        """Return the data of a penalized path for a batch of rows."""
         given = rows_beside(batch, family.n_scores)
         return cls(
             X=batch.X,
@@ -57,21 +57,23 @@ class PathProblem:
 
     @cached_property
     def y(self):
-        """Response as tiles (n_tiles, 64); a numeric one has unit standard deviation."""
+        """Response in tiles of 64 rows, (n_tiles, 64); a numeric one has standard deviation 1."""
         return self._tiles(self.given[0], self.spread)
 
     @cached_property
     def weight(self):
-        """Weights as tiles (n_tiles, 64)."""
+        """Row weights in tiles of 64 rows, (n_tiles, 64)."""
         return self._tiles(self.given[1])
 
     @property
     def offset(self):
-        """Offset in units of the response, as new tiles (n_tiles, K, 64)."""
+        """Offset in units of the response, as new tiles of 64 rows (n_tiles, K, 64)."""
         return self._tiles(self.given[2], self.spread)
 
     def _tiles(self, values, spread=1.0):
-        """Return values (n,) or (n, K) of the rows, divided by `spread`, as tiles where X is."""
+        """Return values (n,) or (n, K), divided by `spread`, as tiles of 64 rows.
+
+        They are stored on the machine where the tiles of X are."""
         if on_host(self.X):
             return passes.padded(values, len(self.X), spread)
         there = self.X.column(values)
@@ -79,21 +81,21 @@ class PathProblem:
 
     @property
     def n_scores(self):
-        """Number of scores, K."""
+        """Number of scores per row: K for K classes, otherwise 1."""
         return self.given[2].shape[1]
 
     @cached_property
     def free_columns(self):
-        """Columns without a price, the intercept (-1) first."""
+        """Columns whose coefficients are not penalized, the intercept (-1) first."""
         return np.r_[-1, np.unique(self.groups.feature[self.groups.free])]
 
     @cached_property
     def columns(self):
-        """Column of each coefficient of the layout, (A,)."""
+        """Column of X that each of the A penalized coefficients belongs to, (A,)."""
         return self.groups.feature[self.layout.at]
 
     def at_offset(self):
-        """Return squared loss at the offset, its slopes, moments of free and other columns."""
+        """Return squared loss at the offset, its slopes, and moments of free and other columns."""
         columns = np.r_[self.free_columns, self.columns]
         work = partial(passes.quadratic, spread=self.spread, columns=columns, threads=self.threads)
         found = sum_spans(work, self.X, len(self.given[0]), *self.given)
@@ -102,9 +104,10 @@ class PathProblem:
         return float(found[0]), *self._by_kind(found[None, ends[0] : ends[1]]), G
 
     def at_scores(self, f):
-        """Return the loss at scores f, minus its gradient, and the curvature of the dual.
+        """Return the loss at scores f, minus its gradient, and the curvature of its dual.
 
-        The gradient has two parts: (K, A) for penalized and (K, F) for free coefficients.
+        The gradient has two parts for K scores: (K, A) for penalized and (K, F) for free
+        coefficients.
         """
         work = partial(passes.at_scores, loss=self.loss, threads=self.threads)
         found = sum_tiles(work, self.X, self.y, self.weight, f)
@@ -113,7 +116,7 @@ class PathProblem:
         return float(found[0]), *self._by_kind(gradient), float(found[1])
 
     def moments_at(self, f, columns):
-        """Return moments of some columns with the loss's curvatures at scores f, (K, K, C, C)."""
+        """Return second moments (K, K, C, C) of C columns, weighted by curvatures at scores f."""
         known = {"loss": self.loss, "columns": columns, "threads": self.threads}
         work = partial(passes.curved_moments, **known)
         G = sum_tiles(work, self.X, self.y, self.weight, f)
@@ -121,7 +124,9 @@ class PathProblem:
         return G
 
     def _by_kind(self, g):
-        """Split X'r (K, 1 + p) into penalized (K, A) and free coefficients (K, F)."""
+        """Split a gradient g (K, 1 + p) into that of penalized (K, A) and free coefficients (K, F).
+
+        There are K scores, p columns and an intercept."""
         return g.take(self._at[0], axis=1), g.take(self._at[1], axis=1)
 
     @cached_property
@@ -130,11 +135,14 @@ class PathProblem:
         return 1 + self.columns, 1 + self.free_columns
 
     def scores_after(self, f, columns, step):
-        """Return the scores f after a step (K, columns)."""
+        """Return the scores after a step (K, C) of the coefficients of C columns from scores f."""
         return passes.scores_after(self.X, columns, np.ascontiguousarray(step), f, self.threads)
 
     def by_column(self, w, b):
-        """Return coefficients w (K, A) of the layout and b (K, F) of free columns as (K, 1 + p)."""
+        """Return coefficients by column, (K, 1 + p), the intercept first.
+
+        w (K, A) are the penalized and b (K, F) the free coefficients; copies of a column are added
+        up."""
         out = np.zeros((self.n_scores, 1 + self.X.shape[1]))
         for k in range(self.n_scores):
             for at, own in zip(self._at, (w[k], b[k]), strict=True):
@@ -142,14 +150,16 @@ class PathProblem:
         return out
 
     def penalty(self, w, lam):
-        """Return lam sum_g cost_g ||w_g|| for coefficients (K, A)."""
+        """Return the group penalty lam sum_g cost_g ||w_g|| of coefficients w (K, A)."""
         g = self.layout
         return penalty(w, lam, 0, len(g.cost), g.start, g.member, g.cost)
 
 
 @dataclass(frozen=True, eq=False)
 class PathSolution:
-    """Solutions for L penalties: w (L, K, A), b (L, K, F); loss, gap and n_iter (L,)."""
+    """Solutions for L penalties: w (L, K, A) are penalized and b (L, K, F) free coefficients.
+
+    loss : (L,) half the mean deviance; gap : (L,) duality gaps; n_iter : (L,) iterations"""
 
     w: np.ndarray
     b: np.ndarray
@@ -168,11 +178,11 @@ class PathSolution:
 class PenaltyPath:
     """Models along a path of L penalties, the largest first.
 
-    The objective is half the weighted mean deviance + lambda (l1_ratio sum_g cost_g ||w_g|| +
-    (1 - l1_ratio) / 2 sum of squares of the coefficients that are not free).
+    The objective is half the weighted mean deviance + lambda (l1_ratio sum_g cost_g ||w_g|| + (1 -
+    l1_ratio) / 2 sum of squares of the coefficients that are not free).
 
-    coef : coefficients of the columns of X, summed over their copies
-    latent : coefficients in the order of Groups
+    coef : coefficients of the p columns of X, summed over their copies
+    latent : (L, q, K) coefficients of all q copies of columns
     deviance : weighted mean
     gap : no model has an objective below objective - gap. Computed from the rows' slopes, or close
         to convergence an estimate: twice the decrease predicted by a Newton step
@@ -192,7 +202,7 @@ class PenaltyPath:
 
     @classmethod
     def from_solution(cls, problem, lambdas, scaled, ridges, solution, null, tol):
-        """Return the path of a PathSolution, in units of the response.
+        """Return the path of models in units of the response, from a solver's PathSolution.
 
         Parameters
         ----------
@@ -237,9 +247,9 @@ class PenaltyPath:
 
 @dataclass(frozen=True, eq=False)
 class ReducedQuadratic:
-    """Quadratic model of J scores, after minimizing over the free coefficients.
+    """Quadratic model of J scores, after minimizing over the F free (unpenalized) coefficients.
 
-    H : (J, J, A, A) matrix of the other coefficients
+    H : (J, J, A, A) matrix of the A other coefficients
     elimination : (J F, J A), a step v of the others moves the free ones by -elimination v
     inverse : (J F, J F) pseudo-inverse of the free coefficients' Hessian
     alone : (A,) bool, columns that are not combinations of free ones; others have zeros in H
@@ -254,7 +264,7 @@ class ReducedQuadratic:
 
     @classmethod
     def from_moments(cls, G, n_free):
-        """Build from second moments (J, J, F + A, F + A), the free columns first."""
+        """Build from second moments (J, J, F + A, F + A) of J scores, the F free columns first."""
         J, F, A = G.shape[0], n_free, G.shape[2] - n_free
         flat = G.transpose(0, 2, 1, 3)
         inverse, least = _pseudo_inverse(flat[:, :F, :, :F].reshape(J * F, J * F), J)
@@ -267,15 +277,21 @@ class ReducedQuadratic:
         return cls(np.ascontiguousarray(H), elimination, inverse, alone, least)
 
     def slope(self, c, free):
-        """Return minus the reduced gradient (K, A), from its parts c (K, A) and free (K, F)."""
+        """Return minus the gradient (K, A) after minimizing over the free coefficients.
+
+        c (K, A) and free (K, F) are minus the gradients for penalized and for free coefficients."""
         return (c - self._multiply(free, self.elimination.T).reshape(c.shape)) * self.alone
 
     def free_step(self, free, step):
-        """Return the step (K, F) of the free coefficients for a step (K, A) of the others."""
+        """Return the step (K, F) of the free coefficients with a step (K, A) of the others.
+
+        free (K, F) is minus the gradient for the free coefficients."""
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
-        """Return the Newton decrement: twice the possible decrease by free coefficients alone."""
+        """Return twice the possible decrease by the free coefficients alone (the Newton decrement).
+
+        free (K, F) is minus the gradient for these coefficients."""
         return float((free * self._multiply(free, self.inverse)).sum())
 
     def _multiply(self, v, matrix):
@@ -283,9 +299,10 @@ class ReducedQuadratic:
 
 
 def hold_absent(slopes, absent):
-    """Set slopes or a step (K, ...) to zero for absent classes (K,); centre the other classes.
+    """Set slopes or a step (K, ...) to zero for classes without rows, in place.
 
-    Otherwise the coefficients of classes without rows would diverge. Changes `slopes` in place.
+    absent (K,) says which classes have none: their coefficients would diverge. The values of the
+    other classes are centred.
     """
     if absent.any():
         slopes[absent] = 0.0
@@ -301,10 +318,11 @@ def _spread(y, weight, offset):
 
 
 def _pseudo_inverse(M, J):
-    """Return the pseudo-inverse of a semidefinite matrix (J F, J F), and its least eigenvalue used.
+    """Return the pseudo-inverse of a semidefinite M (J F, J F), and its least eigenvalue used.
 
-    The eigenvalue is relative to the largest. Directions of constant and repeated free columns are
-    not used. Columns are scaled to a common size, the same in all J scores.
+    M is for J scores and F columns. The eigenvalue is relative to the largest. Directions of
+    constant and repeated columns are not used. Columns are scaled to a common size, the same in all
+    scores.
     """
     unit = np.tile(np.sqrt(np.diag(M).reshape(J, -1).mean(axis=0)), J)
     unit = 1.0 / np.where(unit > 0.0, unit, np.inf)

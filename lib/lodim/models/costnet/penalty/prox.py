@@ -1,10 +1,10 @@
 """Kernels of the group penalty Omega(w) = sum_g cost_g ||w_g||: proximal maps and duality gaps.
 
-Coefficients are (K, A), one row per score; c is minus the gradient of the smooth part. Dual vectors
-of the groups are (K, members). `layout` is the tuple `Layout.arrays`. `nested` is None if all
-groups are nested, and `sign` is None without required signs: numba then compiles only the code that
-is needed. Arrays are created by `np.empty` and filled, since `np.zeros` and `np.full` would be
-compiled too.
+Coefficients w are (K, A), one row per score; c is minus the gradient of the smooth part. Group g
+has the coefficients member[start[g]:start[g + 1]]; the dual vectors of all groups are (K, members).
+`layout` is the tuple of the groups' arrays. `nested` is None if all groups are nested, and `sign`
+is None without required signs: numba then compiles only the code that is needed. Arrays are created
+by `np.empty` and filled, since `np.zeros` and `np.full` would be compiled too.
 """
 
 import numpy as np
@@ -35,8 +35,9 @@ def keep_signs(u, sign, lo, hi):
 
 @njit(**INNER)
 def prox_tree(u, scale, g0, g1, start, member, cost):
-    """Apply the proximal map of scale Omega over the nested groups [g0, g1) to u (K, A), in place.
+    """Apply the proximal map of scale * Omega to u (K, A), in place, for nested groups [g0, g1).
 
+    Omega(u) = sum_g cost_g ||u_g||; group g has the coefficients member[start[g]:start[g + 1]].
     Exact in one pass, contained groups first (Jenatton et al. 2011, Algorithm 1).
     """
     for g in range(g0, g1):
@@ -53,8 +54,9 @@ def prox_tree(u, scale, g0, g1, start, member, cost):
 
 @njit(**FAST)
 def prox_overlapping(u, dual, t, lam, g0, g1, start, member, cost, tol):
-    """Apply the proximal map of t lam Omega over overlapping groups [g0, g1) to u (K, A), in place.
+    """Apply the proximal map of t lam Omega to u (K, A), in place, for overlapping groups [g0, g1).
 
+    Omega(u) = sum_g cost_g ||u_g||; group g has the coefficients member[start[g]:start[g + 1]].
     Block ascent over dual vectors x_g with ||x_g|| <= lam cost_g, where u = argument - t sum of
     x_g. `dual` (K, members) is the start, and is replaced by the result.
     """
@@ -73,7 +75,10 @@ def prox_overlapping(u, dual, t, lam, g0, g1, start, member, cost, tol):
 
 @njit(**FAST)
 def prox_block(u, dual, t, lam, b, nested, first, start, member, cost, tol):
-    """Apply the proximal map of t lam Omega over the groups of block b to u (K, A), in place."""
+    """Apply the proximal map of t lam Omega to the coefficients u (K, A) of block b, in place.
+
+    Omega(u) = sum_g cost_g ||u_g|| over the groups first[b] to first[b + 1]; group g has the
+    coefficients member[start[g]:start[g + 1]]. `dual` holds the groups' dual vectors."""
     if nested is None or nested[b]:
         prox_tree(u, t * lam, first[b], first[b + 1], start, member, cost)
     else:
@@ -82,9 +87,11 @@ def prox_block(u, dual, t, lam, b, nested, first, start, member, cost, tol):
 
 @njit(**FAST)
 def _dual_ascent(u, dual, t, lam, on, g0, g1, start, member, cost, tol):
-    """Maximize over the dual vectors of the groups `on` (g1 - g0,) by block ascent with momentum.
+    """Maximize over the dual vectors of the groups `on` by block ascent with momentum, in place.
 
-    In place. After each pass every vector is within its ball, also after momentum.
+    `on` (g1 - g0,) marks groups among [g0, g1); u is the argument less t times the sum of dual
+    vectors. After each pass every vector is within its ball ||x_g|| <= lam cost_g, also after
+    momentum.
     """
     K, i0, i1 = u.shape[0], start[g0], start[g1]
     old = dual[:, i0:i1].copy()
@@ -113,7 +120,9 @@ def _dual_ascent(u, dual, t, lam, on, g0, g1, start, member, cost, tol):
 
 @njit(**INNER)
 def _inside_ball(dual, limit, i0, i1):
-    """Return whether the dual vector of members [i0, i1) is shorter than limit beyond rounding."""
+    """Return whether entries [i0, i1) of `dual`, a dual vector, are shorter than limit.
+
+    Rounding does not count."""
     square = 0.0
     for i in range(i0, i1):
         for k in range(dual.shape[0]):
@@ -123,7 +132,10 @@ def _inside_ball(dual, limit, i0, i1):
 
 @njit(**FAST)
 def _update_dual(u, dual, t, limit, i0, i1, member):
-    """Maximize over one group's dual vector, others fixed, in place; return its largest change."""
+    """Maximize over one group's dual vector, others fixed, in place; return its largest change.
+
+    The vector has the entries [i0, i1) of `dual` and at most the length `limit`; u is the argument
+    less t times the sum of dual vectors."""
     square = 0.0
     for i in range(i0, i1):
         for k in range(u.shape[0]):
@@ -142,7 +154,9 @@ def _update_dual(u, dual, t, limit, i0, i1, member):
 
 @njit(**FAST)
 def penalty(w, lam, g0, g1, start, member, cost):
-    """Return lam sum cost_g ||w_g|| over the groups [g0, g1)."""
+    """Return lam sum_g cost_g ||w_g|| over groups [g0, g1) of coefficients w.
+
+    Group g has the coefficients member[start[g]:start[g + 1]]."""
     total = 0.0
     for g in range(g0, g1):
         square = 0.0
@@ -157,9 +171,10 @@ def penalty(w, lam, g0, g1, start, member, cost):
 def duality_gap(w, c, dual, lam, layout, u, tol):
     """Return s = lam Omega(w) - c'w, and d, the dual norm of the part of c that dual vectors leave.
 
-    The dual vectors are within lam. Then c'v <= (lam + d) Omega(v) for every v, and the duality gap
-    is at most s + d times Omega of the minimum. The remaining part of c is written to u (K, A);
-    `tol` is the accuracy of d.
+    Omega is the group penalty of `layout`, w (K, A) the coefficients, c minus the gradient of the
+    loss. The dual vectors are within lam. Then c'v <= (lam + d) Omega(v) for every v, and the
+    duality gap is at most s + d times Omega of the minimum. The remaining part of c is written to u
+    (K, A); `tol` is the accuracy of d.
     """
     _, first, nested, start, member, cost, owner, sign = layout
     K, A = w.shape
@@ -176,7 +191,7 @@ def duality_gap(w, c, dual, lam, layout, u, tol):
 
 @njit(**INNER)
 def dual_norm_bound(u, lo, hi, cost, owner):
-    """Return an upper bound of the dual norm of u over the coefficients [lo, hi).
+    """Return an upper bound of the group penalty's dual norm of u over the coefficients [lo, hi).
 
     Each coefficient counts only in its most expensive group, `owner`.
     """
@@ -195,8 +210,8 @@ def dual_norm_bound(u, lo, hi, cost, owner):
 def dual_norm(layout, c):
     """Return the dual norm of c, the smallest lam whose proximal map of c is 0, and dual vectors.
 
-    lam <- c'w / Omega(w), with w the proximal map at lam, converges to it in few steps (Dinkelbach
-    1967).
+    It belongs to the group penalty Omega of `layout`. lam <- c'w / Omega(w), with w the proximal
+    map at lam, converges to it in few steps (Dinkelbach 1967).
     """
     block, first, nested, start, member, cost, owner, sign = layout
     K = c.shape[0]
@@ -225,7 +240,9 @@ def dual_norm(layout, c):
 
 @njit(**FAST)
 def _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, sign, block):
-    """Give the part of c that block b's dual vectors leave to one group each; return its norm."""
+    """Give the part of c that block b's dual vectors leave to one group each; return its dual norm.
+
+    `owner` is the group that each coefficient is given to; u is a work array."""
     if nested is None:
         return -np.inf
     if nested[b]:
@@ -248,7 +265,10 @@ def _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, sign, 
 
 @njit(**FAST)
 def _block_residual(w, dual, lam, b, nested, first, start, member, cost, u, owner, tol):
-    """Replace block b of u by the part that dual vectors within lam leave of it."""
+    """Replace block b of u by the part that dual vectors leave of it, accurate to `tol`.
+
+    The dual vectors x_g of the block's groups have ||x_g|| <= lam cost_g; w are the
+    coefficients."""
     if nested is None or nested[b]:
         prox_tree(u, lam, first[b], first[b + 1], start, member, cost)
     else:
@@ -257,7 +277,9 @@ def _block_residual(w, dual, lam, b, nested, first, start, member, cost, u, owne
 
 @njit(**FAST)
 def _dual_residual(w, dual, lam, g0, g1, start, member, cost, u, owner, tol):
-    """Subtract the dual vectors of groups [g0, g1) from u; they are known if w_g is not zero."""
+    """Subtract the dual vectors of groups [g0, g1) from u, in place.
+
+    They are known if the group's coefficients w_g are not zero, otherwise they are computed."""
     K = w.shape[0]
     zero = np.empty(g1 - g0, np.bool_)
     least = np.inf

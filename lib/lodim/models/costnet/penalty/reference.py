@@ -19,12 +19,12 @@ ZERO = 1e-6  # relative to the largest coefficient, at least 1: smaller ones are
 
 
 class ConicSolver(NewtonSolver):
-    """Solver of a PathProblem with n rows by a cone program in CVXPY, solved by Clarabel.
+    """Solver of a penalized path with n rows by a cone program in CVXPY, solved by Clarabel.
 
-    Gaps are computed as in NewtonSolver. One parametrized program is used for all penalties: lambda
-    enters as two parameters, so that CVXPY reduces it to a cone program only once (disciplined
-    parametrized programming). Rows of a gaussian response enter by a triangular factor of their
-    moments.
+    Duality gaps are computed as in NewtonSolver. One parametrized program is used for all
+    penalties: lambda enters as two parameters, so that CVXPY reduces it to a cone program only once
+    (disciplined parametrized programming). Rows of a gaussian response enter by a triangular factor
+    of their moments.
     """
 
     def __init__(self, problem, n):
@@ -49,7 +49,10 @@ class ConicSolver(NewtonSolver):
         self._program = cp.Problem(cp.Minimize(loss + penalty + squares), signs)
 
     def _solve(self, lam, ridge, target, max_iter):
-        """Solve for one penalty in at most `max_iter` iterations; return the gap and iterations."""
+        """Solve for one penalty in at most `max_iter` iterations; return the gap and iterations.
+
+        lam and ridge are the factors of the group norms and of the squares; `target` is the allowed
+        gap."""
         import cvxpy as cp
 
         self._lam.value, self._ridge.value = lam, ridge
@@ -65,12 +68,14 @@ class ConicSolver(NewtonSolver):
 
 
 def _sparse(w):
-    """Return w with exact zeros, which interior points only approach."""
+    """Return coefficients w with exact zeros, which interior-point methods only approach."""
     return np.where(np.abs(w) > ZERO * np.abs(w).max(initial=1.0), w, 0.0)
 
 
 def _loss(problem, n, w, b):
-    """Return half the weighted mean deviance of w (A, K) and b (F, K), as an expression."""
+    """Return half the weighted mean deviance as a CVXPY expression.
+
+    w (A, K) are penalized and b (F, K) free coefficients, n is the number of rows."""
     import cvxpy as cp
 
     if problem.loss == SQUARED:
@@ -91,7 +96,9 @@ def _loss(problem, n, w, b):
 
 
 def _power_loss(power, constant, y, score):
-    """Return the loss of rows at log means `score`, as in `lodim.family.power`."""
+    """Return the loss of rows with log means `score` as a CVXPY expression.
+
+    The variance is proportional to the mean to the given power (Poisson, gamma, Tweedie)."""
     import cvxpy as cp
 
     mean = cp.exp((2.0 - power) * score) / (2.0 - power) if power < 2.0 else score
@@ -100,9 +107,9 @@ def _power_loss(power, constant, y, score):
 
 
 def _compressed(problem):
-    """Return R, t and s so that the mean square of coefficients v is |R v - t|^2 + s.
+    """Return R, t and s so that the mean squared error of coefficients v is |R v - t|^2 + s.
 
-    The free coefficients come first in v.
+    The free (unpenalized) coefficients come first in v.
     """
     loss, slope, free, G = problem.at_offset()
     G = G[0, 0]
@@ -114,7 +121,9 @@ def _compressed(problem):
 
 
 def _penalty(layout, w):
-    """Return sum_g cost_g ||w_g||; groups of equal size share one norm, which is faster."""
+    """Return the group penalty sum_g cost_g ||w_g|| as a CVXPY expression.
+
+    Groups of equal size share one norm, which is faster."""
     import cvxpy as cp
 
     total, size = 0.0, np.diff(layout.start)

@@ -25,7 +25,7 @@ class MomentSolver:
 
     lambda_max : smallest penalty for which nothing with a price is used
     null : objective of the free coefficients alone
-    least : smallest relative eigenvalue of the free columns, see ReducedQuadratic
+    least : smallest eigenvalue of the free columns, relative to the largest
     """
 
     def __init__(self, problem):
@@ -38,7 +38,11 @@ class MomentSolver:
         self.lambda_max, self._dual = dual_norm(self._layout, self._c)
 
     def path(self, lams, ridges, target, max_iter, early_stop):
-        """Return the PathSolution for decreasing penalties; see `block_descent.gaussian_path`."""
+        """Return the PathSolution for decreasing penalties.
+
+        lams, ridges : factors of the group norms and of the squares; target : allowed duality gap
+        max_iter : largest number of sweeps; early_stop : stop if the fit hardly improves, as glmnet
+            does"""
         start = np.zeros_like(self._c), self._dual.copy()
         limits = self.null, target, SWEEPS_PER_MODEL * max_iter, early_stop
         w, loss, gap, sweeps = block_descent.gaussian_path(
@@ -52,9 +56,11 @@ class MomentSolver:
 class PathState:
     """Current state of a path of penalties.
 
-    w (K, A), b (K, F) : coefficients; f : scores, as tiles
-    loss, c (K, A), slope (K, F) : half the mean deviance at f, and minus its gradient
-    bend : curvature of the dual objective there, see `passes.losses`
+    w (K, A), b (K, F) : penalized and free coefficients of K scores; f : scores, in tiles of 64
+    rows
+    loss, c (K, A), slope (K, F) : half the mean deviance at f, and minus its gradient for penalized
+    and free coefficients
+    bend : curvature of the dual objective there, the largest squared slope over curvature of a row
     dual (K, members) : dual vectors of the groups
     """
 
@@ -70,11 +76,12 @@ class PathState:
 
 @dataclass(eq=False)
 class QuadraticModel:
-    """Quadratic model of some coefficients that is currently used.
+    """Quadratic model of the loss in some of the penalized coefficients, which is currently used.
 
     keep : (A,) bool, its coefficients; member : (members,) bool, the members of groups among them
-    layout : Layout of the kept coefficients
-    lipschitz : (B,) largest eigenvalue of H in each block, including `ridge`
+    layout : Layout (order by groups) of the kept coefficients
+    reduced : the quadratic after minimizing over the unpenalized coefficients
+    lipschitz : (B,) largest eigenvalue of the Hessian in each block of groups, including `ridge`
     """
 
     keep: np.ndarray
@@ -85,7 +92,7 @@ class QuadraticModel:
     ridge: float = 0.0
 
     def set_ridge(self, ridge):
-        """Replace the ridge on the diagonal of H by another one."""
+        """Replace the ridge on the diagonal of the Hessian by another one."""
         H, change = self.reduced.H, ridge - self.ridge
         if change == 0.0:
             return
@@ -98,9 +105,9 @@ class QuadraticModel:
 
 @dataclass(frozen=True, eq=False)
 class ModelStep:
-    """Step to the minimum of a quadratic model.
+    """Step to the minimum of a quadratic model of the loss, plus penalty.
 
-    dw (K, A), db (K, F) : changes of the coefficients
+    dw (K, A), db (K, F) : changes of the penalized and of the free coefficients of K scores
     gain : decrease of the objective predicted by the model, plus the model's remaining gap
     """
 
@@ -110,7 +117,7 @@ class ModelStep:
 
 
 class NewtonSolver:
-    """Proximal Newton solver: quadratic models on a working set, along decreasing penalties.
+    """Proximal Newton solver of a penalized path: quadratics in coefficients likely nonzero.
 
     lambda_max : smallest penalty for which nothing with a price is used
     null : objective of the free coefficients alone
@@ -130,7 +137,11 @@ class NewtonSolver:
         self._last_lam = self.lambda_max
 
     def path(self, lams, ridges, target, max_iter, early_stop):
-        """Return the PathSolution for decreasing penalties; `early_stop` stops by glmnet's rule."""
+        """Return the PathSolution for decreasing penalties.
+
+        lams, ridges : factors of the group norms and of the squares; target : allowed duality gap
+        max_iter : most quadratic models; early_stop : stop if the fit hardly improves, as glmnet
+            does"""
         steps, share, s = [], 0.0, self.state
         for i, (lam, ridge) in enumerate(zip(lams.tolist(), ridges.tolist(), strict=True)):
             gap, n_iter = self._solve(lam, ridge, target, max_iter)
@@ -141,7 +152,7 @@ class NewtonSolver:
         return PathSolution.from_steps(steps)
 
     def evaluate(self, w, b, lam, ridge, target):
-        """Move to coefficients w (K, A) and b (K, F); return their duality gap."""
+        """Move to penalized coefficients w (K, A) and free b (K, F); return their duality gap."""
         s, p = self.state, self.problem
         s.w, s.b = w, b
         all_columns = np.arange(-1, p.X.shape[1])
@@ -149,7 +160,9 @@ class NewtonSolver:
         return self._gap(lam, ridge, target)[0] if lam > 0.0 else self._decrement(ridge)
 
     def _decrement(self, ridge):
-        """Return twice the predicted decrease by a Newton step if nothing is penalized."""
+        """Return twice the predicted decrease by a Newton step without group norms.
+
+        The ridge counts."""
         s, p = self.state, self.problem
         columns, F = np.r_[p.free_columns, p.columns], len(p.free_columns)
         G, at = p.moments_at(s.f, columns), np.arange(F, len(columns))
@@ -178,7 +191,9 @@ class NewtonSolver:
                 return
 
     def _line_search(self, dw, db, lam, ridge):
-        """Move along a step, halved until the objective decreases; return whether it decreased."""
+        """Move along a step, halved until the objective decreases; return whether it decreased.
+
+        dw (K, A), db (K, F) : step of the penalized and of the free coefficients"""
         s, p = self.state, self.problem
         change = p.by_column(dw, db)
         on = np.flatnonzero(change.any(axis=0))
@@ -196,14 +211,17 @@ class NewtonSolver:
         return False
 
     def _objective(self, w, loss, lam, ridge):
-        """Return the objective of coefficients w (K, A) with a given loss."""
+        """Return the loss plus the penalty of coefficients w (K, A).
+
+        lam and ridge are the factors of the group norms and of the squares."""
         return loss + self.problem.penalty(w, lam) + 0.5 * ridge * float((w * w).sum())
 
     def _gap(self, lam, ridge, target):
         """Return duality gap and the part of the slopes (K, A) that dual vectors do not absorb.
 
-        The rows' slopes, shrunk until dual vectors can absorb them, are a dual point. Along the way
-        the dual objective's curvature is at most `bend`.
+        lam and ridge are the factors of the group norms and of the squares. The rows' slopes,
+        shrunk until dual vectors of the groups can absorb them, are a dual point. Along the way the
+        dual objective's curvature is bounded by that of the current state.
         """
         s, layout = self.state, self.problem.layout
         left, norms = np.empty_like(s.w), self.problem.penalty(s.w, lam)
@@ -231,7 +249,10 @@ class NewtonSolver:
         return gap + over * self.problem.penalty(s.w, 1.0)
 
     def _solve(self, lam, ridge, target, max_iter):
-        """Solve for one penalty; return the gap and the number of iterations."""
+        """Solve for one penalty; return the duality gap and the number of iterations.
+
+        lam and ridge are the factors of the group norms and of the squares; `target` is the allowed
+        gap."""
         s = self.state
         wanted = s.w.any(axis=0)
         if lam < self.lambda_max:
@@ -256,7 +277,10 @@ class NewtonSolver:
         return gap, max_iter
 
     def _strong_set(self, lam, ridge, target):
-        """Return the coefficients kept by the strong rule (Tibshirani et al. 2012), (A,) bool."""
+        """Return the coefficients that may be nonzero at the next penalty, (A,) bool.
+
+        By the strong rule (Tibshirani et al. 2012); lam and ridge are the factors of norms and
+        squares."""
         s, before = self.state, self._last_lam
         self._last_lam = lam
         _, left = self._gap(max(2.0 * lam - before, 0.1 * lam), ridge, target)
@@ -271,7 +295,9 @@ class NewtonSolver:
         return False
 
     def _renew_model(self, keep, ridge):
-        """Compute the quadratic model at the state, for coefficients `keep` (A,); return True."""
+        """Compute the quadratic model at the current scores, for some coefficients; return True.
+
+        keep : (A,) which of the penalized coefficients"""
         p, s, model = self.problem, self.state, self._model
         G = p.moments_at(s.f, np.r_[p.free_columns, p.columns[keep]])
         reduced = ReducedQuadratic.from_moments(G, len(p.free_columns))
@@ -284,7 +310,9 @@ class NewtonSolver:
         return True
 
     def _model_step(self, lam, ridge, target):
-        """Return the ModelStep to the quadratic model's minimum, within a tenth of the gap."""
+        """Return the ModelStep to the minimum of the quadratic model plus penalty.
+
+        It is solved within a tenth of the current duality gap."""
         s, model = self.state, self._model
         # compress() keeps rows contiguous, unlike indexing by a mask.
         w, c = s.w.compress(model.keep, axis=1), s.c.compress(model.keep, axis=1)
@@ -307,5 +335,5 @@ class NewtonSolver:
 
 
 def _between(f, far, t):
-    """Return scores between f and `far`: f + t (far - f)."""
+    """Return scores between two sets of scores: f + t (far - f)."""
     return f + t * (far - f)

@@ -16,7 +16,7 @@ SEPARATED = 1e-2  # share of the null deviance below which classes may be separa
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """Perspective relaxation: mean square of a model, convex in shares z in [0, 1] of its columns.
+    """Perspective relaxation: mean squared error, convex in shares z in [0, 1] of the columns used.
 
     With gram = rest + diag(split), rest positive semidefinite, and target b,
 
@@ -35,7 +35,9 @@ class Relaxation:
 
     @classmethod
     def from_gram(cls, gram, target, null):
-        """Return the relaxation for centred columns with a Gram matrix (q, q) and target (q,)."""
+        """Return the relaxation for q centred columns with a Gram matrix (q, q) and target (q,).
+
+        target : products of the columns with the response; null : deviance without a column"""
         values, vectors = np.linalg.eigh(gram)
         values = np.maximum(values, 1e-12 * values[-1:].max(initial=0.0))
         split = 1.0 / np.maximum(((vectors / values) * vectors).sum(axis=1), 1e-300)
@@ -50,26 +52,28 @@ class Relaxation:
         return not len(self.split) or self.split.min() <= 1e-10 * np.diag(self.rest).max()
 
     def solve(self, z):
-        """Return the coefficients w at shares z, (q,)."""
+        """Return the best coefficients w (q,) if column j is used with the share z_j in [0, 1]."""
         root = np.sqrt(z)
         inner = self.rest * np.outer(root, root)
         inner[np.diag_indices_from(inner)] += self.split
         return root * np.linalg.solve(inner, root * self.target)
 
     def cut(self, w):
-        """Return c, h (q,) with F(z) >= c - h'z for all z; best near z if w (q,) is optimal."""
+        """Return c and h (q,) of a lower bound c - h'z of the deviance at shares z of columns.
+
+        It is best near the shares for which the coefficients w (q,) are optimal."""
         slope = self.rest @ w - self.target
         return self.null - w @ self.rest @ w, slope**2 / self.split
 
 
 def lower_bounds(search, prices):
-    """Return a function of prices (M,) that gives lower bounds of the mean deviance.
+    """Return a function of prices (M,) that gives lower bounds of the mean deviance at each.
 
-    At each price only candidates that it can pay for count. The refit of all of them is a bound.
-    For a numeric response the perspective relaxation gives a tighter bound: its cuts are minimized
-    over all shares of candidates that the price pays for, where a candidate's share is at most that
-    of everything it needs. Bounds are computed for some prices; the bound of a higher price is
-    valid for lower ones.
+    At each price only candidates (columns with their needs) that it can pay for count. The refit of
+    all of them is a bound. For a numeric response the perspective relaxation gives a tighter bound:
+    its cuts (linear lower bounds) are minimized over all shares of candidates that the price pays
+    for, where a candidate's share is at most that of everything it needs. Bounds are computed for
+    some prices; the bound of a higher price is valid for lower ones.
     """
     # More prices are solved for small models, whose bounds differ most.
     at = np.unique(np.geomspace(1, len(prices), LEVELS).round().astype(int)) - 1
@@ -85,7 +89,9 @@ def lower_bounds(search, prices):
 
 
 def raised_bounds(lower, budgets, optima):
-    """Return the bounds `lower`, raised by known least deviances optima (B,) of budgets (B,)."""
+    """Return a function like `lower` (prices -> bounds of the deviance), raised by proven optima.
+
+    optima (B,) are the least deviances within the budgets (B,)."""
 
     def raised(price):
         out = np.array(lower(price))
@@ -116,7 +122,9 @@ def _lower_bound(search, price):
 
 
 def _relaxed_bound(space, used, on, relaxation, price):
-    """Return the lower bound from a relaxation's cuts at a price, for the candidates `used`."""
+    """Return a lower bound of the deviance at a price, from linear bounds of a relaxation.
+
+    used : (m,) candidates that the price can pay for; on : their columns"""
     candidates = np.flatnonzero(used)
     program = ShareProgram(space, candidates, price)
     owns = np.zeros((len(on), len(candidates)))
@@ -133,10 +141,11 @@ def _relaxed_bound(space, used, on, relaxation, price):
 
 
 class ShareProgram:
-    """Linear program: minimize eta over shares within a price, under cuts eta >= c - h'share.
+    """Linear program: smallest eta over shares within a price, under cuts eta >= c - h'share.
 
-    The variables are the shares of the nodes that candidates need, the shares of purchases (whose
-    copies are one), and eta.
+    Shares in [0, 1] say how much a column is used; a cut is a linear lower bound of the deviance
+    eta. The variables are the shares of the nodes that candidates need, the shares of purchases
+    (whose copies are one), and eta.
     """
 
     def __init__(self, space, candidates, price):
@@ -152,7 +161,7 @@ class ShareProgram:
         self.n = len(nodes) + len(things) + 1
 
     def solve_with_cut(self, c, h):
-        """Add a cut; return the smallest eta and the shares of the candidates there."""
+        """Add a cut eta >= c - h'share; return the smallest eta and shares of candidates there."""
         from scipy.optimize import linprog  # a fifth of a second to import
         from scipy.sparse import csr_matrix
 

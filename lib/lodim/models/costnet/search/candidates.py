@@ -1,4 +1,4 @@
-"""Candidates of a search: nodes of a network with columns, prices and requirements."""
+"""Candidates of a search: nodes of a dependency graph with columns, prices and requirements."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,18 +12,19 @@ ROUNDING = 1e-9  # relative rounding error of a price
 
 @dataclass(frozen=True, eq=False)
 class SearchSpace:
-    """Network, and the candidates: its nodes among which a search selects.
+    """Dependency graph, and the candidates: its nodes among which a search selects.
 
     A selection is `used`, (m,) bool: the candidates whose columns a model has.
 
-    network : Network; every column of X belongs to a node
-    candidates : (m,) nodes of the network that may be selected and have columns
+    network : Network, the graph; every column of X belongs to a node
+    candidates : (m,) nodes of the graph that may be selected and have columns
     columns : (q,) columns of X that they own; searches number them 0 to q - 1
     start, at : the columns of candidate g are at[start[g]:start[g + 1]]
-    incidence : (m, B) float64, 1 for each purchase (a node; copies are one) that a candidate needs
+    incidence : (m, B) float64, 1 for each of B purchases (a node; copies are one) that a candidate
+        needs
     cost : (B,) costs of these purchases
     single_price : (m,) price of each candidate alone, with everything it needs
-    source : (m, S) source that a candidate needs of each series, or -1
+    source : (m, S) source that a candidate needs of each of S series (sets of alternatives), or -1
     screened : whether some nodes were left out because there are too many
     """
 
@@ -40,7 +41,9 @@ class SearchSpace:
 
     @classmethod
     def from_network(cls, network, budget=np.inf, keep=None):
-        """Return the space of nodes with columns that are in `keep` (V,) and in the budget."""
+        """Return the space of nodes with columns that a search considers, from a dependency graph.
+
+        They are those in `keep` (V,), by default all, that the budget pays for."""
         eligible = np.array([len(columns) > 0 for columns in network.columns])
         if keep is not None:
             eligible &= keep
@@ -66,37 +69,41 @@ class SearchSpace:
 
     @cached_property
     def requires(self):
-        """Whether a candidate (row) needs another candidate (column), (m, m) bool."""
+        """Whether a candidate (row) needs another candidate (column), (m, m) bool.
+
+        Candidates are the nodes with columns among which a search selects."""
         out = self.network.needs[np.ix_(self.candidates, self.candidates)]
         np.fill_diagonal(out, False)
         return out
 
     def columns_of(self, used):
-        """Return the columns of a selection, as numbered in searches, in increasing order."""
+        """Return the columns of the candidates `used` (m,), as numbered in searches, increasing."""
         parts = [self.at[self.start[g] : self.start[g + 1]] for g in np.flatnonzero(used)]
         return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
     def nodes(self, used):
-        """Return the nodes of a selection, (V,) bool."""
+        """Return the nodes of the graph that the candidates `used` (m,) need, (V,) bool."""
         out = np.zeros(len(self.network), bool)
         out[self.candidates[used]] = True
         return out
 
     def price(self, used):
-        """Return the cost of a selection."""
+        """Return the price of the candidates `used` (m,), with everything they need."""
         if self.network.set_cost is not None:
             return self.network.price(self.nodes(used))
         return float(self.cost @ (used @ self.incidence > 0.0))
 
     def prices_with(self, used):
-        """Return the prices (r, m) of selections (r, m) with each candidate added, as sums."""
+        """Return the prices (r, m) of r selections with each of m candidates added, as sums.
+
+        used : (r, m) bool, the candidates of each selection"""
         left = (used @ self.incidence == 0.0) * self.cost
         return self.cost.sum() - left.sum(axis=1)[:, None] + left @ self.incidence.T
 
     def compatible(self, used):
-        """Return whether a candidate can be added without a second source in a series, (r, m) bool.
+        """Return whether each of m candidates can be added to r selections `used` (r, m), bool.
 
-        Selections are (r, m) bool.
+        It cannot if it needs a second source of the same series (a set of alternatives).
         """
         if not self.source.shape[1]:
             return np.ones((len(used), len(self)), bool)
@@ -104,7 +111,9 @@ class SearchSpace:
         return ((mine == other) | (mine < 0) | (other < 0)).all(axis=2)
 
     def _sources_of(self, used):
-        """Return the source of each series that selections (r, m) need, or -1, (r, S)."""
+        """Return the source of each series that selections `used` (r, m) need, or -1, (r, S).
+
+        A series is a set of alternative sources; a selection is a set of candidates."""
         out = np.full((len(used), self.source.shape[1]), -1)
         for row, chosen in enumerate(used):
             if chosen.any():
@@ -118,7 +127,7 @@ def affordable(price, budget):
 
 
 def with_free_columns(network, p):
-    """Return the network with a free node for each of p columns of X that no node owns."""
+    """Return the dependency graph with a free node for each of p columns of X that no node owns."""
     rest = sorted(set(range(p)) - {j for columns in network.columns for j in columns})
     V, R = len(network), len(rest)
     return replace(
@@ -133,7 +142,9 @@ def with_free_columns(network, p):
 
 
 def _single_prices(network, incidence, bases):
-    """Return the price of each candidate alone, (m,)."""
+    """Return the price of each of m candidates alone, with everything it needs, (m,).
+
+    incidence : (m, B) which of B purchases each needs"""
     if network.set_cost is None:
         return incidence @ network.cost[bases]
     names = [frozenset(network.names[v] for v in bases[row > 0.0]) for row in incidence]
@@ -141,7 +152,9 @@ def _single_prices(network, incidence, bases):
 
 
 def _sources(network, nodes):
-    """Return the source of each series that a node needs, or -1, (m, S)."""
+    """Return which source each node needs of each of S series (sets of alternatives), (m, S).
+
+    It is -1 if the node needs none."""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):

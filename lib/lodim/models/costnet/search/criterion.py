@@ -36,14 +36,18 @@ PERFECT = 1e-12  # share of the null deviance below which a numeric response is 
 
 @dataclass(frozen=True)
 class Criterion:
-    """Criterion: n log(deviance) for numbers, n deviance for classes, plus charge times df.
+    """Criterion by which models are compared: lower is better.
 
-    It is infinite above `max_df` coefficients: with almost as many as rows they fit anything.
+    It is n log(deviance) for numbers, n deviance for classes, plus charge times df for df
+    coefficients. It is infinite above `max_df` coefficients: with almost as many as rows they fit
+    anything.
 
     charge : per coefficient, for n rows and p columns: 0 ("deviance"), 2 ("aic"), 2 log log n
         ("hq", Hannan and Quinn 1979), log n ("bic") or log n + 2 gamma log p ("ebic"). gamma = 1 -
         log n / (2 log p), at least 0, is the smallest consistent value (Chen and Chen 2008), and
         equals BIC if p <= sqrt(n)
+    logarithmic : whether the response is numeric
+    floor : smallest deviance that counts, since its logarithm is taken
     """
 
     n: float
@@ -54,9 +58,10 @@ class Criterion:
 
     @classmethod
     def from_data(cls, name, data, null_deviance, p):
-        """Return the criterion of a name, for the rows of SearchData and p columns to choose from.
+        """Return the criterion of a name such as "bic", for rows and p columns to choose from.
 
-        "cv" gives the criterion of searches for models that cross-validation compares.
+        data : SearchData, the rows. "cv" gives the criterion of searches for models that
+            cross-validation compares.
         """
         n = data.total_weight
         hq, bic = 2.0 * np.log(np.log(max(n, 3))), np.log(n)
@@ -72,7 +77,9 @@ class Criterion:
         return cls(n, max_df, float(charge), numeric, max(PERFECT * null_deviance, 1e-300))
 
     def __call__(self, deviance, df):
-        """Return the criterion of deviances and ranks (times K - 1 for classes); low is better."""
+        """Return the criterion, low for good models, from deviances and degrees of freedom df.
+
+        df is the rank of a model's columns (for K classes times K - 1)."""
         if self.logarithmic:
             deviance = np.log(np.maximum(deviance, self.floor))
         value = self.n * deviance + self.charge * df

@@ -15,7 +15,7 @@ TOL = 1e-9  # tolerance, relative to the null deviance
 
 
 def optimum(search: Search, budget: float) -> SearchState:
-    """Return the SearchState with the lowest deviance within a budget."""
+    """Return the SearchState (model) with the lowest deviance within a budget, with proof."""
     space, n = search.space, len(search.space)
     if n <= MOST_EXHAUSTIVE and search.refits is search.final:
         return exhaustive(search, budget)
@@ -35,8 +35,9 @@ def optimum(search: Search, budget: float) -> SearchState:
 def exhaustive(search: Search, budget: float) -> SearchState:
     """Return the SearchState with the lowest deviance within a budget, by examining all selections.
 
-    Without alternatives, only selections to which nothing affordable can be added are refitted,
-    since a further column never increases the deviance.
+    A selection is a set of candidate columns with their needs. Without alternatives, only
+    selections to which nothing affordable can be added are refitted, since a further column never
+    increases the deviance.
     """
     space, m = search.space, len(search.space)
     if m > MOST_EXHAUSTIVE:
@@ -54,7 +55,7 @@ def exhaustive(search: Search, budget: float) -> SearchState:
 
 
 def _has_single_sources(space, used):
-    """Return whether a selection needs at most one source of each series."""
+    """Return whether the candidates `used` (m,) need at most one source of each alternative."""
     return all(len(np.unique(column[column >= 0])) <= 1 for column in space.source[used].T)
 
 
@@ -71,11 +72,12 @@ def _maximal(subsets):
 def best_subset(search: Search, budget: float) -> SearchState:
     """Return the SearchState of lowest deviance within a budget, by mixed-integer programming.
 
-    Minimizes eta over eta, s in {0, 1}^m (candidates used) and z in {0, 1}^B (purchases paid),
-    subject to z_i >= s_j for each purchase i that candidate j needs, cost'z <= budget, one source
-    of each series, and eta >= c_k - h_k's for all cuts k of the perspective relaxation. Each
-    solution gives a new cut, which is exact there, until eta reaches the deviance of a solution
-    (outer approximation, Duran and Grossmann 1986). Stated in CVXPY, solved by HiGHS.
+    Minimizes eta over eta, s in {0, 1}^m (candidate columns used) and z in {0, 1}^B (purchases
+    paid), subject to z_i >= s_j for each purchase i that candidate j needs, cost'z <= budget, one
+    source of each set of alternatives, and eta >= c_k - h_k's for all cuts k (linear lower bounds
+    of the deviance from a relaxation). Each solution gives a new cut, which is exact there, until
+    eta reaches the deviance of a solution (outer approximation, Duran and Grossmann 1986). Stated
+    in CVXPY, solved by HiGHS.
     """
     space, refits = search.space, search.final
     if refits.data.family.name != "gaussian" or space.network.set_cost is not None:
@@ -103,7 +105,7 @@ def best_subset(search: Search, budget: float) -> SearchState:
 
 
 def _independent_columns(space, gram):
-    """Return the independent columns (r,) of candidates, and their owners (r, m) 0 or 1.
+    """Return independent columns (r,) of candidates, and which candidate owns each, (r, m) 0 or 1.
 
     One level of each category is left out: the fit is the same, and the relaxation requires it.
     """
@@ -122,7 +124,9 @@ def _independent_columns(space, gram):
 
 
 def _master(space, budget, cuts):
-    """Return the smallest eta under some cuts, and its candidates (m,) bool."""
+    """Return the smallest eta (bound of the deviance) under some cuts, and the candidates used.
+
+    A cut (c, h) requires eta >= c - h's for the candidates s (m,) bool within the budget."""
     import cvxpy as cp  # a second to import, and rarely used
 
     m, B = space.incidence.shape

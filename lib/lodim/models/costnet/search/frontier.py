@@ -18,9 +18,10 @@ MIN_IMPROVEMENT = 0.5  # smallest decrease of the criterion by a more expensive 
 
 @forms.record
 class CostFrontier:
-    """M models of increasing cost, each better than all cheaper ones.
+    """Frontier: M models of increasing cost, each better than all cheaper ones.
 
-    Better means lower criterion and deviance; if held-out rows choose, lower held-out loss.
+    Better means lower criterion and deviance; if held-out rows choose, lower held-out loss. There
+    are p columns, K scores, and V nodes of the dependency graph.
 
     cost : price to be paid
     coef : for standardized columns
@@ -28,9 +29,11 @@ class CostFrontier:
     deviance : weighted mean
     df : number of columns with a coefficient (the criterion charges their rank)
     lambda_ : penalty; NaN if the rule has none
+    rule : search rule that found the model
     bound : lower bound of the deviance of all models with this cost or less
-    criterion : criterion of the refitted model, see Criterion; NaN if it is not refitted
-    relax : share of the refit in the blend with the penalized coefficients
+    criterion : criterion (deviance plus a charge per coefficient) of the refitted model; NaN if it
+        is not refitted
+    relax : share of the unpenalized refit in the coefficients
     held_out : mean held-out deviance for each of D sets of random folds; may be empty
     error : standard error of their mean; NaN if unknown
     """
@@ -51,17 +54,20 @@ class CostFrontier:
 
     @classmethod
     def from_candidates(cls, search, network, candidate_models, lower, held_out=None, error=None):
-        """Return the frontier of the models from `select_frontier` or `select_held_out`.
+        """Return the frontier of selected models, which are in the order of their prices.
 
         Parameters
         ----------
         search : Search
+            Candidate columns and their refits.
         network : Network
+            Graph of prices and dependencies.
         candidate_models : list of CandidateModel
+            Each is better than all before it.
         lower : callable(prices (M,)) -> (M,)
             Lower bounds of the deviance.
         held_out, error : arrays (M, D), (M,), optional
-            Held-out deviances and their standard errors.
+            Held-out deviances for D sets of folds, and their standard errors.
         """
         space, states = search.space, [candidate.state for candidate in candidate_models]
         models = [blend(search.final, space, candidate) for candidate in candidate_models]
@@ -115,11 +121,12 @@ class CostFrontier:
 def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
     """Return candidate models of increasing price, from the null model, each better than the last.
 
-    Better is by MIN_IMPROVEMENT of the criterion. The deviance must be lower too: nobody would pay
-    more for a model that fits worse, even with fewer coefficients. The latter does not apply
-    without `by_deviance`, if held-out rows decide: one expensive column may then beat many cheap
-    ones that fit the training rows better. A proven optimum only needs to be better. With relax
-    below 1 the blended models are compared. Ties are resolved by `simplicity`, except for blends.
+    Better is a minimal decrease of the criterion (deviance plus a charge per coefficient). The
+    deviance must be lower too: nobody would pay more for a model that fits worse, even with fewer
+    coefficients. The latter does not apply without `by_deviance`, if held-out rows decide: one
+    expensive column may then beat many cheap ones that fit the training rows better. A proven
+    optimum only needs to be better. With relax below 1 models are compared whose coefficients are
+    between penalized (0) and refitted (1). Otherwise ties are resolved by size, then names.
     """
     candidate_models = [_blended(search, candidate, relax) for candidate in candidate_models]
     nothing = search.state(np.zeros(len(search.space), bool))
@@ -139,7 +146,9 @@ def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
 
 
 def _blended(search, candidate, relax):
-    """Return a CandidateModel with deviance and criterion of its blend with penalized estimates."""
+    """Return a CandidateModel with the deviance and criterion of blended coefficients.
+
+    They are `relax` times the unpenalized refit plus the rest times the penalized estimates."""
     state = candidate.state
     if relax == 1.0 or candidate.path is None or not np.isfinite(state.value):
         return candidate
@@ -150,10 +159,10 @@ def _blended(search, candidate, relax):
 
 
 def blend(refits, space, candidate):
-    """Return intercept (K,), coefficients (|on|, K) and deviance of a CandidateModel, from refits.
+    """Return intercept (K,), coefficients (r, K) and deviance of a CandidateModel of r columns.
 
-    The coefficients are `relax` times the refit plus the rest times the penalized estimates (gamma
-    = 1 - relax in glmnet).
+    The coefficients are `relax` times the unpenalized refit plus the rest times the penalized
+    estimates (gamma = 1 - relax in glmnet).
     """
     intercept, coef = estimates_of(refits, space, candidate)
     on = space.columns_of(candidate.state.used)
@@ -164,7 +173,7 @@ def blend(refits, space, candidate):
 
 
 def estimates_of(refits, space, candidate):
-    """Return intercept (K,) and coefficients (|on|, K) of a CandidateModel."""
+    """Return intercept (K,) and coefficients (r, K) of a CandidateModel of r columns."""
     on, relax = space.columns_of(candidate.state.used), candidate.relax
     if relax == 1.0:
         fit = refits(on)
@@ -182,21 +191,25 @@ def estimates_of(refits, space, candidate):
 
 
 def simplicity(space, used):
-    """Return the sort key of selections of equal price and quality: size, then names."""
+    """Return the sort key of a selection (set of candidates) among ones of equal price and quality.
+
+    The key is the size, then the names."""
     network = space.network
     paid = np.unique(network.base[network.closed(space.nodes(used))])
     return len(paid), sorted(network.names[v] for v in paid)
 
 
 def _is_simpler(space, state, other):
-    """Return whether a state is as good as another of its price, and simpler or earlier by name."""
+    """Return whether a model is as good as another of its price, and smaller or first by name."""
     if abs(state.value - other.value) > MIN_FALL:
         return False
     return simplicity(space, state.used) < simplicity(space, other.used)
 
 
 def _simplest(search, state):
-    """Return the simplest state with the same price and criterion that moves can reach."""
+    """Return the simplest model (SearchState) that moves can reach at the same price and criterion.
+
+    Moves drop and add columns."""
     space, best = search.space, state
     while True:
         least, rivals = simplicity(space, best.used), []
@@ -218,7 +231,7 @@ def _same_price(price, other):
 
 
 def _equivalents(search, state):
-    """Yield selections whose predicted criterion and price equal those of a state."""
+    """Yield selections (sets of candidates) whose predicted criterion and price equal a state's."""
     moves = possible_moves(search, state, state.price)
     for a, b in np.argwhere(np.abs(moves.value - state.value) <= MIN_FALL):
         yield moves.after(state.used, a, b)

@@ -1,4 +1,4 @@
-"""Greedy searches for models of a frontier: forward and backward."""
+"""Greedy searches for the best models at each price: forward and backward."""
 
 import heapq
 from itertools import count
@@ -21,13 +21,14 @@ MOST_BACKWARD = 40  # most states that the backward search improves
 
 
 def forward_selection(search):
-    """Return states of increasing price, found by greedy selection by gain and by gain per cost.
+    """Return models (SearchStates) of increasing price, by greedy selection.
 
-    Prices are visited from the lowest. At each price, the best model obtained by adding one
-    candidate (with everything it needs) to a cheaper model is improved by moves within the price.
-    If it is better than all cheaper models, its extensions by each further candidate enter the
-    queue. So both the largest gain and the largest gain per cost are found, each at its own price.
-    At most MOST_LEVELS prices are visited.
+    Both the gain and the gain per cost count. Prices are visited from the lowest. At each price,
+    the best model obtained by adding one candidate (with everything it needs) to a cheaper model is
+    improved by moves (dropping and adding columns) within the price. If it is better than all
+    cheaper models, its extensions by each further candidate enter the queue. So both the largest
+    gain and the largest gain per cost are found, each at its own price. At most 200 prices are
+    visited.
     """
     states, tie = [], count()
     queue = [(0.0, np.inf, next(tie), np.zeros(len(search.space), bool))]
@@ -50,7 +51,9 @@ def forward_selection(search):
 
 
 def _next_level(search, queue, seen):
-    """Remove the selections of about the lowest price from the queue; return the best, refitted."""
+    """Remove the selections of about the lowest price from the queue; return the best, refitted.
+
+    A selection is a set of candidate columns; `seen` are the selections that were refitted."""
     first, waiting = queue[0][0], []
     while queue and queue[0][0] <= first * (1.0 + LEVEL):
         price, value, _, used = heapq.heappop(queue)
@@ -62,13 +65,15 @@ def _next_level(search, queue, seen):
 
 
 def _price_of(search, used, by_sum):
-    """Return the price of a selection; `by_sum` is its price by the sum of costs."""
+    """Return the price of a selection (set of candidates), by the user's cost function if any.
+
+    by_sum : its price by the sum of costs"""
     by_function = search.space.network.set_cost is not None
     return search.space.price(used) if by_function else float(by_sum)
 
 
 def _additions(search, state):
-    """Yield price, criterion and selection of a state with one more candidate, if better."""
+    """Yield price, criterion and selection of a model with one more candidate, if it is better."""
     moves = possible_moves(search, state, search.budget, drop=False)
     value, by_sum = moves.value[0], moves.price[0]
     kept: dict[float, int] = {}
@@ -84,9 +89,10 @@ def _additions(search, state):
 
 
 def _switches(search, state):
-    """Yield price, criterion and selection of a state with another source of a series, if better.
+    """Yield price, criterion and selection of a model with another source, if it is better.
 
-    This is how more expensive sources enter; alone they would rarely beat the cheaper one.
+    A source is one of several alternatives. This is how more expensive sources enter; alone they
+    would rarely beat the cheaper one.
     """
     for s in range(search.space.source.shape[1]):
         for used in source_switches(search.space, state.used, s):
@@ -99,14 +105,14 @@ def _switches(search, state):
 
 
 def backward_elimination(search, states):
-    """Return better states than some states at prices below theirs.
+    """Return models (SearchStates) that are better than some states at prices below theirs.
 
     From each state that is better than all cheaper ones, every candidate is dropped in turn (or a
-    branch that needs the same node). The best result at each price is improved by moves within the
-    price, starting with those closest to the best known value at their price. If it becomes better
-    than all up to this price, candidates are dropped from it in turn. Forward selection alone
-    misses models just below an expensive candidate, since it arrives there from cheaper models and
-    examines few close prices.
+    branch: all that need the same node). The best result at each price is improved by moves
+    (dropping and adding columns) within the price, starting with those closest to the best known
+    value at their price. If it becomes better than all up to this price, candidates are dropped
+    from it in turn. Forward selection alone misses models just below an expensive candidate, since
+    it arrives there from cheaper models and examines few close prices.
     """
     better, tie, queue, seen = [], count(), [], {state.used.tobytes() for state in states}
     front = new = _front(states)
@@ -127,7 +133,7 @@ def backward_elimination(search, states):
 
 
 def _front(states):
-    """Return the states that are better than all that cost as much or less, by price."""
+    """Return the states (models) that are better than all that cost as much or less, by price."""
     out: list = []
     for state in sorted(states, key=lambda state: (state.price, state.value)):
         if not out or state.value < out[-1].value:
@@ -136,12 +142,14 @@ def _front(states):
 
 
 def _best_value(front, price):
-    """Return the smallest value of a front up to a price."""
+    """Return the smallest criterion of the models `front` up to a price."""
     return min(state.value for state in front if affordable(state.price, price))
 
 
 def _deletions(search, state):
-    """Return price, criterion and selection of the best model with something dropped, per price."""
+    """Return the best models with something dropped from a state, one for each price.
+
+    Each is price, criterion and selection (the candidates that remain)."""
     moves = possible_moves(search, state, state.price, add=False)
     best: dict[str, tuple] = {}
     for a, value in enumerate(moves.value[:, 0].tolist()):

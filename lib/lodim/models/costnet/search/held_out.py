@@ -1,4 +1,4 @@
-"""Held-out losses of models, and the selection of a frontier by them."""
+"""Held-out losses of models, and the selection of the best models by price with them."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,11 +19,11 @@ TIE = 0.05  # difference of the criterion within which models of one price are t
 
 @dataclass(frozen=True, eq=False)
 class RuleResults:
-    """Results of the rules on some rows.
+    """Models that the search rules found with some rows.
 
-    search : Search
+    search : Search, the candidate columns and their refits
     paths : dict of rules to their PenaltyPath
-    listed : list of CandidateModel, the frontier by the criterion of the search
+    listed : list of CandidateModel, the best models by price by the criterion of the search
     """
 
     search: Any
@@ -33,12 +33,14 @@ class RuleResults:
 
     @cached_property
     def along(self):
-        """Selections (L, m) along the path of each rule, as a dict."""
+        """Candidates used by the L models of each rule's penalized path, (L, m) bool, as a dict."""
         space = self.search.space
         return {rule: selections_along(space, path) for rule, path in self.paths.items()}
 
     def models_along(self, rule, choice):
-        """Return selections (L, m) along a rule's path for a choice of sources, and prices (L,)."""
+        """Return the candidates (L, m) used by the models of a rule's path, and their prices (L,).
+
+        choice : the source used of each set of alternatives"""
         if (rule, choice) not in self.known:
             space = self.search.space
             used = self.along[rule] & served_by(space, choice)
@@ -51,15 +53,18 @@ class RefitRecipe:
     """Model of all rows, with the recipe to obtain the same model from other rows.
 
     candidate : CandidateModel
-    choice : sources (S,) of a model of a path; None for a model of the frontier, which is replaced
-        by the best one within its price
+    choice : for a model of a path, the source (S,) used of each of S sets of alternatives; None for
+        a model of the frontier, which is replaced by the best one within its price
     """
 
     candidate: CandidateModel
     choice: tuple | None = None
 
     def fitted_to(self, results):
-        """Return the model for the rows of other RuleResults; None if there are too few."""
+        """Return the same kind of model for other rows, from the models `results` found with them.
+
+        None if no such model is within the price, or if it has too many coefficients for the
+        rows."""
         own = self.candidate
         if own.rule == "null":
             return replace(own, state=results.search.state(own.state.used))
@@ -77,7 +82,9 @@ class RefitRecipe:
 
 
 def _state(search, used, relax):
-    """Return the SearchState of a selection; it is refitted if relax is positive."""
+    """Return the SearchState (model) of the candidates `used`; refitted if relax is positive.
+
+    relax is the share of the unpenalized refit in its coefficients."""
     if relax == 0.0:
         return SearchState(used, search.space.price(used), np.nan, -1, np.nan)
     state = search.state(used)
@@ -87,8 +94,9 @@ def _state(search, used, relax):
 def recipes_of(results, relax=None):
     """Return recipes of the null model and of all models that the rules found within the budget.
 
-    Models of a path are blended with the shares `relax` of the refit (None: those of RELAX); models
-    of the frontier are not changed.
+    A recipe is a model and how to obtain it from other rows. Models of a path get the shares
+    `relax` of the unpenalized refit (None: 0, 0.5 and 1); models of the frontier are not
+    changed.
     """
     search = results.search
     nothing = search.state(np.zeros(len(search.space), bool))
@@ -108,11 +116,11 @@ def recipes_of(results, relax=None):
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Deviances of held-out rows under V models.
+    """Deviances of n held-out rows under V models.
 
     rows : (V, n) deviance of each row, averaged over the sets of random folds; inf if it is unknown
     weight : (n,) row weights that sum to one
-    draws : (V, D) weighted mean for each set of folds
+    draws : (V, D) weighted mean for each of D sets of folds
     units : (n,) int64, number of the unit (row or group) that is held out together
     """
 
@@ -123,9 +131,10 @@ class HeldOut:
 
     @classmethod
     def from_folds(cls, recipes, fold_results, tests, family, n_draws):
-        """Return held-out losses of recipes, from the RuleResults of each fold.
+        """Return held-out losses of recipes (models that can be fitted to other rows).
 
-        fold_results : iterable; tests : list of Batch, the folds of one set after the other
+        fold_results : iterable of RuleResults, the models found without each fold
+        tests : list of Batch, the held-out rows of each fold, one set of folds after the other
         """
         # Only held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
@@ -151,7 +160,7 @@ class HeldOut:
 
     @property
     def mean(self):
-        """Weighted mean over rows and sets of folds, (V,)."""
+        """Mean deviance of each of V models, over rows (weighted) and sets of folds, (V,)."""
         return self.rows @ self.weight
 
     def error(self, v):
@@ -161,7 +170,9 @@ class HeldOut:
 
 
 def _losses(recipes, results, test, family):
-    """Return the deviance (V, n) of a batch's rows under recipes fitted to RuleResults."""
+    """Return the deviance (V, n) of a batch's rows under V recipes, fitted to other rows.
+
+    A recipe is a model that can be fitted again; results are the models found with those rows."""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.y, test.y))
@@ -183,8 +194,9 @@ def _losses(recipes, results, test, family):
 def select_held_out(search, recipes, held_out):
     """Return positions of recipes of increasing price, each better in held-out rows than the last.
 
-    Better is by MIN_IMPROVEMENT of the criterion without a charge. If recipes of one price differ
-    by less than TIE, the first is taken.
+    A recipe is a model that can be fitted to other rows. Better is a minimal decrease of the
+    held-out deviance, without a charge per coefficient. If recipes of one price differ by almost
+    nothing, the first is taken.
     """
     value = search.criterion(held_out.mean, 0)
     price = np.array([float(f"{v.candidate.state.price:.9g}") for v in recipes])

@@ -1,4 +1,4 @@
-"""Moves of a local search: a model drops and adds candidates, within a budget."""
+"""Moves of a local search: a model drops and adds candidates (columns), within a budget."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +15,11 @@ MOST_PRICED = 200  # most moves that are priced by a user's cost function
 
 @dataclass(frozen=True, eq=False)
 class SearchState:
-    """Selection `used` (m,) bool after a refit: its price, deviance, and criterion `value`.
+    """Model of a search, refitted: the candidates `used` (m,) bool whose columns it has.
 
+    price : with everything they need; deviance : mean over the rows
     df : rank of its columns (for K classes times K - 1)
+    value : criterion, deviance plus a charge per coefficient
     """
 
     used: np.ndarray
@@ -29,11 +31,12 @@ class SearchState:
 
 @dataclass(frozen=True, eq=False)
 class CandidateModel:
-    """SearchState proposed by a rule.
+    """Model (SearchState) proposed by a search rule.
 
-    path, place : PenaltyPath whose support it is, and the position there; None and -1 without one
+    path, place : PenaltyPath whose nonzero columns it has, and the position there; None and -1
+        without one
     lambda_ : penalty there, or NaN
-    relax : share of the refit in its blend with penalized coefficients, if it has any
+    relax : share of the unpenalized refit in its coefficients, if it has any
     """
 
     state: SearchState
@@ -46,11 +49,11 @@ class CandidateModel:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Candidates, refits and criterion of a search for supports.
+    """Candidates, refits and criterion of a search for models.
 
-    space : SearchSpace
+    space : SearchSpace, the candidates (nodes with columns) and their prices
     refits : Refits on the rows that are searched; final : on all rows, usually the same
-    criterion : Criterion
+    criterion : Criterion, deviance plus a charge per coefficient
     budget : float, infinite if none is given
     """
 
@@ -61,7 +64,9 @@ class Search:
     budget: float
 
     def state(self, used):
-        """Return the SearchState of a selection, refitted unless it has too many coefficients."""
+        """Return the SearchState (model) of the candidates `used` (m,), refitted.
+
+        It is not refitted if it has too many coefficients."""
         on, price = self.space.columns_of(used), self.space.price(used)
         df = self.refits.rank(on) * self.refits.data.df_per_column
         if df > self.criterion.max_df and df > 0:
@@ -72,7 +77,7 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """Moves of a state: sets of candidates to drop, (a, m) bool, and sets to add, (b, m) bool.
+    """Moves from a model: sets of candidates to drop, (a, m) bool, and sets to add, (b, m) bool.
 
     value : (a, b) criterion after each move, infinite if impossible
     price : (a, b) price after it, by the sum of costs
@@ -84,16 +89,17 @@ class Moves:
     price: np.ndarray
 
     def after(self, used, a, b):
-        """Return the selection after move (a, b)."""
+        """Return the candidates (m,) after move (a, b): `used` without drop[a], with add[b]."""
         return used & ~self.drop[a] | self.add[b]
 
 
 def possible_moves(search, state, budget, drop=True, add=True):
-    """Return all Moves of a state within a budget; `drop` and `add` can be switched off.
+    """Return all Moves (sets to drop and to add) from a model within a budget.
 
-    One candidate, or a branch (all that need the same node), may be dropped; one candidate, alone
-    or with everything it needs, may be added. Values are exact for a numeric response; otherwise
-    they are those of the quadratic at the state's refit.
+    `drop` and `add` can be switched off. One candidate, or a branch (all that need the same node),
+    may be dropped; one candidate, alone or with everything it needs, may be added. Values are exact
+    for a numeric response; otherwise they are those of a quadratic approximation of the deviance at
+    the model's refit.
     """
     space, data = search.space, search.refits.data
     on = space.columns_of(state.used)
@@ -118,7 +124,9 @@ def possible_moves(search, state, budget, drop=True, add=True):
 
 
 def local_search(search, state, budget):
-    """Return the states on the way from a state to one that no move within the budget improves."""
+    """Return the models on the way from `state` to one that no move within the budget improves.
+
+    A move drops and adds candidates (columns with their needs)."""
     states = []
     for _ in range(ROUNDS):
         better = _best_move(search, state, budget) or _best_switch(search, state, budget)
@@ -130,7 +138,7 @@ def local_search(search, state, budget):
 
 
 def _best_move(search, state, budget):
-    """Return the state after the best move, or None if none improves."""
+    """Return the model after the best move (drop and add candidates), or None if none improves."""
     moves = possible_moves(search, state, budget)
     order = np.argsort(moves.value, axis=None)
     for k in order[: MOST_PRICED if search.space.network.set_cost else 1]:
@@ -146,9 +154,9 @@ def _best_move(search, state, budget):
 
 
 def _drop_sets(space, used):
-    """Return the sets that a move may drop, (a, m) bool: none, each candidate, each branch.
+    """Return sets of the candidates `used` that a move may drop, (a, m) bool.
 
-    A branch consists of all selected candidates that need the same node.
+    They are none, each candidate, and each branch: all used candidates that need the same node.
     """
     m = len(space)
     sets = [np.zeros(m, bool)]
@@ -166,9 +174,10 @@ def _drop_sets(space, used):
 
 
 def _add_sets(space, used):
-    """Return the sets that a move may add, (b, m) bool: none, each candidate, each with its needs.
+    """Return sets of candidates that a move may add to those `used`, (b, m) bool.
 
-    Also returns the candidate of each set except the first, (b - 1,).
+    They are none, each candidate, and each with its needs. Also returns the candidate of each set
+    except the first, (b - 1,).
     """
     m = len(space)
     lead = np.flatnonzero(~used)
@@ -191,7 +200,9 @@ def _column_lists(space, sets):
 
 
 def _best_switch(search, state, budget):
-    """Return the state with a better, or equal and cheaper, source of one series; or None."""
+    """Return the model with a better, or equal and cheaper, source of one series; or None.
+
+    A series is a set of alternative sources."""
     best = state
     for s in range(search.space.source.shape[1]):
         for used in source_switches(search.space, state.used, s):
@@ -204,7 +215,9 @@ def _best_switch(search, state, budget):
 
 
 def source_switches(space, used, s):
-    """Yield the selection with each other source of series s, using the copies for that source."""
+    """Yield the candidates `used` with each other source of series s (a set of alternatives).
+
+    Columns that need the series are replaced by their copies for that source."""
     mine = used & (space.source[:, s] >= 0)
     if not mine.any():
         return

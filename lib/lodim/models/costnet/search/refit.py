@@ -1,4 +1,4 @@
-"""Refits: unpenalized models of supports."""
+"""Refits: unpenalized models of given sets of columns."""
 
 from dataclasses import dataclass
 
@@ -18,9 +18,9 @@ LEFT = 1e-16  # decrease of half the mean deviance that may remain after the las
 
 @dataclass(frozen=True, eq=False)
 class Refit:
-    """Refitted model of some columns `on`.
+    """Unpenalized model of r columns `on`.
 
-    intercept : (K,); coef : (|on|, K); deviance : weighted mean
+    intercept : (K,); coef : (r, K), for K scores; deviance : weighted mean
     """
 
     intercept: np.ndarray
@@ -30,11 +30,12 @@ class Refit:
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """Quadratic approximation of the deviance in the coefficients, minimized over intercepts.
+    """Quadratic approximation of the deviance in the coefficients w, minimized over intercepts.
 
-    deviance(w) = tr(w'gram w) - 2 tr(w'target) + a constant; exact for a gaussian family.
+    deviance(w) = tr(w'gram w) - 2 tr(w'target) + a constant, for q columns and K scores; exact for
+    a gaussian family.
 
-    gram : (q, q); target : (q, K)
+    gram : (q, q) products of centred columns; target : (q, K) their products with the response
     mean : (q,) means of the columns, weighted by the curvature
     """
 
@@ -44,7 +45,9 @@ class Quadratic:
 
     @classmethod
     def from_model(cls, data, intercept, on, coef):
-        """Return the Quadratic at a model with intercept (K,) and coefficients (|on|, K)."""
+        """Return the Quadratic at a model with intercept (K,) and coefficients (r, K).
+
+        The model has r columns `on` and K scores."""
         XX, Xs, Xr, total, level = data.sum(_moments, intercept, on, coef)
         total = max(total, 1e-300)
         mean, level = Xs / total, level / total
@@ -56,7 +59,10 @@ class Quadratic:
 
 
 def _moments(data, intercept, on, coef):
-    """Return `SearchData.moments` of all columns at a model; sums of curvatures, residuals."""
+    """Return moments of all columns at a model, and sums of curvatures and of residuals.
+
+    The moments are products of columns weighted by curvature, their sums, and products with
+    residuals. The model has the columns `on`."""
     residual, scale = data.derivatives(data.scores(intercept, on, coef))
     found = data.moments(np.arange(len(data.columns)), scale, residual)
     return *found, scale.sum(), residual.sum(axis=0)
@@ -64,11 +70,12 @@ def _moments(data, intercept, on, coef):
 
 @dataclass(frozen=True, eq=False)
 class Refits:
-    """Refits of the columns of SearchData; each support is fitted once.
+    """Refits (unpenalized models) of sets of columns; each set is fitted once.
 
-    null : Refit without columns; at_null : the Quadratic there, from whose Gram matrix all refits
-        of a gaussian family are computed
-    known, ranks : dicts from supports (as bytes) to Refits, and to ranks
+    data : SearchData, the rows
+    null : Refit without columns; at_null : quadratic approximation of the deviance there, from
+        whose Gram matrix all refits of a gaussian family are computed
+    known, ranks : dicts from sets of columns (as bytes) to Refits, and to ranks
     near : Refits of a sample of the rows, as starting values; or None
     """
 
@@ -81,7 +88,7 @@ class Refits:
 
     @classmethod
     def from_data(cls, data, near=None):
-        """Return the Refits of SearchData, with no support fitted yet."""
+        """Return the Refits (unpenalized models) of the rows `data`, with none fitted yet."""
         level = data.family.null_intercept(data.y, data.weight, data.offset)
         nothing = np.empty(0, np.int64), np.zeros((0, len(level)))
         with single_blas():
@@ -91,7 +98,7 @@ class Refits:
         return cls(data, null, at_null, {}, {}, near)
 
     def __call__(self, on):
-        """Return the Refit of the columns `on`, increasing positions (r,)."""
+        """Return the unpenalized model (Refit) of the columns `on`, increasing positions (r,)."""
         if not len(on):
             return self.null
         on = np.asarray(on, np.int64)
@@ -101,7 +108,7 @@ class Refits:
         return self.known[key]
 
     def open(self, on):
-        """Return the columns (r,) except those that their signs hold at zero in their refit."""
+        """Return the columns `on` except those that required signs hold at zero in their refit."""
         return on if self.data.sign is None else on[self(on).coef.any(axis=1)]
 
     def rank(self, on):
@@ -113,7 +120,7 @@ class Refits:
         return self.ranks[key]
 
     def quadratic(self, on):
-        """Return the Quadratic at the refit of some columns."""
+        """Return the Quadratic (approximation of the deviance) at the refit of the columns `on`."""
         if self.data.family.name == "gaussian":
             return self.at_null
         fit = self(on)
@@ -143,8 +150,9 @@ def _fit_with_signs(refits, on):
     """Return intercept, coefficients and deviance of columns `on`, with their required signs.
 
     By active sets (Lawson and Hanson 1974, chapter 23), whose steps suit any convex loss:
-    coefficients that are not held move to their minimum, as far as signs allow. A coefficient that
-    reaches zero is held there, until no slope would move a held coefficient to its required sign.
+    coefficients that are not held at zero move to their minimum, as far as signs allow. A
+    coefficient that reaches zero is held there, until no slope would move a held coefficient to its
+    required sign.
     """
     fit = _least_squares if refits.data.family.name == "gaussian" else _newton
     if refits.data.sign is None or not refits.data.sign[on].any():
@@ -173,7 +181,7 @@ def _fit_with_signs(refits, on):
 
 
 def _slopes(refits, on, intercept, coef):
-    """Return minus the slopes (r,) of half the mean deviance for the coefficients of columns."""
+    """Return minus the slopes (r,) of half the mean deviance in coefficients of columns `on`."""
     if refits.data.family.name == "gaussian":
         return (refits.at_null.target[on] - refits.at_null.gram[np.ix_(on, on)] @ coef)[:, 0]
     theta = np.vstack([intercept, coef])
@@ -181,7 +189,9 @@ def _slopes(refits, on, intercept, coef):
 
 
 def _least_squares(refits, on):
-    """Return intercept (K,), coefficients (r, K) and deviance from all columns' Gram matrix."""
+    """Return intercept (K,), coefficients (r, K) and mean squared error of r columns `on`.
+
+    They are computed from the Gram matrix of all columns, without a pass over the rows."""
     at, null = refits.at_null, refits.null
     gram, target = at.gram[np.ix_(on, on)], at.target[on]
     coef = np.linalg.solve(gram + _ridge(refits, on), target)
@@ -244,7 +254,10 @@ def _start(refits, on, cold):
 
 
 def _derivatives_at(data, on, theta, ridge):
-    """Return half the mean deviance plus ridge at theta, minus its gradient, its Hessian."""
+    """Return half the mean deviance plus a ridge, minus its gradient, and its Hessian.
+
+    At theta (1 + r, K), the intercept and coefficients of r columns `on` for K scores; ridge (r,
+    r)."""
     value, slope, bend = data.sum(_derivatives, on, theta)
     # A constant added to all classes' scores has no effect: give it a curvature.
     bend += np.kron(ridge, np.eye(theta.shape[1]))
@@ -262,7 +275,8 @@ def _derivatives_at(data, on, theta, ridge):
 def _derivatives(data, on, theta):
     """Return half the mean deviance at theta (1 + r, K), minus its gradient, and its Hessian.
 
-    The Hessian refers to theta raveled, (K + K r, K + K r).
+    theta has an intercept and the coefficients of r columns `on` for each of K scores. The Hessian
+    refers to theta raveled, (K + K r, K + K r).
     """
     q, K = theta.shape
     value, slope = 0.0, np.zeros((q, K))

@@ -21,15 +21,15 @@ MOST_COLUMNS = 500  # most columns of a search; twice as many for least squares
 class SearchData:
     """Rows of a search, and the columns of X that are considered.
 
-    X : tiles, never copied as a whole
+    X : tiles (blocks of 64 rows), never copied as a whole
     y, weight : (n,); weights sum to one
     offset : (n, K)
-    loss : loss of the family, for `lodim.family.losses`
+    loss : loss of the family, in the form of compiled functions
     columns : (q,) columns of X; searches number them 0 to q - 1
     n_positive : number of rows with positive weight
     total_weight : effective number of rows: the sum of the given weights, at least `n_positive`, so
         that weights may be counts; otherwise only ratios of weights matter
-    threads : number of threads for sums over spans of rows; None: all
+    threads : number of threads for sums over spans (fixed ranges) of rows; None: all
     sign : (q,) int64, required sign of each coefficient, 1 or -1, or 0 without one; or None
     """
 
@@ -60,9 +60,10 @@ class SearchData:
         return cls(batch.X, *rows, family, loss, columns, n, total, threads, sign)
 
     def sample(self):
-        """Return enough rows for a search: all if one Gram matrix gives all refits, else MOST_ROWS.
+        """Return enough rows for a search: all of them, or a sample of 100,000.
 
-        Whole tiles are drawn, always the same ones.
+        All are used if one Gram matrix gives all refits (a gaussian family). Whole tiles (blocks of
+        64 rows) are drawn, always the same ones.
         """
         n_tiles, most = len(self.X), MOST_ROWS // TILE
         if self.family.name == "gaussian" or n_tiles <= most:
@@ -81,17 +82,17 @@ class SearchData:
         )
 
     def sum(self, work, *args):
-        """Sum the tuples work(data, *args) over spans of rows, in order; data holds a span's rows.
+        """Sum the tuples work(data, *args) over spans (fixed ranges) of rows, in their order.
 
-        work : a module-level function, and args arrays, since they may be sent to where the rows
-            are.
+        work : a module-level function of the SearchData of a span; args : arrays, since they may be
+            sent to where the rows are
         """
         if on_host(self.X) and len(self.y) <= SPAN_ROWS:
             return work(self, *args)
         return reduce(_added, self._pass(over_spans, work, args, threads=self.threads))
 
     def _pass(self, spans, work, args, **known):
-        """Return work(data, *args) for the spans of rows, combined by the function `spans`."""
+        """Return work(data, *args) for each span (fixed range) of rows, combined by `spans`."""
         of_span = partial(_of_span, work, args, self.family, self.loss, self.columns)
         rows = self.y, self.weight, self.offset
         return spans(of_span, self.X, len(self.y), *rows, **known)
@@ -107,9 +108,9 @@ class SearchData:
         return self.family.absent(self.y, self.weight)
 
     def blocks(self, on, ones=0):
-        """Yield positions of r rows and their columns (ones + |on|, r) float64, block by block.
+        """Yield positions of r rows and their values (ones + c, r) float64 of c columns `on`.
 
-        ones : number of columns of ones that come first
+        Rows come block by block. ones : number of columns of ones that come first
         """
         at, n = self.columns[on], len(self.y)
         if len(self.X) <= TILES_PER_BLOCK:
@@ -122,11 +123,11 @@ class SearchData:
 
     @cached_property
     def _block(self):
-        """All columns (1 + q, n) of rows that fit into one block, after a column of ones."""
+        """All columns (1 + q, n), after a column of ones, if all rows fit into one block."""
         return _flat(self.X, self.columns, 1)[:, : len(self.y)]
 
     def scores(self, intercept, on, coef):
-        """Return the scores (n, K) for an intercept (K,) and coefficients (|on|, K)."""
+        """Return scores (n, K) for an intercept (K,) and coefficients (r, K) of columns `on`."""
         if not on_host(self.X):
             return self._pass(rows_of_spans, SearchData.scores, (intercept, on, coef))
         score = self.offset + intercept
@@ -154,8 +155,9 @@ class SearchData:
     def derivatives(self, score, rows=ALL):
         """Return minus the slopes (r, K) of half the weighted deviance, and a curvature (r,).
 
-        At scores (r, K) of some rows. For K classes, the curvature on scores that sum to zero is a
-        matrix with trace sum_k p_k (1 - p_k); its mean eigenvalue is used to compare columns.
+        At scores (r, K) of the rows at `rows`. For K classes, the curvature on scores that sum to
+        zero is a matrix with trace sum_k p_k (1 - p_k); its mean eigenvalue is used to compare
+        columns.
         """
         weight, y = self.weight[rows], self.y[rows]
         if self.family.name == "gaussian":
@@ -170,7 +172,7 @@ class SearchData:
         return self.residual(mean, rows), weight * spread
 
     def residual(self, mean, rows=ALL):
-        """Return weighted differences (r, K) of some rows' classes from probabilities mean."""
+        """Return weighted differences (r, K) between classes (0 or 1) and probabilities `mean`."""
         weight, y = self.weight[rows, None], self.y[rows]
         if mean.ndim == 1:
             return weight * (y - mean)[:, None]
@@ -179,12 +181,15 @@ class SearchData:
         return weight * out
 
     def deviance(self, intercept, on, coef):
-        """Return the weighted mean deviance for an intercept (K,) and coefficients (|on|, K)."""
+        """Return the weighted mean deviance for an intercept (K,) and coefficients (r, K).
+
+        The coefficients are those of r columns `on`."""
         return float(self.sum(_deviance, intercept, on, coef)[0])
 
 
 def _flat(X, columns, ones):
-    """Return columns of tiles (t, p, 64) as (ones + |columns|, 64 t) float64, ones first."""
+    """Return c columns of t tiles X (t, p, 64) as (ones + c, 64 t) float64, after columns of
+    ones."""
     part = X if len(columns) == X.shape[1] else X[:, columns]  # avoids a copy of all columns
     out = np.ones((ones + len(columns), len(X) * TILE))
     out[ones:].reshape(len(columns), len(X), TILE)[:] = part.transpose(1, 0, 2)
@@ -192,7 +197,7 @@ def _flat(X, columns, ones):
 
 
 def _of_span(work, args, family, loss, columns, X, y, weight, offset):
-    """Return the result of `work` for the rows of a span."""
+    """Return the result of work(data, *args) for the rows of a span (a fixed range of rows)."""
     n = int(np.count_nonzero(weight))
     data = SearchData(X, y, weight, offset, family, loss, columns, n, float(n))
     return work(data, *args)
@@ -207,10 +212,11 @@ def _deviance(data, intercept, on, coef):
 
 
 def screened_nodes(batch, family, network, path):
-    """Return the nodes that a search considers, (V,) bool; None for all.
+    """Return the nodes of the dependency graph that a search considers, (V,) bool; None for all.
 
     These are the nodes of the penalized path's models, then those with the largest score statistic
-    at the null model, each with everything it needs, up to MOST_COLUMNS.
+    at the null model, each with everything it needs, up to 500 columns (twice as many for least
+    squares).
     """
     p, most = batch.X.shape[1], MOST_COLUMNS * (2 if family.name == "gaussian" else 1)
     if p <= most:
@@ -233,14 +239,18 @@ def screened_nodes(batch, family, network, path):
 
 
 def _score_statistic(batch, family):
-    """Return the score statistic of each column at the null model, (p,)."""
+    """Return the score statistic of each of p columns at the null model, (p,).
+
+    It says how much a column alone would improve the null model."""
     data = SearchData.from_batch(batch, family)
     gain, square = data.sum(_gains, family.null_intercept(data.y, data.weight, data.offset))
     return (gain**2).sum(axis=1) / np.maximum(square, 1e-300)
 
 
 def _gains(data, intercept):
-    """Return slopes (p, K) and sums of squares (p,) of all columns at the null model."""
+    """Return slopes (p, K) of the deviance at the null model, and columns' sums of squares (p,).
+
+    There are p columns and K scores; the null model has only an intercept."""
     residual, _ = data.derivatives(data.offset + intercept)
     p = data.X.shape[1]
     gain, square = np.zeros((p, residual.shape[1])), np.zeros(p)

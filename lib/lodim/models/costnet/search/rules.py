@@ -1,4 +1,4 @@
-"""Search rules: sources of the models among which a frontier is selected."""
+"""Search rules: how models are proposed, among which the best ones by price are selected."""
 
 from dataclasses import replace
 from itertools import islice, product
@@ -16,9 +16,10 @@ MOST_CHOICES = 64  # most choices of sources that are tried for one support
 
 
 def lasso_groups(network, p, monotone=None):
-    """Return the weighted lasso's penalty: each column's cost is the full price of its node.
+    """Return the weighted lasso's penalty: a column's cost is the price of its node with its needs.
 
-    Free columns get the lowest cost of the others, or 1, so that they are selected too.
+    network is the graph of prices and dependencies. Free columns get the lowest cost of the others,
+    or 1, so that they are selected too.
     """
     cost = np.full(p, np.inf)
     for v, columns in enumerate(network.columns):
@@ -33,7 +34,9 @@ def lasso_groups(network, p, monotone=None):
 
 
 def path_supports(search, path, rule):
-    """Return candidate models of the supports along a path, each once, with its smallest lambda."""
+    """Return candidate models with the nonzero columns of each model of a penalized path.
+
+    Each set of columns comes once, with its smallest lambda."""
     candidate_models: dict[bytes, CandidateModel] = {}
     for place, _, used in path_selections(search.space, path):
         key, at = used.tobytes(), {"lambda_": float(path.lambdas[place]), "place": place}
@@ -47,14 +50,16 @@ def path_supports(search, path, rule):
 
 
 def path_selections(space, path):
-    """Yield place, sources (S,) and selection (m,) for each model of a path and choice."""
+    """Yield place, sources (S,) and candidates (m,) for each model of a path and choice of sources.
+
+    place is the position on the path; sources are those used of S sets of alternatives."""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
             yield place, choice, used & served_by(space, choice)
 
 
 def selections_along(space, path):
-    """Return the candidates that the models of a path use, from any source, (L, m) bool."""
+    """Return which of m candidates each of L models of a path uses, from any source, (L, m)."""
     owns = np.zeros((len(space), path.coef.shape[1]), bool)
     owner = np.repeat(np.arange(len(space)), np.diff(space.start))
     owns[owner, space.columns[space.at]] = True
@@ -65,23 +70,28 @@ def selections_along(space, path):
 
 
 def choices_of_sources(space, used):
-    """Return tuples (S,) with one source that a selection uses of each series, -1 if none."""
+    """Return all choices of one source per series (set of alternatives) for the candidates `used`.
+
+    A choice is a tuple (S,): for each series a source that one of the candidates needs, -1 if none
+    does."""
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
     return islice(product(*choices), MOST_CHOICES)
 
 
 def served_by(space, choice):
-    """Return the candidates (m,) that need no other sources than those of a choice (S,)."""
+    """Return which of m candidates need no other sources than those of a choice (S,).
+
+    A choice has one source of each of S sets of alternatives."""
     return ((space.source == np.array(choice, int)) | (space.source < 0)).all(axis=1)
 
 
 def forward_models(search):
-    """Return candidate models from forward selection by gain per price."""
+    """Return candidate models from forward selection by gain and by gain per price."""
     return [CandidateModel(state, "greedy") for state in forward_selection(search)]
 
 
 def backward_models(search, candidate_models):
-    """Return candidate models obtained by dropping purchases from the models of all rules."""
+    """Return candidate models found by dropping purchases from given ones (those of all rules)."""
     states = [candidate.state for candidate in candidate_models]
     return [CandidateModel(state, "greedy") for state in backward_elimination(search, states)]
 
@@ -90,10 +100,11 @@ def backward_models(search, candidate_models):
 
 
 def canonicalize_duplicates(path, search):
-    """Return a PenaltyPath with the coefficients of twins moved to the first of them by name.
+    """Return a PenaltyPath in which coefficients of twins belong to the first of them by name.
 
-    Twins are candidates with one column each and the same price and needs, so that no model and no
-    price changes. A solver's choice among them would depend on order and rounding.
+    Twins are candidates with one column each, multiples of each other, and the same price and
+    needs, so that no model and no price changes. A solver's choice among them would depend on order
+    and rounding.
     """
     space, gram, sign = search.space, search.refits.at_null.gram, search.refits.data.sign
     moves = [
@@ -111,7 +122,9 @@ def canonicalize_duplicates(path, search):
 
 
 def _twins(space, gram):
-    """Yield pairs of columns, as numbered in searches: the first by name, and a twin of it."""
+    """Yield pairs of columns that are multiples of each other, with the same price and needs.
+
+    The first by name comes first. gram : products of all columns"""
     single = np.flatnonzero(np.diff(space.start) == 1)
     names = [space.network.names[v] for v in space.candidates]
     order = sorted(single, key=lambda g: (names[g], g))

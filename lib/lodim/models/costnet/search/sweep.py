@@ -1,4 +1,4 @@
-"""Sweep operator on the tableau of a quadratic: gains of exchanges of columns (Goodnight 1979)."""
+"""Sweep operator on the matrix of a least-squares problem: gains of exchanges (Goodnight 1979)."""
 
 import numpy as np
 
@@ -9,9 +9,11 @@ ALIASED = 1e-11  # unexplained share of a column's variance below which it is al
 
 @njit(cache=True, error_model="numpy", inline="always")
 def sweep(gram, target, k):
-    """Sweep column k in, or out if it is in, on gram (q, q) and target (q, K), in place.
+    """Sweep column k into a least-squares model, or out if it is in, in place.
 
-    A column that is in has -1 / (its variance given the others) on the diagonal.
+    gram (q, q) are products of the columns, target (q, K) products with the response; after
+    sweeping, target has the coefficients of columns in the model. A column that is in has -1 / (its
+    variance given the others) on the diagonal.
     """
     q, K = target.shape
     pivot = gram[k, k]
@@ -34,7 +36,10 @@ def sweep(gram, target, k):
 
 @njit(cache=True, error_model="numpy")
 def enter(gram, target, variance, on):
-    """Sweep the columns `on` in, in place; return those that are not aliased, (q,) bool."""
+    """Sweep the columns `on` into a least-squares model; return which are not aliased, (q,) bool.
+
+    gram (q, q) and target (q, K) are products of columns, and with the response; changed in place.
+    Aliased columns are combinations of others."""
     within = np.empty(gram.shape[0], np.bool_)
     within[:] = False
     for k in on:
@@ -46,7 +51,9 @@ def enter(gram, target, variance, on):
 
 @njit(cache=True, error_model="numpy")
 def _against(sign, j, v, k):
-    """Return whether the slope v[k, 0] contradicts the sign of column j; False without signs."""
+    """Return whether the slope v[k, 0] contradicts the required sign of column j.
+
+    False if there are no signs."""
     if sign is None:
         return False
     return sign[j] * v[k, 0] < 0.0
@@ -54,7 +61,9 @@ def _against(sign, j, v, k):
 
 @njit(cache=True, error_model="numpy")
 def rank(gram, on):
-    """Return the rank of the columns `on` (r,): how many are not determined by earlier ones."""
+    """Return the rank of the columns `on` (r,): how many are not determined by earlier ones.
+
+    gram : products of all columns"""
     M, variance = np.empty((on.size, on.size)), np.empty(gram.shape[0])
     for i, j in enumerate(on):
         variance[j] = gram[j, j]
@@ -69,10 +78,12 @@ def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, al
 
     Parameters
     ----------
-    gram, target : swept by the columns `within` (q,) bool
+    gram, target : (q, q) and (q, K)
+        Products of columns, and with the response, swept by the columns of the model.
     variance : (q,) variances of the columns
+    within : (q,) bool, columns of the model
     out_start, out_at, in_start, in_at
-        Sets of columns to drop, and to add: set s is at[start[s]:start[s + 1]].
+        n_out sets of columns to drop, and n_in sets to add: set s is at[start[s]:start[s + 1]].
     allowed : (n_out, n_in) bool
     sign : (q,) or None
         Required signs of coefficients; a column that would get the wrong sign does not enter.
@@ -118,7 +129,7 @@ def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, al
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _eliminate(M, v, variance, at, going, size, sign):
-    """Return v' M^-1 v and the change of rank, by elimination.
+    """Return v' M^-1 v (the gain of an exchange of columns) and the change of rank, by elimination.
 
     Dropped columns come first and have negative pivots.
     """
