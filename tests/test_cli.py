@@ -193,7 +193,7 @@ def test_data_lists_and_prints(capsys):
     [
         (["gbmap", "mpg ~ weigth", "autompg"], "did you mean 'weight'?"),
         (["gbmap", "mpg ~ .", "autompg", "--m", "0"], "m must be an integer from 1"),
-        (["gbmap", "mpg ~ .", "autompg", "--predict", "x.csv"], "go together"),
+        (["gbmap", "mpg ~ .", "autompg", "--predict", "x.csv"], "must be given together"),
         (["gbmap", "mpg ~ .", "autompg", "--predict", "x.csv", "--output", "y"], "'x.csv'"),
         (["data", "nothing"], "no data set is called"),
     ],
@@ -278,7 +278,7 @@ def test_new_rows_of_several_files_are_predicted_into_one(tmp_path, capsys):
         pd.testing.assert_series_equal(read(file)["mpg"], expected)
     capsys.readouterr()
     assert main([*words, "--output", str(out), "--sep", ";"]) == 2
-    assert "--sep and --decimal are for one CSV file" in capsys.readouterr().err
+    assert "--sep and --decimal are only for a single CSV file" in capsys.readouterr().err
     assert main([*words[:-1], str(tmp_path / "no-*.parquet"), "--output", str(out)]) == 2
     said = capsys.readouterr()
     assert "no file matches" in said.err and said.out == ""
@@ -295,7 +295,7 @@ def test_no_file_that_is_read_is_written_over(tmp_path, capsys):
         words = [data if data == "autompg" else str(tmp_path / data), *QUICK]
         words += ["--predict", str(tmp_path / new), "--output", str(tmp_path / out)]
         assert main(["gbmap", "mpg ~ .", *words]) == 2
-        assert "must not be a file that is read" in capsys.readouterr().err
+        assert "must not be one of the input files" in capsys.readouterr().err
         assert (tmp_path / out).read_bytes() == before
 
 

@@ -161,7 +161,9 @@ def test_many_rows_are_told_with_the_first_line(monkeypatch):
     arguments = {"lambda_": 1.0}
     prepare(ripr, "species ~ .", iris, arguments)
     prepare(ripr, "species ~ .", iris, arguments | {"sample": 149})
-    assert told == ["150 rows x 4 features take minutes; sample=100_000 would draw rows"]
+    assert told == [
+        "150 rows x 4 features take minutes; sample=100_000 fits random rows in less time"
+    ]
 
 
 class Tqdm:

@@ -384,9 +384,9 @@ def test_what_is_refused(name, wine):
         one.predict(X.iloc[:, [0, 1, 3]])
     with pytest.raises(ValueError, match=r"2 features, but .* is expecting 3 features"):
         estimator(name).fit(X.to_numpy()[:, :3], y).predict(X.to_numpy()[:, :2])
-    with pytest.raises(ld.ArgumentError, match="a formula needs X with names"):
+    with pytest.raises(ld.ArgumentError, match="formula= needs an X with column names"):
         estimator(name, formula="x0").fit(X.to_numpy(), y)
-    with pytest.raises(ld.ArgumentError, match="formula is the right side alone"):
+    with pytest.raises(ld.ArgumentError, match="formula must be the right side only"):
         estimator(name, formula="y ~ alcohol").fit(X, y)
     with pytest.raises(ValueError, match=r"there is no column 'alkohol'.*'alcohol'"):
         estimator(name, formula="alkohol").fit(X, y)
@@ -429,12 +429,14 @@ def test_no_rows_have_no_answers(wine):
 def test_missing_values_where_rows_are_dropped(cars):
     X, y = cars[["weight", "horsepower"]], cars["mpg"]
     for one in (ls.GlmRegressor(), estimator("GbmapRegressor", missing="drop")):
-        with pytest.raises(ld.DataError, match=r"6 rows miss a feature.*missing='indicator'"):
+        with pytest.raises(
+            ld.DataError, match=r"6 rows have a missing feature.*missing='indicator'"
+        ):
             one.fit(X, y)
         with pytest.raises(ValueError, match="NaN"):
             one.fit(X.to_numpy(), y)
         one.fit(X.dropna(), y[X["horsepower"].notna()])
-        with pytest.raises(ld.DataError, match="6 rows have no answer, the first of them row 32"):
+        with pytest.raises(ld.DataError, match="rows have no prediction, the first of them row 32"):
             one.predict(X)
     assert np.isfinite(ls.GlmRegressor(missing="indicator").fit(X, y).predict(X)).all()
 
@@ -445,7 +447,7 @@ def test_glm_answers_rows_that_ask_for_what_is_aliased():
     X, y = rng.normal(size=(8, 12)), rng.normal(size=8)
     new = rng.normal(size=(5, 12))
     one = ls.GlmRegressor().fit(X, y)
-    with pytest.warns(ld.DataWarning, match="5 of 5 rows ask for a coefficient"):
+    with pytest.warns(ld.DataWarning, match="5 of 5 rows need a coefficient"):
         answer = one.predict(new)
     kept = [j for j in range(12) if f"x{j}" not in one.fit_.aliased]
     expected = LinearRegression().fit(X[:, kept], y).predict(new[:, kept])

@@ -158,7 +158,7 @@ def check_rectangular(name: str, value: Any) -> None:
         np.shape(value)
     except ValueError:
         raise ArgumentError(
-            f"{name} must hold one value per row, not lists of different lengths"
+            f"{name} must have one value per row, not lists of different lengths"
         ) from None
 
 

@@ -191,8 +191,8 @@ class _Estimator(BaseEstimator):
         self.fit_ = self._fitted(formula, data, arguments, folds, groups, X, y)
         if self.fit_.design.n_dropped:
             raise DataError(
-                f"{self.fit_.design.n_dropped} rows miss a feature or a weight; give "
-                f"missing='indicator', or leave them out of X and y"
+                f"{self.fit_.design.n_dropped} rows have a missing feature or weight: give "
+                "missing='indicator', or leave these rows out of X and y"
             )
         return self
 
@@ -203,7 +203,9 @@ class _Estimator(BaseEstimator):
         if folds is None:
             if groups is not None:
                 if "groups" not in inspect.signature(model).parameters:
-                    raise ArgumentError(f"{self._model} draws no folds: groups need cv=")
+                    raise ArgumentError(
+                        f"groups= needs cv= for {self._model}, which uses no folds otherwise"
+                    )
                 arguments["groups"] = groups
             return model(formula, data, **arguments)
         if not isinstance(folds, int):
@@ -222,10 +224,10 @@ class _Estimator(BaseEstimator):
             return f"{left} ~ .".strip()
         if not isinstance(right, str) or "~" in right:
             raise ArgumentError(
-                f"formula is the right side alone, such as 'bs(age, df=4) + .', not {right!r}"
+                f"formula must be the right side only, such as 'bs(age, df=4) + .', not {right!r}"
             )
         if not hasattr(self, "feature_names_in_"):
-            raise ArgumentError("a formula needs X with names: give a frame such as pandas'")
+            raise ArgumentError("formula= needs an X with column names: give a data frame")
         return f"{left} ~ {right}".strip()
 
     def _frame(self, X, reset=False):
@@ -262,8 +264,9 @@ class _Estimator(BaseEstimator):
         missing = pd.DataFrame(values).isna().to_numpy().any(axis=1)
         if missing.any():
             raise DataError(
-                f"{missing.sum()} rows have no answer, the first of them row {missing.argmax()}: "
-                "a feature is missing, or the model cannot tell (see its predict())"
+                f"{missing.sum()} rows have no prediction, the first of them row "
+                f"{missing.argmax()}: a feature is missing, or the model cannot predict the row "
+                "(see its predict())"
             )
         return values
 
@@ -330,8 +333,8 @@ class _Classifier(ClassifierMixin):
         y = column_or_1d(y, warn=True)
         if (missing := pd.isna(y)).any():
             raise DataError(
-                f"Input y contains NaN in {missing.sum()} of {len(y)} rows, the first of them row "
-                f"{missing.argmax()}: leave them out of X and y"
+                f"Input y contains NaN in {missing.sum()} of {len(y)} rows, the first of them "
+                f"row {missing.argmax()}: leave these rows out of X and y"
             )
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         check_classification_targets(y)

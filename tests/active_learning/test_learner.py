@@ -140,7 +140,7 @@ def test_a_score_of_ones_own():
     assert list(one.curve["asked"]) == ["", "brightest", "brightest"]
     assert "score: brightest" in str(one) and one._name() == "brightest"
     for wrong in (lambda fit, rows: [1.0], lambda fit, rows: ["much"] * len(rows)):
-        with pytest.raises(ld.ArgumentError, match="must give a number for each"):
+        with pytest.raises(ld.ArgumentError, match="must return a number for each"):
             one.query(3, wrong)
 
 
@@ -315,9 +315,9 @@ def test_labels_in_any_order_as_mapping_or_frame():
         (pd.Series({"r0": "yes"}), "row 'r0' is labelled already"),
         (pd.Series(["yes", None], index=["r100", "r101"]), "row 'r101' has no label"),
         (pd.Series(["yes", "no"], index=["r100", "r100"]), "row 'r100' is labelled twice"),
-        (pd.Series([], dtype=object), "no labels"),
+        (pd.Series([], dtype=object), "at least one row"),
         (["yes", "no"], "a Series or a mapping"),
-        (pd.DataFrame({"z": [1]}), "without the column 'y'"),
+        (pd.DataFrame({"z": [1]}), "must have the column 'y'"),
     ],
 )
 def test_labels_refused(labels, words):
@@ -356,7 +356,7 @@ def test_a_class_of_test_rows_may_be_unknown_at_first():
 
 
 def test_test_rows_have_labels():
-    with pytest.raises(ld.DataError, match="row 'r1000' of test has no label"):
+    with pytest.raises(ld.DataError, match="row 'r1000' has none"):
         learner(test=TEST.assign(y=TEST["y"].where(TEST.index != "r1000")))
 
 
@@ -390,10 +390,10 @@ def test_the_frames_of_the_user_are_left_alone():
         ({"agreement": 2.0}, ld.ArgumentError, "agreement must be between"),
         ({"target": 0.1}, ld.ArgumentError, "give test="),
         ({"pool": POOL.to_dict()}, ld.DataError, "pool must be a pandas DataFrame"),
-        ({"pool": pd.concat([POOL, POOL])}, ld.DataError, "row label 'r100' twice"),
+        ({"pool": pd.concat([POOL, POOL])}, ld.DataError, "'r100' occurs twice"),
         ({"formula": "~ a"}, ld.ArgumentError, "needs a response"),
         ({"formula": "I(a > 0) ~ b"}, ld.ArgumentError, "must be a column"),
-        ({"formula": "d ~ a + b"}, ld.ArgumentError, "is for classes"),
+        ({"formula": "d ~ a + b"}, ld.ArgumentError, "needs a response with classes"),
         ({"model": print}, ld.ArgumentError, "model function"),
     ],
 )
@@ -510,7 +510,7 @@ def test_runs_refused(runs):
     short = {"a": runs["random"][0], "b": learner(ld.gbmap, test=TEST).replay(POOL["y"], 9)}
     for given, words in (
         ({}, "at least one run"),
-        ({"a": runs["random"], "b": runs["entropy"][:1]}, "as many runs"),
+        ({"a": runs["random"], "b": runs["entropy"][:1]}, "same number of runs"),
         (short, "same numbers of labelled rows"),
         ({"a": learner()}, "give test="),
     ):
@@ -557,7 +557,7 @@ def test_rows_of_other_categories_and_columns_that_the_pool_lacks():
     pool["g"] = pd.Categorical(pool["g"], categories=list("abc"))
     with pytest.raises(ld.DataError, match="row 5 is both labelled and in the pool"):
         ld.active(ld.proset, "c ~ x + g", known, pool, lambda_v=0.01)
-    with pytest.raises(ld.DataError, match="weights: the pool has no column 'w'"):
+    with pytest.raises(ld.DataError, match="weights: the pool must have the column 'w'"):
         ld.active(ld.proset, "c ~ x", df[:20].assign(w=1.5), df[20:], weights="w", lambda_v=0.01)
     with pytest.raises(ld.ArgumentError, match="groups must be the name of a column"):
         ld.active(ld.proset, "c ~ x", df[:20], df[20:], groups=np.arange(20), lambda_v=0.01)

@@ -21,7 +21,10 @@ import pytest
 
 import lodim as ld
 from lodim.cli import main
+from lodim.fitting import storage
 from lodim.fitting.registry import MODELS
+from lodim.formula import language, parser, terms
+from lodim.page import sections
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -242,6 +245,19 @@ def broken(page, prose, names):
 def test_what_is_claimed_is_said(page):
     file = ROOT / ("README.md" if page == "README" else f"vignettes/{page}.py")
     assert all(said in words(file.read_text()) for said in CLAIMS[page])
+
+
+def test_security_states_the_limits_of_the_code():
+    page = (ROOT / "SECURITY.md").read_text()
+    assert (storage.MAX_BYTES, storage.MAX_JSON_BYTES) == (2**30, 64 * 2**20)
+    limits = {
+        "at most 1 GiB": 1, "at most 64 MiB": 1, "at most {:,} parts": storage.MAX_MEMBERS,
+        "{:,} characters": parser.MAX_LENGTH, "{:,} names and signs": parser.MAX_TOKENS,
+        "{:,} terms": terms.MAX_TERMS, "{:,} columns per spline": language.MAX_BASIS,
+        "{:,} columns per tensor product": language.MAX_TENSOR,
+        "up to {:,} rows of the data": sections.MOST_POINTS,
+    }  # fmt: skip
+    assert [words for words, n in limits.items() if words.format(n) not in page] == []
 
 
 # README.md --------------------------------------------------------------------------------------

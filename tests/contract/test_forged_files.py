@@ -197,7 +197,7 @@ def test_every_key_is_needed(states, monkeypatch, name):
     kind, state = states[name]
     for keys in keys_of(state):
         monkeypatch.setattr(store, "read", lambda path, keys=keys: (kind, without(state, keys)))
-        with pytest.raises(ld.StoreError, match="does not hold a whole"):
+        with pytest.raises(ld.StoreError, match="does not contain a valid"):
             ld.load("file")
             pytest.fail(f"{kind} is read without {keys}")
 

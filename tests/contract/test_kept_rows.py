@@ -1,5 +1,7 @@
 """What saved fits hold of single training rows is what README and help say, looked up in files."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -53,10 +55,15 @@ def shares(df, numbers):
     return {name: share(df[name], numbers) for name in (*FEATURES, "y")}
 
 
-@pytest.mark.parametrize("model", ["costnet", "gbmap"])
+@pytest.mark.parametrize("model", ["costnet", "gbmap", "glm"])
 def test_no_row(df, tmp_path, model):
-    arguments = {"costnet": {}, "gbmap": {"m": 2, "lambda_": 0.1, "control": {"reference_rows": 0}}}
-    fit = getattr(ld, model)("y ~ a + b + c", df, threads=1, **arguments[model])
+    arguments = {
+        "costnet": {},
+        "gbmap": {"m": 2, "lambda_": 0.1, "control": {"reference_rows": 0}},
+        "glm": {"control": {"diagnostic_rows": 0}},
+    }
+    threads = {} if model == "glm" else {"threads": 1}
+    fit = getattr(ld, model)("y ~ a + b + c", df, **threads, **arguments[model])
     _, numbers, text = contents(fit, tmp_path)
     assert shares(df, numbers) == dict.fromkeys((*FEATURES, "y"), 0.0)
     assert not any("patient" in t for t in text)
@@ -68,6 +75,14 @@ def test_gbmap_holds_responses_and_embedding(df, tmp_path):
     assert shares(df, numbers) == dict.fromkeys(FEATURES, 0.0) | {"y": 1.0}
     np.testing.assert_allclose(state["reference"]["embedding"], fit.predict(df, "embedding"))
     assert not any("patient" in t for t in text)
+
+
+def test_glm_holds_labels_means_and_residuals(df, tmp_path):
+    state, numbers, text = contents(ld.glm("y ~ a + b + c", df), tmp_path)
+    kept = state["diagnostics"]
+    assert shares(df, numbers) == dict.fromkeys((*FEATURES, "y"), 0.0)
+    assert kept["label"] == list(df.index) == [t for t in text if "patient" in t]
+    np.testing.assert_allclose(kept["fitted"] + kept["deviance"], df["y"])  # so y can be computed
 
 
 @pytest.mark.long
@@ -111,6 +126,12 @@ def test_ripr_holds_all_rows(df, tmp_path):
     used = [FEATURES[j] for j in state["estimates"]["features"]]
     assert state["labels"] == list(df.index)
     assert {name: share(df[name], numbers) for name in used} == dict.fromkeys(used, 1.0)
+
+
+def test_the_page_lists_every_model():
+    page = (Path(__file__).resolve().parents[2] / "vignettes/basics.py").read_text()
+    table = page.split("how to store none")[1].split("# %%")[0]
+    assert all(f"# | `{name}` | " in table for name in MODELS)
 
 
 def test_help_says_it():

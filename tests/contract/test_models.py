@@ -250,7 +250,7 @@ def test_rows_that_miss_features_are_dropped_or_filled(model, way, tmp_path):
         assert fit.design.fills == () and "missing" not in " ".join(fit.design.names)
         used = fit._reader.features  # of costnet, those that it pays for
         assert (out.isna() == new[used].isna().any(axis=1)).all()
-        keeps = 'missing="indicator" would keep the 9 rows that miss features alone'
+        keeps = 'missing="indicator" would keep the 9 rows in which only features are missing'
         assert "(9 dropped for missing values)" in text and keeps in text and keeps in report
         return
     assert fit.design.names[-1] == "age[missing]" and "arm[missing]" in fit.design.names
@@ -610,7 +610,7 @@ def check_frame(model, df, seed, weighted, penalty):
         try:
             out, augmented = fit.predict(df, "link"), fit.augment(df)
         except ld.DataError as error:  # a level of rows alone that miss something else
-            assert re.search("not among those the model knows|too far", str(error))
+            assert re.search("not a level of the training rows|too far", str(error))
             return
         assert len(out) == len(df)
         assert np.isfinite(out.dropna().to_numpy(float)).all()
@@ -667,6 +667,6 @@ def test_any_frame_by_default(model, df, seed):
         try:
             out = fit.predict(df, "link")
         except ld.DataError as error:  # a level of rows alone that miss something else
-            assert re.search("not among those the model knows|too far", str(error))
+            assert re.search("not a level of the training rows|too far", str(error))
             return
         assert np.isfinite(out.dropna().to_numpy(float)).all()

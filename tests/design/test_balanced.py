@@ -35,7 +35,7 @@ def test_classes_have_equal_weight_in_every_model(df, model):
     other = function("k ~ .", df, weights=weights_of(df), **arguments)
     np.testing.assert_array_equal(fit.predict(df, "prob"), other.predict(df, "prob"))
     assert "weights='balanced'" in fit.call
-    with pytest.raises(ld.DataError, match="needs a response with classes, and 'a' is numeric"):
+    with pytest.raises(ld.DataError, match="needs a response with classes, but 'a' is numeric"):
         ld.glm("a ~ b", df, weights="balanced")
     assert "K classes" in function.__doc__
 

@@ -128,20 +128,20 @@ def test_fits_are_saved_explained_and_ordered(df, tmp_path):
         assert np.isfinite(ld.effects(fit, df, ["d"], kind=kind).tidy()["estimate"]).all()
     fit.report(tmp_path / "page.html", df)
     assert "d, days since 1970-01-01" in (tmp_path / "page.html").read_text(encoding="utf-8")
-    with pytest.raises(ArgumentError, match=r"days\(d\) cannot be written out: make it a column"):
+    with pytest.raises(ArgumentError, match=r"days\(d\) cannot be exported: make it a column"):
         fit.to_python()
     assert ld.glm("days(d) ~ x", df).n == N
 
 
 REFUSED = {
-    "y ~ d": r"column 'd' holds dates; write days\(d\), .*'. - d \+ days\(d\)'.*'- d'",
-    "y ~ .": r"column 'd' holds dates; write days\(d\)",
-    "y ~ C(d)": "holds dates",
-    "y ~ np.log(d)": "holds dates",
-    "y ~ I(d > x)": "holds dates",
-    "y ~ bs(d, df=4)": "holds dates",
-    "d ~ x": r"the response 'd' holds dates; write days\(d\)",
-    "y ~ year(x)": r"year\(x\) needs dates, and column 'x' holds numbers",
+    "y ~ d": r"column 'd' has dates: write days\(d\), .*'. - d \+ days\(d\)'.*'- d'",
+    "y ~ .": r"column 'd' has dates: write days\(d\)",
+    "y ~ C(d)": "has dates",
+    "y ~ np.log(d)": "has dates",
+    "y ~ I(d > x)": "has dates",
+    "y ~ bs(d, df=4)": "has dates",
+    "d ~ x": r"the response 'd' has dates: write days\(d\)",
+    "y ~ year(x)": r"year\(x\) needs dates, but column 'x' has numbers",
 }
 
 
@@ -155,12 +155,12 @@ def test_dates_are_no_numbers(df, formula):
 @pytest.mark.parametrize("time", ["", " 12:30", "T12:30:01.5"])
 def test_texts_of_dates_are_no_levels(df, formula, time):
     data = df.assign(d=df.d.astype(str) + time)
-    with pytest.raises(DataError, match=r"holds dates as text, such as '20.*days\(d\)"):
+    with pytest.raises(DataError, match=r"has dates as text, such as '20.*days\(d\)"):
         Design.learn(formula, data)
     others = data.assign(d=data.d.where(df.index > 0, "unknown"))
-    with pytest.raises(DataError, match=r"all but 'unknown'; pd\.to_datetime"):
+    with pytest.raises(DataError, match=r"all except 'unknown'; pd\.to_datetime"):
         Design.learn(formula, others)
-    with pytest.raises(DataError, match="needs dates such as '2024-01-31', and column 'd' holds"):
+    with pytest.raises(DataError, match="needs dates such as '2024-01-31', but column 'd' has"):
         Design.learn("y ~ days(d)", others)
     assert Design.learn("y ~ C(d) + x", data)[0].features == ["d", "x"]
 
@@ -173,13 +173,13 @@ def test_few_dates_may_be_levels(df):
 
 def test_kinds_that_change_are_refused(df):
     design, _ = Design.learn("y ~ x", df)
-    with pytest.raises(DataError, match=r"held numbers when .* now holds dates"):
+    with pytest.raises(DataError, match=r"must have numbers, as in training; here it has dates"):
         design.apply(df.assign(x=df.d))
     design, _ = Design.learn("y ~ g", df.assign(g=np.where(df.x > 0, "u", "v")))
-    with pytest.raises(DataError, match="holds dates, and the model knows levels"):
+    with pytest.raises(DataError, match="must have levels, as in training"):
         design.apply(df.assign(g=df.d))
     for argument in ("weights", "offset"):
-        with pytest.raises(DataError, match=f"{argument}: column 'd' holds dates"):
+        with pytest.raises(DataError, match=f"{argument}: column 'd' must have numbers, not dates"):
             Design.learn("y ~ x", df, RowInputs(**{argument: "d"}))
 
 
@@ -188,7 +188,11 @@ def test_kinds_that_change_are_refused(df):
     [
         ("y ~ year(d + 1)", "d + 1", "year() takes a column of dates"),
         ("y ~ days(d, origin='soon')", "'soon'", "origin= is a day in quotes"),
-        ("y ~ days(d, '2020-01-01', origin='2020-01-01')", "days(", "days() takes one origin"),
+        (
+            "y ~ days(d, '2020-01-01', origin='2020-01-01')",
+            "days(",
+            "days() must have only one origin",
+        ),
         ("y ~ month(d, origin='2020-01-01')", "month(", "takes no keyword 'origin'"),
     ],
 )

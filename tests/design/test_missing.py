@@ -121,10 +121,11 @@ def test_rows_without_response_are_left_out(df):
     design, batch = Design.learn("y ~ x + g", df)
     assert design.n_incomplete == design.n_dropped - 5 == 115 - batch.n
     with pytest.raises(
-        DataError, match="'x' is missing in every row of positive weight; leave it out with '- x'"
+        DataError,
+        match="'x' is missing in every row with a positive weight; leave it out with '- x'",
     ):
         Design.learn("y ~ x + g", df.assign(x=np.nan), missing="indicator")
-    with pytest.raises(DataError, match="missing='indicator' keeps rows that miss features"):
+    with pytest.raises(DataError, match="missing='indicator' keeps rows with missing features"):
         Design.learn("y ~ x + g", df.assign(x=np.nan))
 
 
@@ -154,7 +155,7 @@ def test_a_declared_category_without_rows_is_missing(df, way):
     none, never = (fit.predict(new.assign(g=value)) for value in (None, "never"))
     pd.testing.assert_series_equal(none, never)
     assert never.isna().all() == (way == "drop")
-    with pytest.raises(DataError, match=r"'z'.*knows: 'a', 'b', 'c'.*new_levels='missing'"):
+    with pytest.raises(DataError, match=r"'z'.*rows: 'a', 'b', 'c'.*new_levels='missing'"):
         fit.predict(new.assign(g="z"))
     pd.testing.assert_series_equal(fit.predict(new.assign(g="z"), new_levels="missing"), none)
     for value in ("ignore", None, pd.NA, np.zeros(3), new):
@@ -167,7 +168,7 @@ def test_new_levels_may_be_missing(df, formula):
     df["k"] = df["w"].astype(int)
     design, _ = Design.learn(formula, df.dropna())
     new = df.assign(g="new", k=7)
-    with pytest.raises(DataError, match="not among those"):
+    with pytest.raises(DataError, match="not a level of the training rows"):
         design.apply(new)
     assert design.apply(new, new_levels="missing").n == 0
     assert design.apply(df.dropna(), new_levels="missing").n == len(df.dropna())
@@ -215,5 +216,5 @@ def test_new_levels_of_a_column_in_two_terms():
     out = fit.predict(df[:2].assign(g=["e", "a"]), new_levels="missing")
     assert list(out.isna()) == [True, False]
     fit = ld.glm("y ~ k + C(k)", df, missing="indicator")
-    with pytest.raises(ld.ArgumentError, match="'k', which the formula takes as a number too"):
+    with pytest.raises(ld.ArgumentError, match="'k', because the formula also uses it as a number"):
         fit.predict(df[:1].assign(k=7.0), new_levels="missing")

@@ -24,7 +24,7 @@ FEW = ["1", "2", "3", "4"] * 15
 @pytest.mark.parametrize(
     "values, words",
     [
-        ([*REAL[:-1], "n/a"], r"60 levels in 60 rows, all numbers but 'n/a'; .*pd.to_numeric"),
+        ([*REAL[:-1], "n/a"], r"60 levels in 60 rows, all numbers except 'n/a'; .*pd.to_numeric"),
         (REAL, r"60 levels in 60 rows, all numbers; make it numbers"),
         ([v.replace(".", ",") for v in REAL], r"decimal=',' \(--decimal ,"),
     ],
@@ -62,7 +62,7 @@ def test_amounts_with_decimal_commas(recwarn):
 @pytest.mark.parametrize(
     "values, words",
     [
-        ([*FEW[:-1], "?"], "5 levels in 60 rows, all numbers but"),
+        ([*FEW[:-1], "?"], "5 levels in 60 rows, all numbers except"),
         ([*map(str, range(30))] * 3, "30 lev"),
     ],
 )

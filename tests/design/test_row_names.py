@@ -22,7 +22,7 @@ def df():
 
 
 def test_a_dot_leaves_out_names_of_rows(df):
-    with pytest.warns(DataWarning, match="'id' names the rows: 200 of 200 rows .* '. - id'"):
+    with pytest.warns(DataWarning, match="'id' seems to be row names: 200 of 200 rows .* '. - id'"):
         fit = ld.glm("y ~ .", df)
     assert fit.design.left_out == ("id",)
     assert "(1 column left out of '.')" in str(fit)
@@ -39,7 +39,9 @@ def test_a_row_that_misses_its_name_alone_stays(df):
 
 @pytest.mark.parametrize("formula", ["y ~ id", "y ~ . + id", "y ~ a:id", "y ~ . - a + Q('id')"])
 def test_names_of_rows_are_refused_where_they_are_written(df, formula):
-    with pytest.raises(DataError, match=r"names the rows: .*'- id', or write C.id. to use its"):
+    with pytest.raises(
+        DataError, match=r"seems to be row names: .*'- id', or write C.id. to use its"
+    ):
         ld.glm(formula, df)
 
 
@@ -48,7 +50,7 @@ def test_levels_that_are_meant_are_taken(df):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert len(Design.learn(formula, data)[0].names) == N + 1
-    with pytest.warns(DataWarning, match="names the rows"):
+    with pytest.warns(DataWarning, match="seems to be row names"):
         design, _ = Design.learn("y ~ . + C(id)", df)
     assert len(design.names) == 4 + N
 
@@ -81,16 +83,16 @@ def test_numbers_and_columns_without_a_dot_are_no_names_of_rows(df):
 
 def test_streamed_data_and_other_calls(df, tmp_path):
     df.to_csv(tmp_path / "d.csv", index=False)
-    with pytest.warns(DataWarning, match="'id' names the rows"):
+    with pytest.warns(DataWarning, match="'id' seems to be row names"):
         fit = ld.glm("y ~ .", str(tmp_path / "d.csv"))
     expected = ld.glm("y ~ a + g", df)
     np.testing.assert_allclose(fit.coef(), expected.coef(), rtol=1e-9)
     calls = {"one": (ld.gbmap, {"m": 1, "lambda_": 0.1}), "linear": "glm"}
-    with pytest.warns(DataWarning, match="'id' names the rows"):
+    with pytest.warns(DataWarning, match="'id' seems to be row names"):
         table = ld.compare("y ~ .", df, calls, folds=2, baselines=False)
     expected = ld.compare("y ~ . - id", df, calls, folds=2, baselines=False)
     assert table.tidy()["deviance"].equals(expected.tidy()["deviance"])
-    with pytest.warns(DataWarning, match="'id' names the rows"):
+    with pytest.warns(DataWarning, match="'id' seems to be row names"):
         ld.cv(ld.gbmap, "y ~ .", df, grid={"lambda_": [0.1]}, m=1, folds=2)
     fit.save(tmp_path / "fit.lodim")
     assert ld.load(tmp_path / "fit.lodim").design.left_out == ("id",)

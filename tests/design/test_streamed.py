@@ -186,7 +186,7 @@ def test_arrays_of_all_rows_are_taken(frame):
         frame, source_of(frame, [10]), "y ~ a", inputs=RowInputs(weights=pd.Series(weights))
     )
     for wrong in (weights[:100], np.r_[weights, 1.0]):
-        with pytest.raises(DataError, match=r"weights has \d+ values"):
+        with pytest.raises(DataError, match=r"weights must have one value per row"):
             Design.learn("y ~ a", source_of(frame, [10]), RowInputs(weights=wrong))
 
 
@@ -263,12 +263,12 @@ BAD = {
     "y ~ a + n": (lambda df: df.assign(n=np.where(df.index < 900, np.arange(len(df)), "text")),
                   "column 'n' holds numbers in file-0.csv and .* in file-1.csv"),
     "y ~ z": (lambda df: df.assign(z=np.where(df.index == 1005, np.inf, df.a)),
-              "column 'z' is infinite in row 105 of file-1.csv"),
+              "column 'z' must be finite; it is infinite in row 105 of file-1.csv"),
     "y ~ np.log(z)": (lambda df: df.assign(z=np.where(df.index == 1005, 0.0, 1.0), y=df.e),
                       "is -inf in row 105 of file-1.csv, where z = 0.0"),
-    "y ~ d": (lambda df: df.assign(d=pd.Timestamp("2026-01-01")), "column 'd' holds dates"),
+    "y ~ d": (lambda df: df.assign(d=pd.Timestamp("2026-01-01")), "column 'd' has dates"),
     "y ~ id": (lambda df: df.assign(id=[f"row {i}" for i in range(len(df))]),
-               "column 'id' names the rows: 3,208 of 3,208 rows have a level that no other"),
+               "column 'id' seems to be row names: 3,208 of 3,208 rows have a level that no other"),
     "y ~ a + gone": (lambda df: df, "there is no column 'gone'"),
     "one ~ a": (lambda df: df.assign(one="same"), "has one class only"),
     "y ~ none": (lambda df: df.assign(none=None), "no rows are left: all 3300"),
@@ -318,7 +318,7 @@ def test_a_source_that_changes_between_passes_is_noticed(frame):
     for count in (3000, 10):
         reads, kept = [], [count]
         source = Source(tuple(frame.columns), (Shrinks(frame, "x.csv", 500),), "pandas")
-        with pytest.raises(DataError, match="another number of rows"):
+        with pytest.raises(DataError, match="number of rows must not change"):
             Design.learn("y ~ a + s", source)
 
 

@@ -231,7 +231,7 @@ def test_what_is_printed_and_returned():
     old, new = healthy(10)
     fit = ld.glm("y ~ a + b", old)
     checks = fit.check(old)
-    assert "No findings." in repr(checks) and "Not looked at: grid-end" in repr(checks)
+    assert "No findings." in repr(checks) and "Not checked: grid-end" in repr(checks)
     assert list(checks.tidy()) == ["code", "severity", "sentence", "hint", "terms", "n_rows"]
     checks = fit.check(new[["a", "b"]].assign(a=new["a"] + 50.0))
     assert [f.severity for f in checks] == ["problem", "problem"] and len(checks.tidy()) == 2
@@ -240,7 +240,7 @@ def test_what_is_printed_and_returned():
     assert "calibration (needs new rows with the response)" in repr(checks)
     with pytest.raises(ld.DataError, match="no column 'a'"):
         fit.check(new.drop(columns="a"))
-    with pytest.raises(ld.DataError, match="no complete row"):
+    with pytest.raises(ld.DataError, match="a row without missing values"):
         fit.check(new[:0])
 
 

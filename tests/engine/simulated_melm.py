@@ -113,9 +113,9 @@ def test_problems_that_run_together_have_room():
 def test_no_room_for_a_pass(monkeypatch):
     there, case = Counts((5, 6)).on_gpu(), Counts((5, 6))
     monkeypatch.setattr(device, "free_bytes", lambda: 1000.0)
-    with pytest.raises(ld.DeviceError, match="does not hold what a pass leaves there"):
+    with pytest.raises(ld.DeviceError, match="too little free memory for the results of a pass"):
         there(case.theta.reshape(1, -1), ONE)
-    with pytest.raises(ld.DeviceError, match="does not hold the features"):
+    with pytest.raises(ld.DeviceError, match="too little free memory for the features"):
         case.on_gpu()
 
 

@@ -38,7 +38,7 @@ def test_a_report_shows_the_held_out_share_next_to_that_of_the_training_rows():
     assert list(header).index("Dev. ratio (held out)") == list(header).index("Dev. ratio") + 1
     assert header["Dev. ratio (held out)"] == f"{share:.4f}"
     assert f"Dev. ratio (held out): {share:.4f}\n" in repr(best)
-    assert "slightly optimistic" in " ".join(str(best.summary()).split())
+    assert "slightly too high" in " ".join(str(best.summary()).split())
 
 
 def test_losses_that_are_no_deviances_are_no_share(tmp_path):

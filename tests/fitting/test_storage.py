@@ -204,13 +204,13 @@ def test_no_such_file_and_directory(tmp_path):
 
 
 def test_wrong_kind(saved):
-    with pytest.raises(StoreError, match="holds a 'gbmap', not a 'proset'"):
+    with pytest.raises(StoreError, match="contains a 'gbmap', not a 'proset'"):
         store.read(saved, "proset")
 
 
 def test_newer_format(path):
     forge(path, {"meta.json": META | {"format": 7, "lodim": "9.1"}, "state.json": {}})
-    words = "written by lodim 9.1 with format 7; this lodim reads up to 1: upgrade"
+    words = "written by lodim 9.1 with format 7; this version of lodim reads formats up to 1"
     with pytest.raises(StoreError, match=words):
         store.read(path)
 
@@ -218,7 +218,7 @@ def test_newer_format(path):
 @pytest.mark.parametrize("gone", ["meta.json", "state.json", "arrays/0.npy"])
 def test_missing_member(saved, gone):
     forge(saved, {k: v for k, v in parts(saved).items() if k != gone})
-    with pytest.raises(StoreError, match=f"no {gone} in it"):
+    with pytest.raises(StoreError, match=f"no part {gone}"):
         store.read(saved)
 
 
@@ -230,12 +230,12 @@ def test_edits_are_refused(saved):
     edited += [members | {"arrays/1.npy": members["arrays/0.npy"]}, members | {"arrays/": b""}]
     for those in edited:
         pack(saved, those)
-        with pytest.raises(StoreError, match=r"checksums do not fit|lacks a part|damaged"):
+        with pytest.raises(StoreError, match=r"checksums do not match|incomplete|damaged"):
             store.read(saved)
     with zipfile.ZipFile(saved, "w") as archive, pytest.warns(UserWarning, match="Duplicate"):
         for name in (*members, "meta.json"):
             archive.writestr(name, members[name])
-    with pytest.raises(StoreError, match="two members of one name"):
+    with pytest.raises(StoreError, match="two parts of the same name"):
         store.read(saved)
 
 
@@ -305,9 +305,9 @@ def test_bad_array_is_refused_before_memory_is_taken(path, content):
 
 def test_bombs_are_refused_before_they_are_unpacked(saved, monkeypatch):
     monkeypatch.setattr(store, "MAX_BYTES", 100)
-    with pytest.raises(StoreError, match="over 100 bytes"):
+    with pytest.raises(StoreError, match="more than 100 bytes"):
         store.read(saved)
-    with pytest.raises(StoreError, match="the state is over 100 bytes"):
+    with pytest.raises(StoreError, match="the state is more than 100 bytes"):
         store.write(saved, "k", {"a": np.zeros(100)})
     monkeypatch.undo()
     monkeypatch.setattr(store, "MAX_JSON_BYTES", 10)

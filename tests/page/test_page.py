@@ -300,7 +300,7 @@ def test_what_cannot_be_written(tmp_path, monkeypatch):
     with pytest.raises(ld.DataError, match="no rows"):
         fit.report(tmp_path / "page.html", CARS.iloc[:0])
     moved = ld.glm("mpg ~ weight", CARS, offset=np.ones(len(CARS)))
-    with pytest.raises(ld.ArgumentError, match="an array as its offset"):
+    with pytest.raises(ld.ArgumentError, match="an array as offset"):
         moved.report(tmp_path / "page.html", CARS)
     moved.report(tmp_path / "page.html")
 

@@ -239,7 +239,7 @@ def labels(lines):
 
 
 ENDS = [*map(str, range(1, 11)), "...", "96", "97", "98", "99", "100"]
-CUT = "... stands for rows that are left out; {} has them all."
+CUT = "... stands for rows that are not shown; {} shows all rows."
 
 
 def test_listing_cuts_the_middle_and_says_what_is_whole():

@@ -211,7 +211,7 @@ def test_a_fold_without_rows_that_count_is_none(batch):
     names[batch.rows[60:]] = 2.0
     assert fold.assign(some, names, None, 0).max() == 1
     names[batch.rows[:50]] = 0.0
-    with pytest.raises(ArgumentError, match="single fold with rows that count"):
+    with pytest.raises(ArgumentError, match="at least two folds"):
         fold.assign(some, names, None, 0)
 
 
@@ -321,5 +321,5 @@ def test_groups_that_cannot_serve_are_refused():
         grouped(data)
     with pytest.raises(LodimError, match="groups has shape"):
         grouped(data, np.ones(3))
-    with pytest.raises(LodimError, match="other row labels"):
+    with pytest.raises(LodimError, match="row labels of the data"):
         grouped(data, pd.Series(np.ones(len(data)), index=data.index[::-1]))

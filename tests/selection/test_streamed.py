@@ -137,8 +137,8 @@ def test_what_needs_all_rows_says_so(name, monkeypatch):
     stream_iris(monkeypatch)
     monkeypatch.setattr("lodim.design.features.free_memory", lambda: 4e6)
     monkeypatch.setattr("lodim.fitting.fit_model.free_memory", lambda: 4e6)
-    words = rf"{name}(\(\))? needs all rows at once, and the features of 70,000 rows, 4 columns, "
-    words += "take 2.24 MB: too much for the 4 MB of memory that are free"
+    words = rf"{name}(\(\))? needs all rows in memory: 70,000 rows with 4 columns need "
+    words += "2.24 MB, but only 4 MB are free"
     with pytest.raises(ld.ArgumentError, match=words):
         WHOLE[name](data, fit)
 

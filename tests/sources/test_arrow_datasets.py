@@ -144,7 +144,7 @@ def test_categories_of_numbers_are_those_of_the_files_given_by_path(tmp_path):
 def test_an_order_of_numbers_in_a_dataset_is_said(tmp_path):
     stage = pd.Categorical([3, 1, 2, 1], categories=[3, 1, 2], ordered=True)
     pd.DataFrame({"stage": stage, "y": [1.0, 2.0, 3.0, 5.0]}).to_parquet(tmp_path / "a.parquet")
-    with pytest.warns(ld.DataWarning, match="'stage' are numbers in an order that Parquet"):
+    with pytest.warns(ld.DataWarning, match="'stage' are numbers, whose order Parquet"):
         names = ld.glm("y ~ stage", ds.dataset(tmp_path)).design.names
-    with pytest.warns(ld.DataWarning, match="'stage' are numbers in an order that Parquet"):
+    with pytest.warns(ld.DataWarning, match="'stage' are numbers, whose order Parquet"):
         assert names == ld.glm("y ~ stage", str(tmp_path)).design.names

@@ -89,7 +89,10 @@ def test_what_is_in_memory_is_no_source():
     [
         ("none.parquet", "there is no file '.*none.parquet'$"),
         ("*.arrow", r"no file matches the pattern '.*\*\.arrow'"),
-        ("README", r"README is no file of data by its name; give a file whose name ends in \.parq"),
+        (
+            "README",
+            r"README does not have the name of a data file; give a file whose name ends in \.parq",
+        ),
         ("empty", "the folder '.*empty' has no data: a file whose name ends in"),
         ("hive", r"columns in the names of its folders \('year=1'\); give pyarrow\.dataset"),
     ],
@@ -103,7 +106,7 @@ def test_paths_that_mean_nothing(parts, name, words):
 
 @pytest.mark.parametrize("name", ["s3://bucket/part.parquet", "https://x.org/a.csv", "hdfs://a/b"])
 def test_what_is_elsewhere_is_refused_with_a_way(name):
-    with pytest.raises(DataError, match=r"is not on this machine's disks; download it, or give"):
+    with pytest.raises(DataError, match=r"is not a local file: download it, or give"):
         read_source(name)
 
 
@@ -208,5 +211,5 @@ def test_without_pyarrow(parts, monkeypatch):
 @pytest.mark.parametrize("ending", ["parquet", "arrow", "csv"])
 def test_a_pipe_is_refused_at_once(tmp_path, ending):
     os.mkfifo(tmp_path / f"x.{ending}")
-    with pytest.raises(DataError, match="it is no regular file, but a pipe or a device"):
+    with pytest.raises(DataError, match="it is a pipe or a device, not a regular file"):
         read_source(tmp_path / f"x.{ending}")

@@ -155,7 +155,7 @@ def test_an_order_of_numbers_that_a_file_does_not_keep_is_said(tmp_path, ending)
     stage = pd.Categorical([3, 1, 2, 1], categories=[3, 1, 2], ordered=True)
     write([pa.Table.from_pandas(pd.DataFrame({"stage": stage}))], tmp_path, ending)
     if ending == "parquet":
-        with pytest.warns(ld.DataWarning, match="'stage' are numbers in an order that Parquet"):
+        with pytest.warns(ld.DataWarning, match="'stage' are numbers, whose order Parquet"):
             got = read_all(read_source(str(tmp_path)))["stage"]
     else:
         got = read_all(read_source(str(tmp_path)))["stage"]
@@ -239,7 +239,9 @@ def test_a_truncated_file_is_named(tmp_path, ending, left):
     pattern = write([X, X, X], tmp_path, ending)
     path = tmp_path / f"part-1.{ending}"
     path.write_bytes(path.read_bytes()[:left])
-    with pytest.raises(DataError, match=rf"part-1\.{ending} cannot be read as .*damaged or cut"):
+    with pytest.raises(
+        DataError, match=rf"part-1\.{ending} cannot be read as .*damaged or incomplete"
+    ):
         read_source(pattern)
 
 

@@ -101,7 +101,7 @@ def test_groups_are_in_one_half():
     for half in assign_draws(problem.batch, 2, None, 0, 2):
         assert (pd.Series(half).groupby(df["u"].to_numpy()).nunique() == 1).all()
     assert ld.stability(ld.costnet, "y ~ a + b", df, groups="u", n=2, lambda_=0.1).stable
-    with pytest.raises(ld.DataError, match="no halves"):
+    with pytest.raises(ld.DataError, match="at least two rows"):
         ld.stability(ld.costnet, "y ~ a", df.assign(u=1), groups="u", lambda_=0.1)
 
 

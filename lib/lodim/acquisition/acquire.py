@@ -130,9 +130,11 @@ def acquire(
     inputs = RowInputs(weights=weights, groups=groups)
     design, batch = Design.learn(formula, data, inputs, family=family, missing="keep")
     if design.response is None:
-        raise ArgumentError(f"acquire needs a response on the left of '~', not {formula!r}")
+        raise ArgumentError(
+            f"acquire needs a response on the left of '~'; the formula is {formula!r}"
+        )
     if design.family == "binomial" and not has_classes(family_of(design)):
-        raise ArgumentError("acquire takes classes or numbers as the response, not proportions")
+        raise ArgumentError("the response must be classes or numbers for acquire, not proportions")
     check_single_terms(design)
     if resources is not None and not isinstance(resources, Mapping):
         raise ArgumentError(f"resources must be a dict of dicts, not {resources!r:.80}")

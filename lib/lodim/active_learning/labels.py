@@ -16,13 +16,18 @@ def check_frames(response, labelled, pool, test):
             kind = f"{type(frame).__module__}.{type(frame).__name__}".removeprefix("builtins.")
             raise DataError(f"{name} must be a pandas DataFrame, with row labels, not {kind}")
     if test is not None and response not in test:
-        raise DataError(f"test lacks the column {response!r}: accuracy could not be measured")
+        raise DataError(
+            f"test must have the column {response!r}, from which the accuracy is computed"
+        )
     if test is not None and test[response].isna().any():
         row = plain(test.index[test[response].isna()][0])
-        raise DataError(f"row {row!r} of test has no label: nothing could be said of it")
+        raise DataError(f"every row of test must have a label; row {row!r} has none: leave it out")
     if not pool.index.is_unique:
         repeated = plain(pool.index[pool.index.duplicated()][0])
-        raise DataError(f"the pool has the row label {repeated!r} twice: labels could not be told")
+        raise DataError(
+            f"the row labels of the pool must differ; {repeated!r} occurs twice: use "
+            "pool.reset_index(drop=True)"
+        )
     if labelled is not None:
         _check_apart(response, labelled, pool)
 
@@ -94,7 +99,7 @@ def to_series(labels, response):
     """Return labels as a Series indexed by row label; raise DataError if a row occurs twice."""
     if isinstance(labels, pd.DataFrame):
         if response not in labels:
-            raise DataError(f"labels are a frame without the column {response!r}")
+            raise DataError(f"a data frame of labels must have the column {response!r}")
         labels = labels[response]
     if not isinstance(labels, pd.Series | Mapping):
         raise DataError(
@@ -103,10 +108,12 @@ def to_series(labels, response):
         )
     labels = pd.Series(labels)
     if labels.empty:
-        raise DataError("there are no labels to learn from")
+        raise DataError("labels must have at least one row, not none")
     if not labels.index.is_unique:
         repeated = labels.index[labels.index.duplicated()][0]
-        raise DataError(f"row {plain(repeated)!r} is labelled twice")
+        raise DataError(
+            f"labels must have one label per row; row {plain(repeated)!r} is labelled twice"
+        )
     return labels
 
 
@@ -123,14 +130,16 @@ def check_labels(labels, learner, new):
         raise DataError(f"row {plain(unknown[0])!r} is {known}")
     if labels.isna().any():
         missing = plain(labels.index[labels.isna()][0])
-        raise DataError(f"row {missing!r} has no label")
+        raise DataError(
+            f"row {missing!r} has no label: leave it out of the labels, or give its class"
+        )
     known = pd.unique(learner.labelled[learner.response].dropna())
     unseen = labels[~labels.isin(known)]
     if len(unseen) and not new and learner.fit is not None:
         raise DataError(
-            f"row {plain(unseen.index[0])!r} is labelled {plain(unseen.iloc[0])!r}, but "
-            f"labelled rows are {join_words([repr(plain(c)) for c in known])}; new=True "
-            "takes other classes"
+            f"row {plain(unseen.index[0])!r} is labelled {plain(unseen.iloc[0])!r}, but labelled "
+            f"rows are {join_words([repr(plain(c)) for c in known])}; teach(..., new=True) "
+            "accepts new classes"
         )
     return labels
 

@@ -154,18 +154,22 @@ def active(
         if not isinstance(share, int | float) or not 0 <= share <= 1:
             raise ArgumentError(f"{name} must be between 0 and 1, not {share!r}")
     if target is not None and test is None:
-        raise ArgumentError("target is an error on test rows: give test= too")
+        raise ArgumentError("target= is an error on test rows: also give test=")
     response = _response(formula)
     beside = {k: arguments.get(k) for k in INPUTS}
     for name, value in beside.items():
         if not isinstance(value, str | None):
-            raise ArgumentError(f"{name} must be the name of a column: `labelled` gains rows")
+            raise ArgumentError(
+                f"{name} must be the name of a column, not an array: `labelled` gains rows"
+            )
     check_frames(response, labelled, pool, test)
     for name, value in beside.items():
         if name == "weights" and is_balanced(value, pool):
             continue
         if value is not None and value not in pool:
-            raise DataError(f"{name}: the pool has no column {value!r}, which its rows will need")
+            raise DataError(
+                f"{name}: the pool must have the column {value!r}, like the labelled rows"
+            )
     labelled, pool, test = declare_levels(response, labelled, pool, test)
     if labelled is None:
         labelled = pool.iloc[:0].assign(**{response: pd.Series(dtype=object)})
@@ -268,7 +272,7 @@ class Learner(Generic[FitT]):
         _check_score(score)
         n = whole("n", n)
         if self.pool.empty:
-            raise DataError("the pool is empty: all of its rows are labelled")
+            raise DataError("the pool is empty: all rows are labelled")
         score = "random" if self.fit is None else score
         rng = np.random.default_rng([self.seed, len(self.labelled), 1])
         if callable(score):
@@ -390,7 +394,9 @@ class Learner(Generic[FitT]):
         known = to_series(labels, self.response)
         unknown = self.pool.index.difference(known.index)
         if len(unknown):
-            raise DataError(f"row {plain(unknown[0])!r} of the pool has no label")
+            raise DataError(
+                f"labels must have all rows of the pool; row {plain(unknown[0])!r} has no label"
+            )
         most = -(-len(self.pool) // whole("n", n))
         most = most if rounds is None else min(most, whole("rounds", rounds))
         with showing(self.arguments.get("progress"), "replay"):
@@ -415,8 +421,8 @@ class Learner(Generic[FitT]):
         recent = [row["agreement"] for row in self._rows[-rounds:]]
         if len(self._rows) > rounds and np.mean(recent) >= agreement:
             return (
-                f"predictions are stable: kappa {np.mean(recent):.3f} with those before, "
-                f"over {rounds} rounds"
+                f"predictions are stable: mean kappa {np.mean(recent):.3f} with the previous "
+                f"round, over {rounds} rounds"
             )
         return None
 
@@ -461,9 +467,14 @@ class Learner(Generic[FitT]):
             raise ArgumentError(f"against must be a dict of learners by name, not {against!r:.80}")
         others = dict(against or {})
         if name in others:
-            raise ArgumentError(f"{name!r} is the name of this run; give the other one another")
+            raise ArgumentError(
+                f"against has the name {name!r}, which is the name of this run: give the other "
+                "run another name"
+            )
         if kind == "winloss" and not others:
-            raise ArgumentError("a win/loss plot needs another run: against={'random': learner}")
+            raise ArgumentError(
+                "a win/loss plot needs another run: give against={'random': learner}"
+            )
         curves = learning_curves({name: self, **others})
         return curves.plot(kind, ax, of=name if kind == "winloss" else None)
 
@@ -482,7 +493,9 @@ class Learner(Generic[FitT]):
         row |= dict.fromkeys(("accuracy", "log_loss", "entropy", "agreement"), np.nan)
         if fit is not None:
             if fit.levels is None:
-                raise ArgumentError("active learning is for classes; this response is numeric")
+                raise ArgumentError(
+                    "active learning needs a response with classes; this response is numeric"
+                )
             now = fit.predict(self._watched, "class").to_numpy(dtype=object)
             if self._before is not None:
                 row["agreement"] = cohen_kappa(self._before, now)
@@ -535,7 +548,7 @@ class Learner(Generic[FitT]):
         rows = f"{len(self.labelled)} labelled, {len(self.pool)} in the pool"
         lines = [f"Rows: {rows}; score: {_name_of(self.score)}", f"Stop: {self.stop or 'not yet'}"]
         if self.fit is None:
-            lines.append("No fit yet: too few labels; rows are asked for at random")
+            lines.append("No fit yet: there are too few labels, so queries are random")
         frame = self.curve.set_axis(HEADS, axis=1).dropna(axis=1, how="all")
         frame.index = range(len(frame))
         formats = {head: blank_if_missing for head in HEADS[2:] if head in frame}
@@ -557,9 +570,13 @@ def _response(formula):
     """Return the name of the response column; raise ArgumentError if the response is no column."""
     response = parse(formula).response
     if response is None:
-        raise ArgumentError(f"active learning needs a response; the formula is {formula!r}")
+        raise ArgumentError(
+            f"active learning needs a response on the left of '~'; the formula is {formula!r}"
+        )
     if response.kind != "column":
-        raise ArgumentError(f"the response must be a column to be asked for, not {response.text}")
+        raise ArgumentError(
+            f"the response must be a column, for which labels can be given, not {response.text}"
+        )
     return response.text
 
 

@@ -68,18 +68,18 @@ def learning_curves(
     lists = {name: list(v) if isinstance(v, Sequence) else [v] for name, v in runs.items()}
     for run in (run for v in lists.values() for run in v):
         if not hasattr(run, "curve"):
-            raise ArgumentError(f"runs must be what lodim.active returns, not {run!r:.80}")
+            raise ArgumentError(f"runs must be results of lodim.active, not {run!r:.80}")
     if not lists or min(map(len, lists.values())) == 0:
         raise ArgumentError("runs must name at least one run")
     if len({len(v) for v in lists.values()}) > 1:
-        raise ArgumentError("every name must have as many runs as the others, one a repetition")
+        raise ArgumentError("every name must have the same number of runs, one per repetition")
     curves = [run.curve for v in lists.values() for run in v]
     rounds = min(map(len, curves))
     labelled = curves[0]["n_labelled"].to_numpy()[:rounds]
     if any((c["n_labelled"].to_numpy()[:rounds] != labelled).any() for c in curves):
-        raise ArgumentError("the runs must have the same numbers of labelled rows")
+        raise ArgumentError("all runs must have the same numbers of labelled rows")
     if any(c[measure].isna().any() for c in curves):
-        raise ArgumentError("a curve needs known labels: give test= to active()")
+        raise ArgumentError("a learning curve needs test rows: give test= to active()")
     values = {
         name: np.array([run.curve[measure].to_numpy()[:rounds] for run in v])
         for name, v in lists.items()
@@ -310,7 +310,7 @@ class LearningCurves:
         one_of("kind", kind, ("curve", "winloss"))
         if kind == "curve":
             if of is not None:
-                raise ArgumentError("of is for kind='winloss'")
+                raise ArgumentError("of= is only for kind='winloss': leave it out")
             return learning(self.tidy(), ax, measure=self.measure)
         of = self._known(of)
         return winloss(self.wins(of), ax, of=of, runs=list(self.values))
@@ -319,7 +319,7 @@ class LearningCurves:
         name = next(iter(self.values)) if name is None else name
         if name not in self.values:
             known = ", ".join(map(repr, self.values))
-            raise ArgumentError(f"no run is called {name!r}; there are {known}")
+            raise ArgumentError(f"no run is called {name!r}; the names are {known}")
         return name
 
     def __repr__(self):

@@ -48,6 +48,8 @@ def winloss(frame, ax=None, *, of, runs):
     ax.set_ylim(-top, top)
     ax.set_xlabel("labelled rows")
     ax.set_ylabel("−log₁₀ p, with the sign of the difference")
-    ax.set_title("dashed: p = 0.05; between the lines nothing is certain", fontsize=9)
+    ax.set_title(
+        "dashed: p = 0.05; between the lines the difference is not significant", fontsize=9
+    )
     name_ends(ax, x[-1], ends)
     return tidy(ax)

@@ -102,10 +102,12 @@ def user_score(function, learner):
     try:
         out = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
-        raise ArgumentError(f"{name} must give a number for each row, not {value!r:.80}") from None
+        raise ArgumentError(
+            f"{name} must return a number for each row, not {value!r:.80}"
+        ) from None
     if out.shape != (n,):
         raise ArgumentError(
-            f"{name} must give a number for each of the {n} rows of the pool; its answer has the "
+            f"{name} must return a number for each of the {n} rows of the pool, not an array of "
             f"shape {out.shape}"
         )
     return out

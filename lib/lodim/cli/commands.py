@@ -41,7 +41,9 @@ def fit_model(args: argparse.Namespace) -> None:
     Further steps save the fit, write a report, predictions or plots, or print a cross-validation.
     """
     if (args.predict is None) != (args.output is None):
-        raise ArgumentError("--predict and --output go together: new rows in, predictions out")
+        raise ArgumentError(
+            "--predict (new rows) and --output (file of predictions) must be given together"
+        )
     model = args.model
     given = [option for option in options(model) if hasattr(args, option.name)]
     arguments = {option.name: getattr(args, option.name) for option in given}
@@ -52,7 +54,7 @@ def fit_model(args: argparse.Namespace) -> None:
         arguments["control"] = {"scratch": args.scratch}
     data = read_data(args.data, args.sep, args.decimal)
     if args.report and isinstance(data, str):
-        raise ArgumentError(f"--report shows rows of a table in memory, and {args.data!r} is none")
+        raise ArgumentError(f"--report needs a CSV file or an included data set, not {args.data!r}")
     new = None if args.predict is None else read_data(args.predict, args.sep, args.decimal)
     if new is not None:
         output_file.check_apart(args.output, [*_paths(args.data, data), *_paths(args.predict, new)])
@@ -118,7 +120,7 @@ def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame | s
     if not several and kind_by_name(name) in (CSV, None):
         return read_csv(name, sep, decimal)
     if (sep, decimal) != (",", "."):
-        raise ArgumentError(f"--sep and --decimal are for one CSV file, and {name!r} is none")
+        raise ArgumentError(f"--sep and --decimal are only for a single CSV file, not for {name!r}")
     read_source(name)  # raises errors about unreadable files before a fit begins
     return name
 
@@ -134,7 +136,9 @@ def read_csv(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:
     if sep == decimal:
         raise ArgumentError(f"--decimal {decimal} needs another --sep, such as ';' or tab")
     if not Path(name).is_file():
-        raise DataError(f"no file {name!r}, and no data set of that name: see python -m lodim data")
+        raise DataError(
+            f"there is no file and no data set {name!r}: python -m lodim data lists the data sets"
+        )
     how: dict[str, Any] = {
         "sep": sep,
         "decimal": decimal,
@@ -192,7 +196,7 @@ def cv_report(cv: Any) -> Report:
     frame["rule"] = [rules.get(k, "") for k in range(len(frame))]
     formats = {name: significant for name in frame if frame[name].dtype.kind == "f"}
     table = Table("", frame, formats, index=False)
-    note = "min: least mean held-out loss; 1se: simplest within one standard error of it."
+    note = "min: lowest mean held-out loss; 1se: simplest setting within one standard error of it."
     return Report(f"Cross-Validation of {cv.call}", [("Loss", cv.loss)], (table,), (note,))
 
 

@@ -11,9 +11,11 @@ from lodim.fitting.registry import model_module
 SHARED = (
     Option("--weights", "weights", str, "column of row weights, or balanced", "COLUMN"),
     Option("--offset", "offset", str, "column with a known part of the score", "COLUMN"),
-    Option("--missing", "missing", str, "rows that miss a feature: drop, indicator"),
-    Option("--groups", "groups", str, "column of what folds hold out together", "COLUMN"),
-    Option("--seed", "seed", int, "of all random draws; default: 0"),
+    Option("--missing", "missing", str, "rows with missing features: drop, indicator"),
+    Option(
+        "--groups", "groups", str, "column of groups, whose rows folds hold out together", "COLUMN"
+    ),
+    Option("--seed", "seed", int, "seed of all random numbers; default: 0"),
     Option("--sample", "sample", int, "fit a random sample of this many rows", "ROWS"),
 )
 
@@ -33,13 +35,15 @@ def add_to(one: argparse.ArgumentParser, name: str) -> None:
         shown = {"help": option.text, "metavar": metavar, "default": argparse.SUPPRESS}
         one.add_argument(option.flag, dest=option.name, type=option.kind, **shown)
     one.add_argument(
-        "--sep", type=_separator, default=",", help="what separates cells in CSV files, or tab"
+        "--sep", type=_separator, default=",", help="character between cells in CSV files, or tab"
     )
     one.add_argument(
-        "--decimal", choices=(".", ","), default=".", help="decimal point of the numbers in them"
+        "--decimal", choices=(".", ","), default=".", help="decimal point in CSV files"
     )
     one.add_argument(
-        "--scratch", metavar="DIR", help="folder for features that do not fit into memory"
+        "--scratch",
+        metavar="DIR",
+        help=("folder for a file of features that do not fit into memory"),
     )
     one.add_argument("--cv", action="store_true", help="print the cross-validation")
     plots = [*model.plots, *(["path", "cv"] if model.penalties else [])]
@@ -51,7 +55,7 @@ def add_to(one: argparse.ArgumentParser, name: str) -> None:
 def _add_files(one):
     """Add the options for files that are read or written in addition to the data."""
     one.add_argument("--save", metavar="FILE", help="save the fit; lodim.load() reads it")
-    one.add_argument("--report", metavar="HTML", help="write a page about the fit, to look at")
+    one.add_argument("--report", metavar="HTML", help="write an interactive report page")
     one.add_argument(
         "--predict",
         metavar="FILE",
@@ -64,7 +68,10 @@ def _add_files(one):
         "--new-levels",
         choices=("error", "missing"),
         default="error",
-        help="what a level is in the new rows that training had not; default: an error",
+        help=(
+            "levels in new rows that the training rows did not have: missing treats them as "
+            "missing values; default: an error"
+        ),
     )
     one.add_argument(
         "--output",
@@ -87,7 +94,7 @@ def options(model):
     known = inspect.signature(model.function).parameters
     shared = (option for option in SHARED if option.name in known)
     numbers = [
-        Option(f"--{name}", name, float, f"of family {of}: a number {words}")
+        Option(f"--{name}", name, float, f"for family {of}: a number {words}")
         for of, (name, *_, words) in families.PARAMETERS.items()
         if name in known
     ]
@@ -97,5 +104,5 @@ def options(model):
 def _separator(text):
     text = "\t" if text in ("tab", "\\t") else text
     if len(text) != 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither one character nor 'tab'")
+        raise argparse.ArgumentTypeError(f"must be one character or 'tab', not {text!r}")
     return text

@@ -51,7 +51,7 @@ def candidates(models, baselines, family, has_gaps=False):
             more += [Candidate(name, "peer") for name in names]
         chosen += [c for c in more if c.label not in named]
     if len(chosen) < 2:
-        raise ArgumentError(f"there is one model to compare ({chosen[0].label}): give two or more")
+        raise ArgumentError(f"compare needs at least two models, not only {chosen[0].label}")
     return [_filling(c) if has_gaps else c for c in chosen]
 
 
@@ -75,45 +75,51 @@ def _candidates_of_models(models):
         pairs = list(models.items())
         for label, _ in pairs:
             if not isinstance(label, str) or not label:
-                raise ArgumentError(f"models must have texts as labels, not {label!r:.80}")
+                raise ArgumentError(f"labels of models must be text, not {label!r:.80}")
     elif isinstance(models, list | tuple):
         pairs = [(None, model) for model in models]
     else:
         raise ArgumentError(f"models must be {ALLOWED}, not {models!r:.80}")
     if not pairs:
-        raise ArgumentError(f"models is empty: it must be {ALLOWED}")
+        raise ArgumentError(f"models must not be empty: it must be {ALLOWED}")
     found = [_one(label, model) for label, model in pairs]
     labels = [c.label for c in found]
     repeated = next((label for label in labels if labels.count(label) > 1), None)
     if repeated is not None:
-        raise ArgumentError(f"two models are called {repeated!r}: give a dict with a label of each")
+        raise ArgumentError(
+            f"two models are called {repeated!r}: give a dict with a different label for each model"
+        )
     return found
 
 
 def _one(label, model):
     if isinstance(model, Fit):
         raise ArgumentError(
-            f"models has a fit of {model.name}: it has seen the rows that would be held out. Give "
-            f"the model function, lodim.{model.name}, or its name"
+            f"models must be functions, not a fit of {model.name}, which was fitted to all rows: "
+            f"give lodim.{model.name} or its name"
         )
     function, arguments = model, {}
     if isinstance(model, tuple):
         if len(model) != 2 or not isinstance(model[1], Mapping):
-            raise ArgumentError(f"models must be {ALLOWED}; {model!r:.80} is no such pair")
+            raise ArgumentError(f"models must be {ALLOWED}, not {model!r:.80}")
         function, arguments = model[0], dict(model[1])
     if isinstance(function, str):
         one_of("models", function, tuple(MODELS))
         function = model_function(function)
     if not callable(function):
-        raise ArgumentError(f"models must be {ALLOWED}; {function!r:.80} is none of them")
+        raise ArgumentError(f"models must be {ALLOWED}, not {function!r:.80}")
     name = getattr(function, "__name__", "")
     if name in MODELS and function is model_function(name):
         _check_arguments(function, arguments)
         return Candidate(label or name, "model", function, arguments)
     if isinstance(model, tuple):
-        raise ArgumentError(f"arguments go with a model function of lodim, not with {function!r}")
+        raise ArgumentError(
+            f"a pair (function, arguments) must have a model function of lodim, not {function!r}"
+        )
     if label is None and not name.isidentifier():
-        raise ArgumentError("a function without a name needs a label: give models as a dict")
+        raise ArgumentError(
+            "a function without a name needs a label: give models as a dict of label to function"
+        )
     return Candidate(label or name, "call", function)
 
 
@@ -125,6 +131,6 @@ def _check_arguments(function, arguments):
             raise ArgumentError(f"{function.__name__} has no argument {name!r}")
         if name in INPUTS and not isinstance(arguments[name], str | None):
             raise ArgumentError(
-                f"{name} is an array of all rows, which are split: give compare() itself weights "
-                f"and groups, others as a column's name"
+                f"{name} must be the name of a column, not an array, as the rows are split; "
+                "weights and groups may be arguments of compare() itself"
             )

@@ -168,8 +168,8 @@ def compare(
     inputs = RowInputs(weights=weights, groups=groups)
     if read_source(data) is not None:
         raise ArgumentError(
-            "compare() fits models to some of the rows of a frame, and data is not in memory: read "
-            "it first, for instance by pandas.read_parquet()"
+            "compare() needs a data frame in memory: read the data first, for instance by "
+            "pandas.read_parquet()"
         )
     parameters = {"power": power, "quantile": quantile}
     call = {"family": family, **parameters}
@@ -312,7 +312,9 @@ class Comparison:
         ours = {c.label for c in self._candidates if c.kind in ("model", "call")}
         label = next((m for m in self._frame["model"] if m in ours & set(self._known)), None)
         if label is None:
-            raise ArgumentError("no model of lodim was compared, or all have failed: see failed")
+            raise ArgumentError(
+                "no model of lodim was compared, or all of them failed: see the attribute failed"
+            )
         return self.fit(label)
 
     def fit(self, model: str) -> Any:

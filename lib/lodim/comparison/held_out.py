@@ -116,7 +116,7 @@ def _record(candidate, task, n_folds, bar):
         bar.update(1)
     if not np.isfinite(task.family.deviance(task.batch.y, scores)).all():
         return Record(
-            reason="an observed class has a probability of zero: its deviance is infinite"
+            reason="an observed class has predicted probability zero, so the deviance is infinite"
         )
     seconds = (time.perf_counter() - start) / n_folds
     return Record(scores, "", needs, seconds, unanswered, why, failed_to_converge)
@@ -136,7 +136,7 @@ def _why_unanswered(strict, data):
             strict(data)
     except LodimError as error:
         return str(error).split(";")[0]
-    return "features are missing, or have values that the training rows cannot estimate"
+    return "features are missing, or have levels that the training rows of the fold did not have"
 
 
 def _part(candidate, task, train, test):
@@ -182,7 +182,7 @@ def _fit(candidate, task, train, quiet=True):
             warnings.simplefilter("ignore")
         fit = candidate.function(formula, data, **arguments)
     if not isinstance(fit, Fit) or fit.design.response is None:
-        raise DataError(f"{candidate.label} returned no fit of lodim, but {fit!r:.80}")
+        raise DataError(f"{candidate.label} must return a fit of lodim, not {fit!r:.80}")
     if fit.levels != task.levels:
         raise DataError(f"its classes are {fit.levels}, not {task.levels}")
     return fit
@@ -250,5 +250,6 @@ def _check_classes(task):
             name = levels[int(np.argmin(seen))]
             raise DataError(
                 f"all rows of the class {name!r} of {task.design.response.name!r} are held out "
-                "together: no model can learn it; leave the class out, or give other folds"
+                "together: no model can learn this class. Leave the class out, or give other "
+                "folds"
             )

@@ -44,7 +44,9 @@ def differences(comparison, ax=None):
         ax.plot(right, y[k], marker=">", color=color, ms=6, clip_on=False)
     ax.set_yticks(y, shorten(frame["model"], LONGEST))
     ax.set_ylim(-0.6, len(frame) - 0.4)
-    ax.set_xlabel("held-out deviance minus that of the best, 95% intervals for all pairs")
+    ax.set_xlabel(
+        "difference in held-out deviance from the best model, 95% intervals for all pairs"
+    )
     ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return tidy(ax)
 

@@ -89,8 +89,8 @@ def conclusions(comparison):
         return [f"Only {best['model']} could be fitted."]
     share = f"{100 * (1 - LEVEL):.0f}%"
     first = (
-        f"{best['model']} has the lowest held-out loss. Differences from it, with {share} "
-        "intervals that hold for all pairs of models together:"
+        f"{best['model']} has the lowest held-out loss. Differences from this model, with "
+        f"{share} intervals that hold for all pairs of models together:"
     )
     digits = f".{_decimals(best['deviance'])}f"
     return [first, *(_difference(one, best, digits) for one in others)]
@@ -147,7 +147,9 @@ def _remarks(comparison):
     for label, record in comparison._records.items():
         if record.unanswered:
             rows, why = counted(record.unanswered, "row"), first_names(record.why, SHOWN_REASONS)
-            found.append(f"{label} predicts {rows} as NaN, scored by the null model: {why}")
+            found.append(
+                f"{label} predicts {rows} as NaN; these rows have the loss of the null model: {why}"
+            )
         if record.not_converged:
             fits = counted(record.not_converged, "fit")
             found.append(f"{label}: {fits} of {_n_folds(comparison._task)} did not converge")

@@ -149,11 +149,11 @@ def _check(p, signals, graph, response, noise):
     one_of("graph", graph, GRAPHS)
     one_of("response", response, RESPONSES)
     if noise == 0 and response == "alert":
-        raise ArgumentError("noise must be positive, or 0 with a numeric y")
+        raise ArgumentError("noise must be positive (0 is allowed for a numeric y)")
     room = signals * (1 + len(GRAPHS[graph]))
     if not signals <= p <= room:
         raise ArgumentError(
-            f"{signals} signals make {signals} to {room} features of graph={graph!r}; p is {p}"
+            f"p must be from {signals} to {room} for {signals} signals and graph={graph!r}, not {p}"
         )
 
 

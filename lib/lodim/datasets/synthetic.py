@@ -411,7 +411,7 @@ def _draw_centres(rng, separation, trials=1000):
         centres = rng.uniform(0.15, 0.85, (4, 2))
         if min(np.linalg.norm(a - b) for a, b in combinations(centres, 2)) >= separation:
             return centres
-    raise ArgumentError(f"no room for four blobs at separation = {separation}; try 0.25")
+    raise ArgumentError(f"separation must leave room for four blobs, not {separation}: try 0.25")
 
 
 def _names(views):

@@ -314,7 +314,10 @@ def check_names(source, names):
 
 
 def changed():
-    return DataError("the data had another number of rows when they were read again")
+    return DataError(
+        "the number of rows must not change while the data are read: it differed between two "
+        "readings"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -460,15 +463,15 @@ def client_for(client, source, sample, scratch):
         return None if stays else dask_cluster.own_client()
     if source is None:
         raise ArgumentError(
-            "client needs files or a Dask frame, which its workers read; these data are in memory: "
-            "leave client out"
+            "client= needs files or a Dask frame, which the workers read; these data are in "
+            "memory: leave client= out"
         )
     if sample is not None:
-        raise ArgumentError("sample cannot be combined with client: leave one of the two out")
+        raise ArgumentError("sample= and client= cannot be combined: leave one of them out")
     if scratch is not None:
         raise ArgumentError(
-            'control={"scratch": ...} cannot be combined with client, whose workers hold the '
-            "features: leave one of the two out"
+            'control={"scratch": ...} and client= cannot be combined, as the workers keep the '
+            "features: leave one of them out"
         )
     return dask_cluster.checked_client(client)
 

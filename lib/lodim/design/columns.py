@@ -145,13 +145,13 @@ def refusal(name, kind):
         advice = "use its real and imaginary parts as two columns"
     else:
         advice = "make it numbers or text, or leave it out with '- name'"
-    return f"column {name!r} holds {kind}, which is neither numbers nor categories; {advice}"
+    return f"column {name!r} has {kind}, which is neither numbers nor categories: {advice}"
 
 
 def _category_column(series, name):
     levels = tuple(_plain(level) for level in series.cat.categories)
     if len(set(levels)) < len(levels):
-        raise DataError(f"two categories of column {name!r} are written the same")
+        raise DataError(f"two categories of column {name!r} have the same text: rename one")
     codes, ordered = series.cat.codes.to_numpy(), bool(series.cat.ordered)
     return Column(name, "level", None, codes, levels, declared=True, ordered=ordered)
 
@@ -191,7 +191,9 @@ def _object_column(array, name):
     try:
         values[~missing] = present.astype(np.float64)
     except (OverflowError, ValueError, TypeError):
-        raise DataError(f"column {name!r} holds a number too large for float64") from None
+        raise DataError(
+            f"column {name!r} has a number too large for float64: correct it, or make it missing"
+        ) from None
     return Column(name, "number", values, whole=kind == "integer")
 
 
@@ -368,7 +370,9 @@ def recode(column, levels, rows, cure=""):
     Raises DataError with the advice `cure` if a value is not among `levels`.
     """
     if column.kind == "date":
-        raise DataError(f"column {column.name!r} holds dates, and the model knows levels of it")
+        raise DataError(
+            f"column {column.name!r} must have levels, as in training; here it has dates"
+        )
     column = as_levels(column)
     codes = take(column.codes, rows).astype(np.int64)
     if column.levels == levels:
@@ -385,7 +389,7 @@ def recode(column, levels, rows, cure=""):
 def raise_unknown_level(name, level, levels, cure=""):
     """Raise DataError that names an unknown level of a column and the known levels."""
     raise DataError(
-        f"column {name!r} has the level {level!r}, which is not among those the model knows: "
+        f"column {name!r} has the level {level!r}, which is not a level of the training rows: "
         f"{first_few([*levels])}{cure}"
     )
 
@@ -458,8 +462,10 @@ def rows_to_learn(table, names):
 def raise_unknown(names, everywhere):
     """Raise DataError: names[0] is missing `everywhere`, or no weighted row has all the columns."""
     if everywhere:
-        raise DataError(f"column {names[0]!r} is missing in every row")
-    raise DataError(f"no row of positive weight has {' and '.join(map(repr, names))}")
+        raise DataError(f"column {names[0]!r} is missing in every row: leave it out of the formula")
+    raise DataError(
+        f"no row with a positive weight has known values of {' and '.join(map(repr, names))}"
+    )
 
 
 def expand_rows(values, where, n):

@@ -320,9 +320,9 @@ class Design:
     def _offset(self, offset):
         """Return the offset to use; raise DataError if one is needed or not allowed."""
         if offset is not None and not self.offset_given:
-            raise DataError("the model was fitted without an offset; it cannot be given now")
+            raise DataError("the model was fitted without an offset: leave offset= out")
         if offset is None and self.offset_given and self.offset is None:
-            raise DataError("the model was fitted with an offset; give offset= for the new data")
+            raise DataError("the model was fitted with an offset: give offset= for the new data")
         return self.offset if offset is None else offset
 
     def has_response(self, data):
@@ -356,8 +356,8 @@ class Design:
                 continue
             if new_levels == "missing" and any(factors.is_read_as_number(p, name) for p in parts):
                 raise ArgumentError(
-                    f"new_levels='missing' is not for column {name!r}, which the formula takes as "
-                    "a number too"
+                    f"new_levels='missing' is not possible for column {name!r}, because the "
+                    "formula also uses it as a number"
                 )
             levels, unseen = found.get(name, (part.levels, part.unseen))
             levels = tuple(level for level in levels if level in part.levels)
@@ -489,7 +489,9 @@ def read_formula(text, family, which=None):
     if response is None and family not in (None, "none"):
         raise FormulaError(f"family {family!r} needs a response on the left of '~': {text}")
     if response is not None and family == "none":
-        raise FormulaError(f"family 'none' takes no response on the left of '~': {text}")
+        raise FormulaError(
+            f"family 'none' needs a formula without a response on the left of '~', not: {text}"
+        )
     return parsed, response
 
 

@@ -123,11 +123,13 @@ def _matrix(node, scope):
     except (TypeError, ValueError, OverflowError) as error:
         raise FormulaError(f"{scope.code}: {error}") from None
     except MemoryError:
-        raise DataError(f"{scope.code}: {scope.table.n:,} rows need more memory") from None
+        raise DataError(
+            f"{scope.code}: there is not enough memory for {scope.table.n:,} rows"
+        ) from None
     if value.ndim == 1:
         value = value[:, None]
     if value.ndim != 2 or len(value) != scope.table.n:
-        raise FormulaError(f"{scope.code} does not give one value for each row")
+        raise FormulaError(f"{scope.code} must have one value for each row")
     if not np.isfinite(value).all():
         _report(value, node, scope)
     return value
@@ -176,7 +178,7 @@ def _value(node, scope):
 def _operand(source, rows):
     """Return a column as an operand: float64, bool, or an object array of levels."""
     if source.kind == "date":
-        raise DataError(f"column {source.name!r} holds dates; {columns.date_advice(source.name)}")
+        raise DataError(f"column {source.name!r} has dates: {columns.date_advice(source.name)}")
     if source.kind != "level":
         return read_only(as_float(take(source.values, rows)))
     codes = take(source.codes, rows)
@@ -191,7 +193,7 @@ def _float(value, node, scope):
     if array.dtype.kind in "OUS":
         name = column_name(node)
         what = f"column {name!r} holds" if name else f"{ast.unparse(node)} gives"
-        raise DataError(f"{scope.code} needs numbers, and {what} text or categories")
+        raise DataError(f"{scope.code} needs numbers, but {what} text or categories")
     return array.astype(np.float64, copy=False)
 
 
@@ -200,7 +202,7 @@ def _single(node, scope):
     value = _float(_value(node, scope), node, scope)
     if value.ndim > 1:
         raise FormulaError(
-            f"{scope.code}: {ast.unparse(node)} makes several columns; multiply with ':', "
+            f"{scope.code}: {ast.unparse(node)} has several columns; write a product with ':', "
             "such as bs(x, df=4):z"
         )
     return value
@@ -211,8 +213,8 @@ def _truth(node, scope):
     value = np.asarray(_value(node, scope))
     if value.dtype != bool:
         raise FormulaError(
-            f"{scope.code}: & | ~ join comparisons, such as (x > 1) & (z < 2), and "
-            f"{ast.unparse(node)} is not true or false"
+            f"{scope.code}: & | ~ need comparisons, such as (x > 1) & (z < 2); "
+            f"{ast.unparse(node)} is not a comparison"
         )
     return value
 
@@ -228,12 +230,14 @@ def _compare(node, scope):
         if any(texts) and not all(texts):
             what = ast.unparse(before if texts[0] else after)
             raise DataError(
-                f"{scope.code} compares numbers with {what}, which is text or categories"
+                f"{scope.code}: numbers cannot be compared with {what}, which is text or categories"
             )
         try:
             true = COMPARISONS[type(op)](left.astype(object) if any(texts) else left, right)
         except TypeError:
-            raise DataError(f"{scope.code} compares values that have no order") from None
+            raise DataError(
+                f"{scope.code}: values without an order cannot be compared by < or >"
+            ) from None
         result, left = np.logical_and(result, np.asarray(true, bool)), right
     return result
 
@@ -268,13 +272,13 @@ def _days(name, scope):
             found = columns.parse_date(level) if isinstance(level, str) else None
             if found is None:
                 raise DataError(
-                    f"{scope.code} needs dates such as '2024-01-31', and column {name!r} holds "
+                    f"{scope.code} needs dates such as '2024-01-31', but column {name!r} has "
                     f"{level!r:.60}"
                 )
             days[k] = found
         return days[codes]
     if source.kind == "number" and scope.table.columns[name].kind == "number":
-        raise DataError(f"{scope.code} needs dates, and column {name!r} holds numbers")
+        raise DataError(f"{scope.code} needs dates, but column {name!r} has numbers")
     return as_float(take(source.values, rows))
 
 
@@ -282,7 +286,7 @@ def _data(node, scope):
     """Return the data argument of a transform as float64, one finite value or row per data row."""
     value = _float(_value(node, scope), node, scope)
     if value.ndim == 0 or len(value) != scope.table.n:
-        raise FormulaError(f"{scope.code}: {ast.unparse(node)} does not give a value for each row")
+        raise FormulaError(f"{scope.code}: {ast.unparse(node)} must have one value for each row")
     if not np.isfinite(value).all():
         _report(value.reshape(len(value), -1), node, scope)
     return value
@@ -303,15 +307,15 @@ def _transform(name, data, settings, words, scope):
             values = patsy_terms.apply(name, state, data, settings, words)
     except NotImplementedError:
         raise DataError(
-            f"{scope.code}: a value lies outside of lower_bound= and upper_bound= of bs(): set "
-            "wider bounds, or none, so that the spline extrapolates"
+            f"{scope.code}: a value is outside lower_bound= and upper_bound= of bs(): set wider "
+            "bounds, or no bounds, so that the spline extrapolates"
         ) from None
     except IndexError:
         pass
     except Exception as error:
         raise DataError(f"{scope.code}: {name}() cannot be computed: {error}") from None
     if values is None:
-        raise FormulaError(f"{scope.code}: {name}() cannot stand here")
+        raise FormulaError(f"{scope.code}: {name}() cannot be used here")
     if name == "bs":
         _warn_extrapolated(state, data[0], scope)
     return values
@@ -322,7 +326,8 @@ def _warn_extrapolated(state, x, scope):
     low, high = state["_all_knots"][[0, -1]]
     if x.min(initial=low) < low or x.max(initial=high) > high:
         warn(
-            f"{scope.code}: some values lie outside of {low:.6g} to {high:.6g}, the range that "
-            "bs() was fitted to, and its end polynomials extrapolate; cr() extrapolates linearly",
+            f"{scope.code}: some values are outside {low:.6g} to {high:.6g}, the range of the "
+            "training rows; bs() extrapolates by its end polynomials, cr() would extrapolate "
+            "linearly",
             ExtrapolationWarning,
         )

@@ -31,8 +31,10 @@ from lodim.formula.formula import quote
 from lodim.formula.language import column_name, column_nodes, function_name
 
 TRUTH = (False, True)  # levels of a condition such as I(x > 0)
-CURE = "; predict(..., new_levels='missing') takes it as a missing value"
-NO_CURE = "; a new level of a computed value cannot be missing: make it a column of the data"
+CURE = "; predict(..., new_levels='missing') treats it as a missing value"
+NO_CURE = (
+    "; a new level of a computed value cannot be treated as missing: make it a column of the data"
+)
 
 
 @forms.record
@@ -143,7 +145,7 @@ def learn(key, summaries, table, missing, polynomials=False):
     found = summaries[key if source is None else source]
     if found.column.kind == "date":
         name = found.column.name
-        raise DataError(f"column {name!r} holds dates; {columns.date_advice(name)}")
+        raise DataError(f"column {name!r} has dates: {columns.date_advice(name)}")
     if missing == "keep" and not found.n_known:
         raise_unknown([found.column.name], found.n_missing == found.n)
     if code is not None:
@@ -185,8 +187,8 @@ def row_names(summary):
     """Return a phrase for messages which says that a column identifies its rows."""
     own, n = np.count_nonzero(summary.counts == 1), summary.counts.sum()
     return (
-        f"column {summary.column.name!r} names the rows: {own:,} of {n:,} rows have a level that "
-        "no other row has"
+        f"column {summary.column.name!r} seems to be row names: {own:,} of {n:,} rows have a "
+        "level that no other row has"
     )
 
 
@@ -360,12 +362,12 @@ def raw_numbers(factor, table):
     source = table.complete(factor.name)
     if source.kind == "date":
         raise DataError(
-            f"column {source.name!r} held numbers when the model was fitted and now holds dates"
+            f"column {source.name!r} must have numbers, as in training; here it has dates"
         )
     if source.kind == "level":
         shown = next((v for v in source.levels if not _is_number(v)), source.levels[0])
         raise DataError(
-            f"column {source.name!r} held numbers when the model was fitted and now holds {shown!r}"
+            f"column {source.name!r} must have numbers, as in training; here it has {shown!r}"
         )
     return source.values
 
@@ -387,7 +389,7 @@ def _categorical(code, name, used):
     if "levels" in keywords:
         levels = tuple(ast.literal_eval(keywords["levels"]))
         if len(set(levels)) < len(levels):
-            raise DataError(f"{code:.200}: levels= names one level twice")
+            raise DataError(f"{code:.200}: levels= must not have a level twice")
         for level in used:
             if level not in levels:
                 raise_unknown_level(name, level, levels)

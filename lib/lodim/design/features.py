@@ -194,7 +194,7 @@ def scaling(found, names, standardize):
     wrong = np.flatnonzero(~(np.isfinite(mean) & np.isfinite(sd)))
     if wrong.size:
         k = wrong[0]
-        what = f"{names[k]!r} holds numbers up to {greatest[k]:.3g}, too large to be squared"
+        what = f"{names[k]!r} has numbers up to {greatest[k]:.3g}, too large to be squared"
         raise DataError(f"{what}; divide it by a power of ten")
     flat = sd <= FLAT * np.maximum(abs(least), abs(greatest))
     mean = np.where(flat, np.minimum(np.maximum(mean, least), greatest), mean)
@@ -209,8 +209,9 @@ def check_distance(distance, scale, term, dtype):
     if largest > FAR[dtype.name]:
         name = ":".join(part.name for part in term)
         raise DataError(
-            f"{name!r} holds a number that is {largest:.3g} standard deviations (or units) from "
-            "the training rows' mean, too far for the computations; correct it or make it missing"
+            f"{name!r} has a number that is {largest:.3g} standard deviations (or units) from "
+            "the mean of the training rows, too far for the computations: correct it, or make it "
+            "missing"
         )
 
 
@@ -422,7 +423,10 @@ def tiles_for(is_source, n, p, dtype, folder):
         return tiles.empty(n, p, dtype)
     except MemoryError:
         size = size_in_bytes(n * p * np.dtype(dtype).itemsize)
-        what = f"{n:,} rows x {p:,} features, {size}, do not fit into the memory"
+        what = (
+            f"{n:,} rows x {p:,} features, {size}, do not fit into memory: use files, "
+            "dtype='float32' or sample="
+        )
         raise DataError(what) from None
 
 
@@ -437,7 +441,9 @@ def tiles_in(folder, n, p, dtype):
     if not size:
         return np.zeros(shape, dtype)
     if not isinstance(folder, str | os.PathLike) or not os.path.isdir(folder):
-        raise ArgumentError(f"control: scratch must be a folder that exists, not {folder!r:.200}")
+        raise ArgumentError(
+            f"the entry scratch of control must be an existing folder, not {folder!r:.200}"
+        )
     free = shutil.disk_usage(folder).free
     if free < size:
         raise _too_small(folder, size, free)
@@ -465,9 +471,9 @@ def _reserve(file, size):
 
 def _too_small(folder, size, free):
     return DataError(
-        f"the features take {size_in_bytes(size)} of scratch space, and {os.fspath(folder)!r} has "
-        f"{size_in_bytes(free)}; name another folder by control={{'scratch': folder}}, or take "
-        "dtype='float32', which halves them"
+        f"the features need {size_in_bytes(size)} of scratch space, but {os.fspath(folder)!r} "
+        f"has only {size_in_bytes(free)}; name another folder by control={{'scratch': folder}}, "
+        "or give dtype='float32', which halves the size"
     )
 
 

@@ -46,7 +46,7 @@ def read_narwhals(data, words):
         import narwhals as nw
     except ImportError:
         raise MissingExtraError(
-            f"to read {kind}, narwhals is needed: pip install 'lodim[polars]'"
+            f"narwhals is needed to read {kind}: pip install 'lodim[polars]'"
         ) from None
     try:
         frame = nw.from_native(data, eager_only=True)
@@ -138,7 +138,7 @@ def rows_of(data):
     if not any(isinstance(label, str) for label in data.index):
         raise DataError(
             "a pandas Series must be one row, with the names of the columns as its index, not "
-            f"{first_few([*data.index]) or 'an empty one'}: for a column, give the frame"
+            f"{first_few([*data.index]) or 'an empty one'}: for a column, give a data frame"
         )
     return data.to_frame().T.infer_objects()
 
@@ -294,7 +294,7 @@ def _mapping_frame(data):
         columns[key], lengths[str(key)] = column, len(column)
     if len(set(lengths.values())) > 1:
         counts = ", ".join(f"{name!r} {n}" for name, n in list(lengths.items())[:8])
-        raise DataError(f"the columns differ in length: {counts}")
+        raise DataError(f"all columns must have the same length; they have {counts}")
     n = next(iter(lengths.values()), 0)
     return _named_frame(columns, columns, _common_index(data, n), columns.__getitem__)
 
@@ -396,7 +396,7 @@ def _check_text(text, what, cure):
         text.encode()
     except UnicodeEncodeError as error:
         raise DataError(
-            f"{what} has half of a surrogate pair, {text[error.start]!r}, and cannot be written; "
+            f"{what} has half of a surrogate pair, {text[error.start]!r}, which cannot be saved; "
             f"{cure}"
         ) from None
 
@@ -429,7 +429,7 @@ def check_numeric_text(column, levels, n, answer=False):
     others = [level for level in levels if not _is_number(level)]
     if _are_many(levels, others):
         return
-    but = f" but {first_few(others)}" if others else ""
+    but = f" except {first_few(others)}" if others else ""
     what = f"{what} was read as text: it has {len(levels):,} levels in {n:,} rows, all numbers{but}"
     fractions = sum("." in level or "," in level for level in levels)
     many = len(levels) > SOME_LEVELS and 2 * len(levels) > n
@@ -457,9 +457,11 @@ def _check_dates(what, name, levels, answer):
     if len(levels) <= SOME_LEVELS or _are_many(levels, others):
         return
     example = next(level for level in levels if level not in others)
-    but = f", all but {first_few(others)}" if others else ""
-    what = f"{what} holds dates as text, such as {example!r}{but}"
-    make = f"pd.to_datetime(df[{name!r}], errors='coerce') makes others missing; " * bool(others)
+    but = f", all except {first_few(others)}" if others else ""
+    what = f"{what} has dates as text, such as {example!r}{but}"
+    make = f"pd.to_datetime(df[{name!r}], errors='coerce') makes other values missing; " * bool(
+        others
+    )
     cure = f"write days({quote(name)}) for a number" if answer else columns.date_advice(name)
     levels_cure = f"for levels write {_category(name, answer)}"
     raise DataError(f"{what}; {make}{cure}; {levels_cure}")
@@ -475,7 +477,7 @@ def _cure(name, levels, answer):
     pattern = f"[{marks}]"
     cleaned = f"df[{name!r}]" + f".str.replace({pattern!r}, '', regex=True)" * bool(marks)
     cleaned += ".str.replace(',', '.')" * decimal
-    cure = f"make it numbers: pd.to_numeric({cleaned}, errors='coerce') makes others missing"
+    cure = f"make it numbers: pd.to_numeric({cleaned}, errors='coerce') makes other values missing"
     if decimal and not marks:
         cure = "read it with decimal=',' (--decimal , on the command line)"
     return f"{cure}; for levels write {_category(name, answer)}"

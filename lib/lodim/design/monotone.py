@@ -12,8 +12,8 @@ def check_ways(monotone):
     """Raise unless monotone= is a dict of "increasing" or "decreasing" by column."""
     if not (isinstance(monotone, dict) and all(way in WAYS.values() for way in ways(monotone))):
         raise ArgumentError(
-            'monotone must be one direction per column, as in {"age": "increasing"}, of '
-            f"increasing or decreasing, not {monotone!r:.80}"
+            'monotone must be a direction per column, as in {"age": "increasing"}, '
+            f"of increasing or decreasing, not {monotone!r:.80}"
         )
 
 
@@ -26,8 +26,8 @@ def directions(monotone, design, family):
     """Return a tuple with 1, -1 or 0 (increasing, decreasing, free) for each column of X."""
     if family.n_scores > 1:
         raise ArgumentError(
-            f"monotone= is for a number or two classes, and the response has {family.n_scores} "
-            "classes: an effect that rises for one class falls for others"
+            f"monotone= needs a numeric response or two classes, not {family.n_scores} classes: "
+            "leave monotone= out"
         )
     found = np.zeros(len(design.names), int)
     for (name, _), way in zip(monotone.items(), ways(monotone), strict=True):
@@ -35,8 +35,9 @@ def directions(monotone, design, family):
         if len(own) != 1 or not _keeps_order(design.terms[own[0]]):
             has = ", ".join(design.term_names[k] for k in own) or "no term"
             raise ArgumentError(
-                f"monotone= needs {name!r} as a term of its own, a number or an ordered category, "
-                f"and the formula has {has}: leave it out of monotone=, or out of other terms"
+                f"monotone= needs {name!r} as a numeric column or an ordered category that is "
+                f"not part of other terms, but the formula has {has}: leave the column out of "
+                "monotone=, or out of other terms"
             )
         found[np.asarray(design.term_of) == own[0]] = way
     return tuple(found.tolist())

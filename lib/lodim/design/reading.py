@@ -308,5 +308,8 @@ def draw_sample(data, source, names, inputs, size, seed):
         frame = read_rows_at(source, names, rows, n)
     for what, value in vars(inputs).items():
         if np.ndim(value) and len(value) != n:
-            raise DataError(f"{what} has {len(value)} values, and the data has {n} rows")
+            raise DataError(
+                f"{what} must have one value per row; it has {len(value)} values, and the data "
+                f"has {n} rows"
+            )
     return frame, inputs.take(rows)

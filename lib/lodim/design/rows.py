@@ -122,7 +122,10 @@ class RowInputs:
         """Return the RowInputs of the rows from start up to stop; call `arrays` first."""
         for what, value in vars(self).items():
             if np.ndim(value) and len(value) < stop:
-                raise DataError(f"{what} has {len(value)} values, and the data has more rows")
+                raise DataError(
+                    f"{what} must have one value per row; it has {len(value)} values, and the "
+                    "data has more rows"
+                )
         return self.take(slice(start, stop))
 
     def complete(self, rows):
@@ -147,16 +150,17 @@ class RowInputs:
         if self.offset.ndim == 1:
             if family == "multinomial" and self.offset.any():
                 raise DataError(
-                    "one offset for all classes changes no probability; give an array with a "
-                    f"column for each of the {len(response.levels)} classes"
+                    f"an offset must have a column for each of the {len(response.levels)} "
+                    "classes: a single column changes no probability"
                 )
             return
         k = self.offset.shape[1]
         if family != "multinomial":
-            raise DataError(f"offset has {k} columns; family {family!r} takes one")
+            raise DataError(f"offset must have one column for family {family!r}, not {k}")
         if k != len(response.levels):
             raise DataError(
-                f"offset has {k} columns, and {len(response.levels)} classes need one each"
+                f"offset must have a column for each of the {len(response.levels)} classes, not "
+                f"{k} columns"
             )
 
 
@@ -170,9 +174,9 @@ def _read_input(frame, value, what):
     if isinstance(value, str):
         column = read_column(frame, value)
         if column.kind == "level":
-            raise DataError(f"{what}: column {value!r} holds {column.levels[:3]}, not numbers")
+            raise DataError(f"{what}: column {value!r} must have numbers, not {column.levels[:3]}")
         if column.kind == "date" and what != "order":
-            raise DataError(f"{what}: column {value!r} holds dates, not numbers")
+            raise DataError(f"{what}: column {value!r} must have numbers, not dates")
         array = columns.as_float(column.values)
     else:
         array = _input_array(frame, value, what)
@@ -206,8 +210,8 @@ def _check_groups(frame, groups, codes):
         name = f"groups: column {groups!r}" if isinstance(groups, str) else "groups"
         raise DataError(
             f"{name} is missing in {len(missing)} of {len(codes)} rows, the first of them "
-            f"{frame.index[missing[0]]!r}: give each row a group (its own, if it belongs to none), "
-            "or drop these rows"
+            f"{frame.index[missing[0]]!r}: give each row a group (a group of its own if it "
+            "belongs to no other), or drop these rows"
         )
 
 
@@ -215,8 +219,8 @@ def _check_size(values, what):
     largest = np.abs(values).max(initial=0.0, where=~np.isnan(values))
     if largest > LARGEST:
         raise DataError(
-            f"{what} must be at most {LARGEST:g} in absolute value, and reaches {largest:g}: "
-            "divide it by a power of ten"
+            f"{what} must be at most {LARGEST:g} in absolute value, not {largest:g}: divide it "
+            "by a power of ten"
         )
 
 
@@ -231,7 +235,10 @@ def _input_array(frame, value, what):
         wanted = "one value per row" + (", or per row and class" if what == "offset" else "")
         raise DataError(f"{what} must have {wanted}, not shape {array.shape}")
     if len(array) != n:
-        raise DataError(f"{what} has {len(array)} values, and the data has {n} rows")
+        raise DataError(
+            f"{what} must have one value per row; it has {len(array)} values, and the data has "
+            f"{n} rows"
+        )
     _check_row_labels(frame, value, what)
     return array
 
@@ -258,14 +265,16 @@ def _as_numbers(value, what):
 
 def _check_row_labels(frame, value, what):
     if isinstance(value, (pd.Series, pd.DataFrame)) and not value.index.equals(frame.index):
-        raise DataError(f"{what} has other row labels than the data; give it in the data's order")
+        raise DataError(
+            f"{what} must have the row labels of the data, in the same order: use .loc[data.index]"
+        )
 
 
 def _check_weights(weights):
     if weights.min() < 0:
-        raise DataError(f"weights must be 0 or more, and one is {weights.min():g}")
+        raise DataError(f"weights must be 0 or more; the smallest is {weights.min():g}")
     if weights.max() == 0:
-        raise DataError("weights must have a positive value, and all are zero")
+        raise DataError("weights must have at least one positive value; all are zero")
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
@@ -360,8 +369,8 @@ def _flag(column, bad, index):
     missing, infinite = scan(as_real(column.values), bad)
     if infinite >= 0:
         raise DataError(
-            f"column {column.name!r} is infinite in row {index[infinite]!r}; "
-            "make it missing or a number"
+            f"column {column.name!r} must be finite; it is infinite in row {index[infinite]!r}: "
+            "correct it, or make it missing"
         )
     return missing
 
@@ -371,7 +380,7 @@ def _raise_no_rows(n, dropped, incomplete):
         raise DataError("the data has no rows")
     worst = sorted(dropped.items(), key=lambda item: -item[1])[:5]
     counts = ", ".join(f"{name!r} in {count}" for name, count in worst if count)
-    cure = "; missing='indicator' keeps rows that miss features" if incomplete else ""
+    cure = "; missing='indicator' keeps rows with missing features" if incomplete else ""
     raise DataError(f"no rows are left: all {n} are dropped for missing values ({counts}){cure}")
 
 
@@ -413,9 +422,9 @@ def _are_proportions(source, rows, table):
         return False
     if table.weights is None and len(np.unique(y)) > 2:
         raise DataError(
-            f"the response {source.name!r} holds proportions, such as {y[(y > 0) & (y < 1)][0]:g}; "
-            "family 'binomial' needs the numbers of trials as weights= (glm only), or one row per "
-            "trial with a response of two classes"
+            f"the response {source.name!r} has proportions, such as {y[(y > 0) & (y < 1)][0]:g}; "
+            "family 'binomial' needs the numbers of trials as weights= (glm only), or one row "
+            "per trial with a response of two classes"
         )
     return table.weights is not None
 
@@ -434,7 +443,7 @@ def class_weights(y, response, rows, size):
     """
     if response is None or response.levels is None:
         name = "there is none" if response is None else f"{response.name!r} is numeric"
-        raise DataError(f"weights='balanced' needs a response with classes, and {name}")
+        raise DataError(f"weights='balanced' needs a response with classes, but {name}")
     known = ~np.isnan(y)
     codes, weights = y[known].astype(np.int64), np.ones(size)
     counts = np.bincount(codes, minlength=len(response.levels))
@@ -462,7 +471,8 @@ def _source(response, table):
         if source.kind == "date":
             name = quote(source.name)
             raise DataError(
-                f"the response {source.name!r} holds dates; write days({name}) to make them numbers"
+                f"the response {source.name!r} has dates: write days({name}) to convert them to "
+                "numbers"
             )
         return source, table.rows
     node = tree(response.name)
@@ -478,19 +488,19 @@ def _source(response, table):
 def _values(source, rows, family):
     if source.kind == "level":
         raise DataError(
-            f"the response {source.name!r} holds {first_few(source.levels, 3)}; family {family!r} "
+            f"the response {source.name!r} has {first_few(source.levels, 3)}; family {family!r} "
             "needs numbers (for classes, use family 'binomial' or 'multinomial')"
         )
     y = columns.take(source.values, rows).astype(np.float64)
     _check_size(y, f"the response {source.name!r}")
     if family == "binomial" and y.size and not 0 <= y.min() <= y.max() <= 1:
         raise DataError(
-            f"the response {source.name!r} must hold proportions, from 0 to 1, as in training; it "
-            f"holds {y.min():g} to {y.max():g}"
+            f"the response {source.name!r} must be proportions from 0 to 1, as in training, not "
+            f"{y.min():g} to {y.max():g}"
         )
     if family in NUMERIC and not NUMERIC[family].contains(y).all():
         raise DataError(
-            f"the response {source.name!r} reaches down to {y.min():g}; family {family!r} needs "
+            f"the response {source.name!r} has {y.min():g}; family {family!r} needs "
             f"{NUMERIC[family].support}"
         )
     return y
@@ -511,7 +521,7 @@ def _infer_family(source, rows):
 def _check_varies(y, name, positive_weight):
     used = y if positive_weight is None else y[positive_weight]
     if used.min() == used.max():
-        raise DataError(f"the response {name!r} is {used[0]:g} in every row; nothing to explain")
+        raise DataError(f"the response {name!r} must vary; it is {used[0]:g} in every row")
 
 
 def _as_condition(name, levels):
@@ -529,7 +539,7 @@ def _check_levels(name, levels, y, family, positive_weight):
         raise DataError(f"the response {name!r} has one class only, {one!r}; two are needed")
     if family == "binomial" and len(levels) > 2:
         raise DataError(
-            f"family 'binomial' takes two classes, and the response {name!r} has {len(levels)}: "
+            f"family 'binomial' needs two classes, but the response {name!r} has {len(levels)}: "
             f"{first_few(levels)}; use family 'multinomial'{_as_condition(name, levels)}"
         )
 
@@ -568,8 +578,8 @@ def _learn_fill(summary):
     column = summary.column
     if not summary.n_known:
         raise DataError(
-            f"column {column.name!r} is missing in every row of positive weight; leave it out with "
-            f"'- {quote(column.name)}'"
+            f"column {column.name!r} is missing in every row with a positive weight; leave it "
+            f"out with '- {quote(column.name)}'"
         )
     # the level with the largest total weight; of equal ones the first
     if column.kind == "level":

@@ -232,8 +232,8 @@ def check_count(column, n_levels):
     """Raise DataError if a column has too many levels to make features."""
     if n_levels > MOST_LEVELS:
         raise DataError(
-            f"column {column.name!r} has over {MOST_LEVELS:,} levels, as a name of the rows would; "
-            f"leave it out with '- {quote(column.name)}'"
+            f"column {column.name!r} has over {MOST_LEVELS:,} levels, so it seems to be row "
+            f"names; leave it out with '- {quote(column.name)}'"
         )
 
 

@@ -173,12 +173,12 @@ def check_size(widths, keys, n):
     few = p <= FEATURES_PER_COLUMN * used or (p <= MANY_FEATURES and n * p <= MANY_NUMBERS)
     if few and p <= MAX_FEATURES:
         return
-    what = f"the formula would make {p:,} features of {used:,} columns, {n * p:,} numbers"
+    what = f"the formula would have {p:,} features from {used:,} columns, {n * p:,} numbers"
     limits = f"{MANY_FEATURES:,} features and {MANY_NUMBERS:,} numbers in all {n:,} rows"
     if p > MAX_FEATURES:
         limits = f"{MAX_FEATURES:,} features in all"
     raise DataError(
-        f"{what}; beyond {FEATURES_PER_COLUMN} features for each column, {limits} are allowed"
+        f"{what}; with more than {FEATURES_PER_COLUMN} features per column, at most {limits} are allowed"
     )
 
 
@@ -192,8 +192,9 @@ def names(terms, sizes):
     letters = sum(w * sum(map(factors.letters, t)) for w, t in zip(sizes, terms, strict=True))
     if letters > MAX_LETTERS:
         raise DataError(
-            f"the names of the features would be {letters:,} letters long, and {MAX_LETTERS:,} are "
-            "the most; give the columns shorter names, or write shorter expressions"
+            f"the names of the features would have {letters:,} letters, but at most "
+            f"{MAX_LETTERS:,} are allowed: give the columns shorter names, or write shorter "
+            "expressions"
         )
     labelled, term_of = [], []
     for t, term in enumerate(terms):

@@ -128,7 +128,7 @@ def _subject(fit, data, offset):
     every = _weighted(every, weights)
     rows = with_positive_weight(every)
     if rows.n == 0:
-        raise DataError("no complete row to check")
+        raise DataError("data must have a row without missing values to check")
     read = rows
     if design is not fit._reader:
         read = fit._reader.apply(data, offset=offset, new_levels="missing")

@@ -43,8 +43,8 @@ def leak(subject):
             found.append(name)
     if levels is not None:
         found += _pure_factors(design, X, y.astype(int))
-    sentence = "{} by itself nearly is the response."
-    hint = "Check that it is known before the response; otherwise leave it out."
+    sentence = "{} alone predicts the response almost perfectly."
+    hint = "Check that it is known before the response. If not, leave it out."
     names = dict.fromkeys(found)
     return [Finding("leak", "problem", sentence.format(name), hint, (name,)) for name in names]
 
@@ -68,7 +68,7 @@ def wild_values(subject):
     design, found = subject.design, []
     for limits, rows, values in design.wild_rows(subject.data):
         at = np.isin(rows, subject.counted)
-        done = "the fit uses the middle of the others instead"
+        done = "the fit uses the middle of the other values instead"
         found.append((limits, rows[at], values[at], done, True))
     batch = subject.answered
     if batch is not None and subject.fit.levels is None:
@@ -84,7 +84,7 @@ def wild_values(subject):
         if len(at):
             name, labels = limits.feature, _labels(subject, at)
             severity = "note" if of_feature and len(at) <= few_rows else "problem"
-            sentence = f"{name} is far outside all others in {rows_in_words(labels)}: "
+            sentence = f"{name} has values far outside all others in {rows_in_words(labels)}: "
             sentence += f"{some_names([significant(v) for v in values])}; {done}."
             findings.append(
                 Finding("wild-values", severity, sentence, hint, (name,), tuple(labels))
@@ -111,9 +111,7 @@ def copies(subject):
     names = [(design.names[i], design.names[j]) for i, j, _ in pairs]
     named = some_names([f"{a} with {b}" for a, b in names])
     sentence = f"{counted(len(pairs), 'pair')} of features correlated by {SAME} or more: {named}."
-    hint = (
-        "Chance decides which of the two the fit uses: interpret both together, or leave one out."
-    )
+    hint = "The fit may use either of the two by chance: interpret both together, or leave one out."
     terms = tuple(dict.fromkeys(itertools.chain.from_iterable(names)))
     return [Finding("copies", "note", sentence, hint, terms)]
 
@@ -136,7 +134,7 @@ def identifier(subject):
             found.append(name)
     sentence = f"{{}} seems to be an identifier: {len(rows)} rows have integers that hardly "
     sentence += "ever repeat."
-    hint = "Leave it out: '. - {}'. What it explains is the order of the rows."
+    hint = "Leave it out: '. - {}'. It only explains the order of the rows."
     return [
         Finding("identifier", "problem", sentence.format(name), hint.format(quote(name)), (name,))
         for name in found
@@ -162,8 +160,8 @@ def duplicates(subject):
         return []
     labels = list(batch.index[batch.rows[again]])
     sentence = (
-        f"{rows_in_words(labels)} repeat an earlier row, features and response: a row that is "
-        "held out has a copy among the training rows, so held-out losses are too low."
+        f"{rows_in_words(labels)} have the same features and response as an earlier row. "
+        "Held-out rows then have copies among the training rows, so held-out losses are too low."
     )
     hint = "Leave the copies out, or give groups= so that copies are held out together."
     return [Finding("duplicates", "note", sentence, hint, (), tuple(labels))]
@@ -172,7 +170,7 @@ def duplicates(subject):
 def collinearity(subject):
     """Return findings: numeric features that are nearly linear combinations of others."""
     if subject.fit.name not in LINEAR:
-        return f"is for {' and '.join(LINEAR)}, which have coefficients"
+        return f"only for {' and '.join(LINEAR)}, which have coefficients"
     design, batch = subject.design, subject.rows
     at = [design.names.index(name) for name in _plain_numbers(design)]
     if batch.n < max(MIN_ROWS, 2 * len(at)):
@@ -188,8 +186,8 @@ def collinearity(subject):
     told = [f"{name} {significant(factor[j], 3)}" for name, j in zip(names, order, strict=True)]
     sentence = f"{counted(len(names), 'feature')} with a variance inflation factor above "
     sentence += f"{INFLATED:g}: {some_names(told)}."
-    hint = "Their coefficients are uncertain and may have the wrong sign; predictions suffer "
-    hint += "less. Leave some out, or penalize."
+    hint = "Their coefficients are uncertain and may have the wrong sign; predictions are less "
+    hint += "affected. Leave some features out, or use a penalty."
     return [Finding("collinearity", "note", sentence, hint, tuple(names))]
 
 
@@ -214,7 +212,7 @@ def empty_cells(subject):
         return []
     cells = counted(len(found), "combination")
     sentence = f"{cells} of crossed levels with no row or one: {some_names(found)}."
-    hint = "Their interaction can hardly be estimated: merge levels, or leave it out."
+    hint = "Their interaction can hardly be estimated: merge levels, or leave the interaction out."
     return [Finding("empty-cells", "note", sentence, hint, tuple(found))]
 
 
@@ -234,7 +232,7 @@ def rare_level(subject):
     sentence = (
         f"{counted(len(found), 'level')} with fewer than {RARE_ROWS} rows: {some_names(found)}."
     )
-    hint = "Merge similar levels; estimates for these levels rest on few rows."
+    hint = "Merge similar levels; estimates for these levels are based on few rows."
     return [Finding("rare-level", "note", sentence, hint, tuple(found))]
 
 
@@ -263,8 +261,10 @@ def extrapolation(subject):
     if far.any():
         names = [design.names[j] for j in np.flatnonzero(far.any(axis=0))]
         rows = list(batch.index[batch.rows[np.flatnonzero(far.any(axis=1))]])
-        sentence = f"{rows_in_words(rows)} farther out than any training row: {some_names(names)}."
-        hint = "Their predictions are extrapolations; check the values and their units."
+        sentence = (
+            f"{rows_in_words(rows)} outside the range of the training rows: {some_names(names)}."
+        )
+        hint = "Their predictions are extrapolations: check the values and their units."
         where = tuple(names), tuple(rows)
         found.append(Finding("extrapolation", "problem", sentence, hint, *where))
     for name, levels, counts in _level_counts(design, subject.data, subject.counted):
@@ -274,7 +274,10 @@ def extrapolation(subject):
             sentence = (
                 f"{rows} with levels of {name} that no training row has: {some_names(unseen)}."
             )
-            hint = "predict() refuses them, or takes them as missing (new_levels='missing')."
+            hint = (
+                "predict() raises an error for them, or treats them as missing "
+                "(new_levels='missing')."
+            )
             found.append(Finding("extrapolation", "problem", sentence, hint, (name,)))
     return found
 
@@ -291,8 +294,8 @@ def drift(subject):
     if isinstance(moved, str) or not moved:
         return moved or []
     means, shifts = counted(len(moved), "mean"), shifts_in_words(moved)
-    sentence = f"{means} moved, in standard deviations of training: {shifts}."
-    hint = "The fit may be out of date: check whether its loss on such rows has grown."
+    sentence = f"{means} changed, in standard deviations of the training rows: {shifts}."
+    hint = "The fit may be out of date: check whether its loss on such rows has increased."
     return [Finding("drift", "problem", sentence, hint, tuple(moved))]
 
 
@@ -313,9 +316,9 @@ def moved_means(fit, batch):
     if batch.n < LEAST_NEW:
         return f"fewer than {LEAST_NEW} rows"
     if fit.arguments.get("weights") is not None:
-        return "the fit is weighted, and its means are weighted means"
+        return "the fit is weighted, so its means are weighted means"
     if fit.arguments.get("standardize") is False:
-        return "the fit was made with standardize=False, without standard deviations"
+        return "the fit with standardize=False stores no standard deviations"
     shift, has_moved = moved(standardized(batch), fit.n)
     order = np.argsort(-np.abs(shift), kind="stable")
     return {fit._reader.names[j]: float(shift[j]) for j in order if has_moved[j]}

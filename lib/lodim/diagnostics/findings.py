@@ -159,11 +159,11 @@ class Checks:
         return self.summary().as_html()
 
     def _looked(self):
-        lines = [f"Looked at: {', '.join(self.looked_at) or 'nothing'}."]
+        lines = [f"Checked: {', '.join(self.looked_at) or 'nothing'}."]
         why = {}
         for code, reason in self.not_looked_at.items():
             why.setdefault(reason, []).append(code)
-        lines += [f"Not looked at: {', '.join(codes)} ({reason})." for reason, codes in why.items()]
+        lines += [f"Not checked: {', '.join(codes)} ({reason})." for reason, codes in why.items()]
         lines += [f"Ignored: {', '.join(self.ignored)}."] if self.ignored else []
         return lines
 

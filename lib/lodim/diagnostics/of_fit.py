@@ -12,7 +12,9 @@ def convergence(subject):
     if subject.fit.converged or subject.fit._separated:
         return []
     sentence = "The optimizer stopped before its tolerance was met."
-    hint = "More iterations (control=), other penalties, or features on one scale; see summary()."
+    hint = (
+        "Allow more iterations (control=), change penalties, or scale the features; see summary()."
+    )
     return [Finding("convergence", "problem", sentence, hint)]
 
 
@@ -20,13 +22,13 @@ def separation(subject):
     """Return a finding if coefficients are infinite because the classes are separated."""
     fit = subject.fit
     if not fit._separates:
-        return "is for glm with classes: other models have finite estimates"
+        return "only for glm with classes, as other models have finite estimates"
     if not fit._separated:
         return []
     have = "has" if len(fit._separated) == 1 else "have"
     sentence = f"The classes are separated: {some_names(fit._separated)} {have} no finite estimate."
     hint = "Do not trust probabilities of 0 and 1. A penalized model such as costnet has finite "
-    hint += "estimates, or leave the terms out."
+    hint += "estimates. Or leave the terms out."
     return [Finding("separation", "problem", sentence, hint, tuple(fit._separated))]
 
 
@@ -36,10 +38,12 @@ def dropped_rows(subject):
     dropped, n = fit.design.n_dropped, fit.n + fit.design.n_dropped
     if dropped <= MANY_DROPPED * n:
         return []
-    hint = "Check whether they differ from the others."
+    hint = "Check whether these rows differ from the others."
     if phrases.dropped(fit):
         hint = f"{phrases.dropped(fit)[0]}."
-    sentence = f"{dropped} of {n} rows were left out for missing values ({100 * dropped / n:.0f}%)."
+    sentence = (
+        f"{dropped} of {n} rows were dropped because of missing values ({100 * dropped / n:.0f}%)."
+    )
     return [Finding("dropped-rows", "note", sentence, hint)]
 
 
@@ -48,9 +52,7 @@ def constant(subject):
     names = subject.fit.design.constant
     if not names:
         return []
-    sentence = (
-        f"Without effect, because they are constant in the training rows: {some_names(names)}."
-    )
+    sentence = f"Features without effect, because they are constant in the training rows: {some_names(names)}."
     hint = "Leave them out, or find out why they do not vary."
     return [Finding("constant", "note", sentence, hint, tuple(names))]
 
@@ -62,7 +64,7 @@ def grid_end(subject):
         return "no setting was chosen by cross-validation"
     findings = []
     for name, value in phrases.at_smallest(fit):
-        sentence = f"The least held-out loss is at the smallest {name} that was tried, "
+        sentence = f"The lowest held-out loss is at the smallest {name} that was tried, "
         sentence += f"{significant(value)}."
         hint = f"ld.cv with a grid of {name} tries smaller ones."
         findings.append(Finding("grid-end", "note", sentence, hint, (name,)))

@@ -24,12 +24,12 @@ def overfit(subject):
     else:
         what, found = "rows that its cross-validation held out", _held_out(fit, row)
     if found is None:
-        return "nothing was held out: give new rows with the response, or see ld.cv"
+        return "no rows were held out: give new rows with the response, or use ld.cv"
     if not is_lost(before, *found):
         return []
     sentence = f"The fit explains {100 * before:.0f}% of the deviance of the training rows, and "
     sentence += f"{_percent(found[0])} of that of {what}."
-    hint = "Use a larger penalty or fewer features, unless these rows are of another kind; judge "
+    hint = "Use a larger penalty or fewer features, unless these rows differ in kind; judge "
     hint += "the fit by held-out rows only (ld.cv, ld.compare)."
     return [Finding("overfit", "problem", sentence, hint)]
 
@@ -75,7 +75,7 @@ def influence(subject):
     if fit._cooks_distance is not None:
         labels, distance = fit._cooks_distance
         rows = [labels[k] for k in np.flatnonzero(np.nan_to_num(distance) > COOK)]
-        how = f"of Cook's distance above {COOK:g}: without one the estimates move far."
+        how = f"with Cook's distance above {COOK:g}: without such a row the estimates change much."
     else:
         if batch.n < MIN_ROWS:
             return f"fewer than {MIN_ROWS} rows"
@@ -97,14 +97,14 @@ def dispersion(subject):
     df = batch.n - fit.df
     reason = _no_counts(subject)
     if reason or df < 1:
-        return reason or "no row is left for an estimate"
+        return reason or "no row without missing values"
     mean = fit.family.mean(subject.score)
     ratio, errors = poisson_dispersion(batch.y, mean, batch.row_weights, df)
     if LEAST_RATIO <= ratio <= MOST_RATIO or abs(errors) <= ERRORS:
         return []
     size = "too small" if ratio > 1.0 else "too large"
     factor = significant(np.sqrt(max(ratio, 1.0 / ratio)), 3)
-    sentence = f"The counts vary {significant(ratio, 3)} times as much as those of a Poisson "
+    sentence = f"The variance of the counts is {significant(ratio, 3)} times that of a Poisson "
     sentence += "response"
     hint = "See whether a feature or an offset is missing"
     if fit.name == "glm":
@@ -123,14 +123,14 @@ def zeros(subject):
     if seen <= MOST_RATIO * expected or errors <= ERRORS:
         return []
     sentence = f"{seen} counts are zero, where the fit expects {significant(expected, 3)}."
-    hint = "Model in two steps: whether a count is above zero, and the counts of these rows."
+    hint = "Fit two models: whether a count is above zero, and the counts above zero."
     return [Finding("zeros", "problem", sentence, hint)]
 
 
 def _no_counts(subject):
     """Return the reason why the checks of counts cannot be made, or None."""
     if subject.fit.family.name != "poisson":
-        return "is for family poisson"
+        return "only for family poisson"
     few = subject.answered.n < MIN_ROWS
     return f"fewer than {MIN_ROWS} rows" if few else None
 
@@ -147,8 +147,8 @@ def calibration(subject):
     if not wrong:
         return []
     what = "Predictions" if fit.levels is None else "Probabilities"
-    sentence = f"{what} are off: {'; '.join(wrong[:MAX_NAMES])}."
-    hint = "Plot the responses against the predictions; fit again with such rows included."
+    sentence = f"{what} are wrong: {'; '.join(wrong[:MAX_NAMES])}."
+    hint = "Plot responses against predictions; fit again with such rows included."
     return [Finding("calibration", "problem", sentence, hint, tuple(wrong))]
 
 

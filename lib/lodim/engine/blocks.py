@@ -39,8 +39,8 @@ def place(X, engine, large=None):
     if not on_host(X):
         if engine == "cuda":
             raise DeviceError(
-                "engine='cuda' is for rows in this process, and these are on the workers of a Dask "
-                "cluster: use engine='auto' or 'cpu'"
+                "engine='cuda' needs the rows in this process, but they are on the workers of a "
+                "Dask cluster: use engine='auto' or 'cpu'"
             )
         return X
     cuda = device_for(X, engine, large)
@@ -73,14 +73,14 @@ def _device(X):
         if not _has_target():
             return _missing(None), None
         return DeviceError(
-            "engine='cuda' needs an NVIDIA GPU and its driver, and none is usable here: "
-            "use engine='auto' or 'cpu'"
+            "engine='cuda' needs an NVIDIA GPU and its driver, which are not available here: use "
+            "engine='auto' or 'cpu'"
         ), None
     if not cuda.fits(X):
         gigabytes = X.nbytes / 1e9
         return DeviceError(
-            f"the GPU's free memory does not hold the features ({gigabytes:.1f} GB): use "
-            "engine='cpu', or dtype='float32', which halves them"
+            f"the GPU has too little free memory for the features ({gigabytes:.1f} GB): use "
+            "engine='cpu', or dtype='float32', which halves their size"
         ), None
     return None, cuda
 

@@ -60,7 +60,7 @@ event.register("numba:compile", _Compilation())
 def _say_compiling():
     """Log a message that kernels are compiled, once per process."""
     logging.getLogger("lodim").warning(
-        "compiling kernels: up to a minute at the first use; they are kept for later runs"
+        "compiling kernels: up to a minute at the first use; lodim keeps them for later runs"
     )
 
 
@@ -106,10 +106,10 @@ def scalar(function):
 def _folder():
     """Return a private temporary folder for compiled kernels; log it once. None if impossible."""
     folder = _private()
-    what = "are compiled anew in each process" if folder is None else f"are cached in {folder}"
+    what = "are compiled again in each process" if folder is None else f"are cached in {folder}"
     logging.getLogger("lodim").warning(
-        "kernels %s: neither lodim's folder nor the user's cache can be written "
-        "(NUMBA_CACHE_DIR names another place)",
+        "kernels %s: neither the folder of lodim nor the cache of the user can be written (set "
+        "NUMBA_CACHE_DIR to another folder)",
         what,
     )
     return folder

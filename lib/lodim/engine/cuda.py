@@ -84,7 +84,7 @@ class DeviceTiles:
             if 8 * math.prod(shape) > free_bytes():
                 gigabytes = 8e-9 * math.prod(shape)
                 raise DeviceError(
-                    f"the GPU's free memory does not hold what a pass leaves there "
+                    "the GPU has too little free memory for the results of a pass "
                     f"({gigabytes:.1f} GB): use engine='cpu'"
                 )
             self._scratch[name] = kept = shape, cuda.device_array(shape, np.float64)

@@ -43,7 +43,10 @@ def checked_client(client):
     if not isinstance(client, Client):
         raise ArgumentError(f"client must be a dask.distributed.Client, not {client!r:.80}")
     if client.asynchronous:
-        raise ArgumentError("client must not be asynchronous: a fit waits for its workers")
+        raise ArgumentError(
+            "client must not be asynchronous, as a fit waits for the workers: use "
+            "Client(asynchronous=False)"
+        )
     if client.status != "running":
         raise DeviceError(f"the Dask client has no scheduler: its status is {client.status!r}")
     return client
@@ -133,9 +136,10 @@ class Cluster:
             limit = worker["memory_limit"]
             if limit and need > MEMORY_SHARE * limit:
                 raise DataError(
-                    f"{rows:,} rows on a Dask worker take {need / 1e9:.1f} GB, and {address} may "
-                    f"hold {MEMORY_SHARE * limit / 1e9:.1f} GB of its {limit / 1e9:.1f}: start "
-                    "more workers, or take dtype='float32' or sample="
+                    f"{rows:,} rows on a Dask worker need {need / 1e9:.1f} GB, but "
+                    f"lodim uses at most {MEMORY_SHARE * limit / 1e9:.1f} of the "
+                    f"{limit / 1e9:.1f} GB of {address}: start more workers, or give "
+                    "dtype='float32' or sample="
                 )
 
     def submit(self, work, held=(), sent=(), name=None):
@@ -258,8 +262,8 @@ def _alone_since(client, before):
     now = time.monotonic()
     if before is not None and now - before > WORKER_TIMEOUT - PATIENCE:
         raise DeviceError(
-            f"all workers of the Dask cluster are gone, and none has come for {WORKER_TIMEOUT:.0f} "
-            "seconds: what they held cannot be made again"
+            f"all workers of the Dask cluster are gone, and no new worker came within {WORKER_TIMEOUT:.0f} "
+            "seconds: the data on the workers are lost; start workers and fit again"
         )
     return before or now
 
@@ -277,8 +281,8 @@ def _workers(client):
         _in_words(client, lambda: client.wait_for_workers(1, timeout=WORKER_TIMEOUT))
     except TimeoutError as error:
         raise DeviceError(
-            f"the Dask cluster has no worker, and none has come for {WORKER_TIMEOUT:.0f} seconds: "
-            "start one, or leave out client="
+            f"the Dask cluster has no worker, and none came within {WORKER_TIMEOUT:.0f} seconds: start a "
+            "worker, or leave out client="
         ) from error
     return _in_words(client, client.nthreads)
 
@@ -302,16 +306,17 @@ def _in_words(client, call):
         return call()
     except KilledWorker as error:
         raise DeviceError(
-            "workers of the Dask cluster died again and again over the same rows, as they do where "
-            f"memory is short; the last was {error.last_worker.address}: start more workers, or "
-            "give them more memory"
+            "workers of the Dask cluster died repeatedly on the same rows, probably for lack of "
+            f"memory; the last was {error.last_worker.address}: start more workers, or give them "
+            "more memory"
         ) from error
     except (OSError, *lost) as error:
         # If the scheduler runs, this is an error of the task or a timeout.
         if client.status == "running" and not isinstance(error, lost):
             raise
         raise DeviceError(
-            f"the connection to the Dask scheduler is lost, and the fit with it ({error})"
+            f"the connection to the Dask scheduler is lost ({error}): connect again and repeat "
+            "the fit"
         ) from error
 
 
@@ -336,8 +341,8 @@ def _compare(hosts):
         for name in SAME:
             if there[name] != here[name]:
                 raise DeviceError(
-                    f"the Dask worker {address} has {name} {there[name]}, and here it is "
-                    f"{here[name]}: install the same version on all"
+                    f"the Dask worker {address} has {name} {there[name]}, this process has "
+                    f"{here[name]}: install the same version everywhere"
                 )
     first = {}
     for address in sorted(hosts):
@@ -345,7 +350,7 @@ def _compare(hosts):
     if len(first) > 1:
         names = ", ".join(f"{cpu.split()[0]} ({at})" for cpu, at in first.items())
         warn(
-            f"the Dask workers have unequal processors, {names}: the last bits of a fit may differ "
-            "from run to run",
+            f"the Dask workers have different processors, {names}: the last bits of a fit may "
+            "differ between runs",
             DataWarning,
         )

@@ -88,8 +88,8 @@ def _offset(inputs):
         return ZERO
     if design.offset is None:
         raise ArgumentError(
-            "the model was fitted with an array as its offset, which has no name: fit it with the "
-            "name of a column to write it out"
+            "a fit with an array as offset cannot be exported: fit it with the name of a column "
+            "as offset="
         )
     column = inputs.columns.setdefault(design.offset, Column(design.offset))
     inputs.unknown.append(call("is_missing", column))

@@ -42,7 +42,9 @@ def write(equation):
             "to_onnx() needs the package onnx: pip install 'lodim[onnx]'"
         ) from None
     if not equation.columns:
-        raise ArgumentError("a model that reads no column has no inputs, which ONNX cannot say")
+        raise ArgumentError(
+            "a model without columns cannot be exported to ONNX, which needs inputs"
+        )
     check_named(equation, "ONNX")
     return _Graph(onnx, equation).model()
 
@@ -126,8 +128,8 @@ class _Graph:
             return node.name
         if "" in self.codes:
             raise ArgumentError(
-                f"column {node.name!r} has the level '', which stands for a missing text in ONNX: "
-                "rename the level, fit again and write that model"
+                f"column {node.name!r} has the level '', which means a missing text in ONNX: "
+                "rename the level, fit again and export that fit"
             )
         keys, codes = [*self.codes, ""], [*self.codes.values(), MISSING]
         codes = {"keys_strings": keys, "values_int64s": codes, "default_int64": NEW}
@@ -177,7 +179,8 @@ class _Graph:
         known = any(isinstance(arg, Constant) for arg in node.args)
         if node.function != "eq" or not known:
             raise ArgumentError(
-                "ONNX has no order of texts, and cannot compare two columns of them"
+                "ONNX cannot compare two columns of text by < or >: make the comparison a column "
+                "of the data first"
             )
 
     def among(self, source, *levels):

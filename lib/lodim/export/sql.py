@@ -44,7 +44,7 @@ def write(equation, dialect, table):
         or not parts
         or not all(isinstance(part, str) and part for part in parts)
     ):
-        raise ArgumentError(f"table is a name, or a tuple of schema and name, not {table!r}")
+        raise ArgumentError(f"table must be a name, or a tuple of schema and name, not {table!r}")
     for part in parts:
         check_text(part)
     check_named(equation, "a query")
@@ -202,8 +202,8 @@ class _SQL(Infix):
         named = [node for node in self.order if id(node) in self.named]
         if self.dialect == "postgres" and len(named) > MAX_COLUMNS:
             raise ArgumentError(
-                f"the query would have {len(named):,} steps, each a column, and PostgreSQL allows "
-                f"{MAX_COLUMNS:,}: fit a model of fewer columns, or one that drops more of them"
+                f"the query would have {len(named):,} columns, but PostgreSQL allows at most "
+                f"{MAX_COLUMNS:,}: fit a model with fewer features"
             )
         depth = max((self.step[id(node)] for node in named), default=0)
         steps = [self._first([node for node in named if self.step[id(node)] == 1])]

@@ -100,7 +100,7 @@ class Inputs:
         if len(kinds) > 1:
             raise ArgumentError(
                 f"column {name!r} has levels of several kinds, such as {values[0]!r} and "
-                f"{values[-1]!r}: make all of them text to write the model out"
+                f"{values[-1]!r}: make all of them text to export the fit"
             )
         return kinds.pop() if kinds else self._kind_by_use(name)
 
@@ -334,7 +334,7 @@ class _Translation:
         settings = [ast.literal_eval(arg) for arg in node.args[count_data(node) :]]
         if name in DATES:
             raise ArgumentError(
-                f"{spell(node)} cannot be written out: make it a column of the data first"
+                f"{spell(node)} cannot be exported: make it a column of the data first"
             )
         if name in patsy_terms.TRANSFORMS:
             return self.transformed(name, node, settings, words)

@@ -27,7 +27,7 @@ class Delegates(ABC):
 
     def _expressions(self, features, offset):
         """Return link scores as nodes (see `lodim.export`), and conditions of NaN predictions."""
-        raise ArgumentError(f"a fit of {self.name} cannot be exported; save() keeps it")
+        raise ArgumentError(f"a fit of {self.name} cannot be exported: use save()")
 
     def _in_words(self) -> list[str]:
         """Return sentences that describe the model."""
@@ -339,7 +339,7 @@ class Delegates(ABC):
 
         one_of("type", type, marginaleffects.SCALES)
         if self.design.response is None:
-            raise ArgumentError("marginal effects are of a response, and the formula has none")
+            raise ArgumentError("marginal effects need a response on the left of '~'")
         return marginaleffects.wrap(self, data, type)
 
     def report(self, path: FilePath, data: Data | None = None) -> None:

@@ -116,17 +116,17 @@ class Estimate:
                 ("Workers", f"{self.workers}"),
                 ("Memory of each", size_in_bytes(self.worker_bytes)),
             ]
-        beside = "Memory counts arrays; Python and its libraries take about 0.3 GB more."
+        beside = "Memory is for arrays only; Python and its libraries need about 0.3 GB more."
         files = f"The files take {size_in_bytes(self.source_bytes)}." if self.source_bytes else None
-        looked = f"Looked at: {self.looked_at}."
+        looked = f"Rows read for this estimate: {self.looked_at}."
         said = (self._where(), beside, files, looked, *self.notes)
         notes = tuple(note for note in said if note)
-        return Report(f"Needs of {self.model}()", head, (), notes)
+        return Report(f"Memory and passes of {self.model}()", head, (), notes)
 
     def _where(self):
         """Return a note that says where the features are held."""
         if self.workers:
-            return "The workers keep the features, and the fit passes over them there."
+            return "The workers keep the features and make the passes of the fit."
         if self.in_place:
             return "The fit reads the features in the columns of the frame: there is no copy."
         where = "memory" if self.scratch is None else f"a scratch file in {self.scratch}"
@@ -208,10 +208,10 @@ def estimate(
     if batch.n < len(batch.index) < n:
         notes = (
             *notes,
-            "The number of complete rows is estimated by their share in the rows looked at.",
+            "The number of complete rows is estimated from the rows that were read.",
         )
     if tiles > free and not (workers or in_place):
-        notes = (*notes, "There is too little room for the features.")
+        notes = (*notes, "There is too little space for the features.")
     return Estimate(
         model=of.name,
         rows=rows,

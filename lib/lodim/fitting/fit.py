@@ -218,7 +218,9 @@ class Fit(Delegates):
         """Return the result of predict() as a pandas frame or Series."""
         one_of("type", type, self.types)
         if type in ("class", "prob") and self.levels is None:
-            raise ArgumentError(f"type={type!r} needs a response with classes; this one is numeric")
+            raise ArgumentError(
+                f"type={type!r} needs a response with classes; this response is numeric"
+            )
         if offset is None and type in self._without_offset and self.design.offset_given:
             offset = 0.0
         self._check_threshold(threshold, type)
@@ -234,9 +236,11 @@ class Fit(Delegates):
             return
         if len(self.levels or ()) != 2:
             has = "is numeric" if self.levels is None else f"has {len(self.levels)} classes"
-            raise ArgumentError(f"threshold is for two classes; this response {has}")
+            raise ArgumentError(
+                f"threshold= needs a response with two classes; this response {has}"
+            )
         if type != "class":
-            raise ArgumentError(f"threshold is for type='class', not {type!r:.80}")
+            raise ArgumentError(f"threshold= needs type='class', not {type!r:.80}")
         share("threshold", threshold)
 
     def _classes(self, score, threshold=None):
@@ -401,7 +405,7 @@ class Fit(Delegates):
             return self._evaluation_frame(evaluation(self, source, offset))
         batch, score = self._answered(self._reader.apply(data, offset=offset, response=True))
         if batch.n == 0:
-            raise DataError("no complete row to evaluate")
+            raise DataError("no complete row to evaluate: give rows without missing values")
         weight = batch.weight
         means = {name: weight @ loss for name, loss in self._losses(batch, score).items()}
         base = batch.offset_matrix(score.shape[1])
@@ -575,8 +579,8 @@ class Fit(Delegates):
         for name, value in arguments.items():
             if isinstance(value, str) and value == ARRAY:
                 raise ArgumentError(
-                    f"{name} was an array, a function or an object, which a fit does not keep: "
-                    "pass it again"
+                    f"{name} was an array, a function or an object, which a fit does not store: "
+                    f"give {name}= again"
                 )
         return arguments
 

@@ -116,8 +116,8 @@ def prepare(model, formula, data, options, which=None, groups=None, in_place=Fal
         batch = in_memory(model.name, batch)
     if model.many_rows is not None and batch.n > model.many_rows:
         progress.remark(
-            f"{batch.n:,} rows x {len(design.names):,} features take minutes; "
-            "sample=100_000 would draw rows"
+            f"{batch.n:,} rows x {len(design.names):,} features take minutes; sample=100_000 "
+            "fits random rows in less time"
         )
     # A fit keeps arguments to repeat the call; a marker replaces arrays.
     options = as_tuples(own) | of_design | {"control": control or None}
@@ -148,7 +148,7 @@ def _warn_of_wild_values(design, batch):
         if found is not None:
             notes.append(
                 f"The response {name!r} has {counted(found.n, 'value')} far outside all others "
-                f"({phrases.limits_in_words(found)}), and the fit uses them as they are."
+                f"({phrases.limits_in_words(found)}); the fit uses these values unchanged."
             )
     for note in notes:
         warn(
@@ -165,7 +165,7 @@ def _client(model, client):
         able = ", ".join(name for name in MODELS if model_module(name).MODEL.on_workers)
         raise ArgumentError(
             f"{model.name} does not run on the workers of a Dask cluster, as {able} do: leave "
-            "client= out, and draw rows with sample= where they do not fit into memory here"
+            "client= out, and give sample= if the rows do not fit into memory here"
         )
     return False
 
@@ -184,9 +184,9 @@ def in_memory(what, batch):
         return replace(batch, X=X, streamed=False)
     size = size_in_bytes(n * p * batch.X.dtype.itemsize)
     raise ArgumentError(
-        f"{what} needs all rows at once, and the features of {n:,} rows, {p:,} columns, take "
-        f"{size}: too much for the {size_in_bytes(free_memory())} of memory that are free; draw "
-        "some of the rows, as sample=100_000 of a model function does"
+        f"{what} needs all rows in memory: {n:,} rows with {p:,} columns need {size}, but only "
+        f"{size_in_bytes(free_memory())} are free; use fewer rows, for instance by "
+        "sample=100_000 of a model function"
     )
 
 
@@ -203,7 +203,7 @@ def _control(model, arguments, control):
     unknown = sorted(set(control) - names)
     if unknown:
         allowed = ", ".join(sorted(names | {SCRATCH}))
-        raise ArgumentError(f"control has no entry {unknown[0]!r}; it may have: {allowed}")
+        raise ArgumentError(f"control must only have the entries {allowed}, not {unknown[0]!r}")
     if model.shared_setting and isinstance(arguments[model.shared_setting], tuple):
         several = arguments[model.shared_setting]  # several values are for cross-validation only
         raise ArgumentError(f"{model.shared_setting} must be a number, not {several!r:.80}")

@@ -15,7 +15,7 @@ def wrap(fit, data, type):
     frame = read_frame(data)
     needed = [*dict.fromkeys([*factors.columns_of(design.response.key), *design.features])]
     if design.offset_given and design.offset is None:
-        raise ArgumentError("the offset was an array: fit with a column's name instead")
+        raise ArgumentError("the offset must be the name of a column, not an array: fit again")
     needed += [design.offset] if design.offset_given else []
     read = {name: read_column(frame, name) for name in needed}
     for name in frame.names:  # other columns may be used for grouping

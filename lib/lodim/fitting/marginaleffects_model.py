@@ -99,8 +99,7 @@ def complete_rows(read, needed):
     whole = frame.drop_nulls(needed)
     if len(whole) < len(frame):
         warn(
-            f"{len(frame) - len(whole)} of {len(frame)} rows miss a value of the model, and are "
-            "left out",
+            f"{len(frame) - len(whole)} of {len(frame)} rows have missing values and are left out",
             DataWarning,
         )
     return whole

@@ -228,9 +228,9 @@ class Model:
         response: Any = problem.design.response
         if isinstance(problem.family, families.Proportion):
             raise DataError(
-                f"the response {response.name!r} holds proportions, which "
-                f"{self.name} does not fit: use glm, whose weights are then the numbers of trials, "
-                "or give a row for each trial with a response of two classes"
+                f"the response {response.name!r} holds proportions, which {self.name} does not "
+                "fit: use glm with weights= for the numbers of trials, or one row per trial with "
+                "a response of two classes"
             )
         return problem
 

@@ -42,7 +42,7 @@ def writing(path, other=None):
 def check_apart(path, files):
     """Raise ArgumentError if the output path is one of the input files."""
     if any(_is_same(path, name) for name in files):
-        raise ArgumentError(f"output must not be a file that is read: {os.fspath(path)}")
+        raise ArgumentError(f"output must not be one of the input files: {os.fspath(path)}")
 
 
 def _is_same(path, other):
@@ -98,7 +98,7 @@ def _of_pyarrow(kind):
             import pyarrow  # noqa: F401
         except ImportError:
             raise MissingExtraError(
-                "to write Parquet and Arrow files, pyarrow is needed: pip install 'lodim[arrow]'"
+                "pyarrow is needed to write Parquet and Arrow files: pip install 'lodim[arrow]'"
             ) from None
         return kind(file)
 
@@ -139,7 +139,7 @@ def _tables(open_writer):
             if not any(pa.types.is_null(kind) for kind in known.types):
                 flush()
         except pa.ArrowException as error:
-            raise DataError(f"predictions have no type that files know: {error}") from error
+            raise DataError(f"predictions cannot be written to a file: {error}") from error
 
     try:
         yield append

@@ -72,12 +72,14 @@ def load(path: FilePath) -> Any:
     """
     kind, state = storage.read(path)
     if kind not in STORED:
-        raise StoreError(f"{path} holds {kind!r}, which is not a model of this lodim")
+        raise StoreError(
+            f"{path} contains a {kind!r}, which is not a model of this version of lodim"
+        )
     try:
         return read_state(kind, state, "", {})
     except Exception as error:
         # A forged state can cause almost any exception in the records' checks.
-        raise StoreError(f"{path} does not hold a whole {kind} fit: {error}") from error
+        raise StoreError(f"{path} does not contain a valid {kind} fit: {error}") from error
 
 
 def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, int]) -> Any:

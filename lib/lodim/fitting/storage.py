@@ -115,7 +115,7 @@ def read(path: str | os.PathLike, kind: str | None = None) -> tuple[str, dict[st
     path = _path(path)
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise StoreError(f"{path} cannot be read: it is no regular file")
+            raise StoreError(f"{path} cannot be read: it is not a regular file")
         with open(path, "rb") as file:
             return _read(file, path, kind)
     except StoreError:
@@ -131,14 +131,14 @@ def read(path: str | os.PathLike, kind: str | None = None) -> tuple[str, dict[st
 
 def _read(file, path, kind):
     if not zipfile.is_zipfile(file):
-        raise StoreError(f"{path} is not a file that lodim saved, or it is cut short")
+        raise StoreError(f"{path} is not a file that lodim saved, or it is incomplete")
     with zipfile.ZipFile(file) as archive:
         _check_members(archive.infolist(), path)
         members = {info.filename: _content(archive, info) for info in archive.infolist()}
     found = _check_meta(json.loads(_member_of(members, "meta.json", path)), path, kind)
     if _member_of(members, SUMS, path) != _sums(members):
         raise StoreError(
-            f"{path} is damaged, or was edited after it was saved: its checksums do not fit"
+            f"{path} is damaged, or was edited after it was saved: its checksums do not match"
         )
     # Each array is read only once, even if a forged state names it many times.
     load = functools.cache(functools.partial(_array, members, path))
@@ -176,18 +176,24 @@ def _check_members(members, path):
     Other compression methods have no such limit and are refused.
     """
     if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
-        raise StoreError(f"{path} is damaged: it is compressed in a way that lodim does not use")
+        raise StoreError(f"{path} is damaged: it uses a compression that lodim does not use")
     names = [m.filename for m in members]
     if len(set(names)) < len(names):
-        raise StoreError(f"{path} is damaged: it has two members of one name")
+        raise StoreError(f"{path} is damaged: it has two parts of the same name")
     _check_sizes({m.filename: m.file_size for m in members}, path)
 
 
 def _check_sizes(sizes, what):
     if len(sizes) > MAX_MEMBERS or sum(sizes.values()) > MAX_BYTES:
-        raise StoreError(f"{what} is over {MAX_BYTES} bytes or {MAX_MEMBERS} arrays")
+        raise StoreError(
+            f"{what} has more than {MAX_BYTES} bytes or {MAX_MEMBERS} arrays, the largest that "
+            "lodim allows"
+        )
     if any(name.endswith(".json") and size > MAX_JSON_BYTES for name, size in sizes.items()):
-        raise StoreError(f"{what} holds over {MAX_JSON_BYTES} bytes in addition to its arrays")
+        raise StoreError(
+            f"{what} has more than {MAX_JSON_BYTES} bytes in addition to its arrays, the most "
+            "that lodim allows"
+        )
 
 
 def _check_meta(meta, path, kind):
@@ -196,14 +202,14 @@ def _check_meta(meta, path, kind):
         raise StoreError(f"{path} is damaged: meta.json states no format number")
     if number > FORMAT:
         raise StoreError(
-            f"{path} was written by lodim {meta.get('lodim')} with format {number}; "
-            f"this lodim reads up to {FORMAT}: upgrade"
+            f"{path} was written by lodim {meta.get('lodim')} with format {number}; this version "
+            f"of lodim reads formats up to {FORMAT}: upgrade lodim"
         )
     found = meta.get("kind")
     if not isinstance(found, str):
         raise StoreError(f"{path} is damaged: meta.json states no kind")
     if kind is not None and found != kind:
-        raise StoreError(f"{path} holds a {found!r}, not a {kind!r}")
+        raise StoreError(f"{path} contains a {found!r}, not a {kind!r}")
     return found
 
 
@@ -273,7 +279,9 @@ def _array(members, path, number):
 
 def _member_of(members, name, path):
     if name not in members:
-        raise StoreError(f"{path} is not a file that lodim saved, or lacks a part: no {name} in it")
+        raise StoreError(
+            f"{path} is not a file that lodim saved, or it is incomplete: it has no part {name}"
+        )
     return members[name]
 
 

@@ -123,14 +123,14 @@ class MethodCall:
             for warning in raised:
                 said.setdefault(warning.category, []).append(f"{chunk.place}: {warning.message}")
             if len(answers) != n:
-                raise DataError(f"{chunk.place}: {len(answers)} answers to {n} rows")
+                raise DataError(f"{chunk.place}: {len(answers)} predictions for {n} rows")
             empty = False
             yield (chunk.frame if self.beside else None), answers
         if empty:
             raise DataError("the data has no rows")
         offsets.check_all_used()
         for category, messages in said.items():
-            more = f" (and {len(messages) - 1} more of the kind)" if len(messages) > 1 else ""
+            more = f" (and {len(messages) - 1} similar warnings)" if len(messages) > 1 else ""
             warn(messages[0] + more, category)
 
     def _names(self, source):
@@ -155,7 +155,9 @@ class _Offsets:
     def __init__(self, offset):
         if isinstance(offset, (pd.Series, pd.DataFrame)):
             if not offset.index.equals(pd.RangeIndex(len(offset))):
-                raise DataError("offset has row labels, and files have none: give an array")
+                raise DataError(
+                    "offset must be an array without row labels for files: give offset.to_numpy()"
+                )
             offset = offset.to_numpy(dtype=np.float64, na_value=np.nan)
         self.is_array = not (offset is None or isinstance(offset, str) or np.ndim(offset) == 0)
         self.offset, self.first = offset, 0
@@ -168,14 +170,16 @@ class _Offsets:
         self.first += n
         if len(part) < n:
             raise DataError(
-                f"offset has {len(self.offset)} values, and the data has more rows ({place})"
+                f"offset must have one value per row; it has {len(self.offset)} values, and the "
+                f"data has more rows ({place})"
             )
         return {"offset": part}
 
     def check_all_used(self):
         if self.is_array and self.first < len(self.offset):
             raise DataError(
-                f"offset has {len(self.offset)} values, and the data has {self.first} rows"
+                f"offset must have one value per row; it has {len(self.offset)} values, and the "
+                f"data has {self.first} rows"
             )
 
 
@@ -314,7 +318,7 @@ def _evaluation_of_rows(fit, frame, offset):
     weights = RowInputs(weights=fit.design.weights).read(frame).weights
     weights = np.ones(batch.n) if weights is None else weights[batch.rows]
     if (weights < 0).any():
-        raise DataError(f"weights must be 0 or more, and one is {np.nanmin(weights):g}")
+        raise DataError(f"weights must be 0 or more; the smallest is {np.nanmin(weights):g}")
     known = ~np.isnan(weights)
     batch, weights = subset(batch, np.flatnonzero(known)), weights[known]
     answered, score = fit._answered(replace(batch, weights=weights))

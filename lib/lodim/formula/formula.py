@@ -50,7 +50,7 @@ def parse(text):
     responses = side(text, left, 0)
     tree = side(text, right, tilde + 1)
     if tree is None:
-        fail(text, tilde + 1, "nothing is on the right of '~'; write '.' for all columns")
+        fail(text, tilde + 1, "the right side of '~' is empty; write '.' for all columns")
     _check_numbers(text, tree)
     sides = (text[:tilde].strip(), text[tilde + 1 :].strip())
     return Formula(text, _responses(text, responses), tree, sides)
@@ -59,14 +59,14 @@ def parse(text):
 def _cut(text):
     """Return the formula in one line, the tokens of both sides, and the position of the '~'."""
     if not isinstance(text, str):
-        raise FormulaError(f"a formula is text such as 'y ~ .', not {type(text).__name__}")
+        raise FormulaError(f"a formula must be text such as 'y ~ .', not {type(text).__name__}")
     every = tokens(text)
     text = text.replace("\n", " ").replace("\r", " ")
     tildes = [i for i, token in enumerate(every) if token.text == "~" and not token.depth]
     if not tildes:
-        fail(text, len(text.rstrip()), "the formula has no '~'; write for instance 'y ~ .'")
+        fail(text, len(text.rstrip()), "a formula must have a '~'; write for instance 'y ~ .'")
     if len(tildes) > 1:
-        fail(text, every[tildes[1]].place, "a formula has one '~'")
+        fail(text, every[tildes[1]].place, "a formula must have only one '~'")
     at = tildes[0]
     return text, every[:at], every[at + 1 :], every[at].place
 
@@ -77,7 +77,7 @@ def _check_numbers(text, tree):
         if not isinstance(part, Leaf) or part.kind != "number":
             continue
         if part.text not in ("0", "1"):
-            message = "a number is no term; for arithmetic write I(...), such as I(x + 1)"
+            message = "a number is not a term; for arithmetic write I(...), such as I(x + 1)"
             fail(text, part.place, message)
         if sign == "-" or part.text == "0":
             message = "models of lodim always have an intercept; it cannot be removed: leave out"
@@ -98,16 +98,16 @@ def _responses(text, tree):
         fail(text, tree.place, "on the left side, for a sum of columns write I(a + b)")
     for sign, part in _summands(tree) if tree is not None else ():
         if not isinstance(part, Leaf) or part.kind in ("dot", "number") or sign == "-":
-            message = "the left side is one column, or a function of columns such as np.log(y)"
+            message = "the left side must be one column, or a function of columns such as np.log(y)"
             fail(text, part.place, message)
         for name in functions(part.tree) if part.kind == "call" else ():
             if not name.startswith("np.") and name not in ("I", "Q", *DATES):
-                message = f"{name}() cannot stand on the left side; np. functions, I and Q can"
+                message = f"{name}() cannot be on the left side; use I, Q or functions of np."
                 if name == "C":
-                    message += "; for a number as classes give family='multinomial'"
+                    message += "; if numbers are classes, give family='multinomial'"
                 fail(text, part.place, message)
         if part.text in responses:
-            fail(text, part.place, f"the response {part.text} is there twice")
+            fail(text, part.place, f"the response {part.text} is on the left side twice")
         responses[part.text] = part
     return tuple(responses.values())
 
@@ -166,7 +166,11 @@ def _check_dots(formula):
     """Raise FormulaError if a product contains a dot that stands for no column."""
     for _, part in _summands(formula.right):
         if isinstance(part, Joined) and any(leaf.kind == "dot" for leaf in _leaves(part)):
-            fail(formula.text, part.place, "'.' stands for no column here: none is left")
+            fail(
+                formula.text,
+                part.place,
+                "'.' stands for no column here: the data has no other column",
+            )
 
 
 def update(old, new):

@@ -2,24 +2,24 @@
 
 SIGNS = {
     "^": "the power of a sum is written (a + b)**2 here, of a column I(x**2)",
-    "%in%": "for R's a %in% b write a:b, inside of a function (x == 'u') | (x == 'v')",
-    "%%": "for R's %% write %, inside of a function such as I(x % 2)",
-    "%/%": "for R's %/% write //, inside of a function such as I(x // 2)",
+    "%in%": "for R's a %in% b write a:b, inside a function (x == 'u') | (x == 'v')",
+    "%%": "for R's %% write %, inside a function such as I(x % 2)",
+    "%/%": "for R's %/% write //, inside a function such as I(x // 2)",
     "%*%": "there are no matrices in a formula; name the columns one by one",
-    "&&": "write (a) & (b), inside of a function such as I((x > 1) & (z < 2))",
-    "||": "write (a) | (b), inside of a function such as I((x > 1) | (z < 2))",
-    "!": "for not write ~, inside of a function such as I(~(x > 1))",
-    "$": "a column is written by its name alone, of the data that data= gives",
+    "&&": "write (a) & (b), inside a function such as I((x > 1) & (z < 2))",
+    "||": "write (a) | (b), inside a function such as I((x > 1) | (z < 2))",
+    "!": "for not write ~, inside a function such as I(~(x > 1))",
+    "$": "a column of the data is written by its name alone, without the data frame",
     "`": "a column's name in backticks is written Q('the name')",
     "@": "this cannot be read here",
-    "#": "'#' cannot stand in a formula",
-    "\\": "a backslash can stand in a quoted name only",
+    "#": "'#' cannot be used in a formula",
+    "\\": "a backslash can only be used in a quoted name",
     "'": "this quote is not closed",
     '"': "this quote is not closed",
 }
 BAR = (
-    "models of lodim know no groups and no random effects; '|' means 'or' here, inside of a "
-    "function such as I((x > 1) | (z < 2)); for a difference between groups write x*g"
+    "models of lodim have no random effects; '|' means 'or' here, inside a function such as "
+    "I((x > 1) | (z < 2)); for a difference between groups write x*g"
 )
 TYPESET = {
     **dict.fromkeys("\u2018\u2019", "'"),

@@ -52,7 +52,7 @@ RESERVED = (
     frozenset(name for name in FUNCTIONS if "." not in name) - {*DATES} | CONTRASTS.keys() | {"np"}
 )
 ALLOWED = (
-    "a formula is made of columns, + - * / : ** and calls of I, Q, C, bs, cr, cc, te, center, "
+    "a formula may have columns, + - * / : ** and calls of I, Q, C, bs, cr, cc, te, center, "
     "scale, standardize, days, year, month, weekday, and of numpy's elementary functions such as "
     "np.log or np.sqrt"
 )
@@ -127,7 +127,7 @@ def _check_size(tree):
     while level:
         count, depth = count + len(level), depth + 1
         if count > 2 * MAX_NODES:
-            raise Refused(tree, f"a function takes at most {MAX_NODES:,} names and signs in all")
+            raise Refused(tree, f"a function may have at most {MAX_NODES:,} names and signs")
         if depth > MAX_DEPTH:
             message = f"more than {MAX_DEPTH} operations, nested too deeply; a long sum can be cut"
             raise Refused(tree, f"{message} in two: (a + b) + (c + d)")
@@ -216,8 +216,8 @@ def _unwelcome(node):
     """Return a message why a node is not allowed; usually a name contains a dot."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         name = f"{node.value.id}.{node.attr}"
-        return f"a column whose name has a dot is written Q('{name}'); {ALLOWED}"
-    return f"this cannot stand in a formula: {ALLOWED}"
+        return f"write a column name with a dot as Q('{name}'); {ALLOWED}"
+    return f"this cannot be used in a formula: {ALLOWED}"
 
 
 def function_name(node):
@@ -271,7 +271,7 @@ def _check_dates(node, name, values):
     if column_name(values[0]) is None:
         raise Refused(values[0], f"{name}() takes a column of dates, such as {name}(date)")
     if len(values) > 2:
-        raise Refused(node, "days() takes one origin")
+        raise Refused(node, "days() must have only one origin")
     for value in values[1:]:
         try:
             datetime.datetime.strptime(value.value, "%Y-%m-%d")
@@ -292,7 +292,7 @@ def _check_basis(node, name):
     most = MAX_TENSOR if name == "te" else MAX_BASIS
     if width(node) > most:
         made = f"{name}() would make {width(node):,} columns"
-        raise Refused(node, f"{made}; {most:,} are the most")
+        raise Refused(node, f"{made}; at most {most:,} are allowed")
 
 
 def _unknown(function):
@@ -302,7 +302,7 @@ def _unknown(function):
         return f"write np.{name}() for this function"
     near = get_close_matches(name[:40], FUNCTIONS, n=1, cutoff=0.75)
     hint = f" (did you mean {near[0]}()?)" if near else ""
-    return f"this function cannot stand in a formula{hint}: {ALLOWED}"
+    return f"this function cannot be used in a formula{hint}: {ALLOWED}"
 
 
 def count_data(node):
@@ -338,7 +338,7 @@ def _check_value(node):
         for part in (node.left, *node.comparators):
             _check_value(part)
     elif isinstance(node, ast.BoolOp):
-        raise Refused(node, "write (a) & (b), (a) | (b) in place of 'and', 'or'")
+        raise Refused(node, "write (a) & (b), (a) | (b) instead of 'and', 'or'")
     elif not isinstance(node, ast.Name):
         raise Refused(node, _unwelcome(node))
 
@@ -346,7 +346,7 @@ def _check_value(node):
 def _check_constant(node):
     value = node.value
     if value is not None and not isinstance(value, (bool, int, float, str)):
-        raise Refused(node, "only numbers and texts can stand here")
+        raise Refused(node, "only numbers and text can be used here")
     if isinstance(value, (int, float)):
         size = abs(value)
         if (isinstance(value, int) and size > 2**63) or not math.isfinite(size):
@@ -358,18 +358,18 @@ def _check_literal(node):
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.UAdd, ast.USub)):
         node = node.operand
     if not isinstance(node, ast.Constant):
-        raise Refused(node, "only numbers and texts can stand here")
+        raise Refused(node, "only numbers and text can be used here")
     _check_constant(node)
 
 
 def _check_categorical(node, outermost):
     """Raise Refused unless C(...) is allowed, as in C(x, Sum) or C(x, levels=['a', 'b'])."""
     if not outermost:
-        raise Refused(node, "C() makes a category and cannot stand inside of a function")
+        raise Refused(node, "C() is a category and cannot be used inside a function")
     _check_value(node.args[0])
     given = [*node.args[1:], *(word.value for word in node.keywords if word.arg == "contrast")]
     if len(given) > 1:
-        raise Refused(node, "C() takes one contrast")
+        raise Refused(node, "C() must have only one contrast")
     for contrast in given:
         _check_contrast(contrast)
     for word in node.keywords:
@@ -389,6 +389,8 @@ def _check_contrast(node):
         values = [*node.args, *(word.value for word in node.keywords)]
         known = {CONTRASTS[name]} - {""}
         if len(values) > len(known) or any(word.arg not in known for word in node.keywords):
-            raise Refused(node, f"{name} takes no more than: {CONTRASTS[name] or 'nothing'}")
+            raise Refused(
+                node, f"{name} may only have the arguments: {{CONTRASTS[name] or 'none'}}"
+            )
         for value in values:
             _check_setting(value)

@@ -101,7 +101,7 @@ def fail(text, place, message):
 def tokens(text):
     """Return the tokens of a formula; raise FormulaError if its brackets do not match."""
     if len(text) > MAX_LENGTH:
-        fail(text, 0, f"a formula is at most {MAX_LENGTH:,} characters long, this {len(text):,}")
+        fail(text, 0, f"a formula may have at most {MAX_LENGTH:,} characters, not {len(text):,}")
     out, stack = [], []
     for match in _TOKEN.finditer(text):
         kind, string, place = match.lastgroup, match.group(), match.start()
@@ -110,16 +110,16 @@ def tokens(text):
         if kind == "sign":
             _check_sign(text, string, place)
             if string in _CLOSES and (not stack or stack.pop().text != _CLOSES[string]):
-                fail(text, place, f"no bracket is open that {string!r} could close")
+                fail(text, place, f"{string!r} closes no open bracket")
         out.append(Token(kind, string, place, len(stack)))
         if string in ("(", "[", "{"):
             if len(out) > 1 and out[-2].text in idioms.CALLS:
                 fail(text, out[-2].place, idioms.CALLS[out[-2].text])
             stack.append(out[-1])
             if len(stack) > MAX_BRACKETS:
-                fail(text, place, f"more than {MAX_BRACKETS} brackets, nested too deeply")
+                fail(text, place, f"brackets may be nested at most {MAX_BRACKETS} deep")
         if len(out) > MAX_TOKENS:
-            limit = f"a formula has at most {MAX_TOKENS:,} names and signs"
+            limit = f"a formula may have at most {MAX_TOKENS:,} names and signs"
             fail(text, place, f"{limit}; '.' stands for all columns")
     if stack:
         fail(text, stack[-1].place, "this bracket is not closed")
@@ -128,9 +128,9 @@ def tokens(text):
 
 def _check_sign(text, string, place):
     if len(string) > 1 and string[0] == "`":
-        fail(text, place, f"a column's name in backticks is written Q({string.strip('`')!r})")
+        fail(text, place, f"write a column name in backticks as Q({string.strip('`')!r})")
     if string in idioms.SIGNS:
-        fail(text, place, f"{string!r} cannot be read here: {idioms.SIGNS[string]}")
+        fail(text, place, f"{string!r} cannot be used here: {idioms.SIGNS[string]}")
 
 
 def side(text, tokens, after):
@@ -196,13 +196,17 @@ class _Reader:
         number = parts[1]
         whole = isinstance(number, Leaf) and number.text.isdecimal() and int(number.text[:9]) > 0
         if len(parts) > 2 or not whole:
-            self.fail(parts[-1].place, "the power of a sum is one whole number, as in (a + b)**2")
+            self.fail(
+                parts[-1].place, "the power of a sum must be a whole number, as in (a + b)**2"
+            )
         if isinstance(parts[0], Leaf) and parts[0].kind != "dot":
             self.fail(parts[0].place, "for the power of a column write I(x**2)")
 
     def check_term(self, part):
         if isinstance(part, Leaf) and part.kind == "number":
-            self.fail(part.place, "a number or a text is no term; write I(...) or Q('column name')")
+            self.fail(
+                part.place, "a number or a text is not a term; write I(...) or Q('column name')"
+            )
 
     def atom(self):
         """Parse a dot, a number, a column, a call, or a sum in brackets."""
@@ -227,9 +231,9 @@ class _Reader:
         """Raise FormulaError for an operator without an operand."""
         if self.sign is not None:
             place = self.tokens[self.at].place
-            self.fail(place, f"something is missing before this {self.sign!r}")
+            self.fail(place, f"a term is missing before this {self.sign!r}")
         last = self.tokens[-1]
-        what = f"the formula cannot be read: something is missing after this {last.text!r}"
+        what = f"a term is missing after this {last.text!r}"
         self.fail(last.end, what)
 
     def stray(self):
@@ -238,9 +242,9 @@ class _Reader:
         if token.text == "|":
             self.fail(token.place, idioms.BAR)
         if token.text in _ARITHMETIC:
-            self.fail(self.start, "write this arithmetic inside of I(...), such as I(x > 1)")
+            self.fail(self.start, "write this arithmetic inside I(...), such as I(x > 1)")
         if token.kind == "sign" and token.text not in (".", "("):
-            self.fail(token.place, f"this cannot stand in a formula: {language.ALLOWED}")
+            self.fail(token.place, f"this cannot be used in a formula: {language.ALLOWED}")
         if token.kind == "name" and token.text[0] in idioms.TYPESET:
             self.unreadable(token)
         self.fail(token.place, f"an operator is missing before {token.text[:40]!r}{self.blanks()}")
@@ -256,7 +260,7 @@ class _Reader:
         while last + 1 < len(words) and words[last + 1]:
             last += 1
         name = self.text[self.tokens[first].place : self.tokens[last].end]
-        return f"; a column whose name has blanks is written Q({name!r:.60})"
+        return f"; write a column name with blanks as Q({name!r:.60})"
 
     def bracketed(self):
         start = self.start
@@ -273,14 +277,14 @@ class _Reader:
         if self.at < len(self.tokens):
             after = self.tokens[self.at]
             if after.place == token.place + 1 and after.kind != "sign":
-                cure = f"a column whose name has a dot is written Q({'.' + after.text!r:.60})"
+                cure = f"write a column name with a dot as Q({'.' + after.text!r:.60})"
                 self.fail(after.place, f"an operator is missing after '.'; {cure}")
         return Leaf("dot", ".", token.place)
 
     def column(self, token):
         name = token.text
         if keyword.iskeyword(name):
-            self.fail(token.place, f"{name} is a word of Python; write Q({name!r})")
+            self.fail(token.place, f"{name} is a keyword of Python; write Q({name!r})")
         if not name.isidentifier():
             self.unreadable(token)
         return Leaf("column", name, token.place, (Named(name, token.place, True),))
@@ -290,25 +294,25 @@ class _Reader:
         name = token.text
         k = next(k for k in range(len(name)) if not name[: k + 1].isidentifier())
         if name[k] == ".":
-            cure = f"a column whose name has a dot is written Q({name!r:.60})"
+            cure = f"write a column name with a dot as Q({name!r:.60})"
             self.fail(token.place, f"{cure}; {language.ALLOWED}")
-        cure = f"a column with this name is written Q({name!r:.60})"
+        cure = f"write a column with this name as Q({name!r:.60})"
         if name[k] in idioms.TYPESET:
             cure = f"write {idioms.TYPESET[name[k]]!r}"
-        self.fail(token.place + k, f"{name[k]!a} cannot be read here; {cure}")
+        self.fail(token.place + k, f"{name[k]!a} cannot be used here; {cure}")
 
     def call(self, token):
         """Parse a function call with its arguments."""
         first = self.at
         while self.tokens[self.at].depth > token.depth or self.sign != ")":
             if self.sign == ".":
-                self.fail(self.tokens[self.at].place, "'.' cannot stand inside of a function")
+                self.fail(self.tokens[self.at].place, "'.' cannot be used inside a function")
             self.at += 1
         self.at += 1
         end = self.tokens[self.at - 1].end
         self.calls += 1
         for count, most, what in (
-            (self.at - first, language.MAX_NODES, "a function takes {} names and signs"),
+            (self.at - first, language.MAX_NODES, "a function has {} names and signs"),
             (end - token.place, language.MAX_CODE, "a function is {} characters long"),
             (self.calls, MAX_CALLS, "a formula has {} functions of columns"),
         ):

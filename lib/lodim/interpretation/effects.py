@@ -149,12 +149,12 @@ def effects(
     replicates = [] if interval is None else interval._kept()
     rows, features = read_rows(fit, data, offset, kind == "importance", replicates)
     if interval is None and kind != "importance" and level != LEVEL:
-        raise ArgumentError(f"level={level:g} needs limits: give interval= too")
+        raise ArgumentError(f"level={level:g} needs intervals: also give interval=")
     terms = features_of(terms, features)
     if not terms:
-        raise ArgumentError(f"this fit of {fit.name} uses no column: nothing has an effect")
+        raise ArgumentError(f"this fit of {fit.name} uses no column, so there are no effects")
     if kind != "ale" and any(isinstance(term, tuple) for term in terms):
-        raise ArgumentError(f"the effect of a pair of features is for kind='ale', not {kind!r}")
+        raise ArgumentError(f"a pair of features needs kind='ale', not {kind!r}")
     ask = Question([fit, *replicates], kind, TYPES[0] if type is None else type, seed)
     groups = {None: np.arange(rows.n)} if by is None else _groups(by, data)
     frames = []
@@ -186,10 +186,13 @@ def _check_call(fit, kind, type, interval):
     if type is not None:
         one_of("type", type, TYPES)
         if kind == "importance":
-            raise ArgumentError("type is of predictions: kind='importance' is of the deviance")
+            raise ArgumentError(
+                "type= cannot be given with kind='importance', which is in units of the deviance"
+            )
     if kind == "slope" and fit._predicts_steps:
         raise ArgumentError(
-            f"the predictions of {fit.name} are steps, which have no slope: use kind='ale'"
+            f"the predictions of {fit.name} are piecewise constant, so they have no slope: use "
+            "kind='ale'"
         )
     if interval is not None and getattr(interval, "fit", None) is not fit:
         raise ArgumentError(
@@ -205,9 +208,7 @@ def _groups(by, data):
     codes = np.unique(column.codes[column.codes >= 0])
     groups = {column.levels[k]: np.flatnonzero(column.codes == k) for k in codes}
     if not 0 < len(groups) <= MOST_GROUPS:
-        raise ArgumentError(
-            f"by={by!r} has {len(groups)} values: effects are for 1 to {MOST_GROUPS} groups"
-        )
+        raise ArgumentError(f"by={by!r} must have 1 to {MOST_GROUPS} values, not {len(groups)}")
     return groups
 
 
@@ -459,14 +460,14 @@ class Effects:
         known = list(dict.fromkeys(self.frame["term"]))
         if not (term is None or (isinstance(term, str) and term in known)):
             raise ArgumentError(
-                f"there is no term {term!r:.80}; there are {first_names(known, NAMED)}"
+                f"there is no term {term!r:.80}; the terms are {first_names(known, NAMED)}"
             )
         top = whole("top", top)
         if self.kind not in CURVES:
             return plots.points(self, ax, term=term, top=top)
         if term is None and len(known) > 1:
             if ax is not None:
-                raise ArgumentError("ax is for one term: give term=")
+                raise ArgumentError("ax= needs a single term: give term=")
             return plots.panels(self, None, top=top)
         return plots.curve(self, ax, term=known[0] if term is None else term)
 
@@ -502,15 +503,18 @@ class Effects:
                 "zero."
             )
         elif self.kind == "pd":
-            notes.append("Mean prediction if all rows had the value, even if unlikely.")
+            notes.append(
+                "Mean prediction if all rows had this value, even if it is unlikely for them."
+            )
         if self.replicated:
             notes.append(
-                f"{100.0 * self.level:g}% limits by the replicates of a bootstrap: they cover "
-                "what it covers."
+                f"{100.0 * self.level:g}% limits from bootstrap replicates, with the limitations "
+                "of the bootstrap."
             )
         elif self.kind == "importance":
             notes.append(
-                "Standard errors over rows and permutations, of this fit; not over other fits."
+                "Standard errors over rows and permutations for this fit; they do not include "
+                "the uncertainty of the fit."
             )
         return notes
 

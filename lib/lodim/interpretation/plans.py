@@ -75,8 +75,9 @@ def interaction(rows, features):
     for feature in features:
         if feature.levels is not None:
             raise ArgumentError(
-                f"the effect of a pair is of two numbers, and {feature.name!r} has levels: give "
-                f"by={feature.name!r} for the effect of the other one at each"
+                f"the effect of a pair needs two numeric features, but {feature.name!r} has "
+                f"levels: give by={feature.name!r} for the effect of the other feature at each "
+                "level"
             )
     at = np.flatnonzero(np.isfinite(features[0].values) & np.isfinite(features[1].values))
     rows, xs = rows.take(at), [feature.values[at] for feature in features]
@@ -163,7 +164,7 @@ def known_at(rows, feature):
     """Return the positions of rows of positive weight in which a feature is known."""
     at = np.flatnonzero(np.isfinite(feature.values) & (rows.weight > 0.0))
     if not at.size:
-        raise ArgumentError(f"no row of the data has a value of {feature.name!r}")
+        raise ArgumentError(f"every row of the data has a missing value of {feature.name!r}")
     return at
 
 

@@ -149,8 +149,8 @@ def _surface(effects, ax, part, term):
     for key in ("group", "class"):
         if key in part and part[key].nunique() > 1:
             raise ArgumentError(
-                f"the plot of a pair is of one {key}, and here are {part[key].nunique()}: "
-                "draw tidy() itself"
+                f"the plot of a pair needs one {key}, not {part[key].nunique()}: draw the frame "
+                "of tidy() yourself"
             )
     wide = part.pivot(index="value_2", columns="value", values="estimate")
     most = np.nanmax(np.abs(wide.to_numpy())) or 1.0

@@ -110,7 +110,9 @@ def _offset(offset, frame, n):
         raise ArgumentError(f"offset must be numbers or a column, not {offset!r:.80}") from None
     offset = np.full(n, offset) if offset.ndim == 0 else offset
     if len(offset) != n:
-        raise ArgumentError(f"offset has {len(offset)} entries, the data {n} rows")
+        raise ArgumentError(
+            f"offset must have one entry per row: it has {len(offset)}, the data has {n} rows"
+        )
     return offset
 
 
@@ -179,6 +181,6 @@ def _known(term, features):
     if len(pair) == 2 and known and pair[0] != pair[1]:
         return pair
     raise DataError(
-        f"{term!r:.80} is no column that the fit takes, nor two of them: it takes "
-        f"{', '.join(map(repr, features))}"
+        f"a term must be a column of the fit, or a pair of columns, not {term!r:.80}; the "
+        f"columns are {', '.join(map(repr, features))}"
     )

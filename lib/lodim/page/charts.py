@@ -56,9 +56,9 @@ def program():
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     if made.returncode or not made.stdout:
         raise StoreError(
-            "a report page cannot be made here: vl-convert, which brings the program that draws "
-            f"its pictures, ended with code {made.returncode}. It needs much address space: if "
-            "`ulimit -v` limits that, raise the limit"
+            "the report page cannot be written: vl-convert, which draws its pictures, ended with "
+            f"code {made.returncode}. It needs much address space: if `ulimit -v` limits it, "
+            "raise the limit"
         )
     return made.stdout.decode()
 

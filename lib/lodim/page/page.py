@@ -18,7 +18,7 @@ from lodim.report import phrases
 from lodim.text import first_few
 
 EFFECTS, ACCURACY = "What each column does", "How well it fits"
-CHECKS, LIMITS = "Checks", "What it is for, and what it does not say"
+CHECKS, LIMITS = "Checks", "What it is for, and its limits"
 TEMPLATE = Path(__file__).with_name("page.html")
 
 
@@ -27,8 +27,8 @@ def write(fit: Any, path: str | PathLike, data: Any = None) -> None:
     design = fit.design
     if data is not None and design.offset_given and design.offset is None:
         raise ArgumentError(
-            "the model was fitted with an array as its offset, which the data cannot have: fit it "
-            "with the name of a column, or leave the data out"
+            "a fit with an array as offset cannot show data: fit it with the name of a column as "
+            "offset=, or leave data out"
         )
     frame = _as_pandas(data)
     text = html(fit, frame)
@@ -47,7 +47,7 @@ def _as_pandas(data):
     if frame.repeated:
         raise DataError(f"two columns of the data are called {min(frame.repeated)!r}; rename one")
     if not len(frame.index):
-        raise DataError("the data have no rows to show")
+        raise DataError("data must have at least one row")
     columns = {name: frame.fetch(frame.keys[name]) for name in frame.names}
     return pd.DataFrame(columns, index=frame.index)
 

@@ -126,9 +126,11 @@ def figures(fit, data):
         if name in found and np.isfinite(found[name])
     ]
     text = f"On {counted(int(found['n']), 'row')} of the data: {', '.join(texts)}."
-    text += " If the model was fitted to these data, it looks better than it is on new rows, by far"
-    text += " where training rows answer for themselves (ripr, proset, melm)"
-    return f"{text}: ld.cv says how well it does there.{_held_out(fit)}"
+    text += (
+        " If the model was fitted to these data, these figures are better than on new rows, by far"
+    )
+    text += " if training rows vote for themselves (ripr, proset, melm)"
+    return f"{text}. ld.cv estimates the performance on new rows.{_held_out(fit)}"
 
 
 def _held_out(fit):
@@ -144,7 +146,10 @@ def _held_out(fit):
         low, high = (significant(fit._explained(deviance + e), 3) for e in (error, -error))
         text += f" (95% interval {low} to {high}, from the spread over folds)"
     if fit.chosen:
-        text += f"; it chose {join_words([*fit.chosen])} by these rows: the figure is optimistic"
+        text += (
+            f"; it chose {join_words([*fit.chosen])} on these rows, so the figure is slightly "
+            "too high"
+        )
     return f"{text}."
 
 
@@ -156,16 +161,16 @@ def findings(fit, data):
 
 def limits(fit):
     """Return texts on the purpose and limits of the fit."""
-    rows = f"It speaks of rows that come as its {counted(fit.n, 'training row')} did"
+    rows = f"The model is for rows from the same population as its {counted(fit.n, 'training row')}"
     if fit.design.n_dropped:
         rows += f"; {counted(fit.design.n_dropped, 'row')} with missing values were left out"
     return [
-        f"{rows}. Where the data drift (Fit.check with new rows), fit it again.",
+        f"{rows}. If the data change (fit.check(new)), fit it again.",
         "Beyond the ranges of the columns it extrapolates. The sliders end where the data do.",
-        "Curves and slopes say how the prediction changes with a column, not what would happen if "
-        "somebody changed that column: columns that move together share their effects.",
-        "A prediction on this page is a mean or a probability. How far a single response may lie "
-        "from it, ld.conformal says.",
+        "Curves and slopes show how the prediction changes with a column. They do not show what "
+        "would happen if somebody changed this column: correlated columns share their effects.",
+        "A prediction on this page is a mean or a probability. ld.conformal gives intervals for "
+        "single responses.",
     ]
 
 
@@ -174,7 +179,7 @@ def _residuals(known, columns):
     shown = [*columns][:MOST_HOVER]
     new = {"prediction": known[".fitted"], "residual": known[".resid"]}
     rows, (row, fitted, resid) = with_columns(known[shown], new)
-    note = "Response less prediction, against the prediction."
+    note = "Response minus prediction, against the prediction."
     style = {"hover": (row, *shown), "reference": 0.0}
     return Picture("Residuals", "points", rows, fitted, resid, note, **style)
 

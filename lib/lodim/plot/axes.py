@@ -50,7 +50,8 @@ def draw(kinds, kind, fit, ax, arguments):
         takers = [other for other in kinds if name in signature(kinds[other]).parameters]
         if takers:
             raise ArgumentError(
-                f"plot of kind {kind!r} takes no {name}; kinds that do: {', '.join(takers)}"
+                f"plot of kind {kind!r} has no argument {name}; these kinds have it: "
+                f"{', '.join(takers)}"
             )
     try:
         signature(kinds[kind]).bind(fit, ax, **arguments)

@@ -271,7 +271,7 @@ def _beyond(ax, xy, ends):
     if out:
         at = {"xy": (1.0, 0.0), "xycoords": "axes fraction", "xytext": (-4, 4)}
         style = {"textcoords": "offset points", "fontsize": 7, "color": GREY, "ha": "right"}
-        ax.annotate(f"{counted(out, 'row')} beyond the frame", **at, **style)
+        ax.annotate(f"{counted(out, 'row')} outside the plot", **at, **style)
 
 
 def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=None):

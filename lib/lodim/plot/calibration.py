@@ -34,7 +34,7 @@ def calibration(fit, ax, *, data, level=None, bins=10, offset=None):
         raise ArgumentError(f"a calibration curve needs a response with classes; the fit {what}")
     probability, code, weight = fit._probabilities(data, offset)
     if not len(code):
-        raise DataError("data has no complete row of known class to draw")
+        raise DataError("data must have a row with a known class and no missing values")
     if level is not None:
         shown = [among("level", level, fit.levels)]
     else:

@@ -12,7 +12,7 @@ LINE, LINES = 80, 6  # largest numbers of characters per line, and of lines, of 
 TICK = 40  # largest number of characters of a name on an axis
 BOX = "\u25a1"  # replaces letters that the font lacks
 NAMING = ("FuncFormatter", "FixedFormatter", "StrCategoryFormatter")  # formatters of names
-AXES = "ax must be matplotlib Axes, as many as the plot has"
+AXES = "ax must be matplotlib Axes, one per panel"
 
 
 def literal(function):

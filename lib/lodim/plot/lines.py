@@ -15,7 +15,7 @@ def against_log(wide, name, ylabel, above, ax=None, top=10):
     """
     ax = ensure_axes(ax)
     if not (wide.index > 0).all():
-        raise ArgumentError("a penalty of 0 has no place on a log axis; leave it out of lambdas")
+        raise ArgumentError("a penalty of 0 cannot be drawn on a log axis: leave it out of lambdas")
     x = np.log(wide.index.to_numpy())
     size = wide.iloc[0].abs().sort_values(ascending=False)
     named = list(size[size > 0].index[:top])

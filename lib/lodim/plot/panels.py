@@ -121,7 +121,7 @@ def _places(views, axes, bar):
     if axes is not None:
         axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
         if len(axes) != len(views):
-            raise ArgumentError(f"ax must be {len(views)} Axes, one a view, not {len(axes)}")
+            raise ArgumentError(f"ax must be {len(views)} Axes, one per view, not {len(axes)}")
         for view, ax in zip(views, axes, strict=True):
             if (view.x.shape[1] == 3) != hasattr(ax, "get_zlim"):
                 names = ", ".join(view.names)
@@ -299,7 +299,7 @@ def _explain(axes, key, shades, star, views, fresh):
     first = axes[-1]
     flat = next((ax for ax in axes if not hasattr(ax, "get_zlim")), None)
     entries = class_marks(first, key, s=40)
-    entries.append(legend_mark(first, "served by the view", s=30, color="black"))
+    entries.append(legend_mark(first, "row with most weight in the view", s=30, color="black"))
     faint = {"s": 12, "color": "black", "alpha": 0.25, "linewidths": 0}
     entries.append(legend_mark(first, "served elsewhere", **faint))
     if star is not None:

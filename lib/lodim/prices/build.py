@@ -50,7 +50,8 @@ def make_network(design, settings):
     for child, parents in settings.depends_on:
         if child in graph.sources:
             raise ArgumentError(
-                f"depends_on: {child!r} is a series of alternatives; say what each source needs"
+                f"depends_on: {child!r} is a series of alternatives; give the needs of each "
+                "source instead"
             )
         child = names.find(child, "depends_on")
         graph.add(child, needs=[names.find(p, "depends_on", child) for p in parents])
@@ -120,12 +121,13 @@ class _NameFinder:
         for series in self.series:
             if series in graph.columns:
                 raise ArgumentError(
-                    f"alternatives: {series!r} is a column or term of the formula too; "
-                    "give the series a name of its own"
+                    f"alternatives: {series!r} is also a column or term of the formula; give the "
+                    "series another name"
                 )
             if series in self.priced:
                 raise ArgumentError(
-                    f"costs: {series!r} is a series of alternatives; its sources have prices"
+                    f"costs: {series!r} is a series of alternatives; give prices to its sources "
+                    "instead"
                 )
 
     def find(self, name, where, child=None):
@@ -149,8 +151,8 @@ class _NameFinder:
             else f"there is {first_few(known)}"
         )
         raise ArgumentError(
-            f"{where}: {name!r}{for_what} is neither in the formula nor in costs; {hint} "
-            "(a purchase that is no column needs a price in costs)"
+            f"{where}: {name!r}{for_what} is neither in the formula nor in costs; {hint} (an "
+            "item that is not a column needs a price in costs)"
         )
 
 
@@ -207,7 +209,7 @@ def _in_order(graph):
                     done.add(order[-1])
             elif name in way:
                 circle = " -> ".join([*way[way.index(name) :], name])
-                raise ArgumentError(f"depends_on goes in a circle, each needing the next: {circle}")
+                raise ArgumentError(f"depends_on must not have a circle: {circle}")
             else:
                 way.append(name)
                 stack.append(iter(_needed(graph, name)))
@@ -220,8 +222,8 @@ def _check_series(graph):
     for series in graph.sources:
         if series not in needed:
             raise ArgumentError(
-                f"alternatives: nothing depends on {series!r}: name it in depends_on of what "
-                "needs one of its sources"
+                f"alternatives: no item depends on {series!r}: name it in depends_on of the "
+                "items that need one of its sources"
             )
 
 
@@ -254,8 +256,8 @@ def _check_copies(graph, order):
             copies += math.prod(len(graph.sources[k]) for k in series[name])
     if copies > MOST_NODES:
         raise ArgumentError(
-            f"the alternatives would make {copies:,} copies of what needs them; "
-            f"{MOST_NODES:,} are too many"
+            f"the alternatives would need {copies:,} copies of items, but fewer than "
+            f"{MOST_NODES:,} are allowed"
         )
 
 
@@ -317,8 +319,8 @@ def _check_monotone(set_cost, names):
             now = set_cost(frozenset(chain[: k + 1]))
             if now < before - 1e-9 * max(1.0, before):
                 raise ArgumentError(
-                    f"costs fall from {before!r} to {now!r} as {name!r} is added to "
-                    f"{_set(chain[:k])}: more things must not cost less"
+                    f"costs must not fall if items are added; they fall from {before!r} to "
+                    f"{now!r} as {name!r} is added to {_set(chain[:k])}"
                 )
             before = now
 

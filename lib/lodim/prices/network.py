@@ -133,8 +133,8 @@ def _copies(names, parents, sources, uses, source_of):
                 serving.append(serves)
         if not copies[v]:
             raise ArgumentError(
-                f"{names[v]!r} needs two sources that are alternatives to each other, and a model "
-                "has one of them: leave it out of the formula, or the alternatives"
+                f"{names[v]!r} must not need two sources that are alternatives to each other: "
+                "leave it out of the formula, or leave alternatives out"
             )
     return out, first
 

@@ -31,7 +31,7 @@ def costs(value):
     for name, price in _priced(value):
         name = str(name)
         if name in out:
-            raise ArgumentError(f"costs name {name!r} twice")
+            raise ArgumentError(f"costs must have each name once; {name!r} occurs twice")
         out[name] = _price(name, price)
     return tuple(out.items())
 
@@ -64,12 +64,14 @@ def alternatives(value):
         for source in out[series]:
             if source in series_of:
                 names = f"{series_of[source]!r} and of {series!r}"
-                raise ArgumentError(f"alternatives: {source!r} is a source of {names}; of one only")
+                raise ArgumentError(
+                    f"alternatives: {source!r} must be a source of one series only, not of {names}"
+                )
             series_of[source] = series
     for series in out:
         if series in series_of:
             names = f"{series!r} is a series, and a source of {series_of[series]!r}"
-            raise ArgumentError(f"alternatives: {names}; a source is a thing of its own")
+            raise ArgumentError(f"alternatives: {names}; a source must not be a series")
     return tuple(out.items())
 
 
@@ -89,7 +91,7 @@ def _table_of_prices(table):
     columns = [_column(table, name) for name in table.columns]
     if len(columns) != 2:
         raise ArgumentError(
-            f"a frame of costs has two columns, names and prices, not {len(columns)}"
+            f"a frame of costs must have two columns, names and prices, not {len(columns)}"
         )
     numeric = [all(_is_number(v) for v in column) for column in columns]
     names, prices = columns[::-1] if numeric[0] and not numeric[1] else columns
@@ -120,7 +122,7 @@ def _edges(value):
         return value.items()
     if hasattr(value, "edges") and hasattr(value, "is_directed"):
         if not value.is_directed():
-            raise ArgumentError("depends_on: the graph has no directions; edges go parent -> child")
+            raise ArgumentError("depends_on: the graph must have directed edges, parent -> child")
         return [(child, (parent,)) for parent, child in value.edges()]
     if not _is_pairs(value):
         raise ArgumentError(f"{DEPENDS}, not {value!r:.80}")
@@ -135,7 +137,9 @@ def _table_of_edges(table):
             ends = (_column(table, names[end]) for end in (child, parent))
             return list(zip(*ends, strict=True))
     names = ", ".join(map(repr, table.columns))
-    raise ArgumentError(f"an edge table has columns parent and child, or from and to, not {names}")
+    raise ArgumentError(
+        f"an edge table must have columns parent and child, or from and to, not {names}"
+    )
 
 
 def _column(table, name):
@@ -154,7 +158,7 @@ def _names(value, where):
         raise ArgumentError(f"{where} must be a name or a list of names, not {value!r:.80}")
     for name in names:
         if name is None or isinstance(name, float):
-            raise ArgumentError(f"{where} holds {name!r}, which is no name")
+            raise ArgumentError(f"{where} must have names, not {name!r}")
     return tuple(dict.fromkeys(map(str, names)))
 
 

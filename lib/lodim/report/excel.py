@@ -79,7 +79,9 @@ def write(path: str | PathLike, sheets: Sequence[Sheet]) -> None:
 def _fill(page, sheet):
     if sheet.frame.shape[0] >= MOST_ROWS or sheet.frame.shape[1] > MOST_COLUMNS:
         n, p = sheet.frame.shape
-        raise DataError(f"{n:,} rows and {p:,} columns are more than a sheet of Excel can hold")
+        raise DataError(
+            f"{n:,} rows and {p:,} columns are too many for a sheet of Excel: export fewer rows"
+        )
     page.append([_plain(str(name)) for name in sheet.frame.columns])
     columns = [[_plain(v) for v in sheet.frame.iloc[:, k]] for k in range(sheet.frame.shape[1])]
     for row in zip(*columns, strict=True):

@@ -76,10 +76,13 @@ def with_held_out(fit, header):
     if ratio is None:
         return header, []
     rows = [(row, (HELD_OUT, ratio)) if row[0] == "Dev. ratio" else (row,) for row in header]
-    text = f"{HELD_OUT} is of the rows that cross-validation held out"
+    text = f"{HELD_OUT} is for the rows that cross-validation held out"
     if fit.chosen:
-        text += ", at the nearest settings that it tried. It chose the settings by these rows: the"
-        text += " figure is slightly optimistic"
+        text += (
+            ", at the nearest settings that it tried. The settings were chosen on these rows, "
+            "so the"
+        )
+        text += " figure is slightly too high"
     return tuple(row for each in rows for row in each), [f"{text}."]
 
 
@@ -118,7 +121,12 @@ def dropped(fit):
     d = fit.design
     if d.missing != "drop" or 10 * d.n_incomplete <= fit.n + d.n_dropped:
         return []
-    return [f'missing="indicator" would keep the {d.n_incomplete} rows that miss features alone']
+    return [
+        (
+            f'missing="indicator" would keep the {d.n_incomplete} rows in which only features are '
+            "missing"
+        )
+    ]
 
 
 def filled(design):
@@ -138,8 +146,8 @@ def parameters(fit):
     if count is None or count < fit.n:
         return []
     return [
-        f"The model has {count:,} parameters for {counted(fit.n, 'row')}: Dev. ratio is for these "
-        "training rows, and new rows may be predicted much worse (lodim.cv)."
+        f"The model has {count:,} parameters for {counted(fit.n, 'row')}: Dev. ratio is for "
+        "these training rows; predictions for new rows may be much worse (see lodim.cv)."
     ]
 
 
@@ -154,7 +162,9 @@ def wild(design):
     ]
     more = f"; and {len(found) - FILLS} more, see design.wild" if len(found) > FILLS else ""
     said = ", ".join(told) + more
-    return [f"Values far outside all others are replaced by the middle of the others: {said}."]
+    return [
+        f"Values far outside all others are replaced by the middle of the other values: {said}."
+    ]
 
 
 def limits_in_words(limits):
@@ -173,7 +183,7 @@ def sampled(fit):
     if learnt:
         notes.append(
             "Knots of splines, and the constants of center(), scale() and standardize(), are "
-            f"learned from {learnt:,} rows: random ones and those with extreme values."
+            f"learned from {learnt:,} rows: random rows, and rows with extreme values."
         )
     return notes
 
@@ -222,8 +232,8 @@ def at_smallest(fit):
 def _at_end(fit):
     """Return a text that the lowest loss is at the smallest tried penalty, or ""."""
     return "".join(
-        f" It is at the smallest {name} tried, {significant(value)}: "
-        f"try smaller ones by ld.cv with a grid of {name}."
+        f" It is at the smallest {name} tried, {significant(value)}: try smaller values by ld.cv "
+        f"with a grid of {name}."
         for name, value in at_smallest(fit)
     )
 
@@ -256,6 +266,8 @@ def left_out(design):
     added = [name for name in design.left_out if ANSWERS.match(name)]
     why = {
         "because augment() has added them": added,
-        "because they name the rows": [name for name in design.left_out if name not in added],
+        "because they seem to be row names": [
+            name for name in design.left_out if name not in added
+        ],
     }
     return [f"Left out of '.', {what}: {', '.join(names)}." for what, names in why.items() if names]

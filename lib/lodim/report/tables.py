@@ -72,7 +72,9 @@ class Table:
     def __post_init__(self) -> None:
         unknown = [c for c in self.formats if c not in self.frame.columns]
         if unknown:
-            raise ArgumentError(f"no column {unknown[0]!r} in {list(self.frame.columns)}")
+            raise ArgumentError(
+                f"there is no column {unknown[0]!r}; the columns are {list(self.frame.columns)}"
+            )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -294,7 +296,7 @@ def _shown(table: Table, whole: str) -> tuple[str, _Grid, list[str]]:
     ends = [k < _HEAD or k >= last for k in range(len(grid.rows))]
     keep = ends if table.keep is None else list(table.keep)
     if not all(keep):
-        notes.append(f"... stands for rows that are left out; {whole} has them all.")
+        notes.append(f"... stands for rows that are not shown; {whole} shows all rows.")
     return table.title, _elide(grid, keep), notes
 
 

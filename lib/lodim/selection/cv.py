@@ -144,7 +144,7 @@ def cv(
     if problem.design.response is None:
         raise ArgumentError(f"cv needs a response on the left of '~'; the formula is {formula!r}")
     if loss == "class" and problem.design.levels is None:
-        raise ArgumentError("loss='class' needs a response with classes; this one is numeric")
+        raise ArgumentError("loss='class' needs a response with classes; this response is numeric")
     found, given = None, {} if grid is None else grid
     n = N_LAMBDA if n_lambda is None else n_lambda
     if grid is None:
@@ -209,7 +209,9 @@ def _check_call(grid, loss, rule, n_jobs, arguments):
         raise ArgumentError(f"grid must be a dict of values by setting, or a frame, not {grid!r}")
     for name in () if grid is None else grid:
         if name in arguments:
-            raise ArgumentError(f"{name!r} is in the grid and also given as an argument")
+            raise ArgumentError(
+                f"{name!r} is given in the grid and as an argument: leave one of them out"
+            )
 
 
 def _best_rows(frame):
@@ -394,7 +396,7 @@ def _check_grid(grid, problem):
     names = [f.name for f in fields(problem.settings)]
     for name in grid:
         if name not in names:
-            raise ArgumentError(f"{name!r} cannot be in the grid; it may hold {', '.join(names)}")
+            raise ArgumentError(f"the grid must only have {', '.join(names)}, not {name!r}")
 
 
 def _check_not_given(grid, arguments):
@@ -403,8 +405,8 @@ def _check_not_given(grid, arguments):
         value = arguments.get(name)
         if isinstance(value, int | float) and [value] != list(values):
             raise ArgumentError(
-                f"{name}={value!r} is given, and cv() itself tries values of {name}: leave it out, "
-                f"or give grid={{{name!r}: [{value!r}]}}"
+                f"{name}={value!r} is given, but cv() tries values of {name}: leave it out, or "
+                f"give grid={{{name!r}: [{value!r}]}}"
             )
 
 
@@ -412,7 +414,9 @@ def _check_penalties(given, points, problem):
     """Raise ArgumentError if `n_lambda` is given but no default grid of penalties is made."""
     made = [name for name in problem.model.penalties if name in points[0] and name not in given]
     if not (hasattr(problem.settings, "n_lambda") or (made and len(points) > 1)):
-        raise ArgumentError("n_lambda says nothing here: no grid of penalties is made")
+        raise ArgumentError(
+            "n_lambda has no effect here, as there is no grid of penalties: leave it out"
+        )
 
 
 def _with_penalties(points, problem, n):

@@ -83,17 +83,17 @@ def assign_in_place(batch, folds, seed):
     if batch.units is not None:
         what = "clusters" if batch.groups is None else "groups"
         raise ArgumentError(
-            f"{what} cannot be held out as a whole where the data are streamed: folds are blocks "
-            f"of {BLOCK_ROWS:,} rows. Give folds= as an array, with the rows of one of the {what} "
-            "in one fold, or draw rows with sample=100_000"
+            f"{what} cannot be held out as a whole with data from files, as folds are blocks of "
+            f"{BLOCK_ROWS:,} rows. Give folds= as an array that keeps {what} together, or "
+            "sample=100_000"
         )
     if np.ndim(folds) == 1:
         return _user_folds(batch, folds)
     n_blocks = -(-batch.n // BLOCK_ROWS)
     if folds > n_blocks:
         raise ArgumentError(
-            f"folds={folds} is more than the {n_blocks} blocks of {BLOCK_ROWS:,} rows of the "
-            f"streamed data, which are held out as a whole: give folds={n_blocks} or fewer"
+            f"folds must be at most {n_blocks}, the number of blocks of {BLOCK_ROWS:,} rows, not "
+            f"{folds}"
         )
     of_block = np.random.default_rng(seed).permutation(n_blocks) % folds
     return np.repeat(of_block.astype(np.int16), BLOCK_ROWS)[: batch.n]
@@ -111,10 +111,7 @@ def assign_draws(batch, folds, classes, seed, n):
 def _assign(batch, folds, classes, seed):
     if np.ndim(folds) == 1:
         if batch.groups is not None:
-            raise ArgumentError(
-                "folds as an array already assigns each row, and groups would assign whole groups: "
-                "give one of them"
-            )
+            raise ArgumentError("folds as an array and groups cannot be combined: give one of them")
         return _user_folds(batch, folds)
     _check_folds(batch, folds)
     key, of_class = row_keys.of_batch(batch, len(classes or ()))
@@ -138,13 +135,15 @@ def _check_folds(batch, folds):
     if folds <= n_units:
         return
     if batch.units is None:
-        raise ArgumentError(f"folds={folds} is more than the {n_units} complete rows that count")
+        raise ArgumentError(
+            f"folds must be at most {n_units}, the number of complete rows with a positive "
+            f"weight, not {folds}"
+        )
     what = "clusters" if batch.groups is None else "groups"
     raise ArgumentError(
-        f"folds={folds} is more than the {n_units} {what} whose rows count: a fold holds out "
-        f"whole {what}, so give folds={n_units} or fewer"
+        f"folds must be at most {n_units}, the number of {what} with a positive weight, not {folds}"
         if n_units > 1
-        else f"all rows that count are of one of the {what}: nothing can be held out"
+        else f"all rows with a positive weight are of one of the {what}, so none can be held out"
     )
 
 
@@ -152,7 +151,9 @@ def check_units(batch, names):
     """Raise DataError if there is only one row or group; `names` : settings to give instead."""
     if count_units(batch) < 2:
         what = "row" if batch.units is None else "group"
-        raise DataError(f"a single {what} counts: nothing can be held out; give {names}")
+        raise DataError(
+            f"only one {what} has a positive weight, so none can be held out: give {names}"
+        )
 
 
 def count_units(batch):
@@ -200,7 +201,8 @@ def _user_folds(batch, folds):
     folds = np.asarray(folds, object if isinstance(folds, list | tuple) else None)
     if len(folds) != len(batch.index):
         raise ArgumentError(
-            f"folds has {len(folds)} entries, the data {len(batch.index)} rows: one for each row"
+            f"folds must have one entry per row: it has {len(folds)}, the data has "
+            f"{len(batch.index)} rows"
         )
     folds = folds[batch.rows]
     labelled = np.ones(batch.n, bool) if batch.y is None else ~np.isnan(batch.y)
@@ -210,9 +212,11 @@ def _user_folds(batch, folds):
     except TypeError:
         known = False
     if not known:
-        raise ArgumentError("folds has values of several kinds, or missing ones")
+        raise ArgumentError("folds must have values of one type, none of them missing")
     if len(names) < 2:
-        raise ArgumentError("folds has a single fold with rows that count; at least two are needed")
+        raise ArgumentError(
+            "folds must have at least two folds with rows of positive weight, not one"
+        )
     # A fold without rows of positive weight is never held out; in training it has no effect.
     place = {name: k for k, name in enumerate(names.tolist())}
     return np.array([place.get(name, -1) for name in folds.tolist()], np.int64)

@@ -24,7 +24,7 @@ def points_of(grid, model):
     """
     if isinstance(grid, pd.DataFrame):
         if grid.empty:
-            raise ArgumentError("the grid has no row")
+            raise ArgumentError("the grid must have at least one row")
         columns = grid.astype(object).where(grid.notna(), None).to_dict("list")
         rows = zip(*map(_plain, columns.values()), strict=True)
         points = [dict(zip(columns, row, strict=True)) for row in rows]
@@ -36,7 +36,7 @@ def points_of(grid, model):
         points = [dict(zip(values, each, strict=True)) for each in products]
     for name, penalty in model.penalties.items():
         if penalty.needed and any(point.get(name, 0) is None for point in points):
-            raise ArgumentError(f"{name} cannot be None in the grid: it may hold numbers")
+            raise ArgumentError(f"{name} must be numbers in the grid, not None")
     return points
 
 

@@ -97,7 +97,7 @@ def path(
     """
     penalty = penalty_of(model_of(model), penalty)
     if arguments.get(penalty) is not None:
-        raise ArgumentError(f"a path is over {penalty}: give `lambdas`, or call the model itself")
+        raise ArgumentError(f"a path varies {penalty}: give lambdas=, or call the model itself")
     problem = prepare(model_of(model), formula, data, arguments)
     _check_others(problem, penalty)
     stages = problem.model.stage_setting
@@ -110,7 +110,9 @@ def path(
     if lambdas is None:
         lambdas = lambda_grid(problem, penalty, 100 if n_lambda is None else n_lambda, ratio)
     elif n_lambda is not None or lambda_min_ratio is not None:
-        raise ArgumentError("lambdas are given: n_lambda and lambda_min_ratio say nothing then")
+        raise ArgumentError(
+            "n_lambda and lambda_min_ratio have no effect with lambdas=: leave them out"
+        )
     along = _settings_along(problem, penalty, lambdas)
     settled = (penalty, stages) if stages else (penalty,)
     fits, warm = [], None
@@ -125,7 +127,7 @@ def _check_others(problem, varied):
     """Raise ArgumentError if a penalty other than the varied one has no value but needs one."""
     for name, penalty in problem.model.penalties.items():
         if penalty.needed and name != varied and getattr(problem.settings, name) is None:
-            raise ArgumentError(f"{name} is open, and the path is over {varied}: give {name}=")
+            raise ArgumentError(f"a path over {varied} needs a fixed {name}: give {name}=")
 
 
 def _settings_along(problem, penalty, lambdas):

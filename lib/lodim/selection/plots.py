@@ -38,7 +38,7 @@ def path(path, ax=None, top=10):
 def cv_curve(cv, ax=None):
     """Draw the held-out losses of a CV, with standard errors, against the first setting."""
     if not cv.grid:
-        raise ArgumentError("this cv has one point: there is no curve to draw")
+        raise ArgumentError("this cv has only one point, so there is no curve to draw")
     ax = ensure_axes(ax)
     name, others = cv.grid[0], list(cv.grid[1:])
     frame = cv.frame.dropna(subset=[name])
@@ -65,7 +65,7 @@ def cv_curve(cv, ax=None):
             _stage_axis(ax, place.to_numpy(), frame[cv.stages].to_numpy(), cv.stages)
     ax.set_xlabel(f"log({name.rstrip('_')})" if penalty else name)
     ax.set_ylabel(f"held-out {cv.loss}")
-    ax.set_title("dashed: least loss; dotted: simplest within one standard error", fontsize=9)
+    ax.set_title("dashed: lowest loss; dotted: simplest within one standard error", fontsize=9)
     return tidy(ax)
 
 

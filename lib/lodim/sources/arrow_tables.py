@@ -40,9 +40,9 @@ def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
     for name in sorted(without_order):
         if schema.field(name).type.ordered:
             warn(
-                f"the categories of {name!r} are numbers in an order that Parquet does not keep: "
-                "they are taken in the order of their values; an Arrow file, or categories of "
-                "text, keep another one",
+                f"the categories of {name!r} are numbers, whose order Parquet does not keep: "
+                "they are used in the order of their values; use an Arrow file or categories of "
+                "text to keep another order",
                 DataWarning,
             )
     return {

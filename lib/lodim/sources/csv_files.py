@@ -98,7 +98,7 @@ class Rows(Piece):
             yield Chunk(frame[list(names)], position, self.place)
             position += len(frame)
         if position != self.n:
-            raise DataError(f"{self.place} has {position} rows, where it had {self.n} before")
+            raise DataError(f"{self.place} has {position} rows, but had {self.n} before")
 
     def _text(self) -> dict[str, Any]:
         """Return arguments for pandas' reader that give the text of the rows."""
@@ -270,6 +270,6 @@ def _check_lengths(file: FileState, dialect: Dialect) -> None:
         for row in rows:
             if len(row) < width and "".join(row).strip():
                 raise DataError(
-                    f"{file.name}, line {rows.line_num}: {len(row)} cells where the header has "
-                    f"{width}; is the file cut off?"
+                    f"{file.name}, line {rows.line_num}: {len(row)} cells, but the header has "
+                    f"{width}; is the file incomplete?"
                 )

@@ -45,7 +45,9 @@ class Partition(Piece):
             raise DataError(f"{self.place} cannot be computed: {error}") from error
         lacking = [name for name in names if name not in frame.columns]
         if lacking:
-            raise DataError(f"{self.place} lacks {lacking[0]!r}, which the Dask DataFrame has")
+            raise DataError(
+                f"{self.place} must have the column {lacking[0]!r}, like the Dask DataFrame"
+            )
         frame = frame[names]
         for name in names:
             self._check_kind(name, frame[name].dtype)
@@ -59,8 +61,8 @@ class Partition(Piece):
         is_numeric = pd.api.types.is_numeric_dtype
         if is_numeric(dtype) != is_numeric(self.dtypes[name]):
             raise DataError(
-                f"column {name!r} holds {dtype} in {self.place}, where the Dask DataFrame has "
-                f"{self.dtypes[name]}"
+                f"column {name!r} must be {self.dtypes[name]}, as in the Dask DataFrame; it is "
+                f"{dtype} in {self.place}"
             )
 
 

@@ -63,7 +63,7 @@ class FileState:
         same = (size, modified) == (self.size, self.modified)
         if not same or (self.noted is not None and noted != self.noted):
             raise DataError(
-                f"{self.name} was changed while it was in use; fit again when it holds still"
+                f"{self.name} was changed while it was in use: fit again when it no longer changes"
             )
 
 
@@ -72,7 +72,7 @@ def _size_and_times(path: str, filesystem: Any) -> tuple[int, int, int | None]:
     if filesystem is None:
         found = os.stat(path)
         if not stat.S_ISREG(found.st_mode):  # reading a pipe would block and ignore Ctrl-C
-            raise OSError(errno.EINVAL, "it is no regular file, but a pipe or a device")
+            raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file")
         return found.st_size, found.st_mtime_ns, found.st_ctime_ns
     info = filesystem.get_file_info(path)
     if info.size is None:
@@ -94,7 +94,7 @@ def reading(file: FileState, kind: str) -> Iterator[None]:
         file.check_unchanged()
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise DataError(
-            f"{file.name} cannot be read as {kind}; is it damaged or cut off? ({said})"
+            f"{file.name} cannot be read as {kind}; is it damaged or incomplete? ({said})"
         ) from error
     file.check_unchanged()
 
@@ -127,8 +127,8 @@ def _expand(name: str) -> list[str]:
     """Return the names of the files that one path stands for."""
     if URL.match(name):
         raise DataError(
-            f"{name!r} is not on this machine's disks; download it, or give what reads it, such as "
-            f"pyarrow.dataset.dataset({name!r})"
+            f"{name!r} is not a local file: download it, or give an object that reads it, such "
+            f"as pyarrow.dataset.dataset({name!r})"
         )
     name = os.path.expanduser(name)
     if os.path.isdir(name):
@@ -170,7 +170,7 @@ def _folder_files(folder: str) -> list[str]:
         found += [os.path.join(where, one) for one in names if not one.startswith(("_", "."))]
     found = sorted(one for one in found if kind_by_name(one))
     if not found:
-        raise DataError(f"the folder {folder!r} has no data: {READABLE}")
+        raise DataError(f"the folder {folder!r} has no data: it must have {READABLE}")
     return found
 
 
@@ -201,7 +201,7 @@ def kind_of_files(files: Sequence[FileState]) -> str:
     for file in files:
         kind = kind_by_name(file.name)
         if kind is None:
-            raise DataError(f"{file.name} is no file of data by its name; give {READABLE}")
+            raise DataError(f"{file.name} does not have the name of a data file; give {READABLE}")
         if first and first[0] != kind:
             raise DataError(
                 f"{first[1]} is a {first[0]} file and {file.name} a {kind} file; "

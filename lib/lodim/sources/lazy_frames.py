@@ -33,7 +33,7 @@ class Fingerprint:
             if self.sums.setdefault(name, total) != total:
                 raise DataError(
                     f"{place} gave other rows, or another order of rows, when it was computed "
-                    f"again (column {name!r}); write it to a Parquet file, or sort it"
+                    f"again (column {name!r}): write it to a Parquet file, or sort it"
                 )
 
 

@@ -14,8 +14,8 @@ def arrow() -> Any:
         import pyarrow
     except ImportError:
         raise MissingExtraError(
-            "to read Parquet and Arrow files, and lazy frames, pyarrow is needed: "
-            "pip install 'lodim[arrow]'"
+            "pyarrow is needed to read Parquet and Arrow files and lazy frames: pip install "
+            "'lodim[arrow]'"
         ) from None
     return pyarrow
 
@@ -56,10 +56,16 @@ def check_columns(first: str, known: list[str], name: str, names: list[str]) -> 
     there, here = set(known), set(names)
     lacking = [one for one in known if one not in here]
     if lacking:
-        raise DataError(f"{name} lacks {first_few(lacking)}, which {first} has")
+        raise DataError(
+            f"all files must have the same columns; {name} lacks {first_few(lacking)}, which "
+            f"{first} has"
+        )
     extra = [one for one in names if one not in there]
     if extra:
-        raise DataError(f"{name} has {first_few(extra)}, which {first} lacks")
+        raise DataError(
+            f"all files must have the same columns; {name} has {first_few(extra)}, which "
+            f"{first} lacks"
+        )
 
 
 def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
@@ -73,8 +79,8 @@ def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
         return pa.unify_schemas(schemas, promote_options="permissive").field(0)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         raise DataError(
-            f"column {field.name!r} holds {other.type} in {name} and {field.type} in "
-            f"{origin}; a column has one type in all files"
+            f"column {field.name!r} must have the same type in all files; it is {other.type} in "
+            f"{name} and {field.type} in {origin}"
         ) from None
 
 

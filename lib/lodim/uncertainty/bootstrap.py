@@ -200,7 +200,7 @@ def _statistic(function):
         if not len(series) or not series.index.is_unique:
             raise ArgumentError(
                 "statistic must return a number, an array (k,), or a dict or Series of numbers "
-                f"under names of their own, not {value!r:.80}"
+                f"by name, not {value!r:.80}"
             )
         return series.rename_axis(series.index.names if series.index.nlevels > 1 else "term")
 

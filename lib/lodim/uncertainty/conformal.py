@@ -189,9 +189,9 @@ def _check_by(by, problem):
     if by is not None:
         one_of("by", by, ("class",))
     if by and problem.design.levels is None:
-        raise ArgumentError("by='class' needs a response with classes; this one is numeric")
+        raise ArgumentError("by='class' needs a response with classes; this response is numeric")
     if by and problem.batch.units is not None:
-        raise ArgumentError("by='class' needs rows that are drawn singly: leave groups out")
+        raise ArgumentError("by='class' and groups= cannot be combined: leave one of them out")
 
 
 def _folds(problem, method, folds, seed):
@@ -200,10 +200,13 @@ def _folds(problem, method, folds, seed):
     if method != "cv+" and np.ndim(folds):
         raise ArgumentError(f"folds of method={method!r} must be a number, not an array")
     if method == "jackknife+" and folds is not None:
-        raise ArgumentError("folds are of method='cv+' and 'split'; 'jackknife+' leaves out one")
+        raise ArgumentError(
+            "folds= needs method='cv+' or 'split', not 'jackknife+', which leaves out one row "
+            "at a time"
+        )
     if n_units < 2:
         what = "row" if batch.units is None else "group"
-        raise DataError(f"a single {what} counts: nothing can be held out")
+        raise DataError(f"only one {what} has a positive weight, so none can be held out")
     if folds is None:
         folds = {"cv+": min(FOLDS, n_units), "split": 2, "jackknife+": n_units}[method]
     fold = assign_by_position(batch, folds, seed)

@@ -71,7 +71,7 @@ class Guarantee:
             how = "by each fit" if self.within else "once, on all rows, and fixed in the folds"
             lines.append(f"Chosen {how}: {join_words(self.chosen)}")
         if self.weighted:
-            lines.append("Rows count by their weights, a new row by the mean weight")
+            lines.append("Training rows have their weights, a new row has the mean weight")
         return lines
 
 

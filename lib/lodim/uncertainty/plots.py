@@ -75,7 +75,7 @@ def draw_conformal(conformal, kind=None, ax=None, **arguments):
     if kind is not None:
         one_of("kind", kind, kinds)
     if arguments.get("data") is None:
-        raise ArgumentError("plot() needs data, new rows with known responses: plot(data=new)")
+        raise ArgumentError("plot() needs new rows with known responses: plot(data=new)")
     return axes.draw(kinds, kind, conformal, ax, {"data": None} | arguments)
 
 
@@ -83,7 +83,7 @@ def intervals(conformal, ax=None, *, data, level=None, top=MAX_INTERVALS):
     """Draw responses and intervals against predictions, for rows evenly spaced by prediction."""
     frame, y = conformal._beside(data, level)
     if not len(y):
-        raise ArgumentError("data has no complete row to draw")
+        raise ArgumentError("data must have a row without missing values to draw")
     order = np.argsort(frame["fit"].to_numpy(), kind="stable")
     at = order[np.unique(np.linspace(0, len(y) - 1, whole("top", top)).astype(int))]
     fit, low, high = (frame[name].to_numpy()[at] for name in ("fit", "lower", "upper"))
@@ -99,7 +99,9 @@ def intervals(conformal, ax=None, *, data, level=None, top=MAX_INTERVALS):
     name, shown = conformal.fit.design.response.name, conformal._checked(level)
     ax.set_xlabel(f"prediction of {shorten([name], LONGEST_GROUP)[0]}")
     ax.set_ylabel(shorten([name], LONGEST_GROUP)[0])
-    ax.set_title(f"level {shown:g}; {out.sum()} of {len(y)} rows drawn are not covered", fontsize=9)
+    ax.set_title(
+        f"level {shown:g}; {out.sum()} of the {len(y)} rows in the plot are not covered", fontsize=9
+    )
     ax.legend(**LEGEND_OUTSIDE)
     return tidy(ax)
 

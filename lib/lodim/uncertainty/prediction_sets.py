@@ -245,7 +245,7 @@ class Conformal(Generic[FitT_co]):
             for i in groups.values()
         ]
         if not sum(row["n"] for row in rows):
-            raise DataError("no complete row to measure coverage on")
+            raise DataError("data must have a row without missing values to measure coverage")
         self._warn_of_training_rows(answers, y)
         index = None if by is None else pd.Index(groups, name=by if isinstance(by, str) else "by")
         frame = pd.DataFrame(rows, index=index)
@@ -406,10 +406,12 @@ class Conformal(Generic[FitT_co]):
             if not np.isfinite(held.quantile(level)) and level > held.most:
                 what, most = self.guarantee.unit, np.floor(1e3 * held.most) / 1e3
                 n = self.guarantee.n_units if name is None else len(held.fold)
-                whose = "nothing" if name is None else f"class {name!r} nowhere"
+                of, effect = "", "intervals are infinite, and sets have all classes"
+                if name is not None:
+                    of, effect = f" of class {name!r}", "every set has this class"
                 warn(
-                    f"level {level:g} rules {whose} out: it needs more {what}s held out than {n}, "
-                    f"whose highest level is {most:g}",
+                    f"level must be at most {most:g} for {n} held-out {what}s{of}, not {level:g}: "
+                    f"{effect}",
                     DataWarning,
                 )
         return level
@@ -426,8 +428,8 @@ class Conformal(Generic[FitT_co]):
         share_known = self.held_out.contains(of_fits)
         if share_known > MANY_RECOGNIZED:
             warn(
-                f"{share_known:.0%} of the rows were used to calibrate: they are covered too "
-                "often; measure coverage on new rows",
+                f"{share_known:.0%} of the rows were also used to calibrate, so coverage is too "
+                "high: measure it on new rows",
                 DataWarning,
             )
 
@@ -439,8 +441,8 @@ class Conformal(Generic[FitT_co]):
         if isinstance(moved, dict) and moved:
             warn(
                 "the new rows differ from the calibration rows, so that coverage is not "
-                f"guaranteed: means moved, in standard deviations: {shifts_in_words(moved)}; "
-                "measure coverage() on such rows, or calibrate on rows like these",
+                f"guaranteed: means changed, in standard deviations: {shifts_in_words(moved)}; "
+                "measure coverage() on these rows, or calibrate with such rows",
                 DataWarning,
             )
 

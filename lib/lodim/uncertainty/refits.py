@@ -152,24 +152,26 @@ def _check_same_rows(problem, fit):
     """Raise DataError unless the rows of a problem are the training rows of a fit."""
     ours, theirs, differs = problem.design, fit.design, ""
     if ours.names != theirs.names:
-        differs = "the formula makes other features of them"
+        differs = "the formula has other features for these rows"
     elif ours.n_dropped != theirs.n_dropped:
-        differs = f"{ours.n_dropped} rows miss a value, {theirs.n_dropped} did"
+        differs = f"{ours.n_dropped} rows have missing values, not {theirs.n_dropped}"
     elif ours.levels != theirs.levels:
-        differs = f"classes are {ours.levels}, they were {theirs.levels}"
+        differs = f"classes are {ours.levels}, not {theirs.levels}"
     else:
         apart = np.abs(ours.mean - theirs.mean) > ALIKE * (np.abs(theirs.mean) + theirs.scale)
         apart |= np.abs(ours.scale - theirs.scale) > ALIKE * theirs.scale
         if apart.any():
-            differs = f"{ours.names[np.flatnonzero(apart)[0]]!r} has another mean or spread"
+            differs = (
+                f"{ours.names[np.flatnonzero(apart)[0]]!r} has another mean or standard deviation"
+            )
         elif hasattr(fit, "null_deviance"):
             null = problem.null_deviance()
             if abs(null - fit.null_deviance) > ALIKE * max(abs(fit.null_deviance), 1e-300):
-                differs = "the response has another mean or spread"
+                differs = "the response has another mean or standard deviation"
     if differs:
         raise DataError(
-            f"data are not the rows (and weights) that the fit was made from: {differs}. Fit the "
-            "model to these data first"
+            f"data must be the rows (and weights) that the model was fitted to: {differs}. Fit "
+            "the model to these data first"
         )
 
 

@@ -297,8 +297,8 @@ class Bootstrap(Generic[FitT_co]):
         """Return the fits of the replicates; raise ArgumentError if they were not kept."""
         if not self.fits:
             raise ArgumentError(
-                f"the fits of {self.n} replicates take more than 256 MB and are not kept: take "
-                "fewer replicates, or compute what you need by `statistic`"
+                f"the fits of {self.n} replicates need more than 256 MB and are not stored: use "
+                "fewer replicates, or compute the results by statistic="
             )
         return self.fits
 
@@ -307,24 +307,24 @@ class Bootstrap(Generic[FitT_co]):
         notes = []
         if kind == "bca" and not self.fit._estimates_are_smooth:
             notes.append(
-                f"Estimates of {self.fit.name} may jump after small changes of weights: limits of "
-                "kind 'bca' then hold the truth too seldom; use kind='percentile'."
+                f"Estimates of {self.fit.name} may jump after small changes of weights: limits "
+                "of kind 'bca' then contain the true value too rarely; use kind='percentile'."
             )
         if not self.reselect and self.fit.selection is not None:
             chosen = join_words(self.fit.chosen) if self.fit.chosen else "settings"
             notes.append(
-                f"{chosen} fixed as cross-validation chose: the intervals do not cover that choice "
-                "(reselect=True does)."
+                f"{chosen} fixed at the choice of cross-validation: the intervals do not include "
+                "the uncertainty of this choice (reselect=True does)."
             )
         if self.fit._biased_by:
             notes.append(
-                f"All replicates are biased by {self.fit._biased_by}, like the fit: the intervals "
-                "are around the penalized estimates, not around the truth."
+                f"All replicates are biased by {self.fit._biased_by}, like the fit: the "
+                "intervals are around the penalized estimates and may miss the true values."
             )
         if self.n_units < FEW_UNITS:
             notes.append(
-                f"{self.units} are few: intervals are too short (for a slope from 10 to 50 rows, "
-                "90% intervals hold the truth in about 75 to 85% of samples)."
+                f"With only {self.units}, intervals are too short (for a slope from 10 to 50 "
+                "rows, 90% intervals contain the true value in about 75 to 85% of samples)."
             )
         notes += [*self._on_zeros(), *self._on_unknown()] if self.default else self._on_unknown()
         if self.n_failed:
@@ -344,8 +344,9 @@ class Bootstrap(Generic[FitT_co]):
             )
         if never:
             notes.append(
-                f"{counted(never, 'term')} of {q} never selected: limits from 0 to 0 mean that, "
-                "not that there is no effect; after selection no coverage is guaranteed."
+                f"{counted(never, 'term')} of {q} never selected, which limits from 0 to 0 show; "
+                "this does not mean that there is no effect. After selection no coverage is "
+                "guaranteed."
             )
         return notes
 
@@ -370,7 +371,7 @@ class Bootstrap(Generic[FitT_co]):
         return LEVEL if self.n >= 39 else 1.0 - 2.0 / (self.n + 1)
 
     def __repr__(self):
-        how = "settings chosen anew" if self.reselect else "settings held"
+        how = "settings chosen again" if self.reselect else "settings held"
         lines = [f"{self.n} replicates, exponential weights of {self.units}; {how}"]
         level = self._widest()
         lines.append(f"{100.0 * level:.3g}% percentile intervals")

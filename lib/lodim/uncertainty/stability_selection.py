@@ -180,10 +180,13 @@ def stability(
     problem = replace(problem, batch=in_memory("stability()", problem.batch))
     if not of.selects(problem.settings):
         raise ArgumentError(
-            f"{of.name} uses all features, so it selects none: stability needs {SELECTING}"
+            f"stability needs a model that selects features ({SELECTING}), not {of.name}, which "
+            "uses all"
         )
     if count_units(problem.batch) < 2:
-        raise DataError("a single row or group counts: there are no halves")
+        raise DataError(
+            "at least two rows or groups must have a positive weight, to be split into halves"
+        )
     full = of.fit(problem)
     halves = assign_draws(problem.batch, 2, problem.design.levels, seed, n)
     selected = fit_parts(

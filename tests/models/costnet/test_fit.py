@@ -197,7 +197,7 @@ def test_the_search_is_limited_by_a_budget():
     few = fit_of("gaussian", budget=4)
     assert few.prices()["cost"].max() <= 4 and few.limit == 4 and few.chosen == {}
     assert few.cost == few.prices()["cost"].max()
-    with pytest.raises(ld.ArgumentError, match="searched up to a price of 4"):
+    with pytest.raises(ld.ArgumentError, match="budget must be at most 4"):
         few.at(5)
     whole = fit_of("gaussian")
     assert (
@@ -343,7 +343,7 @@ def test_prints(kind):
     text, report = str(fit), str(fit.summary())
     assert "Df Cost" in text and "Lambda Rule" in text and "9 priced items" in text
     assert f"{fit.step.number} *" in text and "(by CV)" in text
-    tables = "Frontier", "Purchases", "What must be bought", "Coefficients", "Per SD", "Serves as"
+    tables = "Frontier", "Purchases", "Items to buy", "Coefficients", "Per SD", "Serves as"
     for words in (*tables, "no valid p-values", "duality gap", *fit.bought().index):
         assert words in report.replace("\n    ", " "), words
     for out in (text, report, str(fit.at(0)), str(fit.at(0).summary()),
@@ -376,7 +376,9 @@ def test_a_summary_has_every_name_that_fits():
     fit = ld.costnet("y ~ .", df, costs=dict.fromkeys(names, 0) | {"lab": 2, "room": 1}, budget=3,
                      depends_on=dict.fromkeys(names[1:], "lab"))  # fmt: skip
     report = str(fit.summary())
-    assert "Priced, not used by the formula: room." in report and "NaN" not in report
+    assert (
+        "Items with a price that the formula does not use: room." in report and "NaN" not in report
+    )
     assert max(map(len, report.splitlines())) <= 78
     assert list(fit.at(0).bought().index) == names[:1]  # free, and in the model
     assert set(fit.at(3).bought().index) == {"lab", *names}
@@ -430,7 +432,7 @@ def test_a_long_price_list_shows_its_ends_and_the_chosen_model():
     assert len(fit.prices()) > 32
     lines = str(fit.at(25)).splitlines()
     assert len(lines) < 45 and any("*" in line and " 25 " in line for line in lines)
-    assert "rows that are left out; summary(full=True) has them all." in str(fit.at(25))
+    assert "rows that are not shown; summary(full=True) shows all rows." in str(fit.at(25))
     assert sum(line.startswith("...") for line in lines) == 3  # two gaps, and what they are
     for n in range(1, len(fit.prices()) + 1):
         assert f"\n{n} " in str(fit.summary(full=True))
@@ -514,7 +516,7 @@ def test_a_cost_function(tmp_path):
     assert str(back) == str(fit) and back.predict(df).equals(fit.predict(df))
     assert str(back.summary()) == str(fit.summary())
     with pytest.raises(
-        ld.ArgumentError, match="a function or an object, which a fit does not keep"
+        ld.ArgumentError, match="a function or an object, which a fit does not store"
     ):
         fit.update(df)
     assert fit.update(df, costs=shared).cost == fit.cost

@@ -48,7 +48,7 @@ def test_a_name_of_the_rows_explains_nothing():
     rng = np.random.default_rng(5)
     df = pd.DataFrame({"x": rng.normal(size=60), "id": [f"i{j}" for j in range(60)]})
     df["y"] = 2 * df["x"] + 0.5 * rng.normal(size=60)
-    with pytest.warns(ld.DataWarning, match="'id' names the rows"):
+    with pytest.warns(ld.DataWarning, match="'id' seems to be row names"):
         assert set(ld.costnet("y ~ .", df, budget=1.0).inputs) == {"x"}
     assert set(ld.costnet("y ~ x + C(id)", df, budget=1.0).inputs) == {"x"}
     spline = ld.costnet("y ~ x + bs(t, df=29)", df.assign(t=rng.normal(size=60))[:30], budget=2.0)
@@ -81,7 +81,7 @@ def source_frame():
 
 
 def test_two_sources_of_one_series_are_refused_by_name():
-    words = "'gap' needs two sources that are alternatives"
+    words = "'gap' must not need two sources that are alternatives"
     for formula, needs in (("y ~ .", {"gap": ["invasive", "cuff"], "hr": ["bp"]}),):
         with pytest.raises(ld.ArgumentError, match=words):
             ld.costnet(formula, source_frame(), depends_on=needs,

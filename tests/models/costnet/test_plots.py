@@ -153,7 +153,7 @@ def test_graph_colours_follow_the_frontier():
     greys = {found[f"{n} · {significant(float(COSTS[n]))}"][-1].get_facecolor() for n in never}
     assert len(greys) <= 1 and not greys & set(colours.values())
     bar = next(a for a in ax.figure.axes if a is not ax)
-    assert bar.get_ylabel() == "bought from this cost on"
+    assert bar.get_ylabel() == "price of the first model with the item"
 
 
 def many(p=150, n=120):
@@ -181,14 +181,16 @@ def test_many_features_and_long_names():
                      control={"criterion": "deviance"})  # fmt: skip
     ax = fit.plot("graph", most=12)
     ax.figure.canvas.draw()
-    assert len(boxes(ax)) == 12 and "138 more are not" in ax.get_title().replace("\n", " ")
+    assert len(boxes(ax)) == 12 and "138 more items are not" in ax.get_title().replace("\n", " ")
     assert max(map(len, texts(ax))) < 35
     shown = {text.split(" · ")[0] for text in texts(ax)}
     assert len(shown) == 12  # long names stay apart
     in_models = set().union(*(fit.at(cost).bought().index for cost in fit.prices()["cost"]))
     all_bought = fit.plot("graph", most=149)
     assert len(boxes(all_bought)) == len(in_models)
-    assert f"{150 - len(in_models)} more are in no" in all_bought.get_title().replace("\n", " ")
+    assert f"{150 - len(in_models)} more items are in no" in all_bought.get_title().replace(
+        "\n", " "
+    )
     assert len(boxes(fit.plot("graph", most=150))) == 150
     for plot in ("cost", "path"):
         fit.plot(plot).figure.canvas.draw()
@@ -213,7 +215,7 @@ def test_one_model_only():
 def test_nothing_to_draw():
     none = ld.costnet("y ~ 1", {"y": [1.0, 2.0, 4.0]}, budget=1)
     for plot in ("graph", "path"):
-        with pytest.raises(ld.ArgumentError, match=r"nothing to buy|no features"):
+        with pytest.raises(ld.ArgumentError, match=r"no item with a price|no features"):
             none.plot(plot)
 
 

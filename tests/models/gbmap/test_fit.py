@@ -665,7 +665,7 @@ def test_far_predictions_are_warned_of_once(aged):
     assert far.sum() > 5 and len(seen) == 1
     words = str(seen[0].message)
     assert words.startswith(f"{far.sum()} of {len(old)} rows") and "clip=True" in words
-    assert f"row {int(beyond.idxmax())} the farthest, with {f[beyond.idxmax()]:.6g}" in words
+    assert f"the farthest is {f[beyond.idxmax()]:.6g} in row {int(beyond.idxmax())}" in words
 
 
 def test_clipped_predictions_stay_in_the_range(aged):
@@ -691,11 +691,11 @@ def test_nothing_warns_near_the_training_rows(aged):
 
 def test_clip_is_for_numbers(aged, fits, df):
     fit, young, _ = aged
-    with pytest.raises(ld.ArgumentError, match="clip=True is for predictions of a numeric"):
+    with pytest.raises(ld.ArgumentError, match="clip=True needs a numeric"):
         fits["c"].predict(df, clip=True)
-    with pytest.raises(ld.ArgumentError, match="clip=True is for"):
+    with pytest.raises(ld.ArgumentError, match="clip=True needs"):
         fit.predict(young, "embedding", clip=True)
-    with pytest.raises(ld.ArgumentError, match="does not keep the range"):
+    with pytest.raises(ld.ArgumentError, match="needs the range"):
         fit.first(2).predict(young, clip=True)
     with pytest.raises(ld.ArgumentError, match="clip must be True or False"):
         fit.predict(young, clip="yes")

@@ -99,11 +99,11 @@ def test_files_and_calls(tmp_path):
 @pytest.mark.parametrize(
     "formula, more, message",
     [
-        ("y ~ a", {"monotone": {"b": "increasing"}}, "needs 'b' as a term of its own"),
-        ("y ~ a + a:b", {"monotone": {"a": "increasing"}}, "needs 'a' as a term of its own"),
+        ("y ~ a", {"monotone": {"b": "increasing"}}, "needs 'b' as a numeric column"),
+        ("y ~ a + a:b", {"monotone": {"a": "increasing"}}, "needs 'a' as a numeric column"),
         ("y ~ np.abs(a)", {"monotone": {"a": "increasing"}}, "has np.abs"),
-        ("y ~ a", {"monotone": {"a": "up"}}, "must be one direction"),
-        ("y ~ a", {"monotone": ["a"]}, "must be one direction"),
+        ("y ~ a", {"monotone": {"a": "up"}}, "must be a direction"),
+        ("y ~ a", {"monotone": ["a"]}, "must be a direction"),
         ("y ~ a", {"monotone": {"a": "increasing"}, "l1_ratio": 0.5}, "l1_ratio=0"),
         ("o ~ a", {"monotone": {"a": "increasing"}}, "4 classes"),
     ],

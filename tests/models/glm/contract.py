@@ -9,7 +9,7 @@ REFUSED = {
     "clusters of HC3": (
         bad(covariance="HC3", clusters="arm"),
         ld.ArgumentError,
-        "clusters are of covariance='cluster'",
+        "clusters= needs covariance='cluster'",
     ),
     "one cluster": (bad(lambda d: d.assign(g=1.0), clusters="g"), ld.ArgumentError, "one value"),
     "unknown clusters": (bad(clusters="clinic"), ld.LodimError, "clinic"),
@@ -27,7 +27,7 @@ REFUSED = {
     "leverages of classes": (
         bad(kind="multinomial", covariance="HC3"),
         ld.ArgumentError,
-        "choose 'HC0', 'HC1' or clusters",
+        "covariance must be 'HC0', 'HC1' or clusters",
     ),
     "max_iter": (bad(control={"max_iter": 0}), ld.ArgumentError, "max_iter"),
     "diagnostic_rows": (bad(control={"diagnostic_rows": -1}), ld.ArgumentError, "diagnostic_rows"),

@@ -145,20 +145,20 @@ def test_aliased_terms_have_no_test(df):
 
 def test_what_tables_of_terms_refuse(df):
     fit = ld.glm("count ~ x + z", df, family="poisson")
-    with pytest.raises(ld.ArgumentError, match=r"anova\(\) fits the model again .* anova\(data=df"):
+    with pytest.raises(ld.ArgumentError, match=r"anova\(\) refits the model .* anova\(data=df"):
         fit.anova()
     with pytest.raises(ld.ArgumentError, match="must be the rows that the model was fitted to"):
         fit.drop1(data=df[::-1])
     with pytest.raises(ld.ArgumentError, match="must be the rows that the model was fitted to"):
         fit.drop1(data=df.assign(x=2.0 * df["x"]))
-    with pytest.raises(ld.ArgumentError, match="are for anova\\(\\) without another fit"):
+    with pytest.raises(ld.ArgumentError, match="cannot be given together with another fit"):
         fit.anova(ld.glm("count ~ x", df, family="poisson"), data=df)
     robust = ld.glm("count ~ x + z", df, family="poisson", covariance="HC0")
     with pytest.raises(ld.ArgumentError, match="needs no data"):
         robust.drop1(data=df)
-    with pytest.raises(ld.ArgumentError, match="see drop1"):
+    with pytest.raises(ld.ArgumentError, match="use drop1"):
         robust.anova(ld.glm("count ~ x", df, family="poisson", covariance="HC0"))
     with pytest.warns(ld.DataWarning, match="as many coefficients as rows"):
         full = ld.glm("y ~ x", {"x": [0.0, 1.0], "y": [1.0, 3.0]})
-    with pytest.raises(ld.ArgumentError, match="needs residuals"):
+    with pytest.raises(ld.ArgumentError, match="needs residual degrees"):
         full.anova()

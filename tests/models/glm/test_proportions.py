@@ -121,7 +121,7 @@ def test_what_is_refused_or_doubted():
     with pytest.raises(ld.DataError, match="proportions, which gbmap does not fit: use glm"):
         ld.gbmap("share ~ ldose", BUDWORM, **CALL)
     fit = ld.glm("share ~ ldose", BUDWORM, **CALL)
-    with pytest.raises(ld.DataError, match="proportions, from 0 to 1, as in training"):
+    with pytest.raises(ld.DataError, match="proportions from 0 to 1, as in training"):
         fit.evaluate(BUDWORM.assign(share=2.0))
     with pytest.raises(ld.ArgumentError, match="type must be one of response, link, interval"):
         fit.predict(BUDWORM, "class")

@@ -26,7 +26,7 @@ REFUSED = {
     "k too large": (bad(k=5, missing="drop"), ld.DataError, "k=5 dimensions need 5 features"),
     "k above rank": (
         bad(lambda d: d.assign(arm=np.resize(list("ABC"), N)), k=5, missing="drop"), ld.DataError,
-        "4 directions only, too few for k=5",
+        "k must be at most 4",
     ),
     "gamma = 0": (bad(gamma=0), ld.ArgumentError, "gamma must be a positive number"),
     "covariance": (bad(covariance="robust"), ld.ArgumentError, "shrunk, ledoit-wolf"),
@@ -37,7 +37,7 @@ REFUSED = {
     "n_starts": (bad(n_starts=0), ld.ArgumentError, "n_starts"),
     "classifier": (bad(classifier="svm"), ld.ArgumentError, "must be 'kde' or an estimator"),
     "no estimator": (bad(classifier=7), ld.ArgumentError, "estimator with fit"),
-    "class of estimators": (bad(classifier=Vote), ld.ArgumentError, r"give an instance.*Vote\(\)"),
+    "class of estimators": (bad(classifier=Vote), ld.ArgumentError, r"instance.*Vote\(\)"),
     "no probabilities": (bad(classifier=Dumb()), ld.ArgumentError, "Dumb has no predict_proba"),
     "no weights": (
         bad(classifier=Vote(), weights="w"), ld.ArgumentError, "Vote takes no weights",
@@ -46,10 +46,10 @@ REFUSED = {
     "prior of an estimator": (
         bad(classifier=Vote(), control={"prior": "equal"}), ld.ArgumentError, "prior='equal' is",
     ),
-    "offset": (bad(offset="o"), ld.ArgumentError, "takes no offset"),
+    "offset": (bad(offset="o"), ld.ArgumentError, "cannot use an offset"),
     "tiny class": (
         bad(lambda d: d.assign(answer=["a", "a"] + ["b"] * (N - 2))), ld.DataError,
-        "rows of class 'a' that count: 2.*needs 3",
+        "class 'a' must have at least 3.*not 2",
     ),
     "no feature": (
         bad(lambda d: d.assign(age=1.0, arm="A", **{"dose mg": 2.0})), ld.DataError, "no feature",
@@ -57,10 +57,10 @@ REFUSED = {
     "given away": (
         bad(lambda d: d.assign(age=(d["answer"] == "sick").astype(float)), formula="answer ~ age",
             k=1),
-        ld.DataError, "gives the class away",
+        ld.DataError, "determines the class exactly",
     ),
     "for classes": (
-        bad(formula="~ . - w - o - answer"), ld.ArgumentError, "gamma is for classes",
+        bad(formula="~ . - w - o - answer"), ld.ArgumentError, "gamma= needs",
     ),
 }  # fmt: skip
 CONTRACT = Contract(

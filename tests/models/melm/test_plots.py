@@ -68,7 +68,7 @@ def test_view_draws_every_row_where_it_is(fits, wine):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("x1", "x2")
     box = np.array([ax.get_xlim(), ax.get_ylim()]).T
     outside = int((~((box[0] <= Z) & (box[1] >= Z)).all(axis=1)).sum())
-    assert (f"{outside} row{'s' * (outside > 1)} beyond the frame" in texts(ax)) == (outside > 0)
+    assert (f"{outside} row{'s' * (outside > 1)} outside the plot" in texts(ax)) == (outside > 0)
 
 
 @pytest.mark.long

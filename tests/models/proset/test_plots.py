@@ -107,7 +107,7 @@ def test_weights_are_drawn_by_batch():
         ("map", {"colour": 1}, "colour"),
         ("scatter", {"features": ["age"]}, "two different active features"),
         ("scatter", {"features": ["age", "age"]}, "two different active features"),
-        ("scatter", {"features": ["age", "height"]}, "'height' is not an active feature"),
+        ("scatter", {"features": ["age", "height"]}, "not 'height'"),
         ("surface", {"level": "maybe"}, "level must be one of 'no', 'yes'"),
         ("shapley", {"data": people(2), "row": 5}, "a row 5"),
         ("shapley", {"data": people(2).assign(age=np.nan)}, "missing values"),

@@ -86,8 +86,8 @@ def test_what_the_heaviest_prototypes_carry_is_told():
     df = ld.data("heart")
     fit = ld.proset("disease ~ .", df, lambda_v=0.02, threads=1)
     w = fit.export()["prototype_weight"].nlargest(len(fit.estimates))
-    share = f"{100 * w[:20].sum() / w.sum():.0f}% of the weight"
-    words = f"The heaviest 20 of {len(w)} prototypes carry {share}"
+    share = f"{100 * w[:20].sum() / w.sum():.0f}% of the total weight"
+    words = f"The 20 heaviest of {len(w)} prototypes have {share}"
     assert words in str(fit) and words in " ".join(str(fit.summary()).split())
     few = ld.proset("disease ~ age + vessels", df, lambda_v=0.3, threads=1)
     assert len(few.estimates) <= 45 and "heaviest" not in str(few) + str(few.summary())

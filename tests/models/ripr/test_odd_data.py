@@ -184,7 +184,7 @@ def test_a_lone_row_is_wrong_in_the_record():
     df["y"] = list("uuuuvvvvw")
     e = ld.ripr("y ~ .", df, k=2, threads=1).estimates
     assert e.query().value[8, 0] != 2
-    with pytest.raises(ld.DataError, match="no rows to compare with"):
+    with pytest.raises(ld.DataError, match="no view can predict any row"):
         ld.ripr("y ~ .", df.iloc[[0, 4, 8]], threads=1, method="assignment")
 
 

@@ -70,7 +70,7 @@ def test_a_query_is_a_star_in_its_view_with_rings_around_its_neighbours(name):
             expected = x.neighbours[list(two)].to_numpy()[1:]
             assert any(same_points(np.asarray(c.get_offsets()), expected) for c in rings)
     words = {t.get_text() for t in axes[0].figure.legends[0].get_texts()}
-    assert "row 30" in words and {"served by the view", "served elsewhere"} <= words
+    assert "row 30" in words and {"row with most weight in the view", "served elsewhere"} <= words
     assert np.array_equal(
         [ax.get_title() for ax in x.plot()], [ax.get_title() for ax in axes]
     )  # the same picture

@@ -211,7 +211,7 @@ def test_rows_without_a_view_get_the_answer_of_the_null_model():
     holed.iloc[:4, :-1] = None
     two = ld.ripr(f"{response} ~ .", holed, threads=1)
     assert two.glance()["n_without_view"][0] == 4
-    assert "Without any complete view: 4 rows, answered as the mean of all" in str(two)
+    assert "Rows with a missing feature in every view: 4, predicted as the mean of all" in str(two)
 
 
 @names
@@ -234,7 +234,7 @@ def test_files(name, tmp_path):
     [
         ("species ~ .", {"method": "most"}, "method must be"),
         ("~ . - species", {"method": "vote"}, "needs a response"),
-        ("species ~ .", {"method": "vote", "lambda_": 1.0}, "method='vote' excludes lambda_"),
+        ("species ~ .", {"method": "vote", "lambda_": 1.0}, "lambda_ needs method='assignment'"),
         ("species ~ .", {"method": "vote", "alpha": 0.9}, "method='vote' excludes alpha"),
         ("species + petal_width ~ .", {"method": "vote"}, "one response"),
     ],

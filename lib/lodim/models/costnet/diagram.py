@@ -51,7 +51,7 @@ def graph(fit, ax, *, most=30):
     every = _boxes(fit)
     boxes = _first(every, most)
     if not boxes:
-        raise ArgumentError("there is nothing to buy in this fit")
+        raise ArgumentError("this fit has no item with a price to draw")
     last = len(fit.estimates.frontier.cost) + 1
     layer, height = places([b.parents for b in boxes], [b.step or last for b in boxes])
     width = np.zeros(layer.max() + 1)
@@ -62,10 +62,12 @@ def graph(fit, ax, *, most=30):
     _draw(ax, boxes, left[layer], height, width[layer], fit.estimates.frontier.cost)
     hidden = len(every) - len(boxes)
     all_unbought = sum(not b.step for b in every) - sum(not b.step for b in boxes) == hidden
-    title = "thick frame: in the model that predict() uses"
-    title += "" if all(b.step for b in boxes) else "; grey: in none"
+    title = "thick frame: item of the model that predict() uses"
+    title += "" if all(b.step for b in boxes) else "; grey: in no model"
     title += (
-        f"; {hidden} more are {'in no model' if all_unbought else 'not shown'}" if hidden else ""
+        f"; {hidden} more items are {'in no model' if all_unbought else 'not shown'}"
+        if hidden
+        else ""
     )
     ax.set_title("\n".join(wrap(title, int(11 * ax.figure.get_figwidth()))), fontsize=8)
     return ax
@@ -164,7 +166,7 @@ def _draw(ax, boxes, x, y, width, cost):
         at = np.unique(np.linspace(1, len(cost), min(TICKS, len(cost))).round().astype(int))
         bar = ax.figure.colorbar(shades, ax=ax, pad=0.02, fraction=0.06, ticks=at)
         bar.set_ticklabels([significant(float(cost[k - 1])) for k in at])
-        bar.set_label("bought from this cost on", fontsize=8)
+        bar.set_label("price of the first model with the item", fontsize=8)
         bar.ax.tick_params(labelsize=8)
 
 

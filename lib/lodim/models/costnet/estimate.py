@@ -205,7 +205,9 @@ def _rule_results(batch, family, settings, path=None, lambdas=None):
         paths["lasso"] = solve(penalties["lasso"], known.get("lasso"))
     network, limits = with_free_columns(settings.network, p), _limits(settings)
     if "exact" in settings.rules and not limits:
-        raise ArgumentError("rules='exact' needs budget=, the price up to which it finds the best")
+        raise ArgumentError(
+            "rules='exact' needs budget=, the largest price of the models that it compares"
+        )
     criterion = "deviance" if "exact" in settings.rules else settings.criterion
     budget = max(limits, default=np.inf)
     how = criterion, paths["group"], settings.threads, settings.monotone

@@ -178,18 +178,18 @@ def shown_models(fit):
 def check_listed(fit):
     """Raise an ArgumentError if a fit has no frontier."""
     if fit.estimates.frontier is None:
-        raise ArgumentError("this fit is of one lambda_ and has no frontier")
+        raise ArgumentError("a fit with lambda_ has no frontier: fit without lambda_")
 
 
 def position_of_budget(fit, budget):
     """Return the position of the best model that costs at most a budget: (True, its index)."""
     if not _is_number(budget) or not budget >= 0:
-        raise ArgumentError(f"budget must be a number, 0 or more, not {budget!r}")
+        raise ArgumentError(f"budget must be a number of at least 0, not {budget!r}")
     check_listed(fit)
     if not affordable(budget, fit.limit):
         raise ArgumentError(
-            f"models were searched up to a price of {fit.limit:g}: for {budget:g}, fit anew "
-            "with this budget, or without one"
+            f"budget must be at most {fit.limit:g}, the budget of the search, not {budget:g}: "
+            "fit again with a larger budget, or without one"
         )
     return True, fit.estimates.frontier.index_within(float(budget))
 
@@ -197,7 +197,7 @@ def position_of_budget(fit, budget):
 def position_of_lambda(fit, lambda_):
     """Return the position of the penalized model nearest to a lambda_: (False, its index)."""
     if not _is_number(lambda_) or not 0 <= lambda_ < np.inf:
-        raise ArgumentError(f"lambda_ must be a number, 0 or more, not {lambda_!r}")
+        raise ArgumentError(f"lambda_ must be a number of at least 0, not {lambda_!r}")
     path = fit.estimates.path
     logs = np.log(np.maximum(path.lambdas, 1e-300))
     k = int(np.argmin(np.abs(logs - np.log(max(float(lambda_), 1e-300)))))

@@ -48,8 +48,10 @@ class Costnet(Model):
     options = (
         Option("--costs", "costs", str, "CSV file of two columns: name and price", "CSV", True),
         Option("--depends", "depends_on", str, "CSV file of columns parent and child", "CSV", True),
-        Option("--budget", "budget", float, "what a model may cost; default: by cross-validation"),
-        Option("--lambda", "lambda_", float, "fit the penalized model of this lambda alone"),
+        Option(
+            "--budget", "budget", float, "largest price of a model; default: by cross-validation"
+        ),
+        Option("--lambda", "lambda_", float, "fit only the penalized model with this lambda"),
     )
     plots = ("cost", "graph")
     fit_stages = staticmethod(fit_stages)

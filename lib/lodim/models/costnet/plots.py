@@ -19,7 +19,7 @@ def cost(fit, ax, *, log=False):
     lowest price on, and linear below it.
     """
     if fit.estimates.frontier is None:
-        raise ArgumentError("a fit of one lambda_ has no frontier to draw")
+        raise ArgumentError("a fit with lambda_ has no frontier to draw: fit without lambda_")
     ax = axes.ensure_axes(ax, (7.4, 4.6))
     null = fit.null_deviance or np.nan
     frontier, lasso = fit.estimates.frontier, fit.estimates.lasso

@@ -19,7 +19,7 @@ MOST_STEPS = 30  # rows of the frontier
 MARGIN = 4  # rows shown on each side of the chosen one
 WIDTH_OF_NAMES = 34  # characters of a cell of names
 WIDTH_OF_NOTE = 200  # characters of names in a note
-SEPARATED = "coefficients are not estimable, their size is set by the solver"
+SEPARATED = "coefficients are infinite in theory, so their size has no meaning"
 WIDTH_OF_SHARE = 11  # characters of the column of held-out shares
 LONGEST_RULE = 10  # most characters of a rule's name
 SHORTEST = 8  # smallest length of a shortened name
@@ -29,7 +29,7 @@ CRITERIA_IN_WORDS = {
     "aic": "AIC",
     "hq": "the criterion of Hannan and Quinn",
     "bic": "BIC",
-    "ebic": "extended BIC, which charges for each coefficient,",
+    "ebic": "extended BIC, which adds a penalty for each coefficient,",
 }
 COLUMNS = {"Df": "df", "Cost": "cost", "Lambda": "lambda_", "Rule": "rule"}
 LONGEST = 32  # most characters of a name
@@ -137,15 +137,19 @@ def _explained(fit, table):
     by = CRITERIA_IN_WORDS.get(fit.settings.criterion, fit.settings.criterion.upper())
     yield (
         f"Df: columns with a coefficient; %Dev: share of the {what} of the training rows "
-        f"explained; each model is better by {by} than all cheaper ones; Rule: search that found "
-        "it; Purchases: added (+) and dropped (-) since the row above; *: model used by predict()."
+        f"explained; each model is better than all cheaper models by {by}; Rule: search rule "
+        "that found the model; Purchases: items added (+) and dropped (-) since the row above; "
+        "*: model used by predict()."
     )
     if "%CV" in table:
         yield f"%CV: share of the {what} explained in rows held out by cross-validation."
     if (fit.estimates.frontier.relax < 1.0).any():
-        yield ("r: relax, share of the refit in the blend with the penalty's coefficients, else 1.")
+        yield (
+            "r: relax, share of the refitted coefficients in the mean with the penalized ones; "
+            "1 if not shown."
+        )
     if "At most" in table:
-        yield "At most: no model of this price explains more."
+        yield "At most: upper limit of %Dev for all models of this price."
 
 
 def _blank_if_missing(value):
@@ -199,10 +203,10 @@ def _purchases(fit):
     if "serves" in frame and frame["serves"].any():
         table["Serves as"] = frame["serves"]
     table.index = [short(name, LONGEST) for name in frame.index]
-    note = f"Together {significant(fit.step.cost)}, each paid once."
+    note = f"Together {significant(fit.step.cost)}, each item paid once."
     if _by_function(fit):
         note = f"Price of each item by itself; together they cost {significant(fit.step.cost)}."
-    return (Table("What must be bought", table, {}, (note,)),)
+    return (Table("Items to buy", table, {}, (note,)),)
 
 
 def _coefficients(fit, full):
@@ -222,7 +226,7 @@ def _coefficients(fit, full):
     if zeros:
         notes.append(f"{_count_of(zeros, 'coefficient is', 'coefficients are')} zero.")
     if len(order) > len(largest):
-        notes.append(f"{len(order) - len(largest)} smaller ones are left out; see coef().")
+        notes.append(f"{len(order) - len(largest)} smaller coefficients are left out; see coef().")
     formats = {"Estimate": significant, "Per SD": lambda v: "" if np.isnan(v) else significant(v)}
     return Table("Coefficients", table, formats, (" ".join(notes),), keep=[True] * len(table))
 
@@ -231,7 +235,7 @@ def _notes(fit):
     """Return the notes below the tables."""
     path, d = fit.estimates.path, fit.design
     failed = np.count_nonzero(~path.converged)
-    ended = f"NOT converged at {failed} of them" if failed else "converged"
+    ended = f"NOT converged at {failed} penalties" if failed else "converged"
     notes = [_coefficients_are(fit)]
     notes += [f"{line}: their coefficients have one sign." for line in phrases.monotone(fit)]
     if fit.separated:
@@ -249,7 +253,9 @@ def _notes(fit):
         notes.append("Total price: with the most expensive source of each series.")
     left = unused_prices(fit.settings.network, fit.settings)
     if left:
-        notes.append(f"Priced, not used by the formula: {_several(left, WIDTH_OF_NOTE)}.")
+        notes.append(
+            f"Items with a price that the formula does not use: {_several(left, WIDTH_OF_NOTE)}."
+        )
     notes += phrases.without_effect(d)
     return tuple(notes)
 
@@ -262,15 +268,19 @@ def _coefficients_are(fit):
         return "The coefficients are shrunken by the penalty, not refitted."
     if fit.step.relax < 1.0:
         share = significant(fit.step.relax)
-        blend = f", {share} of the way to those refitted without one" if fit.step.relax else ""
+        blend = (
+            f", as a mean in which refitted coefficients have weight {share}"
+            if fit.step.relax
+            else ""
+        )
         return (
-            "The terms were selected by looking at the response: the coefficients are shrunken by "
-            f"the penalty{blend}, and have no valid p-values."
+            "The terms were selected by looking at the response: the coefficients are shrunken "
+            f"by the penalty{blend}, so p-values would not be valid."
         )
     return (
         "The terms were selected by looking at the response: the coefficients are refitted "
-        "without a penalty, are too large on average for it, and have no valid p-values. "
-        "For its performance see held-out rows, or cv()."
+        "without a penalty, are too large on average for it, so p-values would not be valid. For "
+        "its performance see held-out rows, or cv()."
     )
 
 

@@ -68,7 +68,7 @@ class Settings:
         for name in ("costs", "depends_on", "alternatives"):
             object.__setattr__(self, name, getattr(parse, name)(getattr(self, name)))
         if not (self.network is None or isinstance(self.network, Network)):
-            raise ArgumentError("network is made of costs and depends_on, and cannot be given")
+            raise ArgumentError("network cannot be given: it is computed from costs and depends_on")
         if self.monotone is not None and not isinstance(self.monotone, tuple):
             check_ways(self.monotone)
         self._check_budget()
@@ -100,7 +100,7 @@ class Settings:
                 raise ArgumentError("give either a budget or lambda_: a lambda_ has no frontier")
         check_count(self, "n_lambda", 2)
         if self.lambda_min_ratio is not None:
-            words = "between 0 and 1, neither of them"
+            words = "above 0 and below 1"
             check(self, "lambda_min_ratio", float, lambda v: 0 < v < 1, words)
         if self.lambdas is not None:
             distinct = np.unique(sizes("lambdas", self.lambdas))
@@ -140,11 +140,12 @@ def check_used(problem):
             continue
         name = given[0]
         if problem.arguments[other] is not None:
-            raise ArgumentError(f"give either {other} or {name}: {name} has no effect with {other}")
+            raise ArgumentError(
+                f"give only one of {other} and {name}: {name} has no effect with {other}"
+            )
         raise ArgumentError(
-            f"each model here is of one {other}, not refitted and without a frontier, so "
-            f"{name} has no effect: leave {name} out, or give it to costnet() itself, "
-            "whose fit has path() and prices()"
+            f"{name} has no effect on models of one {other}, which are not refitted: leave "
+            f"{name} out, or give it to costnet() itself, whose fit has path() and prices()"
         )
 
 

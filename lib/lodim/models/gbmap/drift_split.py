@@ -78,7 +78,8 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
     for name in ("weights", "offset"):
         if not isinstance(arguments.get(name), str | None):
             raise ArgumentError(
-                f"{name} must be the name of a column here, so that it is split too"
+                f"{name} must be the name of a column, not an array, so that it is split with "
+                "the data"
             )
     seed = as_seed(seed)
     if not isinstance(data, pd.DataFrame | dict):
@@ -96,7 +97,7 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
         if best is None or shifted - same > best.loss_shifted - best.loss_same:
             best = DriftSplit(str(feature), a1, a2, b, same, shifted)
     if best is None:
-        raise DataError("no numeric feature column to split by")
+        raise DataError("data must have a numeric column to split by")
     return best
 
 

@@ -184,11 +184,11 @@ class GbmapFit(Fit):
         if not flag("clip", clip):
             return self._predict_rows(data, type, offset, new_levels, threshold)
         if self.family.link != "identity" or type not in ("response", "link"):
-            raise ArgumentError("clip=True is for predictions of a numeric response")
+            raise ArgumentError("clip=True needs a numeric response")
         if self.response_range is None:
             raise ArgumentError(
-                "this fit does not keep the range of its training response (it is a first(m), or "
-                "was to keep no rows): fit it anew to clip"
+                "clip=True needs the range of the training response, which this fit does not "
+                "store (it is a first(m), or was fitted with reference_rows=0): fit again"
             )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExtrapolationWarning)
@@ -546,9 +546,9 @@ class GbmapFit(Fit):
         worst = far[np.argmax(beyond[far])]
         name, row = self.design.response.name, plain_label(batch.index[batch.rows[worst]])
         warn(
-            f"{far.size} of {batch.n} rows are predicted far beyond the training range of {name}, "
-            f"{low:.6g} to {high:.6g}: row {row!r} the farthest, with {f[worst]:.6g}. The fit "
-            "extrapolates there: look at drift(), or predict with clip=True",
+            f"{far.size} of {batch.n} rows have predictions far outside the training range of "
+            f"{name}, {low:.6g} to {high:.6g}; the farthest is {f[worst]:.6g} in row {row!r}. "
+            "The fit extrapolates there: see drift(), or predict with clip=True",
             ExtrapolationWarning,
         )
 
@@ -581,8 +581,8 @@ class GbmapFit(Fit):
         """Return the training rows that the fit keeps; raise an error if there are fewer than k."""
         if self.reference is None:
             raise ArgumentError(
-                "this fit keeps no training rows (it is part of a path, a first(m), or was fitted "
-                "with reference_rows=0): fit it anew for neighbours and drift"
+                "this fit stores no training rows (it is part of a path, a first(m), or was "
+                "fitted with reference_rows=0): fit again for neighbours and drift"
             )
         whole("k", k, most=len(self.reference.y))
         return self.reference

@@ -213,11 +213,11 @@ def drift_threshold(
     if data is not None:
         indicator = fit.drift(data, k, kind=kind).dropna()
         if indicator.empty:
-            raise DataError("no complete row to take the quantile of")
+            raise DataError("data must have a row without missing values, for the quantile")
         return float(indicator.quantile(quantile))
     if fit.calibration is None or k != 5:
         raise ArgumentError(
-            "pass `data`, rows that the fit has not seen: no out-of-fold rows are at hand "
-            f"for k={k} (they are when gbmap chooses m or lambda_, for k=5)"
+            "give data= with rows that were not used for the fit: out-of-fold values are not "
+            f"available for k={k} (only for k=5, if gbmap chose m or lambda_)"
         )
     return float(np.interp(100.0 * quantile, np.arange(101), fit.calibration[kind]))

@@ -55,7 +55,7 @@ def local(fit, ax, *, data, row=0, top=15):
     predicted = in_pandas(fit.predict)(one, type, **(fit._zero_offset() if unknown else {})).iloc[0]
     shown = predicted if isinstance(predicted, str) else f"{predicted:.4g}"
     title = f"row {one.index[0]}: predicted {fit.design.response.name} = {shown}"
-    title += " less its offset" * unknown
+    title += " without its offset" * unknown
     xlabel = f"local effect on {_response(fit)} per SD of the feature"
     xlabel += count_line(len(gradient), n_all)
     return bars(names, gradient.to_numpy(), xlabel, ax, title=title)

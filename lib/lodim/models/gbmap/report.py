@@ -103,12 +103,12 @@ def _effects(fit, full):
     )
     notes = [
         "Local coefficients (the gradient of f) averaged over the training rows: per unit of the "
-        "feature, and per standard deviation, largest first; |.| averages their size. Where "
-        "Mean |.| is well above |Mean|, the effect changes sign or exists in part of the data "
-        "only. For a 0/1 feature this is a slope, not the change from 0 to 1."
+        "feature, and per standard deviation, largest first; |.| averages their size. If Mean "
+        "|.| is well above |Mean|, the effect changes sign, or exists only for some rows. For a "
+        "0/1 feature this is a slope, not the change from 0 to 1."
     ]
     if len(frame) > len(shown):
-        notes.append(f"{len(frame) - len(shown)} smaller effects are left out; see tidy().")
+        notes.append(f"{len(frame) - len(shown)} smaller effects are not shown; see tidy().")
     return Table("Effects of features", table, dict.fromkeys(table, significant), tuple(notes))
 
 
@@ -125,9 +125,9 @@ def _notes(fit):
     ended = "all boosts converged"
     if "resolution" in log:
         ended += (
-            ", which is where ten further steps promise to lower the objective by no more than "
-            f"{significant(log['resolution'].max(), 2)} (a quarter of the standard error of "
-            "the mean loss, or 1e-6)"
+            ", as ten further steps would lower the objective by at most "
+            f"{significant(log['resolution'].max(), 2)} (a quarter of the standard error of the "
+            "mean loss, or 1e-6)"
         )
     if fit.refit_log is not None:
         ended = "all boosts ended"
@@ -140,7 +140,9 @@ def _notes(fit):
         f"{significant(log['grad_norm'].max(), 2)}."
     ]
     notes += [f"{line}; {_ended(fit.refit_log)}." for line in _refitted(fit)]
-    notes += [f"{line}: the signs of all weights b w see to it." for line in phrases.monotone(fit)]
+    notes += [
+        f"{line}: all weights b w have the sign that this needs." for line in phrases.monotone(fit)
+    ]
     notes += phrases.choice(fit, _range(fit))
     notes += _edges(fit)
     left_out = fit.settings.m * fit.family.n_scores - len(fit.estimates)
@@ -193,14 +195,17 @@ def _edges(fit):
         ends = {0: "largest", len(tried) - 1: "smallest"}
         if best in ends:
             word = f"The {ends[best]} lambda_ tried is best"
-            notes.append(f"{word}: the data may want one beyond it.")
+            notes.append(f"{word}: a value beyond it may be better.")
     if "m" in fit.chosen and s.m > 0.75 * s.max_stages:
         notes.append(
-            f"m is near the {s.max_stages} boosts that were tried: more may gain by "
-            f"control={{'max_stages': {2 * s.max_stages}}}."
+            f"m is near {s.max_stages}, the largest number of boosts that was tried: more may be "
+            f"better, control={{'max_stages': {2 * s.max_stages}}}."
         )
     if len(fit.design.names) > fit.n and s.l1_ratio == 0.0:
-        notes.append("More features than rows: l1_ratio=0.5, say, leaves most weights at zero.")
+        notes.append(
+            "There are more features than rows: with l1_ratio=0.5, for example, most weights "
+            "are zero."
+        )
     return notes
 
 
@@ -236,8 +241,8 @@ def words(fit):
     """Return a description of the model in a few sentences, as a list of paragraphs."""
     m = len(fit.learners())
     return [
-        f"The score of {fit.design.response.name} is a sum of {counted(m, 'learner')}, each a bent "
-        "plane of the features, fitted one after the other (gradient boosting mapping). It "
+        f"The score of {fit.design.response.name} is a sum of {counted(m, 'learner')}, each a "
+        "plane with one bend, fitted one after the other (gradient boosting mapping). It "
         f"explains {100 * fit.dev_ratio:.1f} % of the deviance of the training rows.",
         f"The penalty lambda is {significant(fit.settings.lambda_)}: a larger one flattens the "
         "planes. Near any row the model is linear, so that each feature has a slope there; the "
@@ -267,6 +272,9 @@ def pictures(fit, data):
         return found
     new = {f"embedding {name}": embedded[name] for name in embedded.columns[:2]}
     frame, (row, x, y, fitted) = with_columns(rows, new | {"fitted": fit.predict(rows)})
-    note = "Rows that lie together here are alike in what matters for the response."
+    note = (
+        "Rows that are near each other here are similar in the features that matter for the "
+        "response."
+    )
     style = {"color": fitted, "hover": (row, *rows.columns[:MOST_HOVER])}
     return [*found, Picture("Embedding", "points", frame, x, y, note, **style)]

@@ -87,8 +87,9 @@ class Settings:
             self._check_monotone()
         if self.joint and not self.refittable:
             raise ArgumentError(
-                "refit='joint' needs activation='softplus' and l1_ratio=0; here they are "
-                f"{self.activation!r} and {self.l1_ratio:g}: leave it out, or give refit='none'"
+                "refit='joint' needs activation='softplus' and l1_ratio=0, not "
+                f"{self.activation!r} and {self.l1_ratio:g}: leave refit out, or give "
+                "refit='none'"
             )
 
     def _check_monotone(self):
@@ -97,7 +98,8 @@ class Settings:
         for name, value in (("l1_ratio", 0.0), ("engine", "cpu")):
             if getattr(self, name) != value and (name, self.engine) != ("engine", "auto"):
                 raise ArgumentError(
-                    f"monotone= needs {name}={value!r}, not {getattr(self, name)!r}: leave one out"
+                    f"monotone= needs {name}={value!r}, not {getattr(self, name)!r}: leave one "
+                    "of the two out"
                 )
 
     @property

@@ -14,13 +14,16 @@ from lodim.models.glm.inference import fingerprint
 def compare(one, other):
     """Test two nested glm fits; return the table of `GlmFit.anova`, with one row per fit."""
     if type(other) is not type(one):
-        raise ArgumentError(f"anova compares two fits of glm, not {type(other).__name__}")
+        raise ArgumentError(f"anova needs another fit of glm, not {type(other).__name__}")
     small, large = sorted((one, other), key=lambda fit: fit.df)
     _check(small, large)
     df = large.df - small.df
     fall = small.log["deviance"] - large.log["deviance"]
     if fall < -1e-7 * max(small.log["deviance"], 1e-300):
-        raise ArgumentError("the larger fit has the larger deviance: it has not converged")
+        raise ArgumentError(
+            "the larger fit has the larger deviance, so it has not converged: fit it with "
+            "control={'max_iter': ...}"
+        )
     fall = max(fall, 0.0)
     dispersed = large.family.dispersed
     if dispersed:
@@ -46,22 +49,26 @@ def _check(small, large):
     """Raise unless two fits are nested and have the same rows, response and family."""
     of = [(fit.family.name, fit.design.response.name) for fit in (small, large)]
     if of[0] != of[1]:
-        raise ArgumentError(f"the fits are of other responses or families: {of[0]}, {of[1]}")
+        raise ArgumentError(
+            f"the fits must have the same response and family, not {of[0]} and {of[1]}"
+        )
     if small.log["rows"] != large.log["rows"]:
         raise ArgumentError(
-            f"the fits are of other rows ({small.n} and {large.n}), or in another order, or of "
-            "other weights or offsets: fit both to the rows that are complete in all columns"
+            "the fits must have the same rows, in the same order, and the same weights and "
+            f"offset ({small.n} and {large.n} rows): fit both to the rows that are complete in "
+            "all columns"
         )
     if small.df == large.df or not set(small.design.term_names) <= set(large.design.term_names):
         raise ArgumentError(
-            f"the fits are not nested: {small.design.formula!r}, {large.design.formula!r}"
+            "one fit must have all terms of the other; they are not nested: "
+            f"{small.design.formula!r}, {large.design.formula!r}"
         )
     for fit in (small, large):
         if fit.log["covariance"] != "nonrobust":
             raise ArgumentError(
-                f"a likelihood ratio takes the model for true; covariance="
-                f"{fit.log['covariance']!r} does not: fit without it, or see drop1(), whose Wald "
-                "tests have that covariance"
+                "anova needs the covariance of the model, not "
+                f"covariance={fit.log['covariance']!r}: fit without it, or use drop1(), whose "
+                "Wald tests use this covariance"
             )
 
 
@@ -112,7 +119,9 @@ def single(fit, data, changes):
     terms = [k for k in _in_order(fit) if not _is_margin(fit.design.terms, k)]
     if _is_robust(fit):
         if data is not None or changes:
-            raise ArgumentError("drop1() of a fit with robust errors needs no data: leave them out")
+            raise ArgumentError(
+                "drop1() of a fit with robust standard errors needs no data: leave data out"
+            )
         return _wald_frame(fit, terms, [_wald(fit, fit.estimates, k) for k in terms])
     every = _in_order(fit)
     sets = [[j for j in every if j != k] for k in terms]
@@ -173,7 +182,9 @@ def _submodels(fit, sets, data, changes, method):
     Each result is a _Submodel.
     """
     if fit.family.dispersed and not fit.dispersion > 0.0:
-        raise ArgumentError(f"{method}() needs residuals to test with, and this fit has none")
+        raise ArgumentError(
+            f"{method}() needs residual degrees of freedom, and this fit has none: use fewer terms"
+        )
     if fit.family.name == "gaussian" and data is None:
         return [_projected(fit, some) for some in sets]
     refit = _refitter(fit, data, changes, method)
@@ -259,8 +270,8 @@ def _refitter(fit, data, changes, method):
     """
     if data is None:
         raise ArgumentError(
-            f"{method}() fits the model again with fewer terms, and a fit keeps no rows: give the "
-            f"training rows, {method}(data=df)"
+            f"{method}() refits the model with fewer terms and needs the training rows, which a "
+            f"fit does not store: give {method}(data=df)"
         )
     problem = prepare(model_of(fit.model), fit.design.formula, data, fit._call_arguments(changes))
     design, batch = problem.design, in_memory(f"{method}()", problem.batch)

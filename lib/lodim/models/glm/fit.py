@@ -111,8 +111,8 @@ class GlmFit(Described, Fit):
         elif unknown.any():
             names = first_few(list(self.aliased))
             warn(
-                f"{unknown.sum()} of {len(X)} rows ask for a coefficient that could not be "
-                f"estimated, of {names}: their answers take it for zero",
+                f"{unknown.sum()} of {len(X)} rows need a coefficient that could not be "
+                f"estimated ({names}): they are predicted with coefficient zero",
                 DataWarning,
             )
         return score + batch.offset_matrix(self.family.n_scores)
@@ -203,7 +203,7 @@ class GlmFit(Described, Fit):
         one_of("rank_deficient", rank_deficient, ("missing", "zero"))
         if type != "interval":
             if level is not None:
-                raise ArgumentError(f"level is for type='interval', not {type!r}")
+                raise ArgumentError(f"level= needs type='interval', not {type!r}")
             fit = copy(self)
             fit._answers_all = rank_deficient == "zero"
             return fit._predict_rows(data, type, offset, new_levels, threshold)
@@ -219,9 +219,9 @@ class GlmFit(Described, Fit):
         if self.levels is None and self.family.name not in ("binomial", "tweedie"):
             if self.log["covariance"].startswith("HC"):
                 warn(
-                    f"new_lower and new_upper assume the variance of the {self.family.name} family "
-                    f"in all rows, which covariance={self.log['covariance']!r} does not; "
-                    "lodim.conformal gives intervals without that assumption",
+                    f"new_lower and new_upper assume the variance of the {self.family.name} "
+                    f"family, although covariance={self.log['covariance']!r} does not; "
+                    "lodim.conformal gives intervals without this assumption",
                     DataWarning,
                 )
             variance = self.dispersion, self.df_resid
@@ -274,8 +274,8 @@ class GlmFit(Described, Fit):
         flag("exponentiate", exponentiate)
         if exponentiate and self.family.link == "identity":
             raise ArgumentError(
-                "exponentiate=True needs a log, logit or softmax link; the link of family "
-                f"{self.family.name!r} is the identity"
+                "exponentiate=True needs a log, logit or softmax link; family "
+                f"{self.family.name!r} has the identity link"
             )
         coef, _, error = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
         error[self._infinite] = np.nan
@@ -543,7 +543,9 @@ class GlmFit(Described, Fit):
         if other is None:
             return anova.sequential(self, data, changes)
         if data is not None or changes:
-            raise ArgumentError("data and arrays of its rows are for anova() without another fit")
+            raise ArgumentError(
+                "data and arrays of its rows cannot be given together with another fit"
+            )
         return anova.compare(self, other)
 
     def drop1(self, *, data: Data | None = None, **changes: Any) -> pd.DataFrame:

@@ -182,15 +182,17 @@ def check_covariance(kind, family, n_clusters):
     """Raise unless a kind of covariance suits the family and the number of clusters (or None)."""
     if family.name == "multinomial" and kind in ("HC2", "HC3"):
         raise ArgumentError(
-            f"covariance={kind!r} divides by leverages, which a response of more than two classes "
-            "lacks: choose 'HC0', 'HC1' or clusters"
+            "covariance must be 'HC0', 'HC1' or clusters= with more than two classes, not "
+            f"{kind!r}, which needs leverages"
         )
     if kind == "cluster" and n_clusters is None:
         raise ArgumentError("covariance='cluster' needs clusters=, a column or an array")
     if kind != "cluster" and n_clusters is not None:
-        raise ArgumentError(f"clusters are of covariance='cluster'; it is {kind!r}")
+        raise ArgumentError(
+            f"clusters= needs covariance='cluster', not {kind!r}: leave one of them out"
+        )
     if kind == "cluster" and n_clusters < 2:
-        raise ArgumentError("clusters has one value in all rows; a covariance needs two or more")
+        raise ArgumentError("clusters must have at least two values, not one")
 
 
 def diagnostics(rows, estimates, B, rank, dispersion, most):

@@ -34,7 +34,7 @@ class Glm(Model):
     on_workers = True
     options = (
         Option("--covariance", "covariance", str, "nonrobust (default), HC0 to HC3, or cluster"),
-        Option("--clusters", "clusters", str, "column of what rows belong to", "COLUMN"),
+        Option("--clusters", "clusters", str, "column of clusters", "COLUMN"),
     )
     plots = ("coefficients", "residuals", "qq", "leverage")
     fit_stages = staticmethod(fit_stages)
@@ -61,7 +61,8 @@ class Glm(Model):
         if fit.separated:
             warn_not_converged(
                 "the response is separated: no finite estimate exists for "
-                f"{first_names(fit.separated, NAMED)}; the values are where the iterations stopped"
+                f"{first_names(fit.separated, NAMED)}; leave these terms out, or use a penalized "
+                "model"
             )
         elif not fit.converged:
             warn_not_converged("glm did not converge: raise control={'max_iter': ...}")

@@ -22,7 +22,7 @@ def coefficients(fit, ax, *, top=20, level=0.95):
     scale = dict(zip(fit.design.names, fit.design.scale, strict=True))
     frame = frame[frame["term"].isin(scale) & frame["estimate"].notna()]
     if frame.empty:
-        raise ArgumentError("the model has an intercept alone: there is no coefficient to draw")
+        raise ArgumentError("the model has only an intercept, so there is no coefficient to draw")
     per_sd = frame["term"].map(scale)
     size = (frame["estimate"] * per_sd).abs().sort_values(kind="stable").index[-top:][::-1]
     n_all, frame, per_sd = len(frame), frame.loc[size], per_sd.loc[size]
@@ -75,8 +75,8 @@ def leverage(fit, ax, *, named=3):
 def _kept(fit):
     if fit.diagnostics is None:
         raise ArgumentError(
-            "this fit keeps no residuals: those of more than two classes are not drawn, and "
-            "control={'diagnostic_rows': 0} keeps none"
+            "this fit stores no residuals (it has more than two classes, or "
+            "control={'diagnostic_rows': 0})"
         )
     return fit.diagnostics
 

@@ -16,8 +16,8 @@ FEW_CLUSTERS = 30
 NAMED = 8  # most terms that a note lists
 significant = partial(tables.significant, noise=0.0)  # estimates may have any size
 SATURATED = (
-    "There are as many coefficients as rows: the fit repeats any responses. Deviance, AIC and BIC "
-    "have no meaning, and standard errors, if any, have little"
+    "There are as many coefficients as rows, so the model fits any responses exactly. Deviance, "
+    "AIC and BIC have no meaning, and standard errors, if any, have little"
 )
 LEAST_P = 2e-16  # as in R: smaller p-values are not accurate
 
@@ -153,9 +153,10 @@ def _doubts(fit):
         notes.append(f"{SATURATED}.")
     if fit.separated:
         notes.append(
-            f"SEPARATED: no finite maximum likelihood estimate exists for "
-            f"{first_names(fit.separated, NAMED)}: larger ones always fit better. The table shows "
-            "where the iterations stopped. Use a penalized model or fewer terms."
+            "SEPARATED: no finite maximum likelihood estimate exists for "
+            f"{first_names(fit.separated, NAMED)}: larger values always fit better. The table "
+            "shows the values at which the iterations stopped. Use a penalized model or fewer "
+            "terms."
         )
     elif not fit.converged:
         notes.append("NOT converged: raise control={'max_iter': ...}.")
@@ -192,8 +193,8 @@ def words(fit):
         f"A generalized linear model of {fit.design.response.name} ({fit.family.name}, "
         f"{fit.family.link} link) with {fit.df} coefficients, fitted without a penalty. It "
         f"explains {100 * fit.dev_ratio:.1f} % of the deviance.",
-        "Intervals and tests hold if this model was chosen before the data were seen, and if its "
-        "assumptions hold.",
+        "Intervals and tests are valid if this model was chosen before the data were seen, and "
+        "if its assumptions are right.",
     ]
 
 

@@ -144,7 +144,7 @@ class ClassRows:
         X = np.asarray(tiles.rows(batch.X, i), np.float64)
         present, code = np.unique(code, return_inverse=True)
         if n_classes > 1 and len(present) < 2:
-            raise DataError("a single class has rows that count")
+            raise DataError("rows with a positive weight must be of at least two classes, not one")
         return cls(X, code, weight, i, present, _checked_basis(X, code, weight, settings))
 
 
@@ -158,7 +158,7 @@ def fit_view(batch, settings, family, first_gamma=None):
     """
     n_classes = count_classes(family)
     if n_classes == 1 and settings.gamma is not None:
-        raise ArgumentError("gamma is for classes, and the formula has no response")
+        raise ArgumentError("gamma= needs a response with classes; the formula has no response")
     rows = ClassRows.from_batch(batch, settings, n_classes)
     plan = _plan(settings, len(rows.present))
     gammas = steps(first_gamma, plan.gamma) if first_gamma else (plan.gamma,)
@@ -197,7 +197,8 @@ def _check_spread(Z, code, weight):
     residual = center_by_class(Z, code, weight)[0]
     if (np.abs(residual).max(axis=0) <= CONSTANT * np.abs(Z).max(axis=0)).any():
         raise DataError(
-            "the rows of each class are at one place in the view: no density has a width"
+            "the rows of each class are identical in the view, so densities have no width: use "
+            "other features"
         )
 
 
@@ -221,12 +222,15 @@ def _checked_basis(X, code, weight, settings):
     share, residual = weight / weight.sum(), center_by_class(X, code, weight)[0]
     if (share @ residual**2).sum() <= ROUNDING * (share @ (X - share @ X) ** 2).sum():
         raise DataError(
-            "no feature varies within classes: each gives the class away, and a density of it has "
-            "no width"
+            "features must vary within classes; here each feature determines the class exactly: "
+            "use other features"
         )
     varying, k = within.n_varying, settings.k
     if varying < k:
-        raise DataError(f"rows vary within classes in {varying} directions only, too few for k={k}")
+        raise DataError(
+            f"k must be at most {varying}, the number of directions with variation within "
+            f"classes, not {k}"
+        )
     return within
 
 

@@ -348,7 +348,7 @@ class MelmFit(Fit):
         0  178       0.2       0.91      0.97       0.1  1.0               0.97
         """
         if self.levels is None:
-            raise ArgumentError("there is nothing to evaluate: the formula has no response")
+            raise ArgumentError("evaluate() needs a response on the left of '~'")
         return self._evaluate_rows(data, offset)
 
     def _measures(self, batch, score):
@@ -500,7 +500,7 @@ class MelmFit(Fit):
         2   Barolo  Grignolino        6.84
         """
         if self.levels is None:
-            raise ArgumentError("a view without a response has no classes")
+            raise ArgumentError("this needs classes; the formula has no response")
         v, names = self.estimates, np.array([*self.levels], object)
         columns = ["first", "second", "divergence", "fitting", "regularizing", "overlap"]
         frame = pd.DataFrame(v.pairs(), columns=columns)

@@ -48,7 +48,7 @@ class Melm(Model):
     options = (
         Option("--k", "k", int, "dimensions of the view; default: 2 at most"),
         Option("--gamma", "gamma", float, "width of the kernels; default: by cross-validation"),
-        Option("--starts", "n_starts", int, "starts of the search; default: 17"),
+        Option("--starts", "n_starts", int, "number of starts of the search; default: 17"),
     )
     plots = ("view", "loadings", "starts")
     fit_stages = staticmethod(estimate.fit_stages)
@@ -75,8 +75,8 @@ class Melm(Model):
         settings, family = problem.settings, problem.family
         if not view.converged:
             warn_not_converged(
-                "melm did not converge from the start that was best: "
-                "raise control={'max_iter': ...}"
+                "melm did not converge from the best starting point: increase "
+                "control={'max_iter': ...}"
             )
         measures = {}
         if family.name != "none":

@@ -26,7 +26,7 @@ def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contour
     which = _dimensions(fit, dimensions)
     classes = legend.Legend("" if fit.levels is None else fit.design.response.name, fit.levels)
     if fit.levels is not None and not np.isfinite(rows.code).all() and data is None:
-        raise ArgumentError("this fit keeps no rows: give data")
+        raise ArgumentError("this fit stores no rows: give data=")
     if arrows is not None and not (isinstance(arrows, str) and arrows in (LOADINGS, CORRELATIONS)):
         raise ArgumentError(
             f"arrows must be {LOADINGS}, {CORRELATIONS} or None, not {arrows!r:.80}"
@@ -71,7 +71,7 @@ def starts(fit, ax):
     place = {"xycoords": ax.get_yaxis_transform(), "xytext": (-3, 3), "ha": "right"}
     style = {"textcoords": "offset points", "fontsize": 8, "color": axes.GREY}
     ax.annotate("within 5% of the largest", (1.0, near), **place, **style)
-    ax.set_xlabel("start, the best first")
+    ax.set_xlabel("starting point, in the order of the divergence reached")
     ax.set_ylabel("divergence reached")
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -117,7 +117,7 @@ def _dimensions(fit, dimensions):
     whole = numbers.ndim == 1 and numbers.dtype.kind in "iu" and 1 <= len(numbers) <= 3
     if not whole or len(set(numbers.tolist()) & set(range(1, k + 1))) < len(numbers):
         raise ArgumentError(
-            f"dimensions must be one to three different ones of 1 to {k}, not {dimensions!r}"
+            f"dimensions must be one to three different numbers from 1 to {k}, not {dimensions!r}"
         )
     return numbers - 1
 

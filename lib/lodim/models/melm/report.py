@@ -14,12 +14,12 @@ MOST_FEATURES = 20  # rows of the table of loadings
 LISTED = 8  # rows of the table in the short print
 LABEL = 32  # most characters of a row's name
 MOST_STARTS = 10
-LEFT_OUT = ", though each is left out of what classifies it"
+LEFT_OUT = ", each of which is left out of the densities that classify it"
 FLAT = 0.01  # share of the variance within classes
 RARE = 0.5  # rare classes have less than this share of the mean number of rows
 BALANCE = (
-    "Classes are rare: predictions have the priors of the shares, and control={'prior': 'equal'} "
-    "serves balanced accuracy"
+    "Some classes are rare: class shares are the priors of predictions; control={'prior': "
+    "'equal'} improves balanced accuracy"
 )
 SAME_END, SIMILAR_END = 1e-6, 0.05  # relative distance to the largest divergence
 
@@ -46,7 +46,7 @@ def listing(fit):
     if not fit.converged:
         lines.append("Warning: the search did not converge; see summary()")
     table, n_left = _loadings(fit, LISTED)
-    note = [f"{n_left} smaller ones: see tidy()"] if n_left else []
+    note = [f"{n_left} smaller loadings: see tidy()"] if n_left else []
     return lines, Table("Loadings per SD of the features", _shortened(table), {}, note)
 
 
@@ -183,11 +183,13 @@ def _start_table(fit, full):
     ]
     if "gamma" in frame:
         notes.append(
-            f"Starts were searched at gamma {frame['gamma'][0]:g}; the best was followed to the "
-            "fit's gamma."
+            f"Starts are for gamma {frame['gamma'][0]:g}; the best view was followed to the "
+            "gamma of the fit."
         )
     if len(frame) > len(table):
-        notes.append(f"{len(frame) - len(table)} lower ends are left out; see starts().")
+        notes.append(
+            f"{len(frame) - len(table)} starts with a lower divergence are not shown; see starts()."
+        )
     return Table("Starts of the search", table, {"Below best %": ".3f"}, tuple(notes))
 
 
@@ -215,8 +217,8 @@ def _class_notes(fit):
     if flat:
         notes.append(
             f"Classes with hardly any variance along a direction of the view: {', '.join(flat)}. "
-            "Such a class has a large divergence from all others, whether or not new rows are as "
-            "flat; look for a feature that is constant in it."
+            "Such a class has a large divergence from all others, even if new rows vary more; "
+            "look for a feature that is constant in this class."
         )
     if fit.estimates.separates:
         notes.append(
@@ -236,8 +238,8 @@ def _held_out(fit):
         text += ", its probabilities calibrated by further rows"
     if "gamma" in fit.chosen:
         return (
-            f"{text}; gamma was chosen on the same rows in other folds, so that new rows may be "
-            "classified a little worse."
+            f"{text}; gamma was chosen on the same rows, so new rows may be classified slightly "
+            "worse."
         )
     return f"{text}; new rows are classified about as well."
 
@@ -318,9 +320,8 @@ def words(fit):
     ]
     if "held_balanced_accuracy" in glance:
         found.append(
-            f"Rows that a fold held out were given the right class in "
-            f"{100 * glance['held_balanced_accuracy']:.1f} % of the cases, each class counting "
-            "alike."
+            f"Of the held-out rows, {100 * glance['held_balanced_accuracy']:.1f}% are classified "
+            "correctly (mean over classes)."
         )
     return found
 

@@ -37,8 +37,8 @@ def _name_of_classifier(classifier):
     """Return the classifier's name if it can be saved; raise a StoreError for an estimator."""
     if not isinstance(classifier, str):
         raise StoreError(
-            f"a file cannot hold the classifier {type(classifier).__name__}: "
-            "update(data, classifier='kde') makes a fit that can be saved"
+            f"a fit with the classifier {type(classifier).__name__} cannot be saved: "
+            "update(data, classifier='kde') returns a fit that can"
         )
     return classifier
 
@@ -111,28 +111,28 @@ def _check_classifier(classifier):
         return
     if isinstance(classifier, type):
         raise ArgumentError(
-            f"classifier is a class: give an instance of it, {classifier.__name__}()"
+            f"classifier must be an instance, not a class: give {classifier.__name__}()"
         )
     if not callable(getattr(classifier, "fit", None)):
         raise ArgumentError(
-            "classifier must be 'kde' or an estimator with fit and predict_proba, as of "
-            f"scikit-learn, not {classifier!r}"
+            "classifier must be 'kde' or an estimator with fit and predict_proba, such as a "
+            f"scikit-learn classifier, not {classifier!r}"
         )
     if not callable(getattr(classifier, "predict_proba", None)):
         raise ArgumentError(
-            f"the classifier {type(classifier).__name__} has no predict_proba, and lodim needs "
-            "probabilities: wrap it in sklearn.calibration.CalibratedClassifierCV"
+            f"the classifier {type(classifier).__name__} must have predict_proba: wrap it in "
+            "sklearn.calibration.CalibratedClassifierCV"
         )
 
 
 def validate(problem):
     """Return the problem unchanged; raise an error if its data and arguments do not suit melm."""
     if problem.arguments["offset"] is not None:
-        raise ArgumentError("melm takes no offset: a view has no score that it could be part of")
+        raise ArgumentError("melm cannot use an offset: leave offset= out")
     if problem.family.name == "gaussian":
         raise DataError(
-            f"the response {problem.design.response.name!r} is a number, and melm needs classes: "
-            "give family='multinomial' if its values are classes"
+            f"melm needs a response with classes, but {problem.design.response.name!r} is "
+            "numeric: give family='multinomial' if its values are classes"
         )
     if problem.family.name == "none":
         _check_without_classes(problem)
@@ -147,22 +147,21 @@ def _check_without_classes(problem):
     parameters = inspect.signature(problem.model.function).parameters
     for name in FOR_CLASSES:
         if problem.arguments[name] != parameters[name].default:
-            raise ArgumentError(f"{name} is for classes, and the formula has no response")
+            raise ArgumentError(f"{name}= needs classes; the formula has no response: leave it out")
     for name in CONTROL_FOR_CLASSES:
         if getattr(problem.settings, name) != getattr(Settings, name):
-            raise ArgumentError(f"{name} is for classes, and the formula has no response")
+            raise ArgumentError(f"{name}= needs classes; the formula has no response: leave it out")
 
 
 def _check_with_classes(settings):
     if settings.entropy != "max":
-        raise ArgumentError("entropy='min' is for a formula without a response: '~ .'")
+        raise ArgumentError("entropy='min' needs a formula without a response, such as '~ .'")
     if settings.shrinkage_factor != 1.0 and settings.covariance != SHRUNK:
         raise ArgumentError(
-            "shrinkage_factor is for covariance='shrunk', and "
-            f"covariance={settings.covariance!r} is given"
+            f"shrinkage_factor needs covariance='shrunk', not covariance={settings.covariance!r}"
         )
     if settings.prior != "shares" and not settings.has_builtin_classifier:
-        raise ArgumentError("prior='equal' is for classifier='kde'")
+        raise ArgumentError("prior='equal' needs classifier='kde'")
 
 
 def _check_class_sizes(problem):
@@ -171,8 +170,8 @@ def _check_class_sizes(problem):
     least = int(counts.argmin())
     if counts[least] < needed:
         raise DataError(
-            f"rows of class {levels[least]!r} that count: {counts[least]}, and for k="
-            f"{problem.settings.k} a density needs {needed}: leave the class out, or join it "
+            f"class {levels[least]!r} must have at least {needed} rows with a positive weight "
+            f"for k={problem.settings.k}, not {counts[least]}: leave the class out, or merge it "
             "with another"
         )
 
@@ -182,8 +181,8 @@ def _check_dimensions(problem):
     k = problem.settings.k
     if varying < k:
         raise DataError(
-            f"k={k} dimensions need {k} features that vary, and there are {varying}: "
-            f"give k={max(1, varying)}"
+            f"k must be at most the number of features that vary, {varying}, not {k}: give "
+            f"k={max(1, varying)}"
             if varying
-            else "no feature varies: there is nothing to see"
+            else "at least one feature must vary; all are constant"
         )

@@ -119,8 +119,8 @@ def check_rows(problem):
         if n < least:
             who = f"class {levels[k]!r} has" if levels else "there are"
             raise DataError(
-                f"{who} {n} rows that count, and proset needs {least:.0f}: some to be prototypes "
-                f"and some to score them{_share(problem.settings.max_fraction)}"
+                f"{who} {n} rows with a positive weight, but proset needs at least {least:.0f}, "
+                f"as candidates and to fit the weights{_share(problem.settings.max_fraction)}"
             )
     return problem
 
@@ -134,11 +134,11 @@ def _check_loss(problem, levels):
     loss, control = problem.settings.loss, problem.arguments["control"] or {}
     if levels and loss != "squared":
         raise ArgumentError(
-            f"loss is for numeric responses, and this one has classes: leave out loss={loss!r}"
+            f"loss= needs a numeric response; this response has classes: leave out loss={loss!r}"
         )
     if loss != "density" and "lambda_u" in control:
         raise ArgumentError(
-            "control's lambda_u is for loss='density' alone: leave out "
+            "the entry lambda_u of control needs loss='density': leave out "
             f"lambda_u={control['lambda_u']!r} with loss={loss!r}"
         )
     if loss == "density":
@@ -155,7 +155,7 @@ def _check_continuous(problem):
     shared = int(times[times > 1].sum())
     if 2 * shared > len(y) and np.array_equal(values, np.rint(values)):
         raise DataError(
-            f"{problem.design.response.name!r} has whole numbers, which {shared} of {len(y)} rows "
-            "share with others: loss='density' is for continuous responses (normals on repeated "
-            "values have a likelihood without bound); take loss='squared', or make classes of them"
+            f"{problem.design.response.name!r} has repeated whole numbers in {shared} of "
+            f"{len(y)} rows: loss='density' is for continuous responses (repeated values have an "
+            "unbounded likelihood); use loss='squared', or convert the values to classes"
         )

@@ -148,11 +148,13 @@ def _previous_batch(prototypes, c, state):
     x = tiles.rows(state.batch.X, at).astype(np.float64)
     same = np.array_equal(state.batch.rows[at], part.row)
     if not (same and np.array_equal(x[:, part.features], part.x)):
-        raise DataError("batches can be added on the rows of the fit alone; these are others")
+        raise DataError(
+            "batches can only be added with the training rows of the fit; data has other rows"
+        )
     levels = [*state.level, state.scale], [*part.level, part.scale]
     near = [(state.y[at], part.y), levels]
     if not all(np.allclose(new, old, rtol=1e-8, atol=1e-8) for new, old in near):
-        raise DataError("batches can be added with the response of the fit alone; this is another")
+        raise DataError("batches can only be added with the response of the fit; data has another")
     return part.with_all_features(x)
 
 

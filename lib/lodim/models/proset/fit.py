@@ -186,7 +186,7 @@ class ProsetFit(Fit):
         one_of("type", type, self.types)
         for name, value, of in (("level", level, "interval"), ("quantiles", quantiles, "quantile")):
             if value is not None and type != of:
-                raise ArgumentError(f"{name} is for type={of!r}, not {type!r}")
+                raise ArgumentError(f"{name}= needs type={of!r}, not {type!r}")
         if type == "interval":
             (level,) = shares("level", LEVEL if level is None else level)
             at, names = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level]), ["lower", "upper"]
@@ -584,7 +584,7 @@ class ProsetFit(Fit):
     def _calibrated(self):
         if self.calibration is None:
             raise ArgumentError(
-                "this fit knows no percentiles (it is part of a path): fit it anew for variances, "
-                "intervals and quantiles"
+                "this fit stores no calibration, as it is part of a path: fit again for "
+                "variances, intervals and quantiles"
             )
         return self.calibration

@@ -31,7 +31,7 @@ def weights(fit, ax, *, top=20):
     active = by_importance(fit)
     on = active[:top]
     if not len(on):
-        raise ArgumentError("no feature has a weight: there is nothing to draw")
+        raise ArgumentError("no feature has a weight above zero, so there is nothing to draw")
     names = [active_names(fit)[k] for k in on]
     xlabel = "feature weight per SD" + axes.count_line(len(on), len(active))
     return bars.weights(names, fit.estimates.v[:, on], xlabel, ax)
@@ -86,7 +86,7 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
         frame, level = _of_level(fit, frame, level)
         estimate = f"P({fit.design.response.event(level)})"
     elif level is not None:
-        raise ArgumentError("level is for classes; this response is numeric")
+        raise ArgumentError("level= needs a response with classes; this response is numeric")
     if frame["shapley"].isna().any():
         raise ArgumentError(f"row {one.index[0]} has missing values: it cannot be explained")
     values = frame.set_index("term")["shapley"]
@@ -210,7 +210,7 @@ def _two_features(fit, features):
     two = select_features(fit, 2 if features is None else features)
     if len(two) != 2 or two[0] == two[1]:
         count = f"this fit has {fit.df}" if features is None else f"not {features!r}"
-        raise ArgumentError(f"two different active features are drawn, {count}")
+        raise ArgumentError(f"features must be two different active features; {count}")
     return two
 
 
@@ -238,7 +238,7 @@ def _one_surface(fit, Z, level):
     name = fit.design.response.name
     if fit.levels is None:
         if level is not None:
-            raise ArgumentError("level is for classes; this response is numeric")
+            raise ArgumentError("level= needs a response with classes; this response is numeric")
         return Z[..., 0], points.Key.from_response(name, None, Z[..., 0].ravel(), "weight"), None
     k = among("level", fit.levels[-1] if level is None else level, fit.levels)
     key = points.Key(f"P({fit.design.response.event(fit.levels[k])})", None, 0.0, 1.0, "weight")
@@ -256,7 +256,7 @@ def _of_level(fit, frame, level):
     if "level" not in frame:
         shown = fit.levels[1]
         if level is not None and not (isinstance(level, type(shown)) and level == shown):
-            raise ArgumentError(f"of two classes {shown!r} is shown, not {level!r:.80}")
+            raise ArgumentError(f"level must be {shown!r} for two classes, not {level!r:.80}")
         return frame, shown
     if level is None:
         level = frame.groupby("level", sort=False)["shapley"].sum().idxmax()

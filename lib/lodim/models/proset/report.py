@@ -78,8 +78,8 @@ def _batches(fit):
     table["Cum. %Dev"] *= 100.0
     loss = "mean squared error" if fit.levels is None else "mean -2 log-likelihood"
     notes = (
-        f"Loss: {loss} of the training rows after the batch, each row without the prototype that "
-        "it is itself; Scoring: rows that the weights were fitted to.",
+        f"Loss: {loss} of the training rows after the batch, no prototype votes for itself; "
+        "Scoring: rows that the weights were fitted to.",
     )
     return Table("Batches", table, {"Cum. %Dev": ".2f"}, notes)
 
@@ -109,9 +109,9 @@ def _familiarity(fit):
     values = fit.calibration.familiarity[list(QUANTILES)]
     table = pd.DataFrame([values], columns=[f"{q}%" for q in QUANTILES], index=["Familiarity"])
     notes = (
-        "Quantiles over the training rows of the weight of all prototypes at a row, that of the "
-        "null model being 1; a new row far below is unlike the training data in the active "
-        "features. Other features play no part.",
+        "Quantiles over the training rows of the total weight of all prototypes at a row; the "
+        "null model has weight 1. A new row far below these values is unlike the training data "
+        "in the active features. Other features have no influence.",
     )
     return Table("Familiarity", table, {c: significant for c in table}, notes)
 
@@ -133,9 +133,9 @@ def _notes(fit):
     ]
     if s.n_batches > n_batches:
         words = f"Of {s.n_batches} batches asked for, batch {n_batches} is empty"
-        notes.append(f"{words}: nothing was left to gain.")
+        notes.append(f"{words}: it would not lower the loss.")
     if not len(fit.estimates):
-        words = "No prototype and no feature lower the loss by more than their penalty"
+        words = "No prototype and no feature lowers the loss by more than its penalty"
         notes.append(f"{words}: the estimates are those of the null model.")
     notes += [f"{line}." for line in _carried(fit)]
     notes += phrases.choice(fit)
@@ -149,7 +149,7 @@ def _carried(fit):
     if len(w) <= MANY_PROTOTYPES:
         return []
     share = 100.0 * w[:HEAVIEST].sum() / w.sum()
-    return [f"The heaviest {HEAVIEST} of {len(w)} prototypes carry {share:.0f}% of the weight"]
+    return [f"The {HEAVIEST} heaviest of {len(w)} prototypes have {share:.0f}% of the total weight"]
 
 
 def _chosen(fit):
@@ -166,9 +166,10 @@ def words(fit):
     name = fit.design.response.name
     return [
         "The answer for a row is a weighted mean over "
-        f"{counted(glance['n_prototypes'], 'prototype')}, which are training rows, and the overall "
-        f"distribution of {name}: the nearer a prototype is in the "
-        f"{counted(glance['df'], 'feature')} with a weight, the more it says (prototype sets).",
+        f"{counted(glance['n_prototypes'], 'prototype')}, which are training rows, and the "
+        f"overall distribution of {name}: the nearer a prototype is in the "
+        f"{counted(glance['df'], 'feature')} with a weight, the larger its weight (prototype "
+        "sets).",
         f"The penalty lambda_v is {significant(fit.settings.lambda_v)}; the fit explains "
         f"{100 * fit.dev_ratio:.1f} % of the deviance of the training rows.",
     ]
@@ -183,7 +184,9 @@ def pictures(fit, data):
     weights = active.rename(
         columns={"term": "feature", "estimate": "weight", "std_estimate": "weight per SD"}
     )
-    note = "Per standard deviation (SD): what makes rows differ." + not_drawn(weights, MOST_NAMES)
+    note = "Weight per standard deviation (SD) in the distance between rows." + not_drawn(
+        weights, MOST_NAMES
+    )
     largest, style = weights.head(MOST_NAMES), {"note": note, "hover": ("weight",)}
     found = [Picture("Feature weights", "bars", largest, "weight per SD", "feature", **style)]
     if len(active) < 2:
@@ -191,7 +194,7 @@ def pictures(fit, data):
     prototypes = fit.export()
     first, second = active["term"].iloc[:2]
     if {first, second} <= {*prototypes.columns}:
-        note = "The training rows that answer, in the two features that weigh most."
+        note = "The prototypes, in the two features with the largest weights."
         style = {"color": "target", "hover": ("row", "batch", "members", "prototype_weight")}
         found.append(Picture("Prototypes", "points", prototypes, first, second, note, **style))
     return found

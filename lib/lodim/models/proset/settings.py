@@ -17,7 +17,7 @@ from lodim.engine.blocks import ENGINES
 
 LOSSES = ("squared", "density")
 PRECISIONS = ("float32", "float64")
-BETWEEN = "None, or between 0 and 1, neither of them"
+BETWEEN = "None, or above 0 and below 1"
 PATIENCE = 5  # successive steps without gain after which a batch stops
 
 

@@ -102,9 +102,9 @@ class BatchState:
         if len(i) <= SPAN_ROWS or X.dtype != kind:
             if len(i) > SPAN_ROWS and self.batch.out_of_core:
                 raise ArgumentError(
-                    f"the features of streamed data are {X.dtype}, and proset would need a copy of "
-                    f"them as {kind.__name__}: give control={{'precision': '{X.dtype}'}}, or "
-                    f"control={{'max_rows': {SPAN_ROWS}}}, rows that score"
+                    f"the features of streamed data are {X.dtype}, and proset would need a copy "
+                    f"of them as {kind.__name__}: give control={{'precision': '{X.dtype}'}}, or "
+                    f"control={{'max_rows': {SPAN_ROWS}}}, the number of rows in the loss"
                 )
             columns = self.y[i], self.a[i], self.b[i], split.scoring_weight, split.own
             return ScoringRows.from_rows(tiles.rows(X, i), *columns, kind)

@@ -45,15 +45,15 @@ def checked(problem):
         check_kind(s.learner, task_of(problem.family))
     if s.k is not None and s.k > most_neighbours(problem.batch):
         raise ArgumentError(
-            f"k must be at most {most_neighbours(problem.batch)}, the other rows that count and "
-            f"have a response, not {s.k}"
+            f"k must be at most {most_neighbours(problem.batch)}, the number of other rows with "
+            f"a response and a positive weight, not {s.k}"
         )
     problem = _with_method(problem)
     s = problem.settings
     if s.constraints is None:
         return problem
     if problem.batch.order is not None:
-        raise ArgumentError("constraints and order exclude each other")
+        raise ArgumentError("constraints= and order= cannot be combined: leave one of them out")
     constraints = s.constraints
     if not isinstance(constraints, Constraints):
         constraints = Constraints.from_dict(constraints, problem.design, len(problem.batch.index))
@@ -94,13 +94,13 @@ def refuse_unused_arguments(problems):
     s, tasks = problems[0].settings, {task_of(p.family) for p in problems}
     usual = {"n_clusters": None, "alpha": ALPHA, "balanced": False, "smooth": Settings.smooth}
     without_order = problems[0].batch.order is None
-    k_means = "is of k-means, and a learner answers instead: leave one of them out"
+    k_means = "is for k-means and cannot be combined with learner=: leave one of them out"
     for unused, name, words in (
-        (tasks != {CLUSTERS}, "n_clusters", "is for a formula without a response, such as '~ .'"),
+        (tasks != {CLUSTERS}, "n_clusters", "needs a formula without a response, such as '~ .'"),
         (s.learner is not None, "n_clusters", k_means),
-        (tasks == {NUMBERS}, "alpha", "is for classes and clusters; this response is numeric"),
-        (CLASSES not in tasks, "balanced", "is for a response with classes"),
-        (without_order, "smooth", "is for rows in an order: give order="),
+        (tasks == {NUMBERS}, "alpha", "needs classes or clusters; this response is numeric"),
+        (CLASSES not in tasks, "balanced", "needs a response with classes"),
+        (without_order, "smooth", "needs order=, a column of times"),
     ):
         if unused and getattr(s, name) != usual[name]:
             raise ArgumentError(f"{name} {words}")
@@ -153,7 +153,7 @@ def _views_vote(settings, lambda_):
 
     If the settings leave it open, views vote unless a penalty lambda_ is given."""
     if settings.method == VOTE and lambda_ is not None:
-        raise ArgumentError("method='vote' excludes lambda_")
+        raise ArgumentError("lambda_ needs method='assignment', not 'vote'")
     return settings.method != ASSIGNMENT and lambda_ is None
 
 

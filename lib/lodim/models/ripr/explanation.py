@@ -110,7 +110,8 @@ def one_row(fit, row):
         raise ArgumentError(f"{words}; this one has {len(batch.index)}")
     if not batch.n:
         raise DataError(
-            "the row misses a feature, and the fit answers no such row (missing='drop')"
+            "the row has a missing feature, and a fit with missing='drop' does not predict such "
+            "rows"
         )
     return batch
 
@@ -181,7 +182,7 @@ def level_names(fit, axis):
 
 def _header(x):
     """Return the pairs of name and value above the tables of a printed Explanation x."""
-    rows = [("View", x.view or "none: a feature of each is missing")]
+    rows = [("View", x.view or "none: each view has a missing feature")]
     if x.prediction is not None:
         p = "" if x.probabilities is None else f" ({x.probabilities[x.prediction]:.3f})"
         rows.append((f"Predicted {x.response}".strip(), f"{significant(x.prediction)}{p}"))
@@ -214,30 +215,30 @@ def _notes(x):
     power = "to the power dim (1 - alpha)"
     if x._fit.estimates.method == VOTE:
         first = (
-            "Weight: share of the view in the evidence for the prediction, relative to the mean of "
-            "all training rows; the largest is marked (*)."
+            "Weight: share of the view in the evidence for the prediction, relative to the mean "
+            "of all training rows; * marks the largest."
         )
     elif "weight" in x.views:
         first = (
-            "Weight: how much of the neighbours (by inverse distance) the view serves; the largest "
-            "serves the row (*)."
+            "Weight: share of the neighbours, weighted by inverse distance, that are assigned to "
+            "the view; * marks the view of the row, which has the largest."
         )
     elif x.probabilities is not None:
         first = (
             "Loss: ratio of the distance to neighbours of the class to that of the others, "
-            f"{power} (Eq. 2.11); the smallest serves the row (*)."
+            f"{power} (Eq. 2.11); * marks the view of the row, which has the smallest."
         )
     else:
         first = (
-            "Loss: ratio of the distance to neighbours to that in a uniform sample, "
-            f"{power}; the smallest serves the row (*)."
+            f"Loss: ratio of the distance to neighbours to that in a uniform sample, {power}; * "
+            "marks the view of the row, which has the smallest."
         )
     notes = [first]
     if x.views.iloc[:, 1].isna().any():
-        notes.append("Views without a number need a feature that the row does not have.")
+        notes.append("Views without a number have a feature that is missing in the row.")
     if x.view is not None and (x.neighbours["distance"] == 0).any():
         notes.append(
-            "A neighbour at distance 0 may be the row itself, which then speaks for its "
-            "own answer; the errors that summary() shows are of rows without themselves."
+            "A neighbour at distance 0 may be the row itself, which then votes for its own "
+            "response; the errors in summary() leave each row out."
         )
     return tuple(notes)

@@ -118,9 +118,8 @@ class RiprFit(Fit):
 
     def _expressions(self, features, offset):
         raise ArgumentError(
-            "a fit of ripr cannot be exported: it predicts each row by its neighbours among all "
-            "training rows, or by a local learner that they choose, which is no formula; use "
-            "save()"
+            "a fit of ripr cannot be exported, because it predicts by neighbours among all "
+            "training rows: use save()"
         )
 
     def predict(
@@ -287,7 +286,7 @@ class RiprFit(Fit):
         (1, 1)
         """
         if self.estimates.task == CLUSTERS:
-            raise ArgumentError("views have no votes without a response")
+            raise ArgumentError("votes() needs a response on the left of '~'")
         batch = self.design.apply(data)
         value = self._answers(batch).value
         if self.levels is not None:
@@ -329,7 +328,7 @@ class RiprFit(Fit):
         [0.086, 0.086, 0.168]
         """
         if self.estimates.task != CLASSES:
-            raise ArgumentError("information gain is of classes")
+            raise ArgumentError("information gain needs a response with classes")
         batch = self.design.apply(data)
         e = self.estimates
         return self._in_all_rows(batch, e.information_gains(e.rows(batch)), "gain")
@@ -486,7 +485,7 @@ class RiprFit(Fit):
         """
         e = self.estimates
         if e.task != CLUSTERS:
-            raise ArgumentError("clusters are there without a response: '~ .'")
+            raise ArgumentError("clusters() needs a formula without a response, such as '~ .'")
         where, squared = e.assign(e.X, e.query())
         rows = [(where == q) & (e.weight > 0) for q in range(len(e.centres))]
         frame = pd.DataFrame({"cluster": e.cluster_names})

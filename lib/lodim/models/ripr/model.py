@@ -40,8 +40,13 @@ class Ripr(Model):
     many_rows = 150_000
     options = (
         Option("--lambda", "lambda_", float, "penalty; default: chosen by the method"),
-        Option("--max-dim", "max_dim", int, "features of a view, at most 3; default: 3"),
-        Option("--min-dim", "min_dim", int, "features of a view, at least; default: 1"),
+        Option(
+            "--max-dim",
+            "max_dim",
+            int,
+            "largest number of features of a view, at most 3; default: 3",
+        ),
+        Option("--min-dim", "min_dim", int, "smallest number of features of a view; default: 1"),
         Option("--k", "k", int, "neighbours; default: about the root of the rows"),
         Option("--method", "method", str, "vote, or assignment as in the thesis; default: vote"),
         Option("--views", "n_views", int, "views, at most"),
@@ -61,7 +66,7 @@ class Ripr(Model):
         """Return the fits of several responses, which share their views (sets of features)."""
         for name in ("family", "order", "constraints"):
             if problems[0].arguments[name] is not None:
-                raise ArgumentError(f"{name} is for one response; leave it out")
+                raise ArgumentError(f"{name} needs a single response: leave it out")
         refuse_unused_arguments(problems)
         pairs = zip(problems, fit_shared(problems), strict=True)
         fits = [self.run(problem, found=estimates) for problem, estimates in pairs]
@@ -74,7 +79,7 @@ class Ripr(Model):
     def assemble(self, problem, ensemble, log, selection, for_path):
         """Return the RiprFit of an ensemble (views and training rows), its log and settings."""
         if not log["converged"]:
-            warn_not_converged("the search for views did not converge; another lambda_ may")
+            warn_not_converged("the search for views did not converge: try another lambda_")
         batch, lambda_ = problem.batch, problem.settings.lambda_
         if lambda_ is None and ensemble.method != VOTE and not np.isnan(ensemble.lambda_):
             lambda_ = ensemble.lambda_  # NaN: no penalty found the views

@@ -330,9 +330,11 @@ class RiprFits:
 
     def _notes(self):
         notes = [
-            "Responses share the views: one loss matrix for each, and the mass of a view is that "
-            "over all of them.",
-            f"Errors: {self._judged_rows}, in views chosen on these rows: new ones may do worse.",
+            "Responses share the views; the weight of a view is over all responses.",
+            (
+                f"Errors: {self._judged_rows}, in views chosen on these rows: new rows may have "
+                "larger errors."
+            ),
         ]
         if len(self._tasks) > 1:
             notes.append(

@@ -111,7 +111,7 @@ def _drawn(fit, j, X):
 def _title(fit, j):
     """Return the title of the panel of view j."""
     share, error = fit.record.share[j], fit.record.error[j]
-    text = f"view {j + 1}: serves {100 * share:.0f} % of the rows"
+    text = f"view {j + 1}: {100 * share:.0f}% of the rows"
     return text + (f"\n{_error(fit, error)}" if np.isfinite(error) else "")
 
 

@@ -41,8 +41,8 @@ def listing(fit):
     if _screened(fit):
         lines.append(f"Views compared: {compared(fit)}")
     if r.blind:
-        null = ", answered as the mean of all" if voting(fit) else ""
-        lines.append(f"Without any complete view: {r.blind} rows{null}")
+        null = ", predicted as the mean of all" if voting(fit) else ""
+        lines.append(f"Rows with a missing feature in every view: {r.blind}{null}")
     if fit.estimates.task == CLUSTERS and not fit.estimates.local_learners:
         each = np.bincount(fit.estimates.centre_view, minlength=len(fit.estimates))
         lines.append(f"Clusters in the views: {', '.join(map(str, each))} ({_number_from(fit)})")
@@ -253,8 +253,8 @@ def _voting_notes(fit):
     notes += _screening_notes(fit)
     if fit.record.blind:
         notes.append(
-            f"{fit.record.blind} rows lack features of every view: they are predicted as the mean "
-            'of all training rows, and their predict(type="view") is None.'
+            f"{fit.record.blind} rows have a missing feature in every view: they are predicted "
+            'as the mean of all training rows, and their predict(type="view") is None.'
         )
     return notes
 
@@ -275,17 +275,18 @@ def _feature_notes(fit):
     flat = [d.names[f] for f in fit.log["flat"] if d.scale[f] != 1.0]
     if flat:
         notes.append(
-            f"A few values set the standard deviation of {join_words(flat)}: distances "
-            "hardly depend on the others; use a logarithm or ranks."
+            f"A few values determine the standard deviation of {join_words(flat)}, so distances "
+            "hardly depend on the other values: use a logarithm or ranks."
         )
     if _factors(fit):
         notes.append(
-            "Features counts columns; in a view a factor is one feature, with all its levels."
+            "Features is the number of columns; in a view, a factor with all its levels is one "
+            "feature."
         )
     used = {name for names in fit.view_features for name in names}
     rest = [name for name in fit.axis_names if name not in used]
     if rest:
-        notes.append(f"In no view: {first_names(rest, MOST_NAMES)}.")
+        notes.append(f"Features in no view: {first_names(rest, MOST_NAMES)}.")
     return notes
 
 
@@ -294,10 +295,10 @@ def _error_notes(fit):
     if fit.estimates.task == CLUSTERS:
         return []
     what = "views" if fit.arguments["lambda_"] is not None else "views and their number"
-    own = " and fitted the learner" if fit.estimates.local_learners else ""
+    own = " and the learner" if fit.estimates.local_learners else ""
     return [
-        f"The errors and Dev. ratio are for the rows that chose the {what}{own}: new rows may have "
-        "larger errors. ld.cv repeats the choice for each fold."
+        f"The errors and Dev. ratio are for the rows that determined the {what}{own}: new rows "
+        "may have larger errors. ld.cv repeats the choice for each fold."
     ]
 
 
@@ -307,8 +308,8 @@ def _blind_note(fit):
     null = ", and as the null model's prediction in Dev. ratio"
     null = "" if fit.estimates.task == CLUSTERS else null
     return (
-        f"{of} rows lack features of every view and are predicted as missing. They count in "
-        f"%Rows{null}, not in {name}."
+        f"{of} rows have a missing feature in every view and are predicted as missing. They "
+        f"count in %Rows{null}, not in {name}."
     )
 
 
@@ -357,7 +358,7 @@ def words(fit):
     """Return a description of the model in a few sentences, as a list of paragraphs."""
     views = list(dict.fromkeys(in_pandas(fit.tidy)()["term"]))
     n = len(views)
-    number = "One view answers" if n == 1 else f"{n} views answer"
+    number = "One view predicts" if n == 1 else f"{n} views predict"
     some = join_words(views[:3]) if len(views) <= 3 else f"{'; '.join(views[:3])} and others"
     return [
         f"{number} for all rows, by at most three features each (informative projections): {some}.",

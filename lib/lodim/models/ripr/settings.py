@@ -15,8 +15,8 @@ def _refused(learner):
     """Raise a StoreError if there is an estimator, which cannot be saved."""
     if learner is not None:
         raise StoreError(
-            f"a fit with learner={learner!r} cannot be saved: lodim stores "
-            "numbers, and no code; fit it again, or leave learner out"
+            f"a fit with learner={learner!r} cannot be saved, as files contain no code: fit "
+            "without learner="
         )
 
 
@@ -80,9 +80,11 @@ def _check_learner(learner):
     """Raise an ArgumentError unless a learner has fit() and predict()."""
     missing = [name for name in ("fit", "predict") if not callable(getattr(learner, name, None))]
     if isinstance(learner, type):
-        raise ArgumentError(f"learner must be an estimator such as {learner.__name__}(), no class")
+        raise ArgumentError(
+            f"learner must be an estimator such as {learner.__name__}(), not a class"
+        )
     if missing:
         raise ArgumentError(
-            f"learner must be an estimator with fit() and predict(), and {learner!r} has no "
+            f"learner must be an estimator with fit() and predict(); {learner!r} has no "
             f"{missing[0]}"
         )

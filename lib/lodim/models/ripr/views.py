@@ -44,7 +44,7 @@ def enumerate_views(p, min_dim=2, max_dim=2):
             f"1 <= min_dim <= max_dim must hold; min_dim is {min_dim}, max_dim {max_dim}"
         )
     if min_dim > p:
-        raise ArgumentError(f"there are {p} features, too few for views of min_dim = {min_dim}")
+        raise ArgumentError(f"min_dim must be at most the number of features, {p}, not {min_dim}")
     max_dim = min(max_dim, p)
     parts = []
     for d in range(min_dim, max_dim + 1):

@@ -30,8 +30,8 @@ class ConicSolver(NewtonSolver):
     def __init__(self, problem, n):
         if not on_host(problem.X) and problem.loss != SQUARED:
             raise ArgumentError(
-                "solver='cvxpy' has all rows in one program, and these are on "
-                "the workers of a Dask cluster: use solver='auto', or draw rows with sample="
+                "solver='cvxpy' needs all rows in this process, but they are on the workers of a "
+                "Dask cluster: use solver='auto', or give sample="
             )
         import cvxpy as cp  # a second and a half to import
 

@@ -25,9 +25,9 @@ def optimum(search: Search, budget: float) -> SearchState:
     if not numeric or n > MOST_PROGRAM or space.screened:
         most = MOST_PROGRAM if numeric else MOST_EXHAUSTIVE
         raise ArgumentError(
-            f"rules='exact' looks at no more than {MOST_EXHAUSTIVE} features, or {MOST_PROGRAM} "
-            f"with a numeric response, a price for each and no monotone=; the budget pays for {n}: "
-            f"lower it until these are {most}, or leave it to the other rules"
+            f"rules='exact' is for at most {MOST_EXHAUSTIVE} affordable features, or "
+            f"{MOST_PROGRAM} with a numeric response, a price per feature and no monotone=, not "
+            f"{n}: lower the budget until {most} are affordable, or use other rules"
         )
     return best_subset(search, budget)
 
@@ -81,13 +81,15 @@ def best_subset(search: Search, budget: float) -> SearchState:
     """
     space, refits = search.space, search.final
     if refits.data.family.name != "gaussian" or space.network.set_cost is not None:
-        raise ArgumentError("best_subset takes a numeric response and a sum of costs")
+        raise ArgumentError("best_subset needs a numeric response and additive costs")
     null, m = refits.null.deviance, len(space)
     at, owns = _independent_columns(space, refits.at_null.gram)
     gram, target = refits.at_null.gram[np.ix_(at, at)], refits.at_null.target[at, 0]
     relaxation = Relaxation.from_gram(gram, target, null)
     if relaxation.vacuous:
-        raise DataError("rules='exact' needs features of which none is a sum of others")
+        raise DataError(
+            "rules='exact' needs features that are not linear combinations of each other"
+        )
     best, share, cuts, seen = search.state(np.zeros(m, bool)), np.full(m, 0.5), [], set()
     for _ in range(MOST_CUTS):
         c, h = relaxation.cut(relaxation.solve(np.minimum(1.0, owns @ share)))
@@ -99,8 +101,8 @@ def best_subset(search: Search, budget: float) -> SearchState:
         seen.add(used.tobytes())
         best, share = min(best, search.state(used), key=lambda s: s.deviance), used.astype(float)
     raise DataError(
-        f"rules='exact' has proved nothing in {MOST_CUTS} rounds: lower the budget, or leave it to "
-        "the other rules"
+        f"rules='exact' did not finish in {MOST_CUTS} iterations: lower the budget, or use other "
+        "rules"
     )
 
 

@@ -298,8 +298,8 @@ def score_nodes(rule, Z):
     """
     if rule.other is not None:
         raise ArgumentError(
-            "a view whose rows are classified by an estimator of your own cannot "
-            "be written out: fit it with classifier='kde', the default"
+            "a fit with another classifier than 'kde' cannot be exported: fit it with "
+            "classifier='kde', the default"
         )
     found = [_log_density(rule, c, Z) for c in range(len(rule.present))]
     classes = [constant(ABSENT)] * rule.n_classes

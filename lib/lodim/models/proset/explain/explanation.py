@@ -164,7 +164,7 @@ def _features(e):
     frame = frame[frame["role"].isin([QUERY, PROTOTYPE])]
     table = frame[e.features[:MOST_FEATURES]].set_axis(_row_labels(frame), axis=0)
     left = len(e.features) - table.shape[1]
-    notes = (f"{left} more features are left out; see .frame.",) if left else ()
+    notes = (f"{left} more features are not shown; see .frame.",) if left else ()
     return Table("Active features, the most important first", table, notes=notes)
 
 
@@ -198,15 +198,15 @@ def _notes(e):
         adds = "p[class]: contribution of each row to the probability of its class"
         stays = ", the most probable class stays."
     else:
-        adds = "Adds: change of the estimate by each row, from the null model's mean"
+        adds = "Adds: change of the estimate by each row, starting at the mean of the null model"
         stays = (
-            " (within the prototypes' range), the estimate stays on its side of the null model's "
-            "mean."
+            " (within the prototypes' range), the estimate stays on the same side of the mean of "
+            "the null model."
         )
     return (
-        f"Impact: weight times similarity; {adds}; in the first row the estimate itself.",
+        f"Impact: weight times similarity; {adds}; the first row has the estimate.",
         "Familiarity, the sum of all impacts, depends on the active features only.",
-        f"*, the dominant set: whatever the targets of the others{stays}",
+        f"*: dominant set; whatever the targets of the others{stays}",
     )
 
 
@@ -542,14 +542,14 @@ def _other_columns(fit, data, taken):
     """Return the columns of the training data that are not active features, for the prototypes."""
     t = fit.estimates
     if not isinstance(data, pd.DataFrame) or len(data) <= t.row.max(initial=-1):
-        raise DataError("data must be the pandas DataFrame that the fit was made of")
+        raise DataError("data must be the pandas DataFrame that the model was fitted to")
     rows = data.iloc[t.row]
     if [str(v) for v in rows.index] != [str(v) for v in fit.labels]:
-        raise DataError("the row labels of data are not those of the data the fit was made of")
+        raise DataError("data must have the row labels of the data that the model was fitted to")
     active, names = original_units(fit, t.x), active_names(fit)
     for k, name in enumerate(names):
         if name in data and not _equal(rows[name], active[:, k]):
-            raise DataError(f"{name!r} in data has other values than in the data of the fit")
+            raise DataError(f"data must be the training data: {name!r} has other values")
     response = fit.design.response
     left_out = {*names, *(() if response.called else (response.name,))}
     rows = rows[[name for name in data if name not in left_out]].reset_index(drop=True)

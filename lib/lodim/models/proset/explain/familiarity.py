@@ -57,7 +57,7 @@ def familiarity(
     """
     quantile = flag("quantile", quantile)
     if held_out is not None and not quantile:
-        raise ArgumentError("held_out is what quantiles are taken of: pass quantile=True with it")
+        raise ArgumentError("held_out= needs quantile=True")
     batch = fit.design.apply(data, offset=zero_offset(fit))
     values = fit._familiarity(batch)
     if quantile:
@@ -78,7 +78,7 @@ def _known_values(fit, held_out):
         return fit._calibrated().familiarity
     values = fit._familiarity(fit.design.apply(held_out, offset=zero_offset(fit)))
     if not len(values):
-        raise DataError("held_out has no complete row")
+        raise DataError("held_out must have a row without missing values")
     return np.sort(values)
 
 

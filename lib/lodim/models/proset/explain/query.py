@@ -30,10 +30,10 @@ def read_query(fit, data, offset=None, what="row"):
     batch = fit.design.apply(data, offset=offset)
     if len(batch.index) != 1:
         n = len(batch.index)
-        raise ArgumentError(f"{what} must be one row and has {n}: pass data.iloc[[i]]")
+        raise ArgumentError(f"{what} must be one row, not {n}: give data.iloc[[i]]")
     label = batch.index[0]
     if not batch.n:
-        raise DataError(f"row {label!r} misses {_missing(fit, data)}: it has no estimate")
+        raise DataError(f"row {label!r} has no estimate, because {_missing(fit, data)} is missing")
     return Query(batch, label, active_values(fit, batch)[0], _response(fit, data))
 
 
@@ -75,7 +75,7 @@ def select_features(fit, features):
     unknown = [k for k in features if not isinstance(k, str) or k not in names]
     if unknown:
         known = ", ".join(names[k] for k in order[:12]) or "none"
-        raise ArgumentError(f"{unknown[0]!r} is not an active feature; active are: {known}")
+        raise ArgumentError(f"features must be active features ({known}), not {unknown[0]!r}")
     return np.array([names.index(name) for name in features], int)
 
 

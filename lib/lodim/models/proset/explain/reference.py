@@ -84,7 +84,9 @@ def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
     else:
         batch = fit.design.apply(data, offset=zero_offset(fit))
         if not batch.n:
-            raise DataError("no complete row to choose a reference from")
+            raise DataError(
+                "data must have a row without missing values to choose a reference from"
+            )
         x = active_values(fit, batch)
         i = central_row(fit.estimates, x, fit._threads)
         typical = Typical(x[i], batch.index[batch.rows[i]])
@@ -112,7 +114,7 @@ def reference_values(fit, data):
 def _typical(fit):
     if fit.typical is None:
         raise ArgumentError(
-            "this fit knows no typical row (it is part of a path): pass data, or a reference"
+            "this fit stores no typical row, as it is part of a path: give data= or reference="
         )
     return fit.typical
 

@@ -101,7 +101,9 @@ def _fit(e, j, learner):
     more = {}
     if (weight != weight[0]).any():
         if "sample_weight" not in inspect.signature(local.fit).parameters:
-            raise ArgumentError(f"weights are given, and {learner!r} cannot take them")
+            raise ArgumentError(
+                f"weights= needs a learner that accepts sample_weight; {learner!r} does not"
+            )
         more = {"sample_weight": weight}
     try:
         local = local.fit(*rows, **more)
@@ -173,7 +175,7 @@ def _codes(e, local, X):
     wrong = code[~np.isin(code, np.arange(e.n_classes))]
     if len(wrong):
         raise ArgumentError(
-            f"learner must say classes, as codes 0 to {e.n_classes - 1}; it has said {wrong[0]!s}"
+            f"learner must predict classes as codes 0 to {e.n_classes - 1}, not {wrong[0]!s}"
         )
     return code.astype(int)
 

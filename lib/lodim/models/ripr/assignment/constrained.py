@@ -112,7 +112,7 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
     problem.solve(**({"solver": cp.SCIPY if c.hard else cp.CLARABEL} | solver))
     if B.value is None:
         raise ArgumentError(
-            f"no assignment keeps to the constraints: the problem is {problem.status}"
+            f"no assignment satisfies the constraints ({problem.status}): relax them"
         )
     solution = np.where(finite, np.clip(B.value, 0.0, 1.0), 0.0)
     return np.rint(solution) if c.hard else solution, float(problem.value)
@@ -219,11 +219,13 @@ class Constraints:
         unknown = [name for name in entries if name not in ENTRIES]
         if unknown:
             raise ArgumentError(
-                f"constraints has no entry {unknown[0]!r}; it may have: {', '.join(ENTRIES)}"
+                f"constraints must only have the entries {', '.join(ENTRIES)}, not {unknown[0]!r}"
             )
         prices, budget = entries.get("prices"), entries.get("budget")
         if (prices is None) != (budget is None):
-            raise ArgumentError("prices and budget go together: give both to constraints, or none")
+            raise ArgumentError(
+                "prices and budget must be given together: give both in constraints, or none"
+            )
         hard, further = entries.get("hard", False), entries.get("further")
         if not isinstance(hard, bool):
             raise ArgumentError(f"hard must be True or False, not {hard!r}")
@@ -269,7 +271,7 @@ def _checked_constraints(rules):
         raise ArgumentError(f"further must return a list of CVXPY constraints, not {rules!r}")
     for rule in rules:
         if not hasattr(rule, "dual_variables"):
-            raise ArgumentError(f"further must return CVXPY constraints, and {rule!r} is none")
+            raise ArgumentError(f"further must return CVXPY constraints, not {rule!r}")
     return list(rules)
 
 
@@ -278,14 +280,13 @@ def _prices(prices, design):
     if prices is None:
         return None, None
     if not isinstance(prices, Mapping):
-        raise ArgumentError(f"prices must be a dict of columns and their prices, not {prices!r}")
+        raise ArgumentError(f"prices must be a dict of column to price, not {prices!r}")
     parts = _parts(design)
     unknown = [name for name in prices if name not in parts]
     if unknown:
         known = ", ".join([*list(parts)[:MOST_NAMES], *["..."] * (len(parts) > MOST_NAMES)])
         raise ArgumentError(
-            f"prices has {unknown[0]!r}, which is no feature and no column of the model; it may "
-            f"have: {known}"
+            f"prices must be for features or columns of the model ({known}), not {unknown[0]!r}"
         )
     has = np.array([parts[name] for name in prices]).reshape(len(prices), len(design.names))
     return _numbers(list(prices.values()), "prices"), has
@@ -332,5 +333,5 @@ def _numbers(values, name):
     except (TypeError, ValueError):
         raise ArgumentError(f"{name} must be numbers") from None
     if not (np.isfinite(out) & (out >= 0)).all():
-        raise ArgumentError(f"{name} must be numbers, 0 or more")
+        raise ArgumentError(f"{name} must be numbers of at least 0")
     return out

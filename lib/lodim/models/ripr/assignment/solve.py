@@ -219,8 +219,8 @@ def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, t
     W = weight.sum()
     if not W > 0.0:
         raise DataError(
-            "no view can tell any row: features are missing, or there are no rows to compare with "
-            "(of a class, two are needed)"
+            "no view can predict any row: all features are missing, or a class has fewer than "
+            "two rows"
         )
     delta = np.ones(len(views)) if mass is None else 1.0 - mass[views]
     log, converged = [], False

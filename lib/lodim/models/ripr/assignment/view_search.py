@@ -58,7 +58,7 @@ class ViewSearch:
             y = ties.merge_close(batch.y[:, None], weight > 0)[:, 0]
         varies = _varies(X[weight > 0])
         if not varies.any():
-            raise DataError("no feature varies: there is no view of the data")
+            raise DataError("at least one feature must vary; all are constant")
         if settings.k is not None:  # `estimate.checked` checks all rows; folds have fewer
             settings = replace(settings, k=min(settings.k, most_neighbours(batch)))
         return cls(X, y, weight, varies, batch.order, batch.rows, family, settings)
