@@ -1,4 +1,4 @@
-"""Accuracy of gbmap on ten public data sets, beside the authors' code and a linear model.
+"""Accuracy of gbmap on ten public data sets, compared with the authors' code and a linear model.
 
     python benchmarks/accuracy.py FOLDER [--data NAME ...] [--seeds 5] [--out benchmarks/results]
 

@@ -1,4 +1,4 @@
-"""Time of costnet's path over 100 penalties, beside CVXPY and the peers that solve a part of it.
+"""Time of costnet's path over 100 penalties, against CVXPY and the peers that solve a part of it.
 
     python benchmarks/costnet_path.py [--adelie PYTHON] [--cvxpy SECONDS] [--out FOLDER]
 

@@ -1,4 +1,4 @@
-"""costnet's frontier at every budget on unseen halves, beside two lassos with refit.
+"""costnet's frontier at every budget on unseen halves, compared with two lassos with refit.
 
     python benchmarks/costnet_prices.py [FOLDER] [--sets heart,...] [--seeds 12] [--out FILE]
                                         [--worst FILE]

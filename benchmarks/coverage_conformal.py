@@ -1,4 +1,4 @@
-"""Coverage and width of conformal intervals (size of sets) on real data, beside MAPIE.
+"""Coverage and width of conformal intervals (size of sets) on real data, compared with MAPIE.
 
     python benchmarks/coverage.py conformal [--folder FOLDER] [--sets autompg,...] [--splits 20]
         [--models glm,gbmap] [--methods cv+,split] [--rows 500] [--level 0.9] [--settings held]

@@ -1,4 +1,4 @@
-"""Coverage of split conformal intervals for fixed seeds, beside the value that theory gives.
+"""Coverage of split conformal intervals for fixed seeds, compared with the value that theory gives.
 
     python benchmarks/coverage.py guarantee [--sizes 18,20,38,50,198] [--seeds 20] [--samples 400]
         [--level 0.8] [--out FILE]

@@ -1,4 +1,4 @@
-"""False selections of stability selection on null features, beside the bounds.
+"""False selections of stability selection on null features, compared with the bounds.
 
     python benchmarks/coverage.py stability [--samples 50] [--pairs 50] [--out FILE]
 

@@ -1,4 +1,4 @@
-"""gbmap, proset and melm on a GPU: passes of gbmap beside a streaming read, its whole fit, and the
+"""gbmap, proset and melm on a GPU: passes of gbmap against a streaming read, its whole fit, and the
 objectives of proset and melm beside the CPU's.
 
     python benchmarks/gpu.py [--rows 10000000] [--out benchmarks/results]

@@ -1,4 +1,4 @@
-"""Default calls of every model on unseen halves of many data sets, beside simple peers.
+"""Default calls of every model on unseen halves of many data sets, compared with simple peers.
 
     python benchmarks/held_out.py [FOLDER] [--models ripr,proset] [--sets wine,...] [--seeds 3]
                                   [--rows 2000] [--out FILE]

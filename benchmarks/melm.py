@@ -1,4 +1,4 @@
-"""melm's search beside a straightforward NumPy code, its covariances, and many rows.
+"""melm's search compared with a straightforward NumPy code, its covariances, and many rows.
 
     python benchmarks/melm.py speed [--out FILE]
     python benchmarks/melm.py covariances [--data NAME ...] [--shared FOLDER] [--out FILE]

@@ -1,4 +1,4 @@
-"""melm's planes beside the tables of Czarnecki, Jozefowicz and Tabor (2015).
+"""melm's planes compared with the tables of Czarnecki, Jozefowicz and Tabor (2015).
 
     python benchmarks/melm_tables.py [--data NAME ...] [--repeats 2] [--shared FOLDER] [--out FILE]
 

@@ -1,4 +1,4 @@
-"""Fits of data that are not in memory: a pass beside the disk's speed, and the memory of a fit.
+"""Fits of data that are not in memory: a pass against the disk's speed, and the memory of a fit.
 
     python benchmarks/out_of_core.py [--gib 4] [--model gbmap] [--folder FOLDER] [--out FOLDER]
 

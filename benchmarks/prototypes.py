@@ -1,4 +1,4 @@
-"""proset beside its author's package on the cases of the report (Ruf 2022, ch. 2).
+"""proset compared with its author's package on the cases of the report (Ruf 2022, ch. 2).
 
     python benchmarks/prototypes.py [--data NAME ...] [--seeds 10] [--batches 1 5]
                                 [--by lodim author] [--search] [--fits FILE] [--out FILE]

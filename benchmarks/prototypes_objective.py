@@ -1,4 +1,4 @@
-"""proset's objective with gradient beside its author's, on the same candidates.
+"""proset's objective with gradient compared with its author's, on the same candidates.
 
     python benchmarks/prototypes_objective.py [--data digits checker large] [--repeats 20]
                                               [--merge] [--memory ROWS FEATURES] [--out FILE]

@@ -1,4 +1,4 @@
-"""proset for numbers beside k-NN, kernel ridge, random forest and gbmap: R2, features, coverage.
+"""proset for numbers against k-NN, kernel ridge, random forest and gbmap: R2, features, coverage.
 
     python benchmarks/prototypes_regression.py FOLDER [--data NAME ...] [--by NAME ...]
                                                [--seeds 3] [--out FILE]

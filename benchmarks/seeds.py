@@ -1,4 +1,4 @@
-"""How far another seed moves the predictions of default calls, beside models of scikit-learn.
+"""How far another seed moves the predictions of default calls, against models of scikit-learn.
 
     python benchmarks/seeds.py
 

@@ -1,4 +1,4 @@
-"""gbmap's speed: fits beside the memory's roof, one matrix-vector product, and peers.
+"""gbmap's speed: fits compared with the memory's roof, one matrix-vector product, and peers.
 
     python benchmarks/speed.py [--data FOLDER] [--only TEXT] [--out benchmarks/results]
 

@@ -1,4 +1,4 @@
-"""Passes on the workers of a Dask cluster beside the same pass in memory; fits whose workers die.
+"""Passes on the workers of a Dask cluster against the same pass in memory; fits whose workers die.
 
     python benchmarks/workers.py [--rows 1e6,4e6] [--workers 1,2,4] [--kills 50] [--out FOLDER]
 

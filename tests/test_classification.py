@@ -1,4 +1,4 @@
-"""AUC, intervals and calibration beside scikit-learn, statsmodels and counts."""
+"""AUC, intervals and calibration compared with scikit-learn, statsmodels and counts."""
 
 import numpy as np
 import pytest

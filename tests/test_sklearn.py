@@ -393,7 +393,7 @@ def test_what_is_refused(name, wine):
     with pytest.raises(ld.ArgumentError, match="sample_weight must have one value for each of 178"):
         estimator(name).fit(X, y, sample_weight=[1.0])
     infinite = X.assign(ash=np.inf)
-    with pytest.raises(ValueError, match="'ash' is infinite"):
+    with pytest.raises(ValueError, match="'ash' must be finite"):
         estimator(name).fit(infinite, y)
 
 

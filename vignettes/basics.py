@@ -189,7 +189,7 @@ cv.plot()
 # | `costnet` | none | |
 # | `gbmap` | response, score and embedding of at most 10,000 rows, for `neighbours()` and `drift()`. If there are at least as many learners as features, the features can be computed from the embedding | `control={"reference_rows": 0}` |
 # | `proset` | the prototypes and a typical row: row labels, values of the active features, and responses of the prototypes | not possible |
-# | `glm` | row label, fitted mean, residuals, leverage and Cook's distance of at most 10,000 rows, for the diagnostic plots. The response can be computed from mean and residuals | `control={"diagnostic_rows": 0}` |
+# | `glm` | row label, fitted mean, residuals, leverage and Cook's distance of at most 10,000 rows, for the diagnostic plots. The response can be computed from these | `control={"diagnostic_rows": 0}` |
 # | `melm` | class and coordinates of all rows. For a class of more than 32,768 rows: means of small groups of rows, and some single rows. If there are as many dimensions as features, the features can be computed from the coordinates | not possible |
 # | `ripr` | all rows: row labels, responses, weights, and values of the features that the views use | not possible |
 #

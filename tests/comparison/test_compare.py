@@ -1,4 +1,4 @@
-"""compare(): the folds, the losses beside loops by hand, what fails, and what is printed."""
+"""compare(): the folds, the losses compared with loops by hand, what fails, and what is printed."""
 
 import warnings
 

@@ -82,7 +82,8 @@ def test_glm_holds_labels_means_and_residuals(df, tmp_path):
     kept = state["diagnostics"]
     assert shares(df, numbers) == dict.fromkeys((*FEATURES, "y"), 0.0)
     assert kept["label"] == list(df.index) == [t for t in text if "patient" in t]
-    np.testing.assert_allclose(kept["fitted"] + kept["deviance"], df["y"])  # so y can be computed
+    scale = np.sqrt(state["log"]["dispersion"] * (1.0 - np.asarray(kept["leverage"])))
+    np.testing.assert_allclose(kept["fitted"] + kept["deviance"] * scale, df["y"])
 
 
 @pytest.mark.long

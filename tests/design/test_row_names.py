@@ -26,7 +26,7 @@ def test_a_dot_leaves_out_names_of_rows(df):
         fit = ld.glm("y ~ .", df)
     assert fit.design.left_out == ("id",)
     assert "(1 column left out of '.')" in str(fit)
-    assert "Left out of '.', because they name the rows: id." in str(fit.summary())
+    assert "Left out of '.', because they seem to be row names: id." in str(fit.summary())
     assert fit.coef().equals(ld.glm("y ~ . - id", df).coef())
     assert fit.predict(df.drop(columns="id")).notna().all()
 

@@ -1,4 +1,4 @@
-"""Fits in tables of maketables, beside those of statsmodels."""
+"""Fits in tables of maketables, compared with those of statsmodels."""
 
 import numpy as np
 import pytest

@@ -307,7 +307,7 @@ def test_bombs_are_refused_before_they_are_unpacked(saved, monkeypatch):
     monkeypatch.setattr(store, "MAX_BYTES", 100)
     with pytest.raises(StoreError, match="more than 100 bytes"):
         store.read(saved)
-    with pytest.raises(StoreError, match="the state is more than 100 bytes"):
+    with pytest.raises(StoreError, match="the state has more than 100 bytes"):
         store.write(saved, "k", {"a": np.zeros(100)})
     monkeypatch.undo()
     monkeypatch.setattr(store, "MAX_JSON_BYTES", 10)

@@ -297,7 +297,7 @@ def test_what_cannot_be_written(tmp_path, monkeypatch):
             fit.report(path)
     with pytest.raises(ld.DataError, match="'weight'"):
         fit.report(tmp_path / "page.html", CARS.drop(columns="weight"))
-    with pytest.raises(ld.DataError, match="no rows"):
+    with pytest.raises(ld.DataError, match="at least one row"):
         fit.report(tmp_path / "page.html", CARS.iloc[:0])
     moved = ld.glm("mpg ~ weight", CARS, offset=np.ones(len(CARS)))
     with pytest.raises(ld.ArgumentError, match="an array as offset"):

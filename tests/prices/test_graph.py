@@ -279,10 +279,13 @@ REFUSED = {
         {"alternatives": {"bp": ["q"], "q": ["hr"]}},
         "'q' is a series, and a source of 'bp'",
     ),
-    "series is a column": ({"alternatives": {"hr": ["bp_inv", "bp_cuff"]}}, "'hr' is a column"),
+    "series is a column": (
+        {"alternatives": {"hr": ["bp_inv", "bp_cuff"]}},
+        "'hr' is also a column",
+    ),
     "series with a price": (
         {"costs": COSTS | {"bp": 1}, "alternatives": SERIES},
-        "'bp' is a series.*sources have",
+        "'bp' is a series.*prices to its sources",
     ),
     "series with parents": (
         {"depends_on": {"bp": "hr"}, "alternatives": SERIES},
@@ -318,7 +321,7 @@ REFUSED = {
     "lambdas": ({"lambdas": [1, -1]}, "lambdas.*0 or more.*not -1"),
     "lambdas text": ({"lambdas": [0.1, "a"]}, "lambdas must be at least one number.*not 'a'"),
     "n_lambda": ({"n_lambda": 1}, "n_lambda"),
-    "ratio": ({"lambda_min_ratio": 1.0}, "lambda_min_ratio must be between 0 and 1"),
+    "ratio": ({"lambda_min_ratio": 1.0}, "lambda_min_ratio must be above 0"),
     "dependents": ({"dependents": "some"}, "dependents must be one of all, direct"),
     "solver": ({"solver": "magic"}, "solver must be one of auto, cvxpy"),
 }

@@ -93,7 +93,7 @@ def test_what_is_in_memory_is_no_source():
             "README",
             r"README does not have the name of a data file; give a file whose name ends in \.parq",
         ),
-        ("empty", "the folder '.*empty' has no data: a file whose name ends in"),
+        ("empty", "the folder '.*empty' has no data: it must have a file whose name ends in"),
         ("hive", r"columns in the names of its folders \('year=1'\); give pyarrow\.dataset"),
     ],
 )

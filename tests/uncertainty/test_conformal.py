@@ -1,4 +1,4 @@
-"""Conformal intervals and sets, beside their definitions written out."""
+"""Conformal intervals and sets, compared with their definitions written out."""
 
 import warnings
 

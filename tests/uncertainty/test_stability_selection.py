@@ -1,4 +1,4 @@
-"""Stability selection, beside fits to halves made one by one, and its bounds beside others."""
+"""Stability selection, against fits to halves made one by one, and its bounds beside others."""
 
 import numpy as np
 import pandas as pd

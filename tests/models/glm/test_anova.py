@@ -1,4 +1,4 @@
-"""Tables of terms, in order or each by itself, beside statsmodels and R's printed examples."""
+"""Tables of terms, in order or each by itself, against statsmodels and R's printed examples."""
 
 import numpy as np
 import pandas as pd

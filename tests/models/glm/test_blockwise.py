@@ -1,4 +1,4 @@
-"""glm of many rows beside glm of few, statsmodels, and what it may keep in memory."""
+"""glm of many rows compared with glm of few, statsmodels, and what it may keep in memory."""
 
 import tracemalloc
 

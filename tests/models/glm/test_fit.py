@@ -1,4 +1,4 @@
-"""glm beside statsmodels, R's printed examples, and formulas coded naively."""
+"""glm compared with statsmodels, R's printed examples, and formulas coded naively."""
 
 import subprocess
 import sys
@@ -473,7 +473,7 @@ def test_anova_refuses_what_it_cannot_compare(df):
     fit = ld.glm("gaussian ~ x1", df)
     for other, words in (
         (ld.glm("poisson ~ x1 + g", df, family="poisson"), "same response and family"),
-        (ld.glm("gaussian ~ x1 + g", df[:200]), "other rows"),
+        (ld.glm("gaussian ~ x1 + g", df[:200]), "must have the same rows"),
         (ld.glm("gaussian ~ g", df), "not nested"),
         (ld.glm("gaussian ~ x1 + g", df, covariance="HC3"), "needs the covariance of the model"),
         (7, "another fit of glm"),

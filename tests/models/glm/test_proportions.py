@@ -1,4 +1,4 @@
-"""Proportions with numbers of trials, beside R's printed examples and statsmodels."""
+"""Proportions with numbers of trials, compared with R's printed examples and statsmodels."""
 
 import numpy as np
 import pandas as pd

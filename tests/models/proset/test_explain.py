@@ -176,7 +176,7 @@ def test_refused_rows():
     fit, new = fit_of("ill"), people(3, seed=1)
     with pytest.raises(ld.ArgumentError, match="must be one row, not 3"):
         fit.explain(new)
-    with pytest.raises(ld.DataError, match="misses 'age'"):
+    with pytest.raises(ld.DataError, match="'age' is missing"):
         fit.explain(new.iloc[[0]].assign(age=np.nan))
     with pytest.raises(ld.ArgumentError, match="least must be between 0 and 1"):
         fit.explain(new.iloc[[0]], least=2)
@@ -372,7 +372,7 @@ def test_reference_is_a_typical_row(kind, tmp_path):
     assert 0.1 < rank < 0.9
     fit.save(tmp_path / "fit")
     pd.testing.assert_frame_equal(ld.load(tmp_path / "fit").reference(), own)
-    with pytest.raises(ld.DataError, match="no complete row"):
+    with pytest.raises(ld.DataError, match="a row without missing values"):
         fit.reference(train.assign(age=np.nan))
     light = ld.path(ld.proset, FORMULAS[kind], train, lambdas=[1e-2]).fits[0]
     with pytest.raises(ld.ArgumentError, match="stores no typical row"):

@@ -111,7 +111,7 @@ def test_weights_are_drawn_by_batch():
         ("surface", {"level": "maybe"}, "level must be one of 'no', 'yes'"),
         ("shapley", {"data": people(2), "row": 5}, "a row 5"),
         ("shapley", {"data": people(2).assign(age=np.nan)}, "missing values"),
-        ("shapley", {"data": people(2), "level": "no"}, "of two classes 'yes' is shown"),
+        ("shapley", {"data": people(2), "level": "no"}, "must be 'yes' for two classes"),
     ],
 )
 def test_refused(kind_of_plot, arguments, words):

@@ -30,7 +30,7 @@ def test_a_grid_of_methods(df):
     cv = ld.cv(ld.ripr, "y ~ .", df, folds=2, grid={"method": ["vote", "assignment"]})
     assert cv.frame["mean"].nunique() == 2
     assert ld.cv(ld.ripr, "y ~ .", df, folds=2, method="vote").best.estimates.method == "vote"
-    with pytest.raises(ld.ArgumentError, match="method='vote' excludes alpha"):
+    with pytest.raises(ld.ArgumentError, match="method='vote' cannot be combined with alpha"):
         ld.cv(ld.ripr, "y ~ .", df, folds=2, method="vote", grid={"alpha": [0.2]})
     with pytest.raises(ld.ArgumentError, match="lambda_ needs method='assignment'"):
         ld.cv(ld.ripr, "y ~ .", df, folds=2, method="vote", grid={"lambda_": [0.1]})

@@ -234,8 +234,12 @@ def test_files(name, tmp_path):
     [
         ("species ~ .", {"method": "most"}, "method must be"),
         ("~ . - species", {"method": "vote"}, "needs a response"),
-        ("species ~ .", {"method": "vote", "lambda_": 1.0}, "lambda_ needs method='assignment'"),
-        ("species ~ .", {"method": "vote", "alpha": 0.9}, "method='vote' excludes alpha"),
+        ("species ~ .", {"method": "vote", "lambda_": 1.0}, "cannot be combined with lambda_"),
+        (
+            "species ~ .",
+            {"method": "vote", "alpha": 0.9},
+            "method='vote' cannot be combined with alpha",
+        ),
         ("species + petal_width ~ .", {"method": "vote"}, "one response"),
     ],
 )

@@ -279,8 +279,8 @@ def _coefficients_are(fit):
         )
     return (
         "The terms were selected by looking at the response: the coefficients are refitted "
-        "without a penalty, are too large on average for it, so p-values would not be valid. For "
-        "its performance see held-out rows, or cv()."
+        "without a penalty, so they are too large on average, and p-values would not be valid. For "
+        "the performance on new rows see held-out rows or cv()."
     )
 
 

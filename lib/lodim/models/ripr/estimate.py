@@ -75,9 +75,11 @@ def _with_method(problem):
     reasons = [
         ("needs a response; use 'assignment'", task_of(problem.family) == CLUSTERS),
         ("is for one response; use 'assignment'", len(parse(problem.design.formula).responses) > 1),
-        ("excludes order", problem.batch.order is not None),
+        ("cannot be combined with order", problem.batch.order is not None),
     ]
-    given = [f"excludes {k}" for k, v in ASSIGNMENT_DEFAULTS.items() if getattr(s, k) != v]
+    given = [
+        f"cannot be combined with {k}" for k, v in ASSIGNMENT_DEFAULTS.items() if getattr(s, k) != v
+    ]
     given += [words for words, applies in reasons if applies]
     if s.method == VOTE and given:
         raise ArgumentError(f"method='vote' {given[0]}")
