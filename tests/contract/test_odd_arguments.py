@@ -154,7 +154,7 @@ def test_weights_and_offsets_of_all_sizes(model, left):
 @pytest.mark.long
 def test_a_number_that_is_too_far_for_single_precision():
     fit = ld.gbmap("y ~ a + b", frame(), dtype="float32", m=1, lambda_=0.1)
-    with pytest.raises(ld.DataError, match="'a' holds a number"):
+    with pytest.raises(ld.DataError, match="'a' has a number"):
         fit.predict(frame().assign(a=1e30))
 
 

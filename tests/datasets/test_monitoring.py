@@ -166,8 +166,8 @@ def test_two_ways_to_one_signal():
     [
         (dict(graph="star"), "graph must be one of mixed, stars, chains, pairs, not 'star'"),
         (dict(response="y"), "response must be one of numeric, alert"),
-        (dict(p=24), "25 signals make 25 to 225 features of graph='mixed'; p is 24"),
-        (dict(p=151, graph="stars", signals=25), "25 signals make 25 to 150 features"),
+        (dict(p=24), "p must be from 25 to 225 for 25 signals and graph='mixed', not 24"),
+        (dict(p=151, graph="stars", signals=25), "p must be from 25 to 150 for 25 signals"),
         (dict(signals=4, p=8), "signals must be an integer from 5"),
         (dict(noise=-1.0), "noise must be a number from 0"),
         (dict(noise=0.0, response="alert"), "noise must be positive"),

@@ -179,7 +179,7 @@ def test_informative_views_overlap_only_where_they_must():
     assert len({tuple(v) for v in views}) == 7
     with pytest.raises(ArgumentError, match="3 features make 3 views, not P = 4"):
         s.informative_views(4, 10, M=3)
-    with pytest.raises(ArgumentError, match="no room for four blobs"):
+    with pytest.raises(ArgumentError, match="leave room for four blobs"):
         s.informative_views(1, 10, separation=2)
     with pytest.raises(ArgumentError, match="label_noise must be a number from 0 to 1"):
         s.informative_views(label_noise=2)

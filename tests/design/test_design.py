@@ -348,7 +348,7 @@ REFUSED = [
     ("~ x", {"family": "gaussian"}, "needs a response"),
     ("y ~ x", {"family": "none"}, "needs a formula without a response"),
     ("y ~ x", {"dtype": "int8"}, "dtype must be"),
-    ("y ~ x", {"inputs": RowInputs(weights=np.ones(3))}, "3 values, and the data has 60 rows"),
+    ("y ~ x", {"inputs": RowInputs(weights=np.ones(3))}, "has 3 values, but must have one per row, 60"),
     ("y ~ x", {"inputs": RowInputs(weights="ww")}, "there is no column 'ww'"),
     ("y ~ x", {"inputs": RowInputs(weights="g")}, "must have numbers, not"),
     ("y ~ x", {"inputs": RowInputs(weights=["a"] * N)}, "array of numbers"),

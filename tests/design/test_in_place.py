@@ -94,7 +94,7 @@ def test_a_number_too_far_from_the_others_is_refused(weights):
     df = frame()
     df.loc[slice(7, 7 if weights is not None else N // 2), "x1"] = 1e30  # too many to be wild
     for how in ({"reading": Reading(in_place=True)}, {"reading": Reading(in_place=False)}):
-        with pytest.raises(DataError, match="'x1' holds a number that is "):
+        with pytest.raises(DataError, match="'x1' has a number that is "):
             Design.learn(
                 "y ~ .",
                 df,

@@ -311,7 +311,7 @@ def test_bombs_are_refused_before_they_are_unpacked(saved, monkeypatch):
         store.write(saved, "k", {"a": np.zeros(100)})
     monkeypatch.undo()
     monkeypatch.setattr(store, "MAX_JSON_BYTES", 10)
-    with pytest.raises(StoreError, match="over 10 bytes in addition to its arrays"):
+    with pytest.raises(StoreError, match="more than 10 bytes in addition to its arrays"):
         store.read(saved)
 
 

@@ -122,10 +122,7 @@ class RowInputs:
         """Return the RowInputs of the rows from start up to stop; call `arrays` first."""
         for what, value in vars(self).items():
             if np.ndim(value) and len(value) < stop:
-                raise DataError(
-                    f"{what} must have one value per row; it has {len(value)} values, and the "
-                    "data has more rows"
-                )
+                raise DataError(f"{what} must have one value per row; it has only {len(value)}")
         return self.take(slice(start, stop))
 
     def complete(self, rows):
@@ -235,10 +232,7 @@ def _input_array(frame, value, what):
         wanted = "one value per row" + (", or per row and class" if what == "offset" else "")
         raise DataError(f"{what} must have {wanted}, not shape {array.shape}")
     if len(array) != n:
-        raise DataError(
-            f"{what} must have one value per row; it has {len(array)} values, and the data has "
-            f"{n} rows"
-        )
+        raise DataError(f"{what} has {len(array)} values, but must have one per row, {n} in all")
     _check_row_labels(frame, value, what)
     return array
 
@@ -265,9 +259,7 @@ def _as_numbers(value, what):
 
 def _check_row_labels(frame, value, what):
     if isinstance(value, (pd.Series, pd.DataFrame)) and not value.index.equals(frame.index):
-        raise DataError(
-            f"{what} must have the row labels of the data, in the same order: use .loc[data.index]"
-        )
+        raise DataError(f"{what} must have the row labels of the data, in their order")
 
 
 def _check_weights(weights):
@@ -471,8 +463,7 @@ def _source(response, table):
         if source.kind == "date":
             name = quote(source.name)
             raise DataError(
-                f"the response {source.name!r} has dates: write days({name}) to convert them to "
-                "numbers"
+                f"the response {source.name!r} has dates: write days({name}) for numbers"
             )
         return source, table.rows
     node = tree(response.name)

@@ -267,10 +267,10 @@ def test_twins_of_other_signs_stay():
 @pytest.mark.parametrize(
     "formula, more, message",
     [
-        ("y ~ a", {"monotone": {"b": "increasing"}}, "needs 'b' as a term of its own"),
-        ("y ~ a + a:b", {"monotone": {"a": "increasing"}}, "needs 'a' as a term of its own"),
+        ("y ~ a", {"monotone": {"b": "increasing"}}, "needs 'b' as a numeric column"),
+        ("y ~ a + a:b", {"monotone": {"a": "increasing"}}, "needs 'a' as a numeric column"),
         ("y ~ bs(a, df=4)", {"monotone": {"a": "increasing"}}, "has bs"),
-        ("y ~ a", {"monotone": {"a": "up"}}, "must be one direction"),
+        ("y ~ a", {"monotone": {"a": "up"}}, "must be a direction"),
         ("o ~ a", {"monotone": {"a": "increasing"}}, "4 classes"),
     ],
 )

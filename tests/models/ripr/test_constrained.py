@@ -89,7 +89,7 @@ def test_constraints_of_ones_own_and_files(tmp_path):
         ({"groups": [1, 2]}, "each of the 120 rows"),
         ({"hard": 1}, "True or False"),
         ({"further": 1}, "a function"),
-        ({"prices": {f"x{j}": 1.0 for j in range(1, 7)}, "budget": 0.5}, "no assignment keeps"),
+        ({"prices": {f"x{j}": 1.0 for j in range(1, 7)}, "budget": 0.5}, "no assignment satisfies"),
     ],
 )
 def test_refused(constraints, words):
