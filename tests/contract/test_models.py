@@ -420,11 +420,11 @@ REFUSED = {
     "three classes as binomial": (
         bad(kind="multinomial", family="binomial"), ld.DataError, "multinomial",
     ),
-    "infinite feature": (bad(infinite), ld.DataError, "'age' is infinite in row 1005"),
+    "infinite feature": (bad(infinite), ld.DataError, "'age' .* is infinite in row 1005"),
     "infinite response": (
         bad(lambda d: d.assign(answer=d["answer"].where(d.index != 1001, -np.inf)),
             kind="gaussian"),
-        ld.DataError, "'answer' is infinite",
+        ld.DataError, "'answer' .* is infinite",
     ),
     "dates": (
         bad(lambda d: d.assign(age=pd.Timestamp("2020-01-01"))), ld.DataError, "'age'",
@@ -466,7 +466,7 @@ REFUSED = {
     "threads": (bad(threads=0), ld.ArgumentError, "threads"),
     "seed": (bad(seed=-1), ld.ArgumentError, "seed"),
     "seed fraction": (bad(seed=1.5), ld.ArgumentError, "seed"),
-    "control key": (bad(control={"maxiter": 3}), ld.ArgumentError, "'maxiter'.*max_iter"),
+    "control key": (bad(control={"maxiter": 3}), ld.ArgumentError, "max_iter.*'maxiter'"),
     "control is no mapping": (bad(control=[("max_iter", 3)]), ld.ArgumentError, "control"),
     "control of an argument": (bad(control={"seed": 3}), ld.ArgumentError, "seed"),
     "standardize": (bad(standardize="yes"), ld.ArgumentError, "standardize"),

@@ -348,7 +348,11 @@ REFUSED = [
     ("~ x", {"family": "gaussian"}, "needs a response"),
     ("y ~ x", {"family": "none"}, "needs a formula without a response"),
     ("y ~ x", {"dtype": "int8"}, "dtype must be"),
-    ("y ~ x", {"inputs": RowInputs(weights=np.ones(3))}, "has 3 values, but must have one per row, 60"),
+    (
+        "y ~ x",
+        {"inputs": RowInputs(weights=np.ones(3))},
+        "has 3 values, but must have one per row, 60",
+    ),
     ("y ~ x", {"inputs": RowInputs(weights="ww")}, "there is no column 'ww'"),
     ("y ~ x", {"inputs": RowInputs(weights="g")}, "must have numbers, not"),
     ("y ~ x", {"inputs": RowInputs(weights=["a"] * N)}, "array of numbers"),
@@ -357,7 +361,7 @@ REFUSED = [
     ("y ~ x", {"inputs": RowInputs(weights=np.full(N, np.inf))}, "infinite in row 'r0'"),
     ("y ~ x", {"inputs": RowInputs(weights=pd.Series(np.ones(N)))}, "row labels of the data"),
     ("y ~ x", {"inputs": RowInputs(weights=np.ones((N, 2)))}, "one value per row, not shape"),
-    ("y ~ x", {"inputs": RowInputs(offset=np.ones((N, 3)))}, "must have one column"),
+    ("y ~ x", {"inputs": RowInputs(offset=np.ones((N, 3)))}, "must have one for family"),
     ("g ~ x", {"inputs": RowInputs(offset=np.ones((N, 2)))}, "for each of the 3 classes"),
     ("y ~ x", {"inputs": RowInputs(offset=np.full(N, np.nan))}, "'offset' in 60"),
 ]

@@ -153,7 +153,7 @@ class RowInputs:
             return
         k = self.offset.shape[1]
         if family != "multinomial":
-            raise DataError(f"offset must have one column for family {family!r}, not {k}")
+            raise DataError(f"offset has {k} columns, but must have one for family {family!r}")
         if k != len(response.levels):
             raise DataError(
                 f"offset must have a column for each of the {len(response.levels)} classes, not "

@@ -14,23 +14,23 @@ REFUSED = {
         bad(depends_on={"arm": "age", "age": "arm"}), ld.ArgumentError, "age -> arm -> age",
     ),
     "series": (
-        bad(alternatives={"age": ["arm"]}), ld.ArgumentError, "'age' is a column",
+        bad(alternatives={"age": ["arm"]}), ld.ArgumentError, "'age' is also a column",
     ),
     "budget < 0": (bad(budget=-1), ld.ArgumentError, "budget must be 0 or more"),
     "budget text": (bad(budget="all"), ld.ArgumentError, "budget must be 0 or more"),
     "budget and lambda_": (bad(lambda_=0.1), ld.ArgumentError, "either a budget or lambda_"),
     "n_lambda and lambda_": (
-        bad(lambda_=0.1, budget=None, n_lambda=5), ld.ArgumentError, "either lambda_ or n_lambda",
+        bad(lambda_=0.1, budget=None, n_lambda=5), ld.ArgumentError, "one of lambda_ and n_lambda",
     ),
     "rules and lambda_": (
-        bad(lambda_=0.1, budget=None, rules="lasso"), ld.ArgumentError, "either lambda_ or rules",
+        bad(lambda_=0.1, budget=None, rules="lasso"), ld.ArgumentError, "one of lambda_ and rules",
     ),
     "criterion and lambda_": (
         bad(lambda_=0.1, budget=None, control={"criterion": "bic"}), ld.ArgumentError,
-        "either lambda_ or criterion",
+        "one of lambda_ and criterion",
     ),
     "n_lambda and lambdas": (
-        bad(lambdas=[0.1], n_lambda=5), ld.ArgumentError, "either lambdas or n_lambda",
+        bad(lambdas=[0.1], n_lambda=5), ld.ArgumentError, "one of lambdas and n_lambda",
     ),
     "rules": (bad(rules="best"), ld.ArgumentError, "group, lasso, greedy"),
     "l1_ratio": (bad(l1_ratio=0), ld.ArgumentError, "l1_ratio must be above 0, and at most 1"),

@@ -11,7 +11,11 @@ REFUSED = {
         ld.ArgumentError,
         "clusters= needs covariance='cluster'",
     ),
-    "one cluster": (bad(lambda d: d.assign(g=1.0), clusters="g"), ld.ArgumentError, "one value"),
+    "one cluster": (
+        bad(lambda d: d.assign(g=1.0), clusters="g"),
+        ld.ArgumentError,
+        "at least two values",
+    ),
     "unknown clusters": (bad(clusters="clinic"), ld.LodimError, "clinic"),
     "short clusters": (bad(clusters=[1, 2]), ld.DataError, r"shape \(2,\)"),
     "counts below 0": (

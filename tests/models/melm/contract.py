@@ -21,9 +21,9 @@ class Vote(Dumb):
 
 
 REFUSED = {
-    "number": (bad(kind="gaussian"), ld.DataError, "'answer' is a number.*family='multinomial'"),
+    "number": (bad(kind="gaussian"), ld.DataError, "'answer' is numeric.*family='multinomial'"),
     "k = 0": (bad(k=0), ld.ArgumentError, "k must be an integer from 1"),
-    "k too large": (bad(k=5, missing="drop"), ld.DataError, "k=5 dimensions need 5 features"),
+    "k too large": (bad(k=5, missing="drop"), ld.DataError, "features that vary, 3, not 5"),
     "k above rank": (
         bad(lambda d: d.assign(arm=np.resize(list("ABC"), N)), k=5, missing="drop"), ld.DataError,
         "k must be at most 4",
@@ -38,13 +38,13 @@ REFUSED = {
     "classifier": (bad(classifier="svm"), ld.ArgumentError, "must be 'kde' or an estimator"),
     "no estimator": (bad(classifier=7), ld.ArgumentError, "estimator with fit"),
     "class of estimators": (bad(classifier=Vote), ld.ArgumentError, r"instance.*Vote\(\)"),
-    "no probabilities": (bad(classifier=Dumb()), ld.ArgumentError, "Dumb has no predict_proba"),
+    "no probabilities": (bad(classifier=Dumb()), ld.ArgumentError, "Dumb must have predict_proba"),
     "no weights": (
         bad(classifier=Vote(), weights="w"), ld.ArgumentError, "Vote takes no weights",
     ),
     "prior": (bad(control={"prior": "flat"}), ld.ArgumentError, "shares, equal"),
     "prior of an estimator": (
-        bad(classifier=Vote(), control={"prior": "equal"}), ld.ArgumentError, "prior='equal' is",
+        bad(classifier=Vote(), control={"prior": "equal"}), ld.ArgumentError, "prior='equal' needs",
     ),
     "offset": (bad(offset="o"), ld.ArgumentError, "cannot use an offset"),
     "tiny class": (
@@ -52,7 +52,7 @@ REFUSED = {
         "class 'a' must have at least 3.*not 2",
     ),
     "no feature": (
-        bad(lambda d: d.assign(age=1.0, arm="A", **{"dose mg": 2.0})), ld.DataError, "no feature",
+        bad(lambda d: d.assign(age=1.0, arm="A", **{"dose mg": 2.0})), ld.DataError, "must vary",
     ),
     "given away": (
         bad(lambda d: d.assign(age=(d["answer"] == "sick").astype(float)), formula="answer ~ age",

@@ -16,9 +16,9 @@ REFUSED = {
     "precision": (bad(control={"precision": "half"}), ld.ArgumentError, "float32, float64"),
     "tiny class": (
         bad(lambda d: d.assign(answer=["a", "a"] + ["b"] * (N - 2))), ld.DataError,
-        "class 'a' has 2 rows.*needs 3",
+        "class 'a' has 2 rows.*needs at least 3",
     ),
-    "two rows": (bad(lambda d: d[:2]), ld.DataError, "there are 2 rows.*needs 3"),
+    "two rows": (bad(lambda d: d[:2]), ld.DataError, "there are 2 rows.*needs at least 3"),
 }  # fmt: skip
 CONTRACT = Contract(
     cheap={"n_batches": 2, "threads": 1},

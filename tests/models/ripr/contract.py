@@ -10,19 +10,19 @@ REFUSED = {
     "alpha": (bad(alpha=1.0), ld.ArgumentError, "alpha must be at least 0 and below 1"),
     "balanced": (bad(balanced=1), ld.ArgumentError, "balanced must be True or False"),
     "learner": (bad(learner="svm"), ld.ArgumentError, "an estimator with fit"),
-    "learner class": (bad(learner=dict), ld.ArgumentError, "no class"),
+    "learner class": (bad(learner=dict), ld.ArgumentError, "not a class"),
     "n_clusters": (bad(n_clusters=3), ld.ArgumentError, "without a response"),
     "max_views": (bad(max_views=0), ld.ArgumentError, "max_views"),
     "share": (bad(control={"share": 1.0}), ld.ArgumentError, "share must be"),
     "smooth": (bad(control={"smooth": -1}), ld.ArgumentError, "smooth must be 0 or more"),
-    "order": (bad(order="arm"), ld.DataError, "order: column 'arm' holds"),
+    "order": (bad(order="arm"), ld.DataError, "order: column 'arm' must have numbers"),
     "nothing varies": (
         bad(lambda d: d.assign(age=1.0, arm="A", **{"dose mg": 2.0})), ld.DataError,
-        "no feature varies",
+        "one feature must vary",
     ),
     "family of several": (
         bad(formula="answer + age ~ arm + w", family="gaussian"), ld.ArgumentError,
-        "family is for one response",
+        "family needs a single response",
     ),
 }  # fmt: skip
 CONTRACT = Contract(
@@ -41,6 +41,6 @@ CONTRACT = Contract(
     refused=REFUSED,
     other_words={
         "no rows left": "'age' is missing in every row",
-        "control key": "'maxiter'.*tolerance",
+        "control key": "tolerance.*'maxiter'",
     },
 )
