@@ -178,7 +178,8 @@ def check_size(widths, keys, n):
     if p > MAX_FEATURES:
         limits = f"{MAX_FEATURES:,} features in all"
     raise DataError(
-        f"{what}; with more than {FEATURES_PER_COLUMN} features per column, at most {limits} are allowed"
+        f"{what}; with more than {FEATURES_PER_COLUMN} features per column, at most {limits} "
+        "are allowed"
     )
 
 

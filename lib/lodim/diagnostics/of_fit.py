@@ -52,7 +52,8 @@ def constant(subject):
     names = subject.fit.design.constant
     if not names:
         return []
-    sentence = f"Features without effect, because they are constant in the training rows: {some_names(names)}."
+    sentence = "Features without effect, because they are constant in the training rows: "
+    sentence += f"{some_names(names)}."
     hint = "Leave them out, or find out why they do not vary."
     return [Finding("constant", "note", sentence, hint, tuple(names))]
 
