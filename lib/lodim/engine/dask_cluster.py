@@ -262,8 +262,9 @@ def _alone_since(client, before):
     now = time.monotonic()
     if before is not None and now - before > WORKER_TIMEOUT - PATIENCE:
         raise DeviceError(
-            f"all workers of the Dask cluster are gone, and no new worker came within {WORKER_TIMEOUT:.0f} "
-            "seconds: the data on the workers are lost; start workers and fit again"
+            "all workers of the Dask cluster are gone, and no new worker came within "
+            f"{WORKER_TIMEOUT:.0f} seconds: the data on the workers are lost; start workers and "
+            "fit again"
         )
     return before or now
 
@@ -281,8 +282,8 @@ def _workers(client):
         _in_words(client, lambda: client.wait_for_workers(1, timeout=WORKER_TIMEOUT))
     except TimeoutError as error:
         raise DeviceError(
-            f"the Dask cluster has no worker, and none came within {WORKER_TIMEOUT:.0f} seconds: start a "
-            "worker, or leave out client="
+            f"the Dask cluster has no worker, and none came within {WORKER_TIMEOUT:.0f} seconds: "
+            "start a worker, or leave out client="
         ) from error
     return _in_words(client, client.nthreads)
 
