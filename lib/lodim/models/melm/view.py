@@ -27,7 +27,7 @@ class View:
     correlation : correlation of each feature with each coordinate over the training rows
     spread : standard deviations of the coordinates over the training rows
     potential : logs of integrals of products of class densities, for classes A <= B; without
-    classes (1, 1), minus the entropy
+        classes (1, 1), minus the entropy
     overlap : bounds on the integral of the smaller density of classes A < B
     size : total weights of the classes
     rank : number of directions in which rows vary within classes

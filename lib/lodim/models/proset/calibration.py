@@ -17,9 +17,10 @@ RARE = 1e-4  # smallest level of a response; more extreme levels are not reliabl
 
 
 def calibrate(problem, prototypes, widen=True):
-    """Return the Calibration of a fit, from its training rows.
+    """Return the Calibration of a fit (percentiles of familiarity and errors of training rows).
 
-    If `widen` is True, errors are widened to the size of errors on new rows.
+    Familiarity is how near a row is to the prototypes (weighted training rows). If `widen` is True,
+    errors are widened to the size of errors on new rows.
     """
     state = _state_with(problem, problem.batch, prototypes)
     familiarity = _percentiles(state.b - 1.0, state.weight)
@@ -38,7 +39,10 @@ def calibrate(problem, prototypes, widen=True):
 
 
 def _state_with(problem, batch, prototypes):
-    """Return the BatchState of the rows of a batch, with all prototypes added."""
+    """Return the training state of the rows of a batch after all prototypes have been added.
+
+    Prototypes are weighted training rows; the state holds each row's estimate by them.
+    """
     state = BatchState(batch, problem.family, problem.settings)
     for c in range(1, prototypes.n_batches + 1):
         state.add(prototypes.single_batch(c))
@@ -66,7 +70,10 @@ def _growth(problem):
 
 
 def _error_sizes(state, prototypes):
-    """Return the absolute error of each training row, (n,)."""
+    """Return the absolute error of each training row, (n,), its own prototype left out.
+
+    Prototypes are weighted training rows; a row that is one would predict itself.
+    """
     if state.loss == DENSITY:
         return np.abs(ndtri(_cdf_at_response(state, prototypes)))
     return np.abs(state.y - state.a / state.b)
@@ -84,7 +91,11 @@ def _new_error_sizes(state, prototypes, batch):
 
 
 def _variances(state, prototypes):
-    """Return variances of the prototypes (M,), that of the null model, and residuals by SD (n,)."""
+    """Return variances that belong to the M prototypes (weighted training rows) and other errors.
+
+    They are squared residuals of the prototypes (M,), the variance of the null model, and residuals
+    of the training rows divided by their standard deviations, (n,).
+    """
     residual = state.y - state.a / state.b
     square = residual**2
     null = float(state.weight @ square)
@@ -102,7 +113,10 @@ def _variances(state, prototypes):
 
 
 def _cdf_at_response(state, prototypes):
-    """Return each row's distribution function at its response, without its own prototype."""
+    """Return each training row's estimated distribution function at its response, (n,).
+
+    If the row is a prototype (weighted training row) itself, this prototype is left out.
+    """
     X, n = state.batch.X, state.batch.n
     F = distribution.cdf(prototypes, X, n, state.y, state.threads)
     rows, w = state.prototype_rows(prototypes)

@@ -12,7 +12,7 @@ TIE = 1e-6  # relative tolerance of goodness at the quantile of hard rows
 
 @dataclass(frozen=True)
 class Split:
-    """Candidates and scoring rows of a batch of prototypes.
+    """Rows that may become prototypes (candidates), and rows whose loss is minimized (scoring).
 
     candidates, scoring : (J,), (r,) increasing positions; a row may be in both
     scoring_weight : (r,) weights of the scoring rows, scaled to represent all rows
@@ -23,12 +23,15 @@ class Split:
     scoring_weight: np.ndarray
 
     def in_all_rows(self, at):
-        """Return the split with positions mapped to `at` (n,), the positions among all rows."""
+        """Return the split with each position i replaced by at[i], its position among all rows."""
         return replace(self, candidates=at[self.candidates], scoring=at[self.scoring])
 
     @property
     def own(self):
-        """Position of each scoring row among the candidates, -1 if it is not a candidate, (r,)."""
+        """Position of each scoring row among the candidates (possible prototypes), (r,).
+
+        It is -1 if the row is not a candidate. Scoring rows are those whose loss is minimized.
+        """
         own, each = np.full(len(self.scoring), -1), {"assume_unique": True, "return_indices": True}
         _, row, candidate = np.intersect1d(self.scoring, self.candidates, **each)
         own[row] = candidate
@@ -36,12 +39,12 @@ class Split:
 
 
 def easy_and_hard(label, goodness, hard_share):
-    """Return each row's group 0..2K-1 for drawing candidates, (n,): easy or hard, by label.
+    """Return each row's group 0..2K-1 for drawing candidates, (n,): easy or hard rows of K labels.
 
-    label (n,) int is the class (zero for numbers). Hard rows have a goodness (how well the model so
-    far explains them) below the quantile `hard_share` within their label. (The report's bins of
-    correctly and wrongly classified rows ignore probabilities and leave half of the bins empty at
-    first; the author has since used this quantile too.)
+    Candidates are rows that may become prototypes. label (n,) int is the class (zero for numbers).
+    Hard rows have a goodness (how well the model so far explains them) below the quantile
+    `hard_share` within their label. (The report's bins of correctly and wrongly classified rows
+    ignore probabilities and leave half of the bins empty at first.)
     """
     groups = 2 * label
     for k in np.unique(label):
@@ -52,11 +55,12 @@ def easy_and_hard(label, goodness, hard_share):
 
 
 def allocate(sizes, n_candidates, max_fraction):
-    """Return the number of candidates to draw from each group, (G,), as equal as possible.
+    """Return the number of rows to draw from each of G groups, (G,), as equal as possible.
 
-    Algorithm 2.1. At most `max_fraction` of a group is drawn, and never the whole group, so that
-    other rows remain for scoring. If it is None, a group may be drawn completely. Counts are
-    integers from the start, since shares below one half would all round to zero.
+    The rows drawn are candidates (possible prototypes) of Algorithm 2.1; `sizes` (G,) are the
+    groups' numbers of rows. At most `max_fraction` of a group is drawn, and never the whole group,
+    so that other rows remain for scoring. If it is None, a group may be drawn completely. Counts
+    are integers from the start, since shares below one half would all round to zero.
     """
     most = sizes
     if max_fraction is not None:
@@ -69,11 +73,13 @@ def allocate(sizes, n_candidates, max_fraction):
 
 
 def draw_split(groups, weight, content, settings, seed):
-    """Return a random Split of the rows, drawn within groups; weight (n,) sums to one.
+    """Return a random Split of the rows into candidates and scoring rows, drawn within groups.
 
-    The rows drawn depend on their `content` (see `row_keys`) and the seed. Without max_fraction all
-    rows score, including candidates. With max_fraction, only other rows score, and their weights
-    represent their whole group: a factor N_k / (N_k - J_k) in Eq. 2.8.
+    Candidates may become prototypes; the loss is minimized over scoring rows. weight (n,) sums to
+    one. The rows drawn depend on `content` (n,), a number computed from each row, and the seed.
+    Without max_fraction all rows score, including candidates. With max_fraction, only other rows
+    score, and their weights represent their whole group: a factor N_k / (N_k - J_k) in Eq. 2.8, for
+    a group of N_k rows with J_k candidates.
     """
     within = [np.flatnonzero(groups == g) for g in np.unique(groups)]
     # Groups of equal size are ordered by content, not by class names.
@@ -102,9 +108,9 @@ def _scaled_to(weight, whole):
 def check_rows(problem):
     """Return the problem if every class has enough rows (condition 2.14); otherwise raise.
 
-    With eta = max_fraction (or 1/2): ceil(N / 2) >= 1 / (2 eta) and ceil(N / 2) > 1 / (2 (1 -
-    eta)). In cross-validation folds, a class with fewer rows only has scoring rows. Also raises if
-    the loss does not suit the response.
+    With eta = max_fraction (or 1/2) and N rows of a class: ceil(N / 2) >= 1 / (2 eta) and ceil(N /
+    2) > 1 / (2 (1 - eta)). In cross-validation folds, a class with fewer rows has no candidates for
+    prototypes. Also raises if the loss does not suit the response.
     """
     levels = problem.design.response.levels
     _check_loss(problem, levels)
@@ -130,7 +136,10 @@ def _share(max_fraction):
 
 
 def _check_loss(problem, levels):
-    """Raise an ArgumentError if the loss, or the penalty lambda_u, would have no effect."""
+    """Raise an ArgumentError if the loss, or the penalty lambda_u, would have no effect.
+
+    lambda_u penalizes the inverse width of the densities, which only loss="density" has.
+    """
     loss, control = problem.settings.loss, problem.arguments["control"] or {}
     if levels and loss != "squared":
         raise ArgumentError(

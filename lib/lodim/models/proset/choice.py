@@ -29,17 +29,18 @@ LEAST_SPREAD = 0.25  # smallest SD of centres, in steps: two repetitions may agr
 
 
 def choose_lambda_v(problem):
-    """Choose lambda_v by cross-validation of the first batch; return problem and values tried.
+    """Choose lambda_v, the penalty of feature weights, by cross-validation.
 
-    The choice is the centre of the values with similar held-out deviance (see `selection.choice`),
-    rounded to one of the values. If the best value is not better than the null model by two
-    standard errors of the difference, lambda_v is so large that the fit is the null model.
-    Cross-validation is repeated with new random folds until the choice is clear, given how much the
-    repetitions differ.
+    Only the first batch of prototypes is fitted. The choice is the centre of the values with
+    similar held-out deviance, rounded to one of the values. If the best value is not better than
+    the null model by two standard errors of the difference, lambda_v is so large that the fit is
+    the null model. Cross-validation is repeated with new random folds until the choice is clear,
+    given how much the repetitions differ.
 
     Returns
     -------
     Problem, DataFrame
+        The problem with its choice, and a table of the values tried.
     """
     check_units(problem.batch, "lambda_v")
     values = [step / problem.batch.n_positive for step in STEPS]
@@ -68,14 +69,15 @@ def _most_draws(batch):
 
 
 def _seeds(seed, n):
-    """Return n seeds of random folds, for `selection.folds.assign_draws`."""
+    """Return n seeds of random folds, the first of which is `seed`."""
     return [seed, *map(int, np.random.SeedSequence(seed).generate_state(n - 1, np.uint64))]
 
 
 def _held_out(problem, values, seed, bar):
-    """Return held-out losses for each value, and gains over the null model, (n_values, K, 3) each.
+    """Return held-out losses for each value of lambda_v, and gains over the null model.
 
-    For the K folds of one random division; the last axis is that of `racing.fold_row`.
+    Both are (n_values, K, 3), for the K folds of one random division and three numbers per fold
+    (mean loss, total weight, standard error). `bar` shows progress.
     """
     s = problem.settings
     rough = {"tol": max(s.tol, COMPARED_TOL), "ftol": max(s.ftol, COMPARED_FTOL), "threads": 1}
@@ -100,27 +102,39 @@ def _null_scores(train, test, family, settings):
 
 
 def _choice(losses, gains, values, null):
-    """Return the value chosen by some repetitions; at least `null` if the null model is chosen."""
+    """Return the value of lambda_v chosen by some repetitions of cross-validation.
+
+    `losses` and `gains` (over the null model) have an entry per repetition. If the null model is
+    chosen, the value is at least `null`, for which the fit is the null model.
+    """
     value = values[int(_mean_position(losses) + 0.5)]
     return value if _lead_over_null(losses, gains)[0] > 0.0 else max(value, null)
 
 
 def _weights(losses):
-    """Return the weight of each value from the losses of repetitions, (n_values,), of sum one."""
+    """Return weights of the values tried, (n_values,), of sum one, from their held-out losses.
+
+    `losses` has an entry per repetition of cross-validation; values with similar losses share the
+    weight.
+    """
     rows = np.concatenate(losses, axis=1)
     return np.concatenate(weights(rows[:, None], len(losses), stages_open=False))
 
 
 def _mean_position(losses):
-    """Return the mean position of the values with similar losses in some repetitions."""
+    """Return the mean position, among the values tried, of those with similar held-out losses.
+
+    `losses` has an entry per repetition of cross-validation.
+    """
     weight = _weights(losses)
     return float(weight @ np.arange(len(weight)))
 
 
 def _lead_over_null(losses, gains):
-    """Return the best value's gain over the null model minus `BETTER` standard errors.
+    """Return the best value's gain over the null model minus a margin, and its standard error.
 
-    Also returns the standard error of the gain.
+    The margin is two standard errors. `losses` and `gains` have an entry per repetition of
+    cross-validation.
     """
     best = np.argmin(fold_means(np.concatenate(losses, axis=1)))
     rows = np.concatenate(gains, axis=1)[best]
@@ -131,9 +145,10 @@ def _lead_over_null(losses, gains):
 def _is_settled(losses, gains, most):
     """Return whether further repetitions, up to `most`, would hardly change the choice.
 
-    The mean position and the lead over the null model must be far from where the choice changes
-    (half way between two values, or a lead of zero): at least CLEAR standard errors of the mean
-    over these repetitions relative to the mean over `most`.
+    `losses` and `gains` have an entry per repetition of cross-validation. The mean position of the
+    best values and their lead over the null model must be far from where the choice changes (half
+    way between two values, or a lead of zero), relative to the standard errors of their means over
+    `most` repetitions.
     """
     share, centre = CLEAR * np.sqrt(1.0 / len(losses) - 1.0 / most), _mean_position(losses)
     lead, error = _lead_over_null(losses, gains)
@@ -146,7 +161,7 @@ def _is_settled(losses, gains, most):
 
 
 def _table(losses, values):
-    """Return a table of the values, largest first: mean held-out loss, standard error, weight."""
+    """Return a table of values tried, largest first: mean held-out loss, SE, weight."""
     draws, rows = len(losses), np.concatenate(losses, axis=1)
     means = fold_means(rows)
     errors = [standard_error(row, mean, draws) for row, mean in zip(rows, means, strict=True)]

@@ -26,15 +26,15 @@ CHUNK = 64  # tiles of rows per step
 
 @forms.record
 class Calibration:
-    """Percentiles over training rows, each row without its own prototype.
+    """Percentiles over training rows, each row without its own prototype (weighted training row).
 
-    familiarity : percentiles of sum_j w_j G_j(x), Eq. 4.5
+    familiarity : percentiles of sum_j w_j G_j(x), Eq. 4.5: how near a row is to the prototypes
     levels : (101,) for numeric responses. loss="squared": percentiles of residuals divided by their
         standard deviation. loss="density": percentiles of the estimated distribution function at
         the response, whose distance from the median (as a normal quantile) is widened to that of
         new rows. Empty for classes
-    variance : (M,) for loss="squared", the squared residual of each prototype, in units of scale^2;
-        otherwise empty
+    variance : (M,) for loss="squared", the squared residual of each of M prototypes, in units of
+        scale^2 (variance of the response); otherwise empty
     null_variance : variance of the null model, in units of scale^2
     """
 
@@ -45,7 +45,10 @@ class Calibration:
 
 
 def mean_and_variance(prototypes, calibration, X, n, threads):
-    """Return mean (n,) and variance (n,) of each row, in units of scale and scale^2."""
+    """Return mean (n,) and variance (n,) of each row's response, in units of scale and scale^2.
+
+    scale is the response's standard deviation; X holds the n rows as tiles (blocks of 64 rows).
+    """
     density = prototypes.loss == DENSITY
     second = prototypes.y**2 + _widths(prototypes) ** 2 if density else calibration.variance
     values = np.column_stack([response_values(prototypes), second])
@@ -58,7 +61,10 @@ def mean_and_variance(prototypes, calibration, X, n, threads):
 
 
 def quantiles(prototypes, calibration, X, n, levels, threads):
-    """Return the quantiles of each row at levels (L,), (n, L), in units of scale."""
+    """Return the quantiles of each row's response at levels (L,), (n, L), in units of scale.
+
+    scale is the response's standard deviation; X holds the n rows as tiles (blocks of 64 rows).
+    """
     calibrated = np.interp(levels, np.arange(101) / 100, calibration.levels)
     if prototypes.loss != DENSITY:
         mean, variance = mean_and_variance(prototypes, calibration, X, n, threads)
@@ -76,7 +82,8 @@ def quantiles(prototypes, calibration, X, n, levels, threads):
 def _inverse_cdf(prototypes, W, total, p):
     """Return the quantile of each row at level p, (r,), by bisection.
 
-    W (r, M) and total (r,) are from `_mixtures`.
+    A row's distribution is a mixture of one normal density per prototype and the null model's. W
+    (r, M) are the weights of the M prototypes and total (r,) is 1 plus their sum.
     """
     y, width = prototypes.y, _widths(prototypes)
     # A mixture's quantile lies between the quantiles of its normals. Bisection in arcsinh keeps
@@ -92,7 +99,10 @@ def _inverse_cdf(prototypes, W, total, p):
 
 
 def cdf(prototypes, X, n, y, threads):
-    """Return the distribution function of each row at its response y (n,), (n,)."""
+    """Return the estimated distribution function of each row at its response y (n,), (n,).
+
+    Only for loss="density"; X holds the n rows as tiles (blocks of 64 rows).
+    """
     out = np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         z = (y[rows, None] - prototypes.y) / _widths(prototypes)
@@ -101,7 +111,10 @@ def cdf(prototypes, X, n, y, threads):
 
 
 def density(prototypes, X, n, y, threads):
-    """Return the density of each row at its response y (n,), (n,)."""
+    """Return the estimated density of each row at its response y (n,), (n,).
+
+    Only for loss="density"; X holds the n rows as tiles (blocks of 64 rows).
+    """
     width, out = _widths(prototypes), np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         z = (y[rows, None] - prototypes.y) / width
@@ -112,7 +125,11 @@ def density(prototypes, X, n, y, threads):
 
 
 def _mixtures(prototypes, X, n, threads):
-    """Yield slices of rows, the weights W (r, M) of their normals, and 1 plus the row sums of W."""
+    """Yield slices of rows, and for each the mixture that describes its rows' responses.
+
+    A mixture has the weights W (r, M) of the normal densities of M prototypes for r rows, and 1
+    plus the row sums of W.
+    """
     for lo in range(0, len(X), CHUNK):
         rows = slice(lo * TILE, min(n, (lo + CHUNK) * TILE))
         W = impacts(prototypes, X[lo : lo + CHUNK], rows.stop - rows.start, threads)
@@ -120,7 +137,7 @@ def _mixtures(prototypes, X, n, threads):
 
 
 def _widths(prototypes):
-    """Return the standard deviation of each prototype's normal, (M,)."""
+    """Return the SD of the normal density around each prototype's target, (M,)."""
     return 1.0 / np.maximum(prototypes.u[prototypes.batch - 1], 1e-300)
 
 

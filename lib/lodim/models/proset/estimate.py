@@ -34,11 +34,11 @@ LEAST_U = 1e-3  # smallest inverse width of normals
 
 
 def fit_stages(batch, family, settings, eval_batch=None, previous=None):
-    """Fit batches one by one; after each, yield (prototypes, log, scores of rows held out).
+    """Fit batches of prototypes; after each, yield (prototypes, log, scores of the held-out rows).
 
-    Batch c minimizes Eq. 2.8 of Ruf (2022). If no prototype has positive weight, the batch and all
-    later ones are empty. `previous` = (Prototypes, log) of a fit to the same rows supplies the
-    first batches.
+    Prototypes are weighted training rows. Batch c minimizes Eq. 2.8 of Ruf (2022), given the
+    earlier batches. If no prototype has positive weight, the batch and all later ones are empty.
+    `previous` = (Prototypes, log) of a fit to the same rows supplies the first batches.
     """
     state = BatchState(batch, family, settings)
     used, ended, base, sums = np.zeros(len(state.varies), bool), False, None, None
@@ -67,7 +67,7 @@ def fit_stages(batch, family, settings, eval_batch=None, previous=None):
 
 
 def combine(parts):
-    """Join the Prototypes of several batches; return them and one log with an entry per batch."""
+    """Join the (Prototypes, log) of several batches into one; the log has an entry per batch."""
     fitted = [(part, log) for part, log in parts if part is not None]
     logs = [log for _, log in fitted]
     log = {name: np.array([entry[name] for entry in logs]) for name in logs[0]}
@@ -75,12 +75,12 @@ def combine(parts):
 
 
 def _fit_batch(state, c, used):
-    """Fit batch c; return its prototypes and a log entry.
+    """Fit the prototypes of batch c; return them and a log entry.
 
     A later batch is fitted twice if some features have no weight so far: with the features `used`
     by earlier batches, and with all features. All features are taken only if they lower the loss by
-    more than `worth` standard errors; otherwise later batches, whose gains are small, would add
-    noise features.
+    more than `worth` (a setting) standard errors; otherwise later batches, whose gains are small,
+    would add noise features.
     """
     split = state.split(c)
     part, end = _fit_features(state, split, state.varies)
@@ -96,9 +96,10 @@ def _fit_batch(state, c, used):
 
 
 def _fit_features(state, split, features):
-    """Fit a batch in which only `features` (p,) bool may have weights.
+    """Fit a batch of prototypes in which only `features` (p,) bool may have weights.
 
-    Returns prototypes and a Minimum.
+    `split` says which rows may become prototypes and which rows' loss is minimized. Returns
+    prototypes and a Minimum.
     """
     s, j = state.settings, split.candidates
     X, p, J = state.batch.X, len(features), len(split.candidates)
@@ -116,7 +117,9 @@ def _fit_features(state, split, features):
 def _prototypes(state, split, x, v, w, u):
     """Return the Prototypes of one batch: candidates with positive weight, equal ones merged.
 
-    There are no prototypes if no feature has a weight, since all rows would be equal.
+    x holds the candidates' features, v the feature weights, w the candidates' weights and u the
+    inverse width of densities. There are no prototypes if no feature has a weight, since all rows
+    would be equal.
     """
     live = np.flatnonzero(w * v.any())
     v = v * (len(live) > 0)  # an empty batch has no feature weights
@@ -132,7 +135,7 @@ def _prototypes(state, split, x, v, w, u):
 def _gain(state, before, after):
     """Return the decrease of the loss from batch `before` to batch `after`, and its standard error.
 
-    Each row's own prototype is left out.
+    Both are Prototypes (weighted training rows). Each row's own prototype is left out.
     """
     losses = [state.losses(*state.estimates_with(part)) for part in (before, after)]
     each = losses[0] - losses[1]
@@ -141,7 +144,10 @@ def _gain(state, before, after):
 
 
 def _previous_batch(prototypes, c, state):
-    """Return batch c of a fit with all p features; raise unless `state` has the same rows."""
+    """Return batch c of the given prototypes with all p features.
+
+    Raises an error unless `state` has the training rows to which they were fitted.
+    """
     part = prototypes.single_batch(c)
     at = np.searchsorted(state.batch.rows, part.row)
     at = np.minimum(at, state.batch.n - 1)
@@ -161,6 +167,7 @@ def _previous_batch(prototypes, c, state):
 def minimize(objective, loss, features, J, settings):
     """Minimize the objective of a batch; return theta = (v (p,), w (J,), u) and a Minimum.
 
+    v are feature weights, w the weights of J candidates for prototypes and u is an inverse width.
     Only `features` (p,) bool may have v > 0. At v_d = 0 the data do not contribute to the
     derivative by v_d, so a feature that one long step sets to zero would never return. The first
     minimization is therefore over v_d^2, for which zero is not a trap, with the L1 penalty smoothed
@@ -249,7 +256,7 @@ def _descend(function, t, lower, D, max_iter, stop, steps):
 
 
 def _positions(mask):
-    """Return a boolean mask as an index; a slice if all entries are True."""
+    """Return a boolean mask as an index of arrays; a slice if all entries are True."""
     return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
@@ -257,9 +264,9 @@ def _positions(mask):
 
 
 def largest_v(batch, family, settings):
-    """Return a lambda_v for which a feature weight of 0.3 costs the whole null loss.
+    """Return a lambda_v (penalty of feature weights) for which a weight of 0.3 costs the loss.
 
-    Kernels with smaller weights are nearly flat.
+    The loss is that of the null model. Similarities with smaller weights are nearly constant.
     """
     state = BatchState(batch, family, settings)
     loss = state.weight @ state.losses(state.a, state.b)
@@ -269,9 +276,10 @@ def largest_v(batch, family, settings):
 
 
 def largest_w(batch, family, settings):
-    """Return the lambda_w whose L1 penalty equals a bound on the loss's slope by a weight, at zero.
+    """Return a lambda_w (penalty of prototypes' weights) that keeps all weights at zero.
 
-    For classes the slope is at most sum_i weight_i (1 / p0 - 1) over the rows of one class, hence
+    Its L1 penalty equals a bound on the slope of the loss by a weight, at zero. For classes the
+    slope is at most sum_i weight_i (1 / p0 - 1) over the rows of one class with share p0, hence
     below one; for squared loss at most 2 mean |y| max |y|. For a pure ridge, an L1 share of 0.01 is
     assumed.
     """

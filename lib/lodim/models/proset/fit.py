@@ -36,17 +36,19 @@ PlotKind: TypeAlias = Literal["weights", "map", "scatter", "surface", "shapley",
 
 
 class ProsetFit(Fit):
-    """Prototype set fitted to data.
+    """Prototype set fitted to data: a model made of a few weighted training rows (prototypes).
 
     Attributes
     ----------
     estimates : Prototypes
-        The weighted training points, for standardized features, and the feature weights.
+        The weighted training rows, for standardized features, and the feature weights.
     log : dict of arrays (B,)
-        For each batch: objective, deviance of the training rows (each without its own prototype),
-        grad_norm, n_iter, n_eval, converged, n_candidates, n_scoring.
+        For each of B batches (prototypes fitted together): objective, deviance of the training rows
+        (each without its own prototype), grad_norm, n_iter, n_eval, converged, n_candidates,
+        n_scoring.
     calibration : Calibration or None
-        Percentiles of familiarity and of errors; None for fits of a path.
+        Percentiles of familiarity (nearness to the prototypes) and of errors; None for fits of a
+        path.
     typical : Typical or None
         A typical training row, as a reference; None for fits of a path.
     labels : tuple
@@ -136,8 +138,10 @@ class ProsetFit(Fit):
 
         Parameters
         ----------
-        data, offset
-            As `Fit.predict` takes them.
+        data : frame
+            Rows to predict, with the columns of the formula's right side.
+        offset : array (n,) or column name, optional
+            Known part of the score of these rows.
         type : str
             "response": mean of the response; for two classes the probability of the second level;
             for more classes one column per class. "link": mean, logit or log-probabilities.
@@ -151,7 +155,7 @@ class ProsetFit(Fit):
         quantiles : list of floats
             Levels of quantiles for type="quantile"; 0.05, 0.5 and 0.95 by default.
         new_levels : {"error", "missing"}
-            Treatment of levels that did not occur in training, as in `Fit.predict`.
+            Levels that did not occur in training: an error, or treated as missing.
         threshold : float, optional
             Probability from which the second of two classes is predicted, for type="class". If a
             missed case costs c times a false alarm, 1 / (1 + c) minimizes the expected cost.
@@ -209,9 +213,10 @@ class ProsetFit(Fit):
     def tidy(self) -> pd.DataFrame:
         """Return one row per feature with its weight, the largest over the batches.
 
-        estimate is per unit of the feature, std_estimate per standard deviation: the kernel
-        decreases to exp(-1/2) at a difference of 1 / estimate. A feature with weight zero is not
-        used. `batches` is the number of batches that use the feature.
+        estimate is per unit of the feature, std_estimate per standard deviation: the similarity
+        with a prototype (weighted training row) is exp(-1/2) at a difference of 1 / estimate. A
+        feature with weight zero is not used. `batches` is the number of batches (prototypes fitted
+        together) that use the feature.
 
         See Also
         --------
@@ -237,6 +242,9 @@ class ProsetFit(Fit):
 
     def batches(self) -> pd.DataFrame:
         """Return one row per batch: candidates, prototypes, features, deviance, optimizer results.
+
+        A batch is a set of prototypes (weighted training rows) fitted together; candidates are the
+        rows that may become prototypes.
 
         See Also
         --------
@@ -303,11 +311,13 @@ class ProsetFit(Fit):
         data : frame
             With the columns of the formula, including the response.
         offset : array (n,) or column name, optional
+            Known part of the score of these rows.
 
         Returns
         -------
         DataFrame
-            One row as from `Fit.evaluate`; for loss="density" with nll, the mean -log density.
+            One row: n, deviance (mean per row), dev_ratio (share explained); for classes also
+            accuracy, log_loss and auc; for loss="density" also nll, the mean -log density.
 
         Raises
         ------
@@ -338,15 +348,15 @@ class ProsetFit(Fit):
     def update(self, data: Data, **changes: Any) -> Self:
         """Fit the same model to `data`, with some arguments of the call changed.
 
-        If only `n_batches` is changed and increases, the batches of this fit are kept and new
-        batches are added.
+        If only `n_batches` is changed and increases, the batches (sets of prototypes) of this fit
+        are kept and new batches are added.
 
         Parameters
         ----------
         data : frame
             New data; if batches are added, the training rows of this fit.
         **changes
-            Arguments of `proset`, or `formula`, as in `Fit.update`.
+            Arguments of `proset`, or `formula`, in which dots stand for the fit's formula.
 
         Returns
         -------
@@ -392,7 +402,10 @@ class ProsetFit(Fit):
         return self.df + len(self.estimates)
 
     def feature_weights(self) -> np.ndarray:
-        """Return the weights v of the features in each batch, per standard deviation, (B, p).
+        """Return the weights v of p features in each of B batches, per standard deviation, (B, p).
+
+        A batch is a set of prototypes fitted together. Features with large weights determine which
+        rows are similar.
 
         See Also
         --------
@@ -419,6 +432,7 @@ class ProsetFit(Fit):
         Parameters
         ----------
         data : frame
+            Rows with the columns of the formula's right side.
         at : float or list of floats
             Values of the response.
         offset : array (n,) or column name, optional
@@ -456,9 +470,10 @@ class ProsetFit(Fit):
     def shrink(self) -> "ProsetFit":
         """Return an equivalent fit that needs only the columns of its active features.
 
-        Predictions are identical, bit for bit; rows with missing values only in dropped columns can
-        now be predicted. Terms of the formula without an active feature are dropped, other terms
-        stay whole. A fit without such terms is returned unchanged.
+        Active features have positive weight. Predictions are identical, bit for bit; rows with
+        missing values only in dropped columns can now be predicted. Terms of the formula without an
+        active feature are dropped, other terms stay whole. A fit without such terms is returned
+        unchanged.
 
         See Also
         --------
@@ -538,11 +553,11 @@ class ProsetFit(Fit):
     # Shared by the above -----------------------------------------------------------------------
 
     def _impacts(self, batch):
-        """Return the impact w_j G_j(x) of each prototype on each row of a batch, (n, M)."""
+        """Return the weight times similarity, w_j G_j(x), of M prototypes for each row, (n, M)."""
         return impacts(self.estimates, batch.X, batch.n, self._threads)
 
     def _familiarity(self, batch):
-        """Return the familiarity sum_j w_j G_j(x) of each row of a batch, (n,)."""
+        """Return the familiarity sum_j w_j G_j(x) of each row, (n,): nearness to the prototypes."""
         t = self.estimates
         ones = np.ones((len(t), 1))
         return weighted_sums(t, ones, batch.X, batch.n, self._threads, self._engine)[:, 0]

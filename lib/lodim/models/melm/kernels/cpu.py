@@ -316,7 +316,7 @@ def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
     projection.
 
     rows : Z, P, start, size, h2, share; size (C,) holds total weights, share (C, C) the weight of
-    log ip_AB in the objective, A <= B
+        log ip_AB in the objective, A <= B
     sums : spread, root, log_det from `prepare`, then shift, totals, forces from `pair_sums`
 
     Fills potential (., C, C) by position, and gradient (q, r, k) of the problems active[lo:hi].

@@ -32,10 +32,11 @@ class Basis:
 
     A direction theta of z is the direction V = into theta of the features x.
 
-    mean (p,) into (p, r), and back (r, p), its left inverse scale (r,) : standard deviations of z
-    within classes
-    kept : share of the covariance within classes that is left after shrinking added (r, r) : matrix
-    added by shrinking, in coordinates that are then white
+    mean (p,)
+    into (p, r), and back (r, p), its left inverse
+    scale (r,) : standard deviations of z within classes
+    kept : share of the covariance within classes that is left after shrinking
+    added (r, r) : matrix added by shrinking, in coordinates that are then white
     n_varying : number of directions in which rows vary within classes
     separates : whether class means differ, by more than classes vary, in the dropped directions
     """

@@ -77,7 +77,7 @@ class Explanation:
         )
 
     def _tables(self):
-        """Yield the functions that make the tables of this explanation."""
+        """Yield functions, each of which returns one table of this explanation."""
         yield _contributions
         if self.features:
             yield _features
@@ -132,7 +132,7 @@ def _predicted(prediction):
 
 
 def _row_labels(frame):
-    """Return a label for each row of an explanation's frame, such as "prototype 12"."""
+    """Return a label for each row of an explanation's table, such as "prototype 12"."""
     words = {QUERY: "row {}", PRIOR: "null model", PROTOTYPE: "prototype {}", OTHERS: "{} more"}
     return [
         words[role].format(str(row).split()[0] if role == OTHERS else row)
@@ -178,7 +178,7 @@ def _nearest(e):
 
 
 def _printed_rows(e):
-    """Return the rows of the frame that are printed: the first ones, and the sum of all others."""
+    """Return the rows of the table that are printed: the first ones, and the sum of all others."""
     if len(e.frame) <= MOST_ROWS + 1:
         return e.frame
     first, rest = e.frame.iloc[:MOST_ROWS], e.frame.iloc[MOST_ROWS:]
@@ -228,19 +228,23 @@ def explain(
 ) -> Explanation:
     """Explain one row's estimate by its prototypes (Ruf 2022, Section 4.3.1, Figure 4.5).
 
+    Prototypes are the weighted training rows that make up the model; active features are those with
+    positive weight.
+
     Parameters
     ----------
     data : frame of one row, Series, or dict of values
     features : int or list of names, optional
-        Active features to show as columns: their number, most important first, or their names;
-        all by default.
+        Active features to show as columns: their number, most important first, or their names; all
+        by default.
     least : float, default=0.001
-        Prototypes with less than this share of the estimate are summed up in one row, unless
-        they are in the dominant set.
+        Prototypes with less than this share of the estimate are summed up in one row, unless they
+        are in the dominant set (those that decide the estimate).
     train : frame, optional
-        The training data, or other rows with known responses: the five rows nearest in the
-        active features are shown too. A fit itself only keeps its prototypes.
+        The training data, or other rows with known responses: the five rows nearest in the active
+        features are shown too. A fit itself only keeps its prototypes.
     offset : array (1,) or column name, optional
+        Known part of the row's score.
 
     Returns
     -------
@@ -302,20 +306,26 @@ def explain(
 
 
 def _nearest_rows(fit, query, train, on):
-    """Return the rows of `train` nearest to the query, with target, distance and features `on`."""
+    """Return the rows of `train` nearest to the query row, with target, distance and features `on`.
+
+    The distance is in the features with positive weight.
+    """
     frame, x = nearest_rows(fit, query, train)
     names = distinct_names([active_names(fit)[k] for k in on], frame.columns)
     return pd.concat([frame, pd.DataFrame(x[:, on], columns=names)], axis=1)
 
 
 def _largest(impact, wanted):
-    """Return the positions of the wanted prototypes, largest impact first."""
+    """Return positions of the `wanted` prototypes, by decreasing impact on a row."""
     shown = np.flatnonzero(wanted)
     return shown[np.argsort(-impact[shown], kind="stable")]
 
 
 def _dominant(fit, impact, mixture):
-    """Return which prototypes are in the dominant set of an estimate, (M,) bool."""
+    """Return which of M prototypes decide the estimate of a row (the dominant set), (M,) bool.
+
+    impact (M,) are their weights times similarities with the row.
+    """
     if fit.levels is None:
         return dominant_for_numbers(impact, fit.estimates.y)
     return dominant_for_classes(impact, fit.estimates.y.astype(int), mixture.prior[0])
@@ -327,7 +337,7 @@ def _columns(fit):
 
 
 def _rows(fit, role, added, **columns):
-    """Return rows of one role as a frame, with the contributions `added` (n, K)."""
+    """Return table rows of one role (such as "prior") with contributions `added` (n, K)."""
     frame = pd.DataFrame({"role": [role] * len(added), **columns})
     return pd.concat([frame, pd.DataFrame(added, columns=_columns(fit))], axis=1)
 
@@ -340,7 +350,10 @@ def _query_rows(fit, query, estimate):
 
 
 def _prior_rows(fit, mixture, mass, dominant):
-    """Return the null model as rows: one per class, or one with the mean of a number."""
+    """Return the null model as rows of an explanation: one per class, or one with a number's mean.
+
+    mass is the sum of the prototypes' impacts.
+    """
     if fit.levels is None:
         weight, target, added = [1.0], mixture.shift[0], mixture.shift
     else:
@@ -360,7 +373,10 @@ def _prototype_rows(fit, impact, dominant, added, j):
 
 
 def _other_rows(fit, impact, added, j):
-    """Return the sum of the prototypes j as one row; no row if there are none."""
+    """Return the sum of the prototypes j as one row of an explanation; no row if there are none.
+
+    impact (M,) are the prototypes' weights times similarities, `added` their contributions.
+    """
     columns = {"row": f"{len(j)} prototypes", "prototype_weight": fit.estimates.w[j].sum()}
     columns |= {"impact": impact[j].sum(), "dominant": False}
     n = min(1, len(j))
@@ -388,7 +404,10 @@ def _joined(fit, rows):
 
 
 def _with_features(fit, frame, query, shown, on):
-    """Return the frame with features of the query row and of the prototypes as further columns."""
+    """Return the table with features of the query row and of the prototypes as further columns.
+
+    `on` are the positions of the features to add, `shown` those of the prototypes in the table.
+    """
     x = original_units(fit, np.vstack([query.x[None], fit.estimates.x[shown]]))[:, on]
     places = [0, *np.flatnonzero(frame["role"] == PROTOTYPE)]
     for k, name in enumerate(distinct_names([active_names(fit)[a] for a in on], frame.columns)):
@@ -456,7 +475,10 @@ def dominant_for_numbers(impact, y):
 
 
 def _ranks(impact):
-    """Return positions by decreasing impact, (M,), and the last one of each tied rank, (R,)."""
+    """Return positions by decreasing impact, (M,), and the last one of each tied rank, (R,).
+
+    An impact is the weight of one of M prototypes times its similarity with a row.
+    """
     order = np.argsort(-impact, kind="stable")
     falls = np.diff(impact[order]) < 0
     return order, np.flatnonzero(np.append(falls, len(impact) > 0))
@@ -468,7 +490,10 @@ def _rest(impact):
 
 
 def _up_to(order, last, decided):
-    """Return the prototypes up to the first rank for which `decided` is True, (M,) bool."""
+    """Return the prototypes up to the first rank for which `decided` is True, (M,) bool.
+
+    `order` sorts the M prototypes by impact and `last` ends each rank (group of equal impacts).
+    """
     dominant = np.zeros(len(order), bool)
     if decided.any():
         dominant[order[: last[np.argmax(decided)] + 1]] = True
@@ -479,7 +504,9 @@ def _up_to(order, last, decided):
 
 
 def export(fit: Any, data: Data | None = None) -> pd.DataFrame:
-    """Return a table of all prototypes: the basic report of Ruf (2022), Section 4.3.1.
+    """Return a table of all prototypes (weighted training rows): the basic report of Ruf (2022).
+
+    See Section 4.3.1. Active features are those with positive weight.
 
     Parameters
     ----------
@@ -490,10 +517,10 @@ def export(fit: Any, data: Data | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per prototype, by batch and decreasing weight: batch, row (label in the training
-        data), members (number of rows with equal target and active features), target,
-        prototype_weight, then the active features in original units, largest feature weight
-        first. Levels have columns of 0 and 1.
+        One row per prototype, by batch (prototypes fitted together) and decreasing weight: batch,
+        row (label in the training data), members (number of rows with equal target and active
+        features), target, prototype_weight, then the active features in original units, largest
+        feature weight first. Levels have columns of 0 and 1.
 
     Raises
     ------
@@ -526,7 +553,7 @@ def export(fit: Any, data: Data | None = None) -> pd.DataFrame:
 
 
 def _equal(column, values):
-    """Return whether a column equals the numbers `values` (J,) where the column is known.
+    """Return whether a column equals the numbers `values` (J,) in the rows where it is known.
 
     If several columns have the name, the result is False.
     """
@@ -539,7 +566,10 @@ def _equal(column, values):
 
 
 def _other_columns(fit, data, taken):
-    """Return the columns of the training data that are not active features, for the prototypes."""
+    """Return columns of the training data that are not active features, for the prototypes' rows.
+
+    Active features have positive weight; `taken` are column names already in use.
+    """
     t = fit.estimates
     if not isinstance(data, pd.DataFrame) or len(data) <= t.row.max(initial=-1):
         raise DataError("data must be the pandas DataFrame that the model was fitted to")

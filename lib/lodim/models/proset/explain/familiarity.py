@@ -14,18 +14,20 @@ from lodim.typing import Data
 def familiarity(
     fit: Any, data: Data, *, quantile: bool = False, held_out: Data | None = None
 ) -> pd.Series:
-    """Return the familiarity sum_j w_j G_j(x) of each row, Eq. 4.5.
+    """Return the familiarity of each row, sum_j w_j G_j(x): how near it is to the prototypes.
 
-    It depends only on the active features: a row that is unusual in a feature without weight can
-    still be familiar. `tidy` shows which features have weights.
+    Prototypes are weighted training rows; w_j are their weights and G_j their similarities with the
+    row (Eq. 4.5). Familiarity depends only on the active features (those with positive weight): a
+    row that is unusual in another feature can still be familiar. `tidy` shows which features have
+    weights.
 
     Parameters
     ----------
     data : frame
         With the columns of the formula's right side.
     quantile : bool, default=False
-        Return instead the share of known rows that are at most as familiar: 0.01 means that
-        only one row in a hundred is as unusual.
+        Return instead the share of known rows that are at most as familiar: 0.01 means that only
+        one row in a hundred is as unusual.
     held_out : frame, optional
         The known rows; by default the training rows, each without its own prototype.
 
@@ -66,14 +68,21 @@ def familiarity(
 
 
 def familiarity_quantile(fit, value):
-    """Return the share of training rows that are at most as familiar; NaN without calibration."""
+    """Return the share of training rows that are at most as familiar as `value`.
+
+    Familiarity is how near a row is to the prototypes. NaN if the fit has no such percentiles, as
+    in a path.
+    """
     if fit.calibration is None:
         return np.nan
     return float(_share_below(fit.calibration.familiarity, value))
 
 
 def _known_values(fit, held_out):
-    """Return increasing familiarities of held-out rows, or percentiles over the training rows."""
+    """Return increasing familiarities of held-out rows, or percentiles over the training rows.
+
+    Familiarity is how near a row is to the prototypes (weighted training rows).
+    """
     if held_out is None:
         return fit._calibrated().familiarity
     values = fit._familiarity(fit.design.apply(held_out, offset=zero_offset(fit)))

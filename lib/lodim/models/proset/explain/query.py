@@ -13,9 +13,9 @@ from lodim.errors import ArgumentError, DataError
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A complete row: its Batch, label, active features x (A,), and class code or number y.
+    """A complete row to explain: Batch, label, active features x (A,), class code or number y.
 
-    y is NaN if the response is unknown.
+    Active features are those with positive weight. y is NaN if the response is unknown.
     """
 
     batch: object
@@ -43,23 +43,26 @@ def zero_offset(fit):
 
 
 def active_values(fit, batch):
-    """Return the standardized active features of the rows of a batch, (n, A) float64."""
+    """Return standardized values, (n, A) float64, of the A features with positive weight.
+
+    They are those of the n rows of a batch.
+    """
     x = tiles.rows(batch.X, np.arange(batch.n))
     return x[:, fit.estimates.features].astype(np.float64)
 
 
 def by_importance(fit):
-    """Return the positions of the active features by decreasing weight, (A,)."""
+    """Return the positions of the features with positive weight, largest first, (A,)."""
     return np.argsort(-fit.estimates.v.max(axis=0, initial=0.0), kind="stable")
 
 
 def active_names(fit):
-    """Return the names of the active features."""
+    """Return the names of the fit's active features (those with positive weight)."""
     return [fit.design.names[k] for k in fit.estimates.features]
 
 
 def select_features(fit, features):
-    """Return the positions of chosen active features, (q,).
+    """Return the positions of chosen active features (those with positive weight), (q,).
 
     `features` is None (all, by importance), a number (the most important ones) or names.
     """
@@ -80,9 +83,10 @@ def select_features(fit, features):
 
 
 def original_units(fit, x):
-    """Return active features in original units, (n, A), from standardized x (n, A).
+    """Return the A active features (with positive weight) of n rows in original units, (n, A).
 
-    Values within rounding error of an integer become integers, so that codes 0 and 1 are exact.
+    x (n, A) holds standardized values. Values within rounding error of an integer become integers,
+    so that codes 0 and 1 are exact.
     """
     d, on = fit.design, fit.estimates.features
     mean, scale = d.mean[on], d.scale[on]
@@ -93,7 +97,10 @@ def original_units(fit, x):
 
 
 def targets(fit):
-    """Return the target of each prototype, (M,): class labels, or numbers in original units."""
+    """Return the response of each prototype, (M,): class labels, or numbers in original units.
+
+    Prototypes are the weighted training rows that make up the fit.
+    """
     t = fit.estimates
     if fit.levels is None:
         return t.scale * t.y + t.level[0]

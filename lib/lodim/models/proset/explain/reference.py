@@ -33,7 +33,10 @@ class Typical:
 
     @classmethod
     def from_batch(cls, batch, prototypes, seed, threads):
-        """Return the typical row among the rows of a batch with positive weight."""
+        """Return the typical row among the rows of a batch with positive weight.
+
+        It has small mean distance to all others, both in features and in estimates.
+        """
         rows = batch.positive_weight
         if len(rows) > MOST_ROWS:
             rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_ROWS, replace=False))
@@ -45,8 +48,8 @@ class Typical:
 def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
     """Return a typical row, to compare other rows with (Algorithm 4.2).
 
-    It is an actual row with small mean absolute distance to all others, both in standardized
-    active features and in estimates; the two ranks are added.
+    It is an actual row with small mean absolute distance to all others, both in the active
+    features (those with positive weight, standardized) and in estimates; the two ranks are added.
 
     Parameters
     ----------
@@ -95,10 +98,10 @@ def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
 
 
 def reference_values(fit, data):
-    """Return the standardized active features (A,) of a reference row.
+    """Return the A active features (with positive weight) of a reference row, standardized, (A,).
 
     data : frame of one row, with the columns of the formula or with the active features in original
-    units; None for the fit's own reference.
+        units; None for the fit's own reference (typical training row).
     """
     if data is None:
         return _typical(fit).x
@@ -120,7 +123,10 @@ def _typical(fit):
 
 
 def central_row(prototypes, x, threads):
-    """Return the position of the most typical row among rows x (n, A)."""
+    """Return the position of the most typical row among rows x (n, A), by features and estimates.
+
+    x holds the A features with positive weight.
+    """
     estimate, _ = estimates_at(prototypes, x, threads)
     tie = entropy(estimate) if prototypes.loss == CLASSES else np.zeros(len(x))
     return reference_point(x, estimate, tie)
@@ -135,8 +141,9 @@ def reference_point(x, estimate, tie):
     Parameters
     ----------
     x : (n, A)
-        Standardized features.
+        Standardized values of A features.
     estimate : (n, K)
+        Estimates, such as probabilities of K classes.
     tie : (n,)
         Breaks ties: among rows with equal points the largest value wins, then the first row.
     """
@@ -168,7 +175,10 @@ def mean_distances(x):
 
 
 def _borda_points(x):
-    """Return Borda points, (n,): one per row that is farther out, half a point per row as far."""
+    """Return Borda points of rows x by their mean distance to all others, (n,).
+
+    A row has one point per row with a larger distance, and half a point per equal one.
+    """
     distance = mean_distances(x)
     size = max(distance.max(initial=0.0), 1e-300)
     return len(x) - rankdata(np.round(distance / size, DIGITS))

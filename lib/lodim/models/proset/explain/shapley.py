@@ -33,17 +33,19 @@ def shapley(
 ) -> pd.DataFrame:
     """Return Shapley values of the terms: how each changes the prediction from the reference's.
 
-    The value of a coalition is the prediction with its terms taken from the row and all others
-    from the reference (Section 4.3.2). All columns of a term (levels, a spline) move together.
+    The value of a coalition (set of terms) is the prediction with its terms taken from the row and
+    all others from the reference, a typical row (Section 4.3.2). All columns of a term (levels, a
+    spline) move together.
 
     Parameters
     ----------
     data : frame
+        Rows to explain, with the columns of the formula's right side.
     reference : frame of one row, optional
         Reference row, like `data` or like the result of `reference()`; by default `reference()`.
     n_permutations : int, optional
-        Number of random orders of terms, each taken with its reverse. By default all coalitions
-        are enumerated if at most 12 terms differ from the reference; otherwise 200 orders.
+        Number of random orders of terms, each taken with its reverse. By default all coalitions are
+        enumerated if at most 12 terms differ from the reference; otherwise 200 orders.
     seed : int
         Seed of the random orders.
     offset : array (n,) or column name, optional
@@ -53,9 +55,9 @@ def shapley(
     -------
     DataFrame
         For each row of `data` (and class, if there are more than two): the prediction at the
-        reference, as term "(reference)", and one row per term with active features. They add up
-        to the prediction, `predict(data)`. std_error is zero if all coalitions were enumerated.
-        NaN if an input is missing.
+        reference, as term "(reference)", and one row per term with active features (positive
+        weight). They add up to the prediction, `predict(data)`. std_error is zero if all coalitions
+        were enumerated. NaN if an input is missing.
 
     Raises
     ------
@@ -107,10 +109,10 @@ def _levels(fit):
 
 
 def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
-    """Return Shapley values and standard errors of a row, (2, 1 + P, K), the reference's first.
+    """Return Shapley values of P terms and their standard errors for one row, (2, 1 + P, K).
 
-    terms (P,): positions of terms; x, r (A,): active features of the row and of the reference;
-    base (1, K): offset
+    The reference's prediction comes first. terms (P,): positions of terms; x, r (A,): active
+    features (with positive weight) of the row and of the reference; base (1, K): offset
     """
     t = fit.estimates
     player = np.searchsorted(terms, fit.design.term_of[t.features])
@@ -132,9 +134,10 @@ def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
 
 
 def half_squares(x, prototypes, player_of, n_players):
-    """Return half the sum of (v_d (x_d - x_jd))^2 over each player's features, (M, n_players).
+    """Return half the squared distance to each prototype by player's features, (M, n_players).
 
-    x (A,) is a point; player_of (A,) the player of each feature.
+    A player is a term of the formula, M the number of prototypes. The distance sums (v_d (x_d -
+    x_jd))^2 with feature weights v. x (A,) is a point; player_of (A,) the player of each feature.
     """
     v = prototypes.v[prototypes.batch - 1]
     member = np.equal.outer(player_of, np.arange(n_players)).astype(float)
@@ -142,9 +145,13 @@ def half_squares(x, prototypes, player_of, n_players):
 
 
 def coalition_values(at_row, at_reference, w, mixture):
-    """Return a function that returns the estimates (C, K) of coalitions (C, P) bool.
+    """Return a function that returns the estimates (C, K) of C coalitions (C, P) bool.
 
-    at_row, at_reference : (M, P) results of `half_squares`
+    A coalition is a set of terms that have the row's values; the others have the reference's.
+
+    at_row, at_reference : (M, P), half the squared distances of the row and of the reference to M
+        prototypes over the features of each of P terms
+    w : (M,) weights of the prototypes
     mixture : Mixture of the row
     """
 
@@ -161,7 +168,10 @@ def coalition_values(at_row, at_reference, w, mixture):
 
 
 def exact_values(value, P):
-    """Return the Shapley values of P players from all coalitions, (P, K)."""
+    """Return the Shapley values of P players (terms) from all coalitions (sets of players), (P, K).
+
+    value is a function from coalitions to the K estimates.
+    """
     code = np.arange(2**P)
     S = (code[:, None] >> np.arange(P)) & 1 == 1
     v, size = value(S), S.sum(axis=1)
@@ -176,7 +186,8 @@ def exact_values(value, P):
 def sampled_values(value, P, n_permutations, rng):
     """Return means and standard errors of Shapley values from random orders, (P, K) each.
 
-    Each order is taken with its reverse.
+    P players (terms) move one by one from the reference to the row. value is a function from sets
+    of players to the K estimates. Each order is taken with its reverse.
     """
     pairs = []
     for _ in range(n_permutations):
@@ -188,7 +199,10 @@ def sampled_values(value, P, n_permutations, rng):
 
 
 def _steps(value, order):
-    """Return the change of the estimate by each player when players move in this order, (P, K)."""
+    """Return the change of the K estimates when each of P players (terms) moves in turn, (P, K).
+
+    They move in the given order from the reference to the row.
+    """
     P = len(order)
     S = np.zeros((P + 1, P), bool)
     S[:, order] = np.arange(P + 1)[:, None] > np.arange(P)

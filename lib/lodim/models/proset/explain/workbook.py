@@ -29,6 +29,8 @@ def to_excel(
 ) -> None:
     """Write a formatted workbook with all prototypes, or an explanation of `row` (Figure 4.5).
 
+    Prototypes are the weighted training rows that make up the fit.
+
     Parameters
     ----------
     path : path
@@ -66,7 +68,7 @@ def to_excel(
 
 
 def write_explanation(e, path):
-    """Write a workbook with contributions and features, and a sheet that describes them."""
+    """Write a workbook with contributions and features of an Explanation, and an about sheet."""
     frame = e.frame
     parts = [c for c in frame if c not in COLUMNS and c not in e.features]
     formats = FORMATS | _formats(frame, parts) | _formats(frame, e.features)
@@ -88,7 +90,7 @@ def write_explanation(e, path):
 
 
 def write_prototypes(fit, frame, path):
-    """Write a workbook with all prototypes, and a sheet with the feature weights."""
+    """Write a workbook with the prototypes (weighted training rows) and feature weights."""
     features = [c for c in frame if c not in COLUMNS]
     formats, heads = (
         _worded_keys(FORMATS | _formats(frame, features)),
@@ -108,12 +110,12 @@ def write_prototypes(fit, frame, path):
 
 
 def _about(pairs):
-    """Return a sheet of labels and values."""
+    """Return a sheet for a workbook that lists pairs of labels and values."""
     return excel.Sheet("about", pd.DataFrame(pairs, columns=["what", "value"]))
 
 
 def _worded(frame):
-    """Return the frame with words as column names."""
+    """Return the table with its column names in words."""
     return frame.rename(columns=lambda c: c.replace("_", " ") if c in COLUMNS else c)
 
 
