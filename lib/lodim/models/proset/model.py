@@ -84,11 +84,14 @@ class Proset(Model):
         return self.run(*choose(problem, {name: GRIDS[name] for name in to_choose}))
 
     def selects(self, settings):
-        """Return True: features without weight have no effect."""
+        """Return True: the penalty selects features, as those without weight have no effect."""
         return True
 
     def assemble(self, problem, prototypes, log, selection, for_path):
-        """Return the ProsetFit of prototypes; without calibration and typical row if for a path."""
+        """Return the ProsetFit of prototypes (weighted training rows) and the log of a fit.
+
+        It has no calibration and typical row if `for_path`, that is one of a series of fits.
+        """
         batch = problem.batch
         if not log["converged"].all():
             failed = np.flatnonzero(~log["converged"]) + 1
@@ -120,7 +123,10 @@ MODEL = Proset()
 
 
 def extend(fit, data, n_batches):
-    """Return the fit with further batches, up to `n_batches`; `data` holds the training rows."""
+    """Return the fit with further batches of prototypes, up to `n_batches` in total.
+
+    `data` holds the training rows.
+    """
     arguments = fit._call_arguments({"n_batches": n_batches})
     problem = prepare(MODEL, fit.design.formula, data, arguments)
     # If the call left penalties open, new batches use the chosen penalties.

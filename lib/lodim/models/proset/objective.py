@@ -14,10 +14,11 @@ SMALL = 2**18  # pairs of rows and candidates up to which threads do not pay
 
 
 class ScoringRows(NamedTuple):
-    """Scoring rows as tiles X (n_tiles, p, 64), with y and the estimate a / b of earlier batches.
+    """Rows whose loss a batch minimizes: tiles X (n_tiles, p, 64), response y and estimate a / b.
 
-    y, a, b, weight, own (n_tiles, 64). weight is zero on padding and sums to one. own is the
-    position of the row among the candidates, or -1.
+    The estimate is that of earlier batches of prototypes. y, a, b, weight, own (n_tiles, 64).
+    weight is zero on padding and sums to one. own is the position of the row among the candidates
+    (possible prototypes), or -1.
     """
 
     X: np.ndarray
@@ -29,12 +30,18 @@ class ScoringRows(NamedTuple):
 
     @classmethod
     def from_rows(cls, X, y, a, b, weight, own, dtype):
-        """Return ScoringRows from rows X (n, p) and y, a, b, weight, own (n,)."""
+        """Return ScoringRows from rows X (n, p) and y, a, b, weight, own (n,).
+
+        a / b is the estimate of earlier batches, own the row's position among the candidates.
+        """
         return cls.from_tiles(tiles.pack(X, dtype), y, a, b, weight, own)
 
     @classmethod
     def from_tiles(cls, packed, y, a, b, weight, own):
-        """Return ScoringRows from tiles (n_tiles, p, 64) and y, a, b, weight, own (n,)."""
+        """Return ScoringRows from tiles (n_tiles, p, 64) and y, a, b, weight, own (n,).
+
+        a / b is the estimate of earlier batches, own the row's position among the candidates.
+        """
         dtype = packed.dtype.type
         y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
         # Padding has no weight, but the logarithm of its estimate must exist.
@@ -45,7 +52,9 @@ class ScoringRows(NamedTuple):
 
 @dataclass(frozen=True)
 class ElasticNet:
-    """Penalty of the parameters theta = (v, w, u), each with its own penalty weights.
+    """Elastic net penalty of feature weights v, prototypes' weights w and inverse width u.
+
+    theta = (v (p,), w (J,), u), each with its own penalty.
 
     square, size : (p + J + 1,) factors of theta^2 and of |theta|
     """
@@ -73,15 +82,21 @@ class ElasticNet:
 class BatchObjective:
     """Penalized loss of the scoring rows as a function of theta = (v, w, u), all nonnegative.
 
+    v are feature weights, w weights of J candidates for prototypes, u is an inverse width.
+
     Parameters
     ----------
     scoring : ScoringRows
+        Rows whose loss is minimized.
     x, target : arrays (J, p), (J,)
-        Candidates.
-    loss : code of `kernels`
+        Features and target of the candidates.
+    loss : int
+        Code of the loss.
     penalty : ElasticNet
     threads : int
-    engine : where the sums over rows run; tiles stay on a GPU as long as the objective exists
+    engine : str
+        Where the sums over rows run; tiles (blocks of 64 rows) stay on a GPU as long as the
+        objective exists.
     """
 
     def __init__(self, scoring, x, target, loss, penalty, threads, engine="cpu"):
@@ -96,7 +111,9 @@ class BatchObjective:
             self._on_device = upload_rows(self._X, scoring, self._x, self._target)
 
     def __call__(self, theta, among=None):
-        """Return value and gradient at theta = (v (p,), w (J,), u).
+        """Return value and gradient of the objective at theta = (v (p,), w (J,), u).
+
+        v are feature weights, w weights of the candidates, u is an inverse width.
 
         among : (J,) bool, candidates whose loss gradient is computed; it must contain all
             candidates with positive weight. For the others only the penalty's gradient is returned
@@ -121,7 +138,11 @@ class BatchObjective:
         return value + sums[0], gradient
 
     def _sums(self, v, w, u, active, order, loss):
-        """Return the loss and its derivatives by u, v (D,) and w (J,): (2 + D + J,)."""
+        """Return the loss and its derivatives by u, v (D,) and w (J,), as one vector (2 + D + J,).
+
+        v are the weights of the features `active`, w those of the candidates in `order`, u is an
+        inverse width.
+        """
         rows, kind, D = self._scoring, self._X.dtype, len(active)
         small_w, small_v, target = w.astype(kind), v.astype(kind), self._target[order]
         V = scaled(self._x, small_v, order, active)

@@ -38,7 +38,11 @@ def weights(fit, ax, *, top=20):
 
 
 def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
-    """Draw the prototypes of a batch on the first two axes of their weighted PCA, Eqs. 4.1-4.4."""
+    """Draw the prototypes (weighted training rows) of a batch on two axes of their weighted PCA.
+
+    Features and rows are weighted, Eqs. 4.1-4.4. `data` are further rows to draw, `row` is a row on
+    which prototypes' impact is shown; `named` is the number of prototypes to label.
+    """
     t = fit.estimates
     if batch not in range(1, t.n_batches + 1) or not len(t.of_batch(batch)):
         raise ArgumentError(f"batch {batch!r} has no prototypes to map")
@@ -103,7 +107,11 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
 
 
 def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
-    """Draw the prototypes `of`, rows of data and a query row, at positions given by `to_plane`."""
+    """Draw the prototypes `of`, rows of data and a query row, at positions given by `to_plane`.
+
+    `to_plane` maps active features (those with positive weight) to two coordinates; names are the
+    labels of the axes.
+    """
     t, levels = fit.estimates, fit.levels
     size, meaning, star, faint = t.w[of], "prototype weight", None, None
     if row is not None:
@@ -123,14 +131,17 @@ def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
 
 
 def _rows(fit, data):
-    """Return active features (n, A) and responses (n,) of data; NaN if responses are unknown."""
+    """Return A active features (n, A) and responses (n,) of data; NaN if responses are unknown.
+
+    Active features have positive weight.
+    """
     response = fit.design.has_response(data)
     batch = fit.design.apply(data, offset=zero_offset(fit), response=response)
     return active_values(fit, batch), batch.y if response else np.full(batch.n, np.nan)
 
 
 def _map_names(fit, to_plane):
-    """Return names of the axes, with share of the variance and the main features."""
+    """Return labels of a map's two axes, with share of the variance and main features."""
     names = []
     for k in (0, 1):
         if k >= to_plane.axes.shape[1]:
@@ -163,7 +174,10 @@ class BatchMap:
     share: np.ndarray
 
     def __call__(self, x):
-        """Return coordinates (n, 2) of points x (n, A) on two axes; zero beyond the rank."""
+        """Return two coordinates (n, 2) of points x (n, A): their principal components.
+
+        A coordinate is zero if the prototypes vary in fewer directions. x holds A features.
+        """
         plane = np.zeros((len(x), 2))
         scores = (x * self.v - self.centre) @ self.axes[:, :2]
         plane[:, : scores.shape[1]] = scores
@@ -171,7 +185,10 @@ class BatchMap:
 
 
 def batch_map(x, w, v):
-    """Return the BatchMap of prototypes x (J, A) with weights w (J,) and feature weights v (A,)."""
+    """Return the weighted principal components of prototypes x (J, A) as a BatchMap.
+
+    w (J,) are the prototypes' weights and v (A,) the weights of the A features.
+    """
     Z = x * v
     centre = w @ Z / w.sum()
     # The right singular vectors of W^(1/2) Z are the eigenvectors of Z' W Z, but more accurate.
@@ -188,9 +205,13 @@ def batch_map(x, w, v):
 
 
 def surface_over(fit, two, r):
-    """Return x (G,), y (G,) in original units, estimates (G, G, K) by [y, x], familiarity (G, G).
+    """Return values for a plot of the estimates over two features with positive weight.
 
-    two : positions of two active features; r : (A,) standardized active features
+    They are x (G,), y (G,) in original units, estimates (G, G, K) by [y, x], and familiarity (G,
+    G), the nearness to the prototypes, for G grid points per axis.
+
+    two : positions of the two features
+    r : (A,) standardized values of all A active features, for the others
     """
     t, d = fit.estimates, fit.design
     on = t.features[two]
@@ -215,7 +236,11 @@ def _two_features(fit, features):
 
 
 def _edge(fit, mass):
-    """Return familiarity minus its threshold (G, G), and the veil's label; None without a veil."""
+    """Return familiarity minus its threshold (G, G), and a label; None if no point is below it.
+
+    mass (G, G) is the familiarity (nearness to the prototypes) at grid points; points below the
+    threshold are veiled in the plot. Also None if the fit has no percentiles of familiarity.
+    """
     if fit.calibration is None:
         return None
     beyond = mass - fit.calibration.familiarity[STRANGE]
@@ -234,7 +259,10 @@ def _other_features(fit, two, r):
 
 
 def _one_surface(fit, Z, level):
-    """Return the values to draw (G, G), their key, and the value of the thick contour."""
+    """Return the values to draw (G, G), their label, and the value of the thick contour.
+
+    Z (G, G, K) holds estimates on a grid, level is the class to draw.
+    """
     name = fit.design.response.name
     if fit.levels is None:
         if level is not None:
@@ -264,7 +292,7 @@ def _of_level(fit, frame, level):
 
 
 def _with_value(one, name):
-    """Return the name of a term, with its value in the row if it is a column."""
+    """Return the name of a term, with its value in a one-row frame if it is a column."""
     if name not in one:
         return name
     value = one[name].iloc[0]

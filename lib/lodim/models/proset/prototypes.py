@@ -45,16 +45,21 @@ LOG = {  # fields of the log, with one entry per batch
 
 @forms.record
 class Prototypes:
-    """M prototypes in B batches, for standardized features.
+    """M prototypes (weighted training rows) in B batches, for standardized features.
 
     features : the A features with positive weight in some batch; others have no effect
-    x : features of the prototypes; y : class code, or (y - offset - level) / scale
-    w : weights; batch : number of the batch, from 1
+    x : features of the prototypes
+    y : class code, or (y - offset - level) / scale
+    w : weights
+    batch : number of the batch, from 1
     row : position in the training data of the first row merged into each prototype
     member, member_of : positions of all R rows that were merged, and their prototypes
-    v : feature weights, per standard deviation; u : inverse widths for loss="density"
-    level : score of the null model without offset; scale : SD of a numeric response, else 1
-    loss : code of `kernels`; n_classes : number of classes, 0 for a numeric response
+    v : feature weights, per standard deviation
+    u : inverse widths for loss="density"
+    level : score of the null model without offset
+    scale : SD of a numeric response, else 1
+    loss : code of the loss
+    n_classes : number of classes, 0 for a numeric response
     """
 
     features: np.ndarray = forms.ascending(forms.whole("A", most="p - 1"), strictly=True)
@@ -81,11 +86,11 @@ class Prototypes:
         return len(self.v)
 
     def of_batch(self, c):
-        """Return the positions of the prototypes of batch c, counted from 1."""
+        """Return the positions of the prototypes of batch c (fitted together), counted from 1."""
         return np.flatnonzero(self.batch == c)
 
     def single_batch(self, c):
-        """Return the Prototypes of batch c only, counted from 1."""
+        """Return the Prototypes (weighted training rows) of batch c only, counted from 1."""
         of = self.of_batch(c)
         position = np.full(len(self), -1)
         position[of] = np.arange(len(of))
@@ -111,7 +116,10 @@ class Prototypes:
 
 
 def join(parts):
-    """Join the Prototypes of batches with all p features; features without weight are dropped."""
+    """Join the Prototypes of batches with all p features; features without weight are dropped.
+
+    The batches are sets of prototypes (weighted training rows) fitted one after another.
+    """
     v = np.concatenate([part.v for part in parts])
     features = np.flatnonzero(v.any(axis=0))
     whole = {
@@ -130,20 +138,22 @@ def join(parts):
 
 
 def merge(points, w):
-    """Merge equal prototypes: connected components of points with max-norm distance <= SAME.
+    """Merge equal prototypes (weighted training rows) into one; weights are added.
+
+    Points are equal if all their coordinates agree up to rounding, directly or through others.
 
     Parameters
     ----------
     points : array (J, D + 1)
-        Active features times their weights, and the target.
+        D active features times their weights, and the target.
     w : array (J,)
         Weights.
 
     Returns
     -------
     first, w, of : arrays (M,), (M,), (J,)
-        Position of the first member of each group, in increasing order; total weight of each group;
-        group of each point.
+        Position of the first member of each of M groups, in increasing order; total weight of each
+        group; group of each point.
     """
     # Repeated points enter the tree once, since the number of pairs grows quadratically.
     cells = np.floor(points / CELL)
@@ -162,9 +172,10 @@ def merge(points, w):
 
 
 def weighted_sums(prototypes, values, X, n, threads=1, engine="cpu"):
-    """Return sum_j w_j G_j(x) values_jq for the n rows in tiles X, (n, Q); values (M, Q).
+    """Return sum_j w_j G_j(x) values_jq over M prototypes, for the n rows of X, (n, Q).
 
-    All estimates are computed from such sums.
+    w_j are the prototypes' weights, G_j their similarities with a row; values is (M, Q) and X holds
+    tiles (blocks of 64 rows). All estimates are computed from such sums.
     """
     out, kernels = np.zeros((len(X), values.shape[1], TILE)), []
     for c, of in _nonempty_batches(prototypes):
@@ -178,7 +189,10 @@ def weighted_sums(prototypes, values, X, n, threads=1, engine="cpu"):
 
 
 def impacts(prototypes, X, n, threads=1):
-    """Return the impact w_j G_j(x) of each prototype on each row of tiles X, (n, M)."""
+    """Return the weight times similarity, w_j G_j(x), of M prototypes for each row, (n, M).
+
+    X holds the n rows as tiles (blocks of 64 rows).
+    """
     out = np.empty((n, len(prototypes)))
     for c, of in _nonempty_batches(prototypes):
         kernel = batch_kernel(prototypes, c, of)
@@ -194,7 +208,11 @@ def impacts(prototypes, X, n, threads=1):
 
 
 def batch_kernel(prototypes, c, of):
-    """Return active features (D,), v (D,) and `scaled` points of the prototypes `of` of batch c."""
+    """Return D active features, their weights v (D,) and some points of batch c, for sums.
+
+    The points are the prototypes `of` in the form that gives exponents of similarities by one
+    product.
+    """
     v = prototypes.v[c - 1]
     on = np.flatnonzero(v)
     x = np.ascontiguousarray(prototypes.x)  # avoids another compilation of `scaled`
@@ -202,7 +220,10 @@ def batch_kernel(prototypes, c, of):
 
 
 def run_kernel(kernel, X, threads, *args):
-    """Run a kernel over tiles X on the device that holds them; it fills its last arguments."""
+    """Run a compiled kernel over tiles X (blocks of 64 rows) on the device that holds them.
+
+    The kernel fills its last arguments in place.
+    """
     if on_host(X):
         for_blocks(kernel, -(-len(X) // STEP), X, STEP, *args, threads=threads)
     else:
@@ -210,13 +231,16 @@ def run_kernel(kernel, X, threads, *args):
 
 
 def _nonempty_batches(prototypes):
-    """Return a list of (number, positions of prototypes) for batches that have prototypes."""
+    """Return a list of (number, positions of prototypes) for batches that have prototypes.
+
+    A batch is a set of prototypes (weighted training rows) fitted together.
+    """
     numbered = ((c, prototypes.of_batch(c)) for c in range(1, prototypes.n_batches + 1))
     return [(c, of) for c, of in numbered if len(of)]
 
 
 def _padded(M):
-    """Return a matrix padded with zeros to multiples of FOUR, for products in kernels."""
+    """Return a matrix padded with zeros so that its sides are multiples of four."""
     out = np.zeros([-(-s // FOUR) * FOUR for s in M.shape], M.dtype)
     out[: M.shape[0], : M.shape[1]] = M
     return out
@@ -226,9 +250,9 @@ def _padded(M):
 
 
 def response_values(prototypes):
-    """Return the prototypes' values in `weighted_sums` from which estimates are computed.
+    """Return numbers of each prototype whose weighted sums give the estimates.
 
-    Classes: one-hot codes (M, n_classes). Numbers: (M, 2), one and y.
+    Classes: one-hot codes (M, n_classes) of M prototypes. Numbers: (M, 2), one and the response y.
     """
     if prototypes.loss == CLASSES:
         return np.eye(prototypes.n_classes)[prototypes.y.astype(int)]
@@ -236,9 +260,12 @@ def response_values(prototypes):
 
 
 def null_sums(null, base):
-    """Return the null model's part of the sums of `response_values`, (n, n_classes) or (n, 2).
+    """Return the null model's part of the sums from which estimates are computed.
 
-    null : Prototypes or BatchState, for level, loss and n_classes; base : (n, n_scores) offset
+    The result is (n, n_classes) or, for numbers, (n, 2).
+
+    null : Prototypes or BatchState, for level, loss and n_classes
+    base : (n, n_scores) offset
     """
     if null.loss == CLASSES:
         return prior(null.level, base, null.n_classes)
@@ -246,7 +273,10 @@ def null_sums(null, base):
 
 
 def link_scores(null, sums, base):
-    """Return link scores (n, n_scores) from sums that include the null model's, Eq. 2.6."""
+    """Return link scores (n, n_scores) from weighted sums over prototypes and null model (Eq. 2.6).
+
+    base (n, n_scores) is the offset; `null` holds level and loss.
+    """
     if null.loss != CLASSES:
         return base + null.level + null.scale * (sums[:, 1:] / sums[:, :1])
     log = np.log(np.maximum(sums, 1e-300))
@@ -256,7 +286,10 @@ def link_scores(null, sums, base):
 
 
 def prior(level, base, n_classes):
-    """Return the null model's class probabilities p0_k with each row's offset, (n, n_classes)."""
+    """Return the null model's class probabilities, with each row's offset, (n, n_classes).
+
+    level holds its scores without offset, base (n, n_scores) the offset.
+    """
     score = level + base
     if n_classes > 2 or score.shape[1] > 1:
         return softmax(score, axis=1)
@@ -289,12 +322,19 @@ class Mixture:
         return cls(shift, np.zeros_like(shift), prototypes.scale * prototypes.y[:, None])
 
     def estimate(self, total, mass):
-        """Return estimates (n, K) from sum_j W_j targets_j (n, K) and sum_j W_j (n,)."""
+        """Return estimates (n, K) from sum_j W_j targets_j (n, K) and sum_j W_j (n,).
+
+        W_j is weight times similarity of prototype j, targets_j its class or number.
+        """
         return self.shift + (self.prior + total) / (1.0 + mass)[:, None]
 
 
 def estimates_at(prototypes, x, threads):
-    """Return estimates (n, K) without offset, and sum_j W_j (n,), at points x (n, A)."""
+    """Return estimates (n, K) without offset, and familiarity (n,), at points x (n, A).
+
+    Familiarity is the sum of weights times similarities over the prototypes. x holds A active
+    features.
+    """
     mixture = Mixture.from_prototypes(prototypes, np.zeros((len(x), len(prototypes.level))))
     active = replace(prototypes, features=np.arange(x.shape[1]))
     values = np.column_stack([mixture.targets, np.ones(len(prototypes))])
@@ -303,7 +343,7 @@ def estimates_at(prototypes, x, threads):
 
 
 def score_nodes(prototypes, features, offset):
-    """Return the K link scores as expression nodes of standardized features, for export."""
+    """Return the K link scores as expressions of standardized features, for export as code."""
     t = prototypes
     values = response_values(t)
     sums = [_kernel_sum(t, values[:, q], features) for q in range(values.shape[1])]
@@ -320,7 +360,10 @@ def score_nodes(prototypes, features, offset):
 
 
 def _kernel_sum(t, values, features):
-    """Return sum_j w_j G_j(x) values_j over all batches, as an expression node."""
+    """Return the sum of values_j times weight and similarity over all prototypes j, as expression.
+
+    The expression is for export; `features` are those of the row.
+    """
     parts = []
     for c in range(1, t.n_batches + 1):
         of = t.of_batch(c)
@@ -338,7 +381,7 @@ def _kernel_sum(t, values, features):
 
 
 def _prior(t, offset):
-    """Return the null model's class probabilities, as a list of expression nodes."""
+    """Return the null model's class probabilities, as a list of expressions for export."""
     if isinstance(offset, Constant):
         return [
             Constant(float(p)) for p in prior(t.level, np.zeros((1, len(t.level))), t.n_classes)[0]

@@ -144,7 +144,10 @@ def _notes(fit):
 
 
 def _carried(fit):
-    """Return a list with a line on the heaviest prototypes' share of weight; empty if few."""
+    """Return a list with a line on the weight share of the heaviest prototypes; empty if few exist.
+
+    Prototypes are weighted training rows.
+    """
     w = np.sort(fit.estimates.w)[::-1]
     if len(w) <= MANY_PROTOTYPES:
         return []

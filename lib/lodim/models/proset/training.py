@@ -26,8 +26,8 @@ class BatchState:
     """Training rows of positive weight, and each row's estimate a / b by the prototypes so far.
 
     With more than 65,536 rows, rows of weight zero are kept too, so that X is not copied. If a row
-    is a prototype itself, this prototype is left out of the row's estimate: otherwise later batches
-    would treat rows as explained that earlier batches only memorized.
+    is a prototype (weighted training row) itself, this prototype is left out of the row's estimate:
+    otherwise later batches would treat rows as explained that earlier batches only memorized.
 
     Attributes
     ----------
@@ -37,7 +37,8 @@ class BatchState:
     a, b : (n,) numerator and denominator of the estimate: the probability of the row's class, the
         density at its response, or the mean of y
     moment : (n,) numerator of the mean of y, for numeric responses
-    level, scale, loss, n_classes : as in Prototypes
+    level, scale : score of the null model, and standard deviation of a numeric response (else 1)
+    loss, n_classes : code of the loss, and number of classes (0 for a numeric response)
     content : (n,) hash of each row's content (for many rows their lengths), for random draws
     varies : (p,) bool, features that are not constant
     """
@@ -86,7 +87,10 @@ class BatchState:
         return float(self.scale**2 * (self.weight @ (self.moment / self.b - self.y) ** 2))
 
     def split(self, c):
-        """Return the Split of batch c into candidates and scoring rows; it depends on the seed."""
+        """Return the rows of batch c that may become prototypes, and those whose loss counts.
+
+        Both are in one Split, as candidates and scoring rows; the draw depends on the seed.
+        """
         s, goodness, label = self.settings, -self.losses(self.a, self.b), self.code
         if self.weight.all():
             groups = candidates.easy_and_hard(label, goodness, s.hard_share)
@@ -97,7 +101,10 @@ class BatchState:
         return candidates.draw_split(groups, *some, s, [s.seed, c]).in_all_rows(at)
 
     def scoring_rows(self, split):
-        """Return the ScoringRows of a Split; many rows use the tiles of X without a copy."""
+        """Return the rows whose loss a batch minimizes, as ScoringRows; many rows are not copied.
+
+        `split` says which rows they are.
+        """
         X, i, kind = self.batch.X, split.scoring, np.dtype(self.settings.precision).type
         if len(i) <= SPAN_ROWS or X.dtype != kind:
             if len(i) > SPAN_ROWS and self.batch.out_of_core:
@@ -113,7 +120,10 @@ class BatchState:
         return ScoringRows.from_tiles(X, self.y, self.a, self.b, weight, own)
 
     def estimates_with(self, part):
-        """Return a, b (n,) of the rows after adding one batch of prototypes."""
+        """Return numerator a and denominator b (n,) of the estimates with another batch `part`.
+
+        The part is a batch of prototypes (weighted training rows).
+        """
         if not len(part):
             return self.a, self.b
         a, b = self._with_sums(part, self.loss, self.a)
@@ -123,7 +133,8 @@ class BatchState:
     def _with_sums(self, part, loss, start):
         """Return start + sum_j w_j h_ij G_ij and b + sum_j w_j G_ij for each row, (n,) each.
 
-        Each row's own prototype is left out.
+        The sums are over the prototypes of `part`: w_j are weights, G_ij similarities, and h_ij is
+        how the target agrees with the row's response. Each row's own prototype is left out.
 
         Computed in float64, some tiles at a time: in float32 a row's G with itself is not exactly
         one, and subtracting it could give negative sums.
@@ -146,7 +157,10 @@ class BatchState:
         return a, b
 
     def prototype_rows(self, part):
-        """Return the rows that are prototypes of a batch, and the weight of each, (r,), (r,)."""
+        """Return the rows that are prototypes of a batch, and the weight of each, (r,), (r,).
+
+        `part` is the batch of prototypes (weighted training rows).
+        """
         share = part.w / np.maximum(np.bincount(part.member_of, minlength=len(part)), 1)
         return np.searchsorted(self.batch.rows, part.member), share[part.member_of]
 

@@ -30,8 +30,13 @@ ROOT_TAU = math.sqrt(2.0 * math.pi)
 class Points(NamedTuple):
     """J candidates or prototypes: their D active features, and the target of each.
 
-    active : (D,) positions of the features; v : (D,) weights of the features
-    V : padded features times v, see `scaled`; w, target : (J,) weight and target of each point
+    Prototypes are weighted training rows, candidates may become prototypes; active features have
+    positive weight.
+
+    active : (D,) positions of the features
+    v : (D,) weights of the features
+    V : padded features times v, in the form that gives exponents of similarities by one product
+    w, target : (J,) weight and target of each point
     """
 
     active: np.ndarray
@@ -76,7 +81,7 @@ def multiply(V, T, Z):
 
 @njit(cache=True, error_model="numpy")
 def scaled(x, v, rows, columns):
-    """Return points in the form that the kernels take, (J', D') padded.
+    """Return points as a padded matrix whose products with data rows are exponents of similarities.
 
     A point's row is x[rows, columns] v, then minus half its squared norm, then one. Its product
     with a data row's features times v, then one, then minus half their squared norm, is the
@@ -98,8 +103,9 @@ def scaled(x, v, rows, columns):
 def similarities(tile, active, v, V, J, T, G):
     """Fill G (J', 64), flat, with similarities exp(-1/2 sum_d v_d^2 (x_id - x_jd)^2), Eq. 2.3.
 
-    tile (p, 64); active (D,): features with weights; V: J `scaled` points; T: work array for the
-    tile's features times v, one, and minus half their squared norms.
+    They are those of 64 rows with J points, padded to J'. tile (p, 64): features of the rows;
+    active (D,): features with weights v; V: the points, as `scaled` returns them; T: work array for
+    the tile's features times v, one, and minus half their squared norms.
     """
     zero, minus_half, D = tile.dtype.type(0), tile.dtype.type(-0.5), active.size
     half_norm = T[(D + 1) * TILE : (D + 2) * TILE]
@@ -120,7 +126,10 @@ def similarities(tile, active, v, V, J, T, G):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def leave_out(own, G):
-    """Set G_ij to zero if candidate j is row i itself; own (64,) holds its position, or -1."""
+    """Set the similarity of row i with candidate j in G to zero if j is row i itself.
+
+    own (64,) holds each row's position among the candidates (possible prototypes), or -1.
+    """
     for i in range(TILE):
         if own[i] >= 0:
             G[own[i] * TILE + i] = 0.0
@@ -128,7 +137,7 @@ def leave_out(own, G):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def agreement(y, target, u, loss, h):
-    """Fill h (64,) with a prototype's values h_ij for the rows' responses y.
+    """Fill h (64,) with how a prototype's target agrees with the responses y of 64 rows.
 
     Classes: 1 if the classes are equal, else 0. Squared loss: the target. Density (u not None): the
     normal density with standard deviation 1 / u around the target. For u = None numba omits the
@@ -152,7 +161,8 @@ def agreement(y, target, u, loss, h):
 def slopes(y, weight, A, B, loss, alpha, beta):
     """Return the loss of a tile with estimates A / B; fill alpha, beta (64,) with its derivatives.
 
-    The derivatives are those with respect to A and B.
+    A tile has 64 rows with responses y and weights. The derivatives are those with respect to A and
+    B.
     """
     value = 0.0
     for i in range(TILE):
@@ -173,7 +183,11 @@ def slopes(y, weight, A, B, loss, alpha, beta):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def add_impacts(G, first, stop, w, h, A, B):
-    """Add w_j h G_j to A and w_j G_j to B, for points first to stop with equal targets."""
+    """Add w_j h G_j to A and w_j G_j to B, for points first to stop with equal targets.
+
+    A / B are the estimates of 64 rows; w_j are the points' weights, G_j their similarities with the
+    rows, and h (64,) their agreement with the rows' responses.
+    """
     for j in range(first, stop):
         row, wj = G[j * TILE : (j + 1) * TILE], w[j]
         for i in range(TILE):
@@ -184,9 +198,10 @@ def add_impacts(G, first, stop, w, h, A, B):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def weight_slope(G, j, w, slope):
-    """Return the loss's derivative with respect to w_j, given that with respect to w_j G_j.
+    """Return the derivative of the loss with respect to the weight w_j of a candidate.
 
-    The latter is slope (64,). G_j is replaced by C_j = w_j G_j slope.
+    slope (64,) is the derivative with respect to w_j times the similarity G_j of each of 64 rows.
+    G_j is replaced by w_j G_j slope.
     """
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
@@ -198,7 +213,12 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return the loss's derivative with respect to u through prototype j, without its weight."""
+    """Return the part of the loss's derivative by u that goes through one prototype j.
+
+    u is the inverse width of the normal densities around targets. The result lacks the factor w_j;
+    G holds similarities, h the densities and alpha the derivatives with respect to the estimate's
+    numerator, of 64 rows.
+    """
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
         d = y[i] - target
@@ -208,7 +228,10 @@ def width_slope(G, j, y, target, u, h, alpha):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def feature_sum(T, Y, k, last):
-    """Return sum_i (reach_i t_i^2 - 2 t_i Y_ki); reach is row `last` of Y, t is row k of T."""
+    """Return sum_i (reach_i t_i^2 - 2 t_i Y_ki), a feature's part of the gradient over 64 rows.
+
+    reach is row `last` of Y, t is row k of T.
+    """
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
     reach, s = Y[last * TILE : (last + 1) * TILE], T[0] - T[0]
     for i in range(TILE):
@@ -220,10 +243,12 @@ def feature_sum(T, Y, k, last):
 def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
     """Fill partials with the scoring rows' loss and its gradient, summed per block (Eqs. 2.8-2.12).
 
+    Scoring rows are those whose loss is minimized, candidates the rows that may become prototypes.
     Row i has the estimate A / B with A = a_i + sum_j w_j h_ij G_ij and B = b_i + sum_j w_j G_ij,
-    summed over the candidates except itself. scoring: ScoringRows, with `own` as positions among
-    the points; a block has `step` tiles. points: Points, positive weights first. runs
-    (R + 1,): starts of runs of equal targets, and J; no run has both zero and positive weights.
+    summed over the candidates except itself; G_ij are similarities and h_ij says how candidate j's
+    target agrees with row i's response. scoring: ScoringRows, with `own` as positions among the
+    points; a block has `step` tiles (64 rows each). points: Points, positive weights first. runs (R
+    + 1,): starts of runs of equal targets, and J; no run has both zero and positive weights.
     partials (n_blocks, 2 + D + J): the loss; its derivative by u; sum_ij C_ij v_d^2 (x_id^2 - 2
     x_id x_jd), where C_ij is w_j times row i's derivative by w_j; the derivatives by w.
     """
@@ -267,9 +292,10 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
-    """Add sum_j values_qj G_ij to out[t, q] for the rows of each tile t.
+    """Add sum_j values_qj G_ij to out[t, q] for the rows i of each tile t (block of 64 rows).
 
-    values (Q', J') include the weights and are padded; out (n_tiles, Q, 64).
+    G_ij are similarities with prototypes V, weighted by v over the features `active`. values (Q',
+    J') include the prototypes' weights and are padded; out (n_tiles, Q, 64).
     """
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
@@ -286,7 +312,8 @@ def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
 def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
     """Add sum_j w_j h_ij G_ij to A and sum_j w_j G_ij to B, (n_tiles, 64) each.
 
-    These are the contributions of one batch of prototypes to each row's estimate.
+    These are the contributions of one batch of prototypes (weighted training rows) to each row's
+    estimate A / B: w_j are weights, G_ij similarities, and h_ij agreements with the responses y.
     """
     active, v, V, w, target = points
     kind = X.dtype
@@ -301,7 +328,10 @@ def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_rows(lo, hi, X, step, active, v, V, w, out):
-    """Fill out[t, j] with w_j G_ij, the impact of prototype j on the rows of tile t."""
+    """Fill out[t, j] with w_j G_ij, weight times similarity of prototype j, for the rows of tile t.
+
+    A tile is a block of 64 rows.
+    """
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):
@@ -313,7 +343,7 @@ def kernel_rows(lo, hi, X, step, active, v, V, w, out):
 
 @njit(cache=True)
 def square_sums(V, c, out):
-    """Add sum_j c_j V_jk^2 to out_k."""
+    """Add sum_j c_j V_jk^2 to out_k, for each column k of V."""
     for j in range(c.size):
         if c[j] != 0.0:
             for k in range(out.size):

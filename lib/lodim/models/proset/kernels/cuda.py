@@ -29,22 +29,24 @@ ROOT_HALF = math.sqrt(0.5)  # exp(-z^2 / 2) is exp(-(ROOT_HALF z)^2): constants 
 
 
 def count_blocks(n_tiles):
-    """Return the number of thread blocks that share the tiles evenly."""
+    """Return the number of GPU thread blocks that share the tiles (64 rows each) evenly."""
     each = -(-n_tiles // (PROCESSORS * RESIDENT))
     return -(-n_tiles // each)
 
 
 def width(J):
-    """Return the number of columns for J points, rounded up to whole tiles."""
+    """Return the number of columns for J points, rounded up to a multiple of 64."""
     return -(-J // TILE) * TILE
 
 
 def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss):
     """Return the scoring rows' loss and its derivatives by u, v (D,) and w (J,): (2 + D + J,).
 
-    rows (n_tiles, 4, 64): y, a, b, weight; own (n_tiles, 64) int: the candidate that the row is
-    itself, -1 for none; candidates (p + 1, J): features and target; points (p + 2, width(J)): work
-    array. All are on the GPU and, except own, have X's dtype. v (D,) belongs to the features
+    Scoring rows are those whose loss is minimized. u is an inverse width of densities, v are
+    feature weights, w weights of candidates (possible prototypes). rows (n_tiles, 4, 64): response
+    y, estimate a / b of earlier batches, weight; own (n_tiles, 64) int: the candidate that the row
+    is itself, -1 for none; candidates (p + 1, J): features and target; points (p + 2, width(J)):
+    work array. All are on the GPU and, except own, have X's dtype. v (D,) belongs to the features
     `active`, w (J,) to the candidates `order`, those with positive weights first.
     """
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
@@ -66,7 +68,11 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
 
 
 def kernel_sums(X, active, v, V, J, values, out):
-    """Add sum_j values_qj G_ij to the host array out (n_tiles, Q, 64); see `cpu.kernel_sums`."""
+    """Add sum_j values_qj G_ij to the host array out (n_tiles, Q, 64), for the rows i of X.
+
+    G_ij are similarities of rows and J prototypes V, in the features `active` with weights v;
+    values include the prototypes' weights.
+    """
     D, Q = active.size, out.shape[1]
     points, weights = np.zeros((D, width(J)), X.dtype), np.zeros((Q, width(J)), X.dtype)
     points[:, :J], weights[:, :J] = ROOT_HALF * V[:J, :D].T, values[:Q, :J]
@@ -94,7 +100,8 @@ def _gather_points(candidates, theta, index, D, J, points):
 def _stage(tile, j, first, size, stage):
     """Copy a chunk of features, times v, of a tile's rows and of 64 points to shared memory.
 
-    tile : X, position of the tile, active features, v, points, number of features
+    tile : X, position of the tile (block of 64 rows), active features, v, points, number of
+        features
     stage : shared arrays of the rows and of the points
     """
     (X, t, active, v, points, _), (row, point) = tile, stage
@@ -106,7 +113,10 @@ def _stage(tile, j, first, size, stage):
 
 @cuda.jit(device=True)
 def _similarities(tile, j, stage, G):
-    """Compute G_ij of this thread's rows and points; the last chunk stays in shared memory."""
+    """Compute the similarities of this thread's rows and points; store them in G.
+
+    The last chunk of features stays in shared memory.
+    """
     D, (row, point) = tile[5], stage
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for r in range(ROWS_PER_THREAD):
@@ -129,7 +139,10 @@ def _similarities(tile, j, stage, G):
 
 @cuda.jit(device=True)
 def _leave_out(own, t, index, D, J, first, G):
-    """Set G_ij to zero if point j of a tile of points is row i itself."""
+    """Set a similarity in G to zero if the point is the row itself.
+
+    own holds each row's position among the points, t is a tile (block of 64 rows).
+    """
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for c in range(ROWS_PER_THREAD):
         j = first + yours + SIDE * c
@@ -141,10 +154,12 @@ def _leave_out(own, t, index, D, J, first, G):
 
 @cuda.jit(device=True)
 def _agreement(y, target, normal, loss):
-    """Return a prototype's value h_ij for a row's response, and its derivative by u.
+    """Return how a prototype's target agrees with a row's response y, and its derivative by u.
 
-    normal : 1 and, for a normal density with standard deviation 1 / u, u sqrt(1/2), the density's
-    height, and height / u
+    For classes 1 or 0, for squared loss the target, for densities a normal density with standard
+    deviation 1 / u.
+
+    normal : 1 and, for a normal density, u sqrt(1/2), the density's height, and height / u
     """
     one, narrow, height, peak = normal
     if loss == CLASSES:
@@ -169,7 +184,11 @@ def _slopes(y, a, b, weight, loss):
 
 @cuda.jit(device=True)
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
-    """Store each thread's sums over points of h_ij w_j G_ij and of w_j G_ij by row in `room`."""
+    """Store each thread's sums over points of h_ij w_j G_ij and of w_j G_ij by row in `room`.
+
+    G_ij are similarities, w_j weights of points and h_ij agreements of targets with responses: the
+    sums are numerator and denominator of the rows' estimates.
+    """
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):
@@ -194,7 +213,7 @@ def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
 
 @cuda.jit(device=True)
 def _column(room, start, i):
-    """Return the sum of the parts that SIDE threads have stored for row or point i."""
+    """Return the sum of the parts that several threads have stored for row or point i."""
     total = 0.0
     for part in range(SIDE):
         total += float(room[(start + part) * PITCH + i])
@@ -203,7 +222,11 @@ def _column(room, start, i):
 
 @cuda.jit(device=True)
 def _feature_sums(tile, j, stage, C, zero, room, out):
-    """Add sum_ij C_ij (v_d (x_id - x_jd))^2, over the block's rows and points, to out[d]."""
+    """Add sum_ij C_ij (v_d (x_id - x_jd))^2, over the block's rows i and points j, to out[d].
+
+    C_ij are derivatives of the loss times weights; the sums give its derivatives by feature weights
+    v.
+    """
     D, (row, point) = tile[5], stage
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE
@@ -240,7 +263,7 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
 def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
     """Compute a block's partial sums, tile by tile: loss, derivatives by u, v and w.
 
-    Those by v are the sums of `_feature_sums`.
+    u is an inverse width, v are feature weights, w weights of the points. A tile has 64 rows.
     """
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
@@ -311,7 +334,7 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _kernel_sums(X, active, v, points, values, out):
-    """Compute `kernel_sums`, with one block per tile.
+    """Compute, for the rows of one tile per block, sums over points of values times similarities.
 
     Similarities are stored in shared memory; then one thread sums for each row.
     """
@@ -337,11 +360,11 @@ def _kernel_sums(X, active, v, points, values, out):
 
 
 def upload_rows(X, scoring, x, target):
-    """Upload the arrays that `loss_gradient` needs in addition to tiles X, for one batch.
+    """Upload the arrays that a batch's loss on the GPU needs in addition to the features X.
 
-    rows (n_tiles, 4, 64): y, a, b and weight of the `scoring` record; own (n_tiles, 64); candidates
-    (p + 1, J), from x (J, p) and target (J,); points (p + 2, width(J)): work array for features, w
-    and target.
+    rows (n_tiles, 4, 64): y, a, b and weight of the `scoring` record (rows whose loss is
+    minimized); own (n_tiles, 64): their positions among the candidates; candidates (p + 1, J), from
+    x (J, p) and target (J,); points (p + 2, width(J)): work array for features, w and target.
     """
     rows = np.stack([scoring.y, scoring.a, scoring.b, scoring.weight], axis=1)
     room = np.zeros((x.shape[1] + 2, width(len(x))), X.dtype)
