@@ -121,7 +121,10 @@ def combine(parts):
 
 
 class _SmallData:
-    """Data, settings and work arrays that all boosts of a fit with few rows share."""
+    """Data, settings and work arrays that all boosts of a fit with few rows share.
+
+    A boost adds one learner (per class) to the sum.
+    """
 
     def __init__(self, state):
         settings, stop = state.settings, _stop(state)
@@ -200,9 +203,10 @@ def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
 
 
 def _fit_learner(state, stage, k, rng, warm_start, other_sign):
-    """Fit the learner of score k in one boost.
+    """Fit the learner of score k in one boost (one learner per score added to the sum).
 
-    Returns the learner, its log entry, and the best learner that has the other sign b.
+    Returns the learner, its log entry (results of the optimizer), and the best learner that has the
+    other sign b.
     """
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)

@@ -72,7 +72,7 @@ class WeakLearners:
         return replace(parts[0], **arrays)
 
     def _check_fields(self):
-        """Raise a ValueError unless there is a first boost and all signs are -1 or 1."""
+        """Raise a ValueError unless the first boost has learners and all signs are -1 or 1."""
         if not (len(self.stage) and self.stage[0] == 1 and (np.abs(self.sign) == 1.0).all()):
             raise ValueError("there is no first boost, or a learner has a sign not +-1")
 
@@ -235,7 +235,7 @@ def effect_sums_of_many(learners, tiles, weight):
 def _chunks(tiles, n, width=1):
     """Yield (slice of rows, tiles of these rows) in chunks that bound temporary memory.
 
-    width is the number of temporary values per row.
+    A tile is a block of 64 rows; width is the number of temporary values per row.
     """
     step = max(1, CHUNK // (1 + width // 16))
     for lo in range(0, len(tiles), step):

@@ -17,7 +17,10 @@ from lodim.text import shorten
 
 
 def loss(fit, ax):
-    """Draw training loss by boost, with a horizontal line at the loss of the joint fit."""
+    """Draw training loss after each boost (learner added), with a line at a joint fit's loss.
+
+    A joint fit optimizes all learners together after the last boost.
+    """
     last = fit.learners().groupby("boost").last()
     deviance, explained = last["deviance"].to_numpy(), 100 * last["dev_ratio"].to_numpy()
     ax = _loss_by_stage(last.index.to_numpy(), deviance, explained, loss_name(fit), ax)
@@ -111,7 +114,10 @@ def _response(fit):
 
 
 def _loss_by_stage(stages, loss, share, ylabel, ax=None):
-    """Draw training loss after each boost; the right axis shows the share of explained deviance."""
+    """Draw training loss after each boost (learner added) against the number of boosts.
+
+    The right axis shows the share of explained deviance.
+    """
     ax = ensure_axes(ax)
     ax.plot(stages, loss, "o-", ms=3, color=BLUE)
     ax.set_xlabel("boost")

@@ -159,7 +159,7 @@ def _notes(fit):
 
 
 def _optimizer(fit):
-    """Return the name of the optimizer of the boosts, followed by a comma."""
+    """Return the name of the optimizer that fitted the learners, followed by a comma."""
     return "Newton's method, " if fit.log["newton"].all() else "L-BFGS, "
 
 

@@ -20,10 +20,11 @@ SAMPLE = 16_384  # rows of the sample, drawn if there are over four times as man
 
 @dataclass(frozen=True)
 class Rotation:
-    """Orthonormal basis V (p, r) of the span of the rows of X, and X V as tiles.
+    """Orthonormal basis V (p, r) of the space that the rows of X span, and X V as tiles.
 
-    With a ridge penalty, the optimal weights lie in this span, and |V u| = |u|. So learners can be
-    fitted to the r columns of X V instead. n rows span at most n directions.
+    Tiles are blocks of 64 rows. With a ridge penalty, the optimal weights lie in this space, and |V
+    u| = |u|. So learners can be fitted to the r columns of X V instead. n rows span at most n
+    directions.
     """
 
     basis: np.ndarray
@@ -99,7 +100,7 @@ class BoostState:
 
     @classmethod
     def from_batch(cls, batch, family, settings):
-        """Return the state of the rows of a batch before the first boost."""
+        """Return the state of the training rows of a batch before any learner is fitted."""
         weight, base = batch.weight, batch.offsets(family.n_scores)
         null, y, scale = family.null_intercept(batch.y, weight, base), batch.y, 1.0
         if family.link == "identity":
@@ -138,7 +139,7 @@ class BoostState:
 
     @property
     def exact(self):
-        """Whether rows are so few that starts use all of them and boosts converge fully."""
+        """Whether rows are so few that starts use all of them and each learner converges fully."""
         return self.sample is None or len(self.sample) == len(self.y)
 
     @property
@@ -205,9 +206,9 @@ class BoostState:
         return _as_tiles(X, y, score, weight / weight.sum())
 
     def host_rows(self, k):
-        """Return X, and tiles of response, score and weight of score k on the host.
+        """Return X, and tiles (64 rows each) of response, score and weight of score k on the host.
 
-        For rows on workers, these tiles stay on the workers.
+        For rows on the workers of a cluster, these tiles stay on the workers.
         """
         if self.device is None or self.on_workers:
             return self.rows(k)
@@ -284,7 +285,7 @@ class BoostState:
 
 
 def _as_tiles(X, *columns):
-    """Return X and the arrays `columns` (n,) as tiles with the dtype of X."""
+    """Return X and the arrays `columns` (n,) as tiles (blocks of 64 rows) with the dtype of X."""
     return X, *(tiles.pad(v, len(X), X.dtype) for v in columns)
 
 
@@ -307,9 +308,10 @@ def _unit(size):
 
 
 def _draw_sample(batch, X, settings):
-    """Return positions and tiles of a random sample of rows with positive weight.
+    """Return positions and tiles (blocks of 64 rows) of a random sample of rows.
 
-    Returns (None, None) if there are too few rows for a sample to save time.
+    Rows have positive weight. Returns (None, None) if there are too few rows for a sample to save
+    time.
     """
     if batch.n <= 4 * SAMPLE:
         return None, None

@@ -69,8 +69,8 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
 
     Gaussian family: t limits, with the variances of score and observation added. They are exact if
     the degrees of freedom `df` of the score's error equal `df_resid` of the dispersion; otherwise
-    see `satterthwaite`. Other families: quantiles of the family's distribution, mixed over the
-    normal distribution of the score.
+    the degrees of freedom of the sum are approximated (Satterthwaite). Other families: quantiles of
+    the family's distribution, mixed over the normal distribution of the score.
     """
     if family.name == "gaussian":
         df = satterthwaite(error**2, df, dispersion, df_resid)

@@ -196,7 +196,7 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 
 @np.errstate(all="ignore")
 def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, coef):
-    """Return some clusters (g,) of a span, and the sums of their slopes (g, S q).
+    """Return some clusters (g,) of a span (fixed range of rows), and sums of their slopes (g, S q).
 
     A slope is the derivative of a row's log-likelihood with respect to q coefficients of S scores.
 

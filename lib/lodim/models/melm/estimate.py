@@ -178,9 +178,10 @@ def fit_view(batch, settings, family, first_gamma=None):
 
 
 def _view_of_rows(manifold, batch, rows, settings, family):
-    """Return the View of a search result `manifold`, and the coordinates (m, k) of its rows.
+    """Return the View (projection with classifier) of a search result, and the rows' coordinates.
 
-    The overlaps of classes are still missing in it.
+    `manifold` is the search result; the coordinates are (m, k). Bounds on the overlaps of classes
+    are still missing in the View.
     """
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
@@ -327,12 +328,13 @@ def _leave_one_out(problem, view):
 
 
 def calibrate(problem, view, log):
-    """Calibrate the probabilities of a view on held-out rows; return the rule and measures.
+    """Calibrate the classes' probabilities on held-out rows; return the rule and measures.
 
-    The rule classifies rows by their coordinates; the measures are deviance and balanced accuracy
-    of the held-out rows. If the view was followed from another gamma (kernel width; see the log),
-    so are the views of the folds. The measures of a fold use the calibration by the other folds.
-    The folds differ from those that chose gamma, which would be too optimistic.
+    The rule classifies rows by their coordinates in the view (linear projection); the measures are
+    deviance and balanced accuracy of the held-out rows. If the view was followed from another gamma
+    (kernel width; see the log), so are the views of the folds. The measures of a fold use the
+    calibration by the other folds. The folds differ from those that chose gamma, which would be too
+    optimistic.
     """
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
@@ -359,7 +361,8 @@ def _calibration_splits(problem, view, log):
     """Return pairs of batches (train, test), the number of divisions, and arguments for the search.
 
     A division splits all rows into folds. A few rows (or groups) are held out one by one, so that
-    the result does not depend on random folds; each search then starts from the view of all rows.
+    the result does not depend on random folds; each search then starts from the view (projection)
+    of all rows.
     """
     batch, few_classes = problem.batch, count_classes(problem.family) <= FEW_CLASSES
     units, few_rows = folds.count_units(batch), len(batch.positive_weight) <= QUICK_ROWS

@@ -180,7 +180,7 @@ class MelmFit(Fit):
         return super()._predict(batch, type)
 
     def _coordinates(self, batch):
-        """Return the coordinates (n, k) of the rows of a batch in the view."""
+        """Return the coordinates (n, k) of the rows of a batch in the fit's linear projection."""
         return project(self.estimates.V, batch.X, batch.n)
 
     def tidy(self) -> pd.DataFrame:
@@ -417,7 +417,7 @@ class MelmFit(Fit):
 
     @property
     def axes(self) -> list[str]:
-        """Names of a row's coordinates in the view: x1, ..., xk."""
+        """Names of a row's k coordinates in the fit's view (linear projection): x1, ..., xk."""
         return [f"x{j + 1}" for j in range(self.estimates.k)]
 
     @property
@@ -439,7 +439,7 @@ class MelmFit(Fit):
 
     @property
     def entropy(self) -> float | None:
-        """Renyi's quadratic entropy of a view without classes (Eq. 1); None with classes."""
+        """Renyi's quadratic entropy of a projection without classes (Eq. 1); None with classes."""
         return -float(self.estimates.potential[0, 0]) if self.levels is None else None
 
     def _complexity(self):
@@ -448,7 +448,7 @@ class MelmFit(Fit):
 
     @property
     def df(self) -> int:
-        """Number of parameters of the view, k (rank - k) for a k-dimensional subspace."""
+        """Number of parameters of the projection: k (rank - k) for a k-dimensional subspace."""
         return self.estimates.df
 
     def _held_out_deviance(self):
@@ -472,7 +472,7 @@ class MelmFit(Fit):
 
     @property
     def converged(self) -> bool:
-        """Whether the search that gave this view reached its tolerance."""
+        """Whether the search that found this projection reached its tolerance."""
         return self.estimates.converged
 
     def pairs(self) -> pd.DataFrame:

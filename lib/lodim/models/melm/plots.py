@@ -17,9 +17,10 @@ LOADINGS, CORRELATIONS = "loadings", "correlations"
 
 
 def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contours=True):
-    """Draw rows in the view, with densities, decision boundary, and the `top` longest arrows.
+    """Draw rows in the view (linear projection), with densities, decision boundary and arrows.
 
-    In three dimensions only rows and arrows are drawn.
+    The `top` longest arrows of loadings or correlations are drawn. In three dimensions only rows
+    and arrows are drawn.
     """
     training = _training_rows(fit)
     rows = training if data is None else _new_rows(fit, data)

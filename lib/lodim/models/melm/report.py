@@ -247,7 +247,7 @@ def _held_out(fit):
 def _sums(view):
     """Return a note if the divergence is approximate or from a sample of rows, as a list.
 
-    The divergence measures how little the classes overlap in the view.
+    The divergence measures how little the classes overlap in the view (linear projection).
     """
     if view.drawn:
         return [f"The divergence is that of a random sample of {view.drawn} rows."]
@@ -327,7 +327,7 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """Return pictures of the view, if data are given, and of the loadings of its axes."""
+    """Return pictures of the rows in the projection, if data are given, and of the loadings."""
     tidy = in_pandas(fit.tidy)()
     largest = tidy.groupby("term")["std_estimate"].agg(lambda w: w.abs().max())
     kept = largest.sort_values(ascending=False, kind="stable").index[:MOST_NAMES]

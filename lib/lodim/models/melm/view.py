@@ -61,13 +61,14 @@ class View:
 
     @property
     def df(self):
-        """Number of parameters of the view, k (rank - k) for a k-dimensional subspace."""
+        """Number of parameters of the projection: k (rank - k) for a k-dimensional subspace."""
         return self.k * (self.rank - self.k)
 
     def turned_to(self, other):
-        """Return V (p, k), rotated or reflected to be as close as possible to another view.
+        """Return directions V (p, k), rotated or reflected to be as close as possible to others.
 
-        Orthogonal Procrustes: for coordinates Z and Z' of the rows, minimizes |Z Q - Z'|.
+        `other` is another linear projection. Orthogonal Procrustes: for coordinates Z and Z' of the
+        rows, minimizes |Z Q - Z'|.
         """
         covariance = self.correlation * self.deviation[:, None]  # of features and Z, over sd(Z)
         covariance *= (self.V * covariance).sum(axis=0)

@@ -14,6 +14,8 @@ TIE = 1e-6  # relative tolerance of goodness at the quantile of hard rows
 class Split:
     """Rows that may become prototypes (candidates), and rows whose loss is minimized (scoring).
 
+    Prototypes are the weighted training rows of a model.
+
     candidates, scoring : (J,), (r,) increasing positions; a row may be in both
     scoring_weight : (r,) weights of the scoring rows, scaled to represent all rows
     """
@@ -59,8 +61,9 @@ def allocate(sizes, n_candidates, max_fraction):
 
     The rows drawn are candidates (possible prototypes) of Algorithm 2.1; `sizes` (G,) are the
     groups' numbers of rows. At most `max_fraction` of a group is drawn, and never the whole group,
-    so that other rows remain for scoring. If it is None, a group may be drawn completely. Counts
-    are integers from the start, since shares below one half would all round to zero.
+    so that other rows remain whose loss can be minimized. If it is None, a group may be drawn
+    completely. Counts are integers from the start, since shares below one half would all round to
+    zero.
     """
     most = sizes
     if max_fraction is not None:

@@ -31,11 +31,11 @@ LEAST_SPREAD = 0.25  # smallest SD of centres, in steps: two repetitions may agr
 def choose_lambda_v(problem):
     """Choose lambda_v, the penalty of feature weights, by cross-validation.
 
-    Only the first batch of prototypes is fitted. The choice is the centre of the values with
-    similar held-out deviance, rounded to one of the values. If the best value is not better than
-    the null model by two standard errors of the difference, lambda_v is so large that the fit is
-    the null model. Cross-validation is repeated with new random folds until the choice is clear,
-    given how much the repetitions differ.
+    Only the first batch (prototypes fitted together) is fitted. The choice is the centre of the
+    values with similar held-out deviance, rounded to one of the values. If the best value is not
+    better than the null model by two standard errors of the difference, lambda_v is so large that
+    the fit is the null model. Cross-validation is repeated with new random folds until the choice
+    is clear, given how much the repetitions differ.
 
     Returns
     -------

@@ -82,8 +82,9 @@ def quantiles(prototypes, calibration, X, n, levels, threads):
 def _inverse_cdf(prototypes, W, total, p):
     """Return the quantile of each row at level p, (r,), by bisection.
 
-    A row's distribution is a mixture of one normal density per prototype and the null model's. W
-    (r, M) are the weights of the M prototypes and total (r,) is 1 plus their sum.
+    A row's distribution is a mixture of one normal density per prototype (weighted training row)
+    and the null model's. W (r, M) are the weights of the M prototypes and total (r,) is 1 plus
+    their sum.
     """
     y, width = prototypes.y, _widths(prototypes)
     # A mixture's quantile lies between the quantiles of its normals. Bisection in arcsinh keeps
@@ -127,8 +128,8 @@ def density(prototypes, X, n, y, threads):
 def _mixtures(prototypes, X, n, threads):
     """Yield slices of rows, and for each the mixture that describes its rows' responses.
 
-    A mixture has the weights W (r, M) of the normal densities of M prototypes for r rows, and 1
-    plus the row sums of W.
+    A mixture has the weights W (r, M) of the normal densities of M prototypes (weighted training
+    rows) for r rows, and 1 plus the row sums of W.
     """
     for lo in range(0, len(X), CHUNK):
         rows = slice(lo * TILE, min(n, (lo + CHUNK) * TILE))
@@ -137,7 +138,10 @@ def _mixtures(prototypes, X, n, threads):
 
 
 def _widths(prototypes):
-    """Return the SD of the normal density around each prototype's target, (M,)."""
+    """Return the SD of the normal density around each prototype's target, (M,).
+
+    Prototypes are M weighted training rows.
+    """
     return 1.0 / np.maximum(prototypes.u[prototypes.batch - 1], 1e-300)
 
 

@@ -67,7 +67,10 @@ def fit_stages(batch, family, settings, eval_batch=None, previous=None):
 
 
 def combine(parts):
-    """Join the (Prototypes, log) of several batches into one; the log has an entry per batch."""
+    """Join the (Prototypes, log) of several batches into one; the log has an entry per batch.
+
+    A batch is a set of prototypes (weighted training rows) fitted together.
+    """
     fitted = [(part, log) for part, log in parts if part is not None]
     logs = [log for _, log in fitted]
     log = {name: np.array([entry[name] for entry in logs]) for name in logs[0]}
@@ -75,12 +78,12 @@ def combine(parts):
 
 
 def _fit_batch(state, c, used):
-    """Fit the prototypes of batch c; return them and a log entry.
+    """Fit the prototypes (weighted training rows) of batch c; return them and a log entry.
 
-    A later batch is fitted twice if some features have no weight so far: with the features `used`
-    by earlier batches, and with all features. All features are taken only if they lower the loss by
-    more than `worth` (a setting) standard errors; otherwise later batches, whose gains are small,
-    would add noise features.
+    A batch is fitted given the earlier ones. A later batch is fitted twice if some features have no
+    weight so far: with the features `used` by earlier batches, and with all features. All features
+    are taken only if they lower the loss by more than `worth` (a setting) standard errors;
+    otherwise later batches, whose gains are small, would add noise features.
     """
     split = state.split(c)
     part, end = _fit_features(state, split, state.varies)
@@ -98,8 +101,8 @@ def _fit_batch(state, c, used):
 def _fit_features(state, split, features):
     """Fit a batch of prototypes in which only `features` (p,) bool may have weights.
 
-    `split` says which rows may become prototypes and which rows' loss is minimized. Returns
-    prototypes and a Minimum.
+    Prototypes are weighted training rows. `split` says which rows may become prototypes and which
+    rows' loss is minimized. Returns prototypes and a Minimum.
     """
     s, j = state.settings, split.candidates
     X, p, J = state.batch.X, len(features), len(split.candidates)
@@ -117,9 +120,9 @@ def _fit_features(state, split, features):
 def _prototypes(state, split, x, v, w, u):
     """Return the Prototypes of one batch: candidates with positive weight, equal ones merged.
 
-    x holds the candidates' features, v the feature weights, w the candidates' weights and u the
-    inverse width of densities. There are no prototypes if no feature has a weight, since all rows
-    would be equal.
+    Candidates are rows that may become prototypes. x holds their features, v the feature weights, w
+    the candidates' weights and u the inverse width of densities. There are no prototypes if no
+    feature has a weight, since all rows would be equal.
     """
     live = np.flatnonzero(w * v.any())
     v = v * (len(live) > 0)  # an empty batch has no feature weights
@@ -144,9 +147,10 @@ def _gain(state, before, after):
 
 
 def _previous_batch(prototypes, c, state):
-    """Return batch c of the given prototypes with all p features.
+    """Return batch c of the given prototypes (weighted training rows) with all p features.
 
-    Raises an error unless `state` has the training rows to which they were fitted.
+    A batch is a set of prototypes fitted together. Raises an error unless `state` has the training
+    rows to which they were fitted.
     """
     part = prototypes.single_batch(c)
     at = np.searchsorted(state.batch.rows, part.row)
@@ -218,11 +222,11 @@ def minimize(objective, loss, features, J, settings):
 def _descend(function, t, lower, D, max_iter, stop, steps):
     """Minimize a function of t = (D feature parameters, J weights of candidates, one) by `bounded`.
 
-    Most candidates soon have weight zero. They are left out of evaluations if the loss would not
-    decrease by adding them; after the first round, features too. When the others have converged,
-    those that would now lower the loss are added again. `function` takes t and a mask of what is
-    kept (d,) bool, or None for everything; `steps` stores curvature for all parameters. Returns a
-    Minimum.
+    Candidates are rows that may become prototypes. Most of them soon have weight zero. They are
+    left out of evaluations if the loss would not decrease by adding them; after the first round,
+    features too. When the others have converged, those that would now lower the loss are added
+    again. `function` takes t and a mask of what is kept (d,) bool, or None for everything; `steps`
+    stores curvature for all parameters. Returns a Minimum.
     """
     (value, gradient), n_eval, n_iter = function(t, None), 1, 0
     keep = (t > lower) | (gradient < 0.0)

@@ -272,8 +272,8 @@ class ProsetFit(Fit):
     def glance(self) -> pd.DataFrame:
         """Return one row: family, sizes, penalties, df, mean deviances, optimizer results.
 
-        df counts features with positive weight. deviance is the mean over (weighted) training rows,
-        each without its own prototype.
+        df counts features with positive weight. deviance is the mean over (weighted) training rows;
+        a row that is a prototype (training row of the model) itself is predicted by the others.
 
         See Also
         --------
@@ -553,11 +553,18 @@ class ProsetFit(Fit):
     # Shared by the above -----------------------------------------------------------------------
 
     def _impacts(self, batch):
-        """Return the weight times similarity, w_j G_j(x), of M prototypes for each row, (n, M)."""
+        """Return the weight times similarity, w_j G_j(x), of M prototypes for each row, (n, M).
+
+        Prototypes are the weighted training rows that make up the model.
+        """
         return impacts(self.estimates, batch.X, batch.n, self._threads)
 
     def _familiarity(self, batch):
-        """Return the familiarity sum_j w_j G_j(x) of each row, (n,): nearness to the prototypes."""
+        """Return the familiarity sum_j w_j G_j(x) of each row, (n,).
+
+        It is the sum of weights times similarities over the prototypes: how near the row is to
+        them.
+        """
         t = self.estimates
         ones = np.ones((len(t), 1))
         return weighted_sums(t, ones, batch.X, batch.n, self._threads, self._engine)[:, 0]

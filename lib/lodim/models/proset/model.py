@@ -125,7 +125,8 @@ MODEL = Proset()
 def extend(fit, data, n_batches):
     """Return the fit with further batches of prototypes, up to `n_batches` in total.
 
-    `data` holds the training rows.
+    A batch is a set of prototypes (weighted training rows) fitted together. `data` holds the
+    training rows.
     """
     arguments = fit._call_arguments({"n_batches": n_batches})
     problem = prepare(MODEL, fit.design.formula, data, arguments)

@@ -54,7 +54,11 @@ def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
 
 
 def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
-    """Draw the prototypes in the plane of two active features, by default the most important."""
+    """Draw the prototypes (weighted training rows) in the plane of two active features.
+
+    Active features have positive weight; by default the two most important are drawn. `data` are
+    further rows, `row` is a row on which prototypes' impact is shown.
+    """
     two = _two_features(fit, features)
     names = [active_names(fit)[k] for k in two]
     of = np.arange(len(fit.estimates))
@@ -62,7 +66,10 @@ def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
 
 
 def surface(fit, ax, *, features=None, reference=None, level=None):
-    """Draw estimates over two active features, with the others at the reference's values."""
+    """Draw estimates over two active features, with the others at the reference's values.
+
+    Active features have positive weight; the reference is a typical row.
+    """
     two, r = _two_features(fit, features), reference_values(fit, reference)
     t = fit.estimates
     x, y, Z, mass = surface_over(fit, two, r)
@@ -160,7 +167,7 @@ def _map_names(fit, to_plane):
 
 @dataclass(frozen=True)
 class BatchMap:
-    """Doubly weighted principal components of the prototypes of one batch.
+    """Doubly weighted principal components of the prototypes (weighted training rows) of one batch.
 
     v : (A,) feature weights, by which features are scaled (Eq. 4.1)
     centre : (A,) mean of the scaled prototypes, weighted by w (Eq. 4.2)
@@ -227,7 +234,7 @@ def surface_over(fit, two, r):
 
 
 def _two_features(fit, features):
-    """Return the positions of two active features, by default the most important."""
+    """Return the positions of two features with positive weight, by default the most important."""
     two = select_features(fit, 2 if features is None else features)
     if len(two) != 2 or two[0] == two[1]:
         count = f"this fit has {fit.df}" if features is None else f"not {features!r}"

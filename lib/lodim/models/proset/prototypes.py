@@ -101,7 +101,7 @@ class Prototypes:
         return replace(self, **parts, batch=np.ones(len(of), np.int64))
 
     def with_all_features(self, x):
-        """Return the same prototypes with all p features, given as x (M, p)."""
+        """Return the prototypes (weighted training rows) with all p features, given as x (M, p)."""
         v = np.zeros((len(self.v), x.shape[1]))
         v[:, self.features] = self.v
         return replace(self, features=np.arange(x.shape[1]), x=x, v=v)
@@ -301,11 +301,13 @@ def prior(level, base, n_classes):
 class Mixture:
     """Estimates of n rows as a mixture of the null model and the prototypes, Eq. 2.4.
 
-    The estimate is shift + (prior + sum_j W_j targets_j) / (1 + sum_j W_j), with impacts W_j =
-    w_j G_j(x). Classes: prior is p0, and targets are one-hot codes. Numbers: shift is the null
-    model's mean including each row's offset, and targets are differences from it.
+    Prototypes are M weighted training rows. The estimate is shift + (prior + sum_j W_j targets_j) /
+    (1 + sum_j W_j), where W_j = w_j G_j(x) is weight times similarity. Classes: prior is p0, and
+    targets are one-hot codes. Numbers: shift is the null model's mean including each row's offset,
+    and targets are differences from it.
 
-    shift, prior : (n, K); targets : (M, K)
+    shift, prior : (n, K)
+    targets : (M, K)
     """
 
     shift: np.ndarray

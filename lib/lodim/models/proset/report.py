@@ -38,7 +38,10 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the summary Report: header, batches, features, familiarity, optimizer results."""
+    """Return the summary Report: header, batches, features, familiarity, optimizer results.
+
+    Batches are sets of prototypes fitted together; familiarity is nearness to them.
+    """
     familiarity = () if fit.calibration is None else (_familiarity(fit),)
     return Report(
         title="Prototype Set Results",
@@ -179,7 +182,10 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """Return pictures of feature weights, and of prototypes in the two most important features."""
+    """Return pictures of feature weights, and of prototypes in the two most important features.
+
+    Prototypes are the weighted training rows that make up the fit.
+    """
     tidy = in_pandas(fit.tidy)()
     active = tidy[tidy["std_estimate"] > 0].sort_values(
         "std_estimate", ascending=False, kind="stable"

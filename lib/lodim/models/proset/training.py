@@ -81,7 +81,10 @@ class BatchState:
         return np.log(b) - np.log(a)
 
     def deviance(self):
-        """Return the weighted mean deviance of the rows, each without its own prototype."""
+        """Return the weighted mean deviance of the training rows.
+
+        A row that is a prototype (training row of the model) itself is predicted by the others.
+        """
         if self.loss == CLASSES:
             return float(2.0 * (self.weight @ self.losses(self.a, self.b)))
         return float(self.scale**2 * (self.weight @ (self.moment / self.b - self.y) ** 2))
@@ -165,7 +168,7 @@ class BatchState:
         return np.searchsorted(self.batch.rows, part.member), share[part.member_of]
 
     def add(self, part):
-        """Add the prototypes of the next batch to the estimates."""
+        """Add the prototypes (weighted training rows) of the next batch to the rows' estimates."""
         a, b = self.estimates_with(part)
         if self.loss == DENSITY and len(part):
             self.moment = self._with_sums(part, SQUARED, self.moment)[0]

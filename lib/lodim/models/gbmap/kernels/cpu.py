@@ -279,10 +279,10 @@ def add_gram(tile, c, scaled, out):
 def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
     """Add the Hessian of a tile's loss with respect to a learner to the lower triangle of H (d, d).
 
-    The work arrays `rows` hold the learner's slope g' and, as r, the derivative of the loss with
-    respect to w'x~, as `add_loss_gradient` leaves them. If `convex` is True, the term from the
-    activation's second derivative is only added if it is positive (Gauss-Newton plus a convex
-    part), otherwise always. column (p,) is a work array.
+    A tile is a block of 64 rows. The work arrays `rows` hold the learner's slope g' and, as r, the
+    derivative of the loss with respect to w'x~. If `convex` is True, the term from the activation's
+    second derivative is only added if it is positive (Gauss-Newton plus a convex part), otherwise
+    always. column (p,) is a work array.
     """
     slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)

@@ -46,7 +46,8 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
     """Return loss and gradient of several learners on the GPU, an array (q, 1 + d).
 
     Only learners at positions `active` of theta (q, d) = (a, intercept, w) are evaluated; sign (q,)
-    holds their b. X, y, f (score of the earlier learners) and weight are tiles on the GPU.
+    holds their b. X, y, f (score of the earlier learners) and weight are tiles (64 rows each) on
+    the GPU.
     """
     q, d = theta.shape
     groups = -(-active.size // GROUP)
@@ -145,8 +146,9 @@ def _activate(z, beta, activation):
 def _project(X, t, first, size, w, stage, low, high):
     """Copy a chunk of features of a tile to shared memory and add its part of w'x to low and high.
 
-    Each warp takes every WARPS-th feature. A lane holds rows i and i + 32, so that loads are
-    coalesced and each weight is used for two rows.
+    A tile has 64 rows: low and high are the sums of this thread's rows i and i + 32, so that loads
+    are coalesced and each weight is used for two rows. Each warp (32 threads) takes some of the
+    features.
     """
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
@@ -194,7 +196,7 @@ def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, par
     """Compute the partial sums of loss and gradient of one thread block for a group of learners.
 
     learners (slots, 3 + p) holds (b, a, intercept of w, w). partials is (blocks * segments, slots,
-    3 + p); a segment is the part of a tile's rows that one thread sums in `_back_project`.
+    3 + p); a segment is the part of a tile's 64 rows that one thread sums.
     """
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
     w = cuda.shared.array((GROUP, STAGE), np.float64)

@@ -48,7 +48,7 @@ def _derivatives(at, own, rest, weight, loss, slope, bend):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curvature):
-    """Fill own and rest (n_tiles, 64) with response and score of the one-score problem of `target`.
+    """Fill own and rest (n_tiles, 64) with response and score to which a learner is fitted.
 
     With several classes, own is 1 for class `target` and rest its logit against the other classes.
     slope and curvature (s,) are filled with the loss derivatives of the rows at positions start_at.

@@ -71,7 +71,7 @@ class Densities:
     log_prior: np.ndarray = forms.real(N_CLASSES, most=0)
 
     def _check_fields(self):
-        """Raise a ValueError unless the classes' tiles together are all tiles."""
+        """Raise a ValueError unless every tile (block of 64 rows) belongs to one of the classes."""
         if self.start[0] != 0 or self.start[-1] != len(self.U):
             raise ValueError("the rows of the classes are not where the densities are")
 

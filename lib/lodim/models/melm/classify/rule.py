@@ -118,7 +118,10 @@ class Background:
 
 @dataclass(frozen=True)
 class Estimator:
-    """User's scikit-learn classifier, fitted to the coordinates of a view and class codes."""
+    """User's scikit-learn classifier, fitted to coordinates of rows and class codes.
+
+    The coordinates are those of the linear projection that separates the classes.
+    """
 
     estimator: Any
     classes: np.ndarray
@@ -264,7 +267,7 @@ def select_inverse_temperature(loss):
 def calibrated_deviance(family, y, weight, score):
     """Return the deviance (n,) of each row after calibrating the scores on these rows.
 
-    Calibration multiplies the scores by one factor. Without it, densities from a view that was
+    Calibration multiplies the scores by one factor. Without it, densities in a projection that was
     optimized for the training rows are overconfident for other rows, and the deviance would mainly
     reflect the kernels' width.
     """

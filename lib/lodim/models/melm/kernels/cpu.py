@@ -297,7 +297,8 @@ def closest(lo, hi, P, start, root, shift):
 def add_forces(P, F, first, stop, share, root, M, g):
     """Add P F' to M and share root' F to g, over the rows first to stop.
 
-    P (k, n) holds projections and F the forces on the rows; root is lower triangular.
+    P (k, n) holds projections and F the forces on the rows (sums of kernels times differences to
+    other rows); root is lower triangular.
     """
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):

@@ -124,7 +124,7 @@ def log_sums(lo, hi, step, P, classes, tile, place, out):
 
 
 def neighbours_first(u):
-    """Return an order (n,) of rows that puts neighbours into the same tile.
+    """Return an order (n,) of rows u (n, k) that puts neighbours into the same tile of 64 rows.
 
     Rows are cut into strips along each dimension in turn.
     """

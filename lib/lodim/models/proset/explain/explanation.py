@@ -316,7 +316,10 @@ def _nearest_rows(fit, query, train, on):
 
 
 def _largest(impact, wanted):
-    """Return positions of the `wanted` prototypes, by decreasing impact on a row."""
+    """Return positions of the `wanted` prototypes, by decreasing impact on a row.
+
+    The impact is a prototype's weight times its similarity with the row.
+    """
     shown = np.flatnonzero(wanted)
     return shown[np.argsort(-impact[shown], kind="stable")]
 
@@ -324,7 +327,8 @@ def _largest(impact, wanted):
 def _dominant(fit, impact, mixture):
     """Return which of M prototypes decide the estimate of a row (the dominant set), (M,) bool.
 
-    impact (M,) are their weights times similarities with the row.
+    Prototypes are weighted training rows; impact (M,) are their weights times similarities with the
+    row.
     """
     if fit.levels is None:
         return dominant_for_numbers(impact, fit.estimates.y)
@@ -352,7 +356,7 @@ def _query_rows(fit, query, estimate):
 def _prior_rows(fit, mixture, mass, dominant):
     """Return the null model as rows of an explanation: one per class, or one with a number's mean.
 
-    mass is the sum of the prototypes' impacts.
+    mass is the sum of the prototypes' weights times similarities.
     """
     if fit.levels is None:
         weight, target, added = [1.0], mixture.shift[0], mixture.shift
@@ -432,16 +436,16 @@ def _prediction(fit, estimate):
 
 
 def dominant_for_classes(impact, code, prior):
-    """Return which prototypes are in the dominant set of a classifier, (M,) bool.
+    """Return which of M prototypes are in the dominant set of a classifier, (M,) bool.
 
-    Algorithm 4.1 of Ruf (2022): the prototypes of largest impact (all or none of equal impact) that
-    decide the most probable class, whatever classes the other prototypes had. Empty if no class
-    leads.
+    Prototypes are weighted training rows. Algorithm 4.1 of Ruf (2022): the prototypes of largest
+    impact (all or none of equal impact) that decide the most probable class, whatever classes the
+    other prototypes had. Empty if no class leads.
 
     Parameters
     ----------
     impact : (M,)
-        Impacts w_j G_j(x).
+        Impacts w_j G_j(x): weight times similarity with a row.
     code : (M,) int
         Classes of the prototypes.
     prior : (K,)
@@ -455,15 +459,16 @@ def dominant_for_classes(impact, code, prior):
 
 
 def dominant_for_numbers(impact, y):
-    """Return which prototypes are in the dominant set of a numeric response, (M,) bool.
+    """Return which of M prototypes are in the dominant set of a numeric response, (M,) bool.
 
-    The prototypes of largest impact that keep the estimate on its side of the null model's mean,
-    whatever targets (within the range of all prototypes) the other prototypes had.
+    The prototypes (weighted training rows) of largest impact that keep the estimate on its side of
+    the null model's mean, whatever targets (within the range of all prototypes) the other
+    prototypes had.
 
     Parameters
     ----------
     impact : (M,)
-        Impacts w_j G_j(x).
+        Impacts w_j G_j(x): weight times similarity with a row.
     y : (M,)
         Targets minus the mean of the null model.
     """
@@ -485,7 +490,10 @@ def _ranks(impact):
 
 
 def _rest(impact):
-    """Return for each impact (M,) the sum of all later impacts; exactly zero for the last."""
+    """Return for each number in `impact` (M,) the sum of all later ones; exactly zero for the last.
+
+    The numbers are weights of prototypes times similarities.
+    """
     return np.append(np.cumsum(impact[::-1])[::-1][1:], 0.0)
 
 

@@ -70,8 +70,8 @@ def familiarity(
 def familiarity_quantile(fit, value):
     """Return the share of training rows that are at most as familiar as `value`.
 
-    Familiarity is how near a row is to the prototypes. NaN if the fit has no such percentiles, as
-    in a path.
+    Familiarity is how near a row is to the prototypes (weighted training rows). NaN if the fit has
+    no such percentiles, as in a path.
     """
     if fit.calibration is None:
         return np.nan

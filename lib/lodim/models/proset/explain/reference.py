@@ -26,7 +26,7 @@ DIGITS = 12  # digits to which two mean distances count as equal
 
 @forms.record
 class Typical:
-    """Typical training row: its standardized active features and its label."""
+    """Typical training row: its label and its standardized features with positive weight."""
 
     x: np.ndarray = forms.real("A")
     label: Any = forms.plain()

@@ -139,9 +139,9 @@ def leave_out(own, G):
 def agreement(y, target, u, loss, h):
     """Fill h (64,) with how a prototype's target agrees with the responses y of 64 rows.
 
-    Classes: 1 if the classes are equal, else 0. Squared loss: the target. Density (u not None): the
-    normal density with standard deviation 1 / u around the target. For u = None numba omits the
-    code for densities.
+    A prototype is a weighted training row. Classes: 1 if the classes are equal, else 0. Squared
+    loss: the target. Density (u not None): the normal density with standard deviation 1 / u around
+    the target. For u = None numba omits the code for densities.
     """
     zero, one = h.dtype.type(0), h.dtype.type(1)
     if u is not None:
@@ -200,8 +200,8 @@ def add_impacts(G, first, stop, w, h, A, B):
 def weight_slope(G, j, w, slope):
     """Return the derivative of the loss with respect to the weight w_j of a candidate.
 
-    slope (64,) is the derivative with respect to w_j times the similarity G_j of each of 64 rows.
-    G_j is replaced by w_j G_j slope.
+    A candidate is a row that may become a prototype. slope (64,) is the derivative with respect to
+    w_j times the similarity G_j of each of 64 rows. G_j is replaced by w_j G_j slope.
     """
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):

@@ -84,7 +84,10 @@ def kernel_sums(X, active, v, V, J, values, out):
 
 @cuda.jit(cache=True)
 def _gather_points(candidates, theta, index, D, J, points):
-    """Fill the rows of points: active features times v, then w, then the target; zero beyond J."""
+    """Fill the rows of points: features `index` times their weights, then w, then the target.
+
+    Candidates (possible prototypes) are gathered from `candidates`; columns beyond J are zero.
+    """
     j, k = cuda.grid(1), cuda.blockIdx.y
     if j >= J:
         points[k, j] = 0.0
