@@ -1,4 +1,4 @@
-"""acquire(): from a formula, data and prices to a policy."""
+"""acquire(): from a formula, data and prices to a policy (which feature to measure next)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Loss against price of a policy and of its rivals, on rows with known responses."""
+"""Loss against price of a policy and of simpler rules, on rows with known responses."""
 
 import numpy as np
 import pandas as pd
@@ -12,9 +12,10 @@ PREFIXES = 9  # lengths of the fixed and of the random order
 
 
 def measure(policy, X, y, kinds, trade_offs):
-    """Frame of price, loss, its standard error and accuracy of each kind of purchases.
+    """Return a frame of mean price, loss, its standard error and accuracy, by rule of purchase.
 
-    X (n, p), y (n,) standardized; trade_offs in units of the response's loss
+    kinds : rules, such as "policy", "myopic" (one feature at a time) or "random"
+    X (n, p), y (n,) : standardized rows; trade_offs : loss that one unit of price must save
     """
     oracle, n, G = policy._oracle, len(X), len(policy._oracle.items)
     rng = np.random.default_rng(policy.seed)
@@ -39,7 +40,9 @@ def measure(policy, X, y, kinds, trade_offs):
 
 
 def _losses(policy, played, y):
-    """Mean loss of predictions, its standard error, and accuracy (NaN for a number)."""
+    """Return the mean loss of predictions, its standard error, and accuracy (NaN for a number).
+
+    played : purchases and prediction of each row; y : true responses"""
     answers = np.array([one.answer for one in played])
     if policy.levels:
         loss = -np.log(np.maximum(answers[np.arange(len(y)), y.astype(int)], LEAST))
@@ -53,7 +56,7 @@ def _mean(loss, accuracy):
 
 
 def of_frontier(policy, fit, data, rows, y):
-    """Frame as that of `measure`, of each model of a costnet fit's price list.
+    """Return price, loss, its standard error and accuracy of each model of a costnet fit.
 
     rows (n,) : positions in the data; y (n,) codes of the classes, or numbers in their own units
     """

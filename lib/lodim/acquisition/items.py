@@ -14,10 +14,11 @@ from lodim.text import first_few
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """G columns of the data that can be bought, with what each needs.
+    """G columns of the data that can be bought (items), with what each needs.
 
-    What is paid is (V,) bool over the nodes of the network, without copies (`Network.base`).
+    What is paid is (V,) bool over the V nodes (purchases) of the dependency graph, without copies.
 
+    network : the graph of prices and needs
     names : of the columns
     column_item : (p,) item of each feature of the design
     use : (R, V) what each node takes of R further resources
@@ -33,7 +34,9 @@ class Items:
 
     @cached_property
     def _options(self):
-        """Nodes (Q, V) bool that an item needs, per choice of alternatives; first of each item."""
+        """Nodes (Q, V) bool that each item needs, one row per choice of alternatives.
+
+        Also the first row of each item. Nodes are purchases of the dependency graph."""
         net, options, first = self.network, [], []
         for name in self.names:
             first.append(len(options))
@@ -46,20 +49,24 @@ class Items:
 
     @cached_property
     def _single(self):
-        """Number of choices (G,) of each item, whether it is one, and the nodes needed then."""
+        """Number of choices of alternatives (G,) per item, whether it is one, and its nodes then.
+
+        Nodes are purchases of the dependency graph, (G, V) bool."""
         options, first = self._options
         count = np.diff(first, append=len(options))
         return count, count == 1, options[first[count == 1]].astype(np.float32)
 
     @cached_property
     def _priced(self):
-        """Nodes (V, Q) that each choice needs and that are not free by themselves."""
+        """Nodes (V, Q) that each choice of alternatives needs and that are not free by themselves.
+
+        Nodes are purchases of the dependency graph."""
         options = self._options[0]
         priced = self.network.cost > 0.0 if self.network.set_cost is None else True
         return np.ascontiguousarray((options & priced).T.astype(np.float32))
 
     def price(self, paid):
-        """Price of nodes: of (V,) bool a number, of (C, V) bool (C,)."""
+        """Return the price of paid nodes (purchases): of (V,) bool one number, of (C, V) (C,)."""
         net = self.network
         if net.set_cost is None:
             return paid @ net.cost
@@ -68,11 +75,13 @@ class Items:
         return float(net.set_cost(frozenset(net.names[v] for v in np.flatnonzero(paid))))
 
     def spent(self, paid):
-        """Price and use of each resource (..., 1 + R) of nodes (..., V) bool."""
+        """Return price and use of R resources, (..., 1 + R), of paid nodes (..., V) bool."""
         return np.append(np.asarray(self.price(paid))[..., None], paid @ self.use.T, axis=-1)
 
     def pay(self, paid, sets):
-        """Nodes (C, V) paid once sets of items (C, G) are bought, each by its cheapest way."""
+        """Return the nodes (C, V) paid once sets of items (C, G) are bought, in their cheapest way.
+
+        paid (V,) are the nodes (purchases) paid before; an item is a column that can be bought."""
         options, first = self._options
         count, single, needs = self._single
         paid = paid | ((sets[:, single].astype(np.float32) @ needs) > 0.0)
@@ -84,9 +93,10 @@ class Items:
         return paid
 
     def closed(self, measured, paid, sets):
-        """Items measured (C, G) and nodes paid (C, V) once sets of items (C, G) are bought.
+        """Return items measured (C, G) and nodes paid (C, V) once sets of items (C, G) are bought.
 
-        Items that need nothing more with a price come with them.
+        An item is a column that can be bought, a node a purchase that it needs. Items that need
+        nothing more with a price come with them.
         """
         first = self._options[1]
         paid = self.pay(paid, sets)
@@ -96,7 +106,7 @@ class Items:
         return measured | sets | free, paid
 
     def cheaper_after(self, state, item):
-        """Unmeasured items (k,) whose price falls once an item is bought."""
+        """Return the unmeasured items (k,) whose price falls once an item (column) is bought."""
         if self.network.set_cost is None and self._options[0].sum() == len(self):
             return np.empty(0, np.int64)  # nothing needs anything else
         paid = self.pay(state.paid, self.one_hot(item))
@@ -107,14 +117,14 @@ class Items:
         return rest[after < before - 1e-9 * np.abs(before)]
 
     def one_hot(self, *items):
-        """A set of items as (1, G) bool."""
+        """Return a set of items (columns that can be bought) as (1, G) bool."""
         out = np.zeros((1, len(self)), bool)
         out[0, list(items)] = True
         return out
 
 
 def resource_use(network, resources):
-    """Return what each node of a network takes of each resource, (R, V)."""
+    """Return what each of V nodes (purchases) of a graph takes of each of R resources, (R, V)."""
     rows = []
     for name, needs in resources.items():
         if name == "price":
@@ -141,6 +151,6 @@ def check_single_terms(design):
 
 
 def column_items(design):
-    """Position (p,) of the column of the data that each feature of a design is made of."""
+    """Return the position (p,) of the data's column that each feature of a design is made of."""
     names = [factors.needs(term[0])[0] for term in design.terms]
     return np.array([design.features.index(names[t]) for t in design.term_of], np.int64)

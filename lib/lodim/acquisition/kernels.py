@@ -9,13 +9,13 @@ LEAST = 1e-4  # probability below which a class counts as this probable in an ex
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def condition(x, known, mixture):
-    """Condition the components on values x (p,) at the known columns (s,), as `extend` needs it.
+    """Condition Z Gaussian components on values x (p,) at the known columns (s,).
 
     Returns
     -------
     known, L (Z, s, s), u (Z, s), b (Z, s), density (Z,), centre (Z,)
-        Cholesky factors, whitened values, whitened covariances with a numeric response, log
-        densities, and conditional means of the response.
+        Known columns, Cholesky factors, whitened values, whitened covariances with a numeric
+        response, log densities, and conditional means of the response.
     """
     log_share, mean, cov, cross, y_mean, _ = mixture
     Z, s = len(log_share), len(known)
@@ -43,9 +43,11 @@ def condition(x, known, mixture):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def extend(V, columns, conditioned, mixture, joint, centre):
-    """Write the scaled log joint density (Z, m) at m points, and the conditional means of y there.
+    """Write the log joint density (Z, m) of m points, and the conditional means of y there.
 
-    V : values (t, m) of the points at further columns (t,); conditioned : of `condition`
+    V : values (t, m) of the points at further columns (t,)
+    conditioned : Z Gaussian components, conditioned on known columns, the same for all points
+    joint, centre : (Z, m) results; the densities are scaled by the mixture's temperature
     """
     log_share, mean, cov, cross, _, scales = mixture
     known, Lk, uk, bk, density, centre_known = conditioned
@@ -89,7 +91,7 @@ def extend(V, columns, conditioned, mixture, joint, centre):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def to_shares(joint):
-    """Turn log joint densities (Z, m) into shares of the components, in place."""
+    """Turn log joint densities (Z, m) of m points into shares of Z components, in place."""
     for k in range(joint.shape[1]):
         most, total = joint[:, k].max(), 0.0
         for z in range(len(joint)):
@@ -101,7 +103,9 @@ def to_shares(joint):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def joint_losses(joint, centre, y, label, out):
-    """Write the loss (m,) that follows from log joint densities and conditional means (Z, m)."""
+    """Write the loss (m,) of m points from log joint densities and conditional means (Z, m).
+
+    There are Z Gaussian components; label is the class of each, -1 for a numeric response y."""
     to_shares(joint)
     for k in range(joint.shape[1]):
         total = 0.0
@@ -115,7 +119,10 @@ def joint_losses(joint, centre, y, label, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def point_losses(V, y, columns, conditioned, mixture, label, out):
-    """Write the loss (m,) of the predictions at m points: -log p(y), or (y - mean)^2."""
+    """Write the loss (m,) of the predictions at m points: -log p(y), or (y - mean)^2.
+
+    V : values (t, m) of the points at t columns; conditioned : Gaussian components, conditioned on
+        known columns; label : class or -1"""
     Z, m = len(label), V.shape[1]
     joint, centre = np.empty((Z, m)), np.empty((Z, m))
     extend(V, columns, conditioned, mixture, joint, centre)
@@ -124,10 +131,10 @@ def point_losses(V, y, columns, conditioned, mixture, label, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def candidate_losses(x, known, X, points, y, columns, start, mixture, label):
-    """Loss (C, k) of each candidate set of columns at each point.
+    """Return the loss (C, k) of each of C candidate sets of columns at each of k points.
 
     A point has the values of the query x (p,) at the known columns, and of row points[i] of X
-    elsewhere. Candidate c has the columns[start[c]:start[c + 1]] besides the known ones.
+    elsewhere. Candidate c has the columns[start[c]:start[c + 1]] in addition to the known ones.
     """
     C, m = len(start) - 1, len(points)
     out, V = np.empty((C, m)), np.empty((X.shape[1], m))
@@ -143,7 +150,9 @@ def candidate_losses(x, known, X, points, y, columns, start, mixture, label):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def squared_distances(x, X, columns):
-    """Mean squared differences (n,) over some columns, without those that a row lacks."""
+    """Return mean squared differences (n,) of x from rows X over some columns.
+
+    Columns that a row lacks do not count."""
     out = np.zeros(len(X))
     for i in range(len(X)):
         total, count = 0.0, 0

@@ -32,13 +32,14 @@ LEAST_ROWS = 5  # of a component
 
 @forms.record
 class Mixture:
-    """Z Gaussian components of p standardized columns; of any columns, their marginals.
+    """Z Gaussian components of p standardized columns; for any columns, their marginals predict.
 
+    log_share, mean, cov : log weight, mean and covariance of each component
     label : class of each component; -1 for a numeric response
     cross : covariances of the columns with a numeric response; (0, p) for classes
     y_mean, y_var : of a numeric response in each component
-    temperature, repetition : the log density of t columns is multiplied by
-        temperature / (1 + repetition (t - 1)), below 1 if columns repeat each other
+    temperature, repetition : the log density of t columns is multiplied by temperature / (1 +
+        repetition (t - 1)), below 1 if columns repeat each other
     """
 
     log_share: np.ndarray = forms.real("Z")
@@ -53,7 +54,7 @@ class Mixture:
 
     @property
     def arrays(self):
-        """Arrays that the kernels take."""
+        """Arrays of the mixture as a tuple, the form in which compiled functions take it."""
         scales = self.temperature, self.repetition
         return self.log_share, self.mean, self.cov, self.cross, self.y_mean, scales
 
@@ -62,13 +63,17 @@ class Mixture:
         return replace(self, temperature=temperature, repetition=repetition)
 
     def losses(self, V, y, columns):
-        """Loss (m,) of the predictions from the columns' values V (t, m)."""
+        """Return the log-loss or squared error (m,) of predicting y from values V (t, m).
+
+        V has the values of t columns of m rows; `columns` are their positions."""
         out = np.empty(V.shape[1])
         point_losses(V, y, columns, self._unconditioned, self.arrays, self.label, out)
         return out
 
     def scaled_losses(self, V, y, columns):
-        """Losses (len(SCALES), m) for each temperature and repetition."""
+        """Return losses (scales, m) of predicting y for each pair of temperature and repetition.
+
+        V (t, m) are the values of t columns of m rows."""
         shape, plain = (len(self.log_share), V.shape[1]), self.scaled(1.0, 0.0)
         density, centre, out = np.empty(shape), np.empty(shape), np.empty((len(SCALES), shape[1]))
         extend(V, columns, self._unconditioned, plain.arrays, density, centre)
@@ -81,11 +86,11 @@ class Mixture:
 
     @property
     def _unconditioned(self):
-        """What `condition` returns if nothing is known."""
+        """Components conditioned on no column, in the form that compiled functions take."""
         return condition(np.empty(0), np.empty(0, np.int64), self.arrays)
 
     def predict(self, V, columns, n_classes):
-        """Probabilities (K, m) from the columns' values V (t, m); or mean and sd (2, m)."""
+        """Return probabilities (K, m) from values V (t, m) of t columns; or mean and sd (2, m)."""
         shape = len(self.log_share), V.shape[1]
         shares, centre = np.empty(shape), np.empty(shape)
         extend(V, columns, self._unconditioned, self.arrays, shares, centre)
@@ -97,9 +102,10 @@ class Mixture:
         return np.vstack([mean, np.sqrt(np.maximum(variance, 0.0))])
 
     def surprise(self, V, y, columns, n_classes):
-        """Loss (m,) beyond what the prediction itself expects; 0 on average if it is calibrated.
+        """Return the loss (m,) beyond what a prediction itself expects; 0 on average if calibrated.
 
-        Of the log-loss, less the entropy; or the squared error in units of the variance, less 1.
+        It is the log-loss less the entropy; or the squared error in units of the variance, less 1.
+        V (t, m) are the values of t columns.
         """
         answer = self.predict(V, columns, n_classes)
         if not n_classes:
@@ -117,9 +123,11 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Parts:
-    """Moments of Z groups of rows: weight (Z,), rows (Z,), mean (Z, q), covariance (Z, q, q).
+    """Moments of Z groups of rows, from which Gaussian components are made.
 
-    q columns: the features, and a numeric response as the last one.
+    label : class of each; weight (Z,), rows (Z,) : total weight and number of rows
+    mean (Z, q), cov (Z, q, q) : of q columns, the features and a numeric response as the last
+    one
     """
 
     label: np.ndarray
@@ -130,9 +138,9 @@ class Parts:
 
 
 def group(X, y, weight, n_classes, seed, per_class):
-    """Return the Parts of rows X (n, p), NaN where missing, by k-means.
+    """Return the Parts (moments of groups) of rows X (n, p), NaN where missing, by k-means.
 
-    per_class : groups of each class; of all rows, for a numeric response
+    per_class : number of groups of each class; of all rows, for a numeric response
     """
     code = y.astype(np.int64) if n_classes else np.full(len(y), -1)
     Q = X if n_classes else np.column_stack([X, y])
@@ -150,9 +158,9 @@ def group(X, y, weight, n_classes, seed, per_class):
 
 
 def shrink(parts, p, pooling, independence):
-    """Return the Mixture of p features with covariances shrunk.
+    """Return the Mixture of p features from groups of rows, with covariances shrunk.
 
-    pooling : rows for which the pooled covariance counts in that of a component
+    pooling : number of rows that the pooled covariance counts in each component's covariance
     independence : share by which covariances are shrunk to zero
     """
     share = parts.weight / parts.weight.sum()
@@ -175,7 +183,11 @@ def shrink(parts, p, pooling, independence):
 
 
 def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
-    """Return the Mixture of rows X (n, p), NaN where missing; see `group` and `shrink`."""
+    """Return the Mixture of Gaussian components of rows X (n, p), NaN where missing.
+
+    per_class : number of components of each class
+    pooling : number of rows that the pooled covariance counts; independence : share by which
+        covariances are shrunk to zero"""
     parts = group(X, y, weight, n_classes, seed, per_class)
     return shrink(parts, X.shape[1], pooling, independence)
 
@@ -183,8 +195,8 @@ def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
 def choose(X, y, weight, fold, n_classes, item_of, seed):
     """Return the Mixture whose settings predict held-out rows best, and these settings.
 
-    Rows of the folds (n,) are predicted from random subsets of the items; `item_of` (p,)
-    is the item of each column. Settings are chosen one after the other, from those of `START`.
+    Rows of the folds (n,) are predicted from random subsets of the items (columns of the data);
+    `item_of` (p,) is the item of each feature. Settings are chosen one after the other.
     """
     rng = np.random.default_rng([seed, 1])
     rows = np.flatnonzero(fold >= 0)
@@ -207,7 +219,7 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
                 yield fit, at, np.ascontiguousarray(filled[at][:, masks[m]].T), masks[m]
 
     def losses(fits):
-        """Mean loss for each of SCALES."""
+        """Return the mean held-out loss for each pair of temperature and repetition."""
         total = np.zeros(len(SCALES))
         for fit, at, V, m in held_out_groups(fits):
             total += fit.scaled_losses(V, y[at], m) @ weight[at]
@@ -246,7 +258,9 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
 
 
 def _masks(item_of, rng):
-    """Return MASKS random sets of columns, of any number of items from one to all."""
+    """Return random sets of features, of any number of items (columns of the data) from one to all.
+
+    item_of (p,) is the item of each feature."""
     G, out = item_of.max() + 1, []
     for _ in range(MASKS):
         items = rng.permutation(G)[: rng.integers(1, G + 1)]
@@ -255,7 +269,7 @@ def _masks(item_of, rng):
 
 
 def _clusters(X, k, rng):
-    """Return the cluster (n,) of each row by k-means, at most one for LEAST_ROWS rows."""
+    """Return the cluster (n,) of each row by k-means, at most one for 5 rows."""
     k = max(1, min(k, len(X) // LEAST_ROWS))
     if k == 1:
         return np.zeros(len(X), np.int64)
@@ -281,7 +295,7 @@ def _distances(X, centre):
 
 
 def _moments(X, weight):
-    """Return weighted mean and covariance, of pairwise complete rows."""
+    """Return weighted mean and covariance of X; an entry uses the rows complete in its columns."""
     known = ~np.isnan(X)
     W = known * weight[:, None]
     count = W.sum(axis=0)
@@ -293,6 +307,6 @@ def _moments(X, weight):
 
 
 def _positive(C):
-    """Return covariances (Z, q, q) with eigenvalues of at least FLOOR."""
+    """Return covariances (Z, q, q) with eigenvalues raised to a small positive minimum."""
     value, vector = np.linalg.eigh(C)
     return (vector * np.maximum(value, FLOOR)[:, None]) @ vector.transpose(0, 2, 1)

@@ -1,4 +1,4 @@
-"""The next purchase for a row: the set of items with the least expected loss and price."""
+"""The next purchase for a row: the set of columns with the least expected loss plus price."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,9 +20,13 @@ NEAR = 8  # points of similar values, on which the set after a first purchase is
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What is known of a row: x (p,), NaN where unknown; measured items (G,); paid nodes (V,).
+    """What is known of a row.
 
-    own : position of the row among the training rows, which then does not stand for itself; or -1
+    x (p,) : features, NaN where unknown
+    measured (G,) bool : items (columns of the data) that are known
+    paid (V,) bool : nodes (purchases) that are paid
+    own : position of the row among the training rows, which then does not stand for itself; or
+        -1
     """
 
     x: np.ndarray
@@ -38,7 +42,7 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """The next purchase: item, or -1 for none.
+    """The next purchase for a row: item (column of the data), or -1 for none.
 
     chosen : items of the best set
     loss : expected loss without and with that set
@@ -53,9 +57,10 @@ class Decision:
 
 @dataclass(frozen=True, eq=False)
 class Oracle:
-    """Acquisition-conditioned oracle on training rows.
+    """Acquisition-conditioned oracle: similar training rows stand for what is unknown of a row.
 
     X (n, p) features, NaN where missing; y, weight (n,)
+    items : columns that can be bought; mixture : predictor for any subset of features
     """
 
     X: np.ndarray
@@ -73,7 +78,7 @@ class Oracle:
 
     @cached_property
     def _tie(self):
-        """(n,) small numbers that break ties of distances at random."""
+        """Small random numbers (n,), which break ties of distances between rows."""
         return np.random.default_rng(self.seed).random(len(self.X)) * 1e-9
 
     @cached_property
@@ -83,27 +88,30 @@ class Oracle:
         return [np.flatnonzero((code == k) & used) for k in range(max(self.n_classes, 1))]
 
     def start(self, x, own=-1):
-        """State of a row with values x (p,) of which only what is free may be looked at."""
+        """Return the State of a row with values x (p,) of which only what is free may be looked at.
+
+        own : position of the row among the training rows, or -1"""
         items = self.items
         nothing = State(x, np.zeros(len(items), bool), np.zeros(len(items.network), bool), own)
         return self.buy(nothing, (), x)
 
     def buy(self, state, bought, x):
-        """State after items are bought, with the values x (p,) of what is now measured."""
+        """Return the State after items (columns) are bought, with their values now taken from x."""
         items = self.items
         found = items.closed(state.measured, state.paid, items.one_hot(*bought))
         measured, paid = found[0][0], found[1][0]
         return State(np.where(measured[items.column_item], x, np.nan), measured, paid, state.own)
 
     def predict(self, state):
-        """Probabilities (K,), or mean and standard deviation (2,), from what is known."""
+        """Return probabilities (K,), or mean and standard deviation (2,), from what is known."""
         columns = state.columns
         return self.mixture.predict(state.x[columns, None], columns, self.n_classes)[:, 0]
 
     def points(self, state):
-        """Positions (k,) and weights (k,) of the training rows that stand for a row.
+        """Return positions (k,) and weights (k,) of the training rows that stand for a row.
 
-        The nearest rows of each class, weighted by its probability; or of all, for a number.
+        They are the rows of each class nearest in the known features, weighted by its probability;
+        or the nearest of all, for a numeric response.
         """
         columns = state.columns
         d = squared_distances(state.x, self.X, columns) + self._tie
@@ -124,9 +132,11 @@ class Oracle:
         return np.concatenate(points), weights / weights.sum()
 
     def decide(self, state, trade_off, limit=None, myopic=False):
-        """Return the Decision at a price of loss per unit of price.
+        """Return the Decision: the next purchase for a row in a given state.
 
-        limit : (1 + R,) what is left of price and resources
+        trade_off : loss that one unit of price must save
+        limit : (1 + R,) what is left of price and of R resources; myopic : whether to compare
+            single items only
         """
         points, weight = self.points(state)
         search = _Search(self, state, points, weight, trade_off, limit)
@@ -149,9 +159,10 @@ class Oracle:
 
 
 class _Search:
-    """Candidate sets (C, G) bool of a decision, with price, expected loss, and both together.
+    """Candidate sets (C, G) bool of items (columns) to buy for a row.
 
-    The total is infinite for a set that cannot be paid.
+    Each has a price, an expected loss, and a total of loss and price; the total is infinite for a
+    set that cannot be paid.
     """
 
     def __init__(self, oracle, state, points, weight, trade_off, limit):
@@ -166,7 +177,9 @@ class _Search:
         self._known = state.columns
 
     def evaluate(self, sets):
-        """Price (C,) and loss (C, k) at the points of candidate sets, and whether each is paid."""
+        """Return price (C,) and loss (C, k) of sets of items, and whether each can be paid.
+
+        The loss is that at each of k points (similar training rows)."""
         oracle, state = self.oracle, self.state
         measured, paid = oracle.items.closed(state.measured, state.paid, sets)
         spent = oracle.items.spent(paid) - self.have
@@ -181,7 +194,7 @@ class _Search:
         return spent[:, 0], loss, (spent <= self.limit + 1e-9).all(axis=1)
 
     def add(self, sets):
-        """Add candidates that are new; return whether there are any."""
+        """Add sets of items that are new as candidates; return whether there are any."""
         keys = [row.tobytes() for row in np.packbits(sets, axis=1)]
         new = [k for k, key in enumerate(keys) if not (key in self._seen or self._seen.add(key))]
         if not new:
@@ -195,7 +208,9 @@ class _Search:
         return True
 
     def exchange(self, rest):
-        """Try sets that differ from the best in one item, until none is better."""
+        """Try sets that differ from the best in one item (column), until none is better.
+
+        rest : items that are not measured"""
         for _ in range(ROUNDS):
             best = int(np.argmin(self.total))
             others = np.repeat(self.sets[best][None], len(rest), axis=0)
@@ -204,11 +219,11 @@ class _Search:
                 return
 
     def first(self, chosen):
-        """The item of the best set to buy first: that which tells most about what to buy next.
+        """Return the item (column) of the best set to buy first: it says most on later purchases.
 
-        After each, every point gets the candidate set that is best for the points with similar
-        values of that item. Of items that are within a standard error of the best, it is the one
-        that by itself saves most per price.
+        After each, every point (similar training row) gets the candidate set that is best for the
+        points with similar values of that item. Of items that are within a standard error of the
+        best, it is the one that by itself saves most per price.
         """
         order = np.argsort(self.total, kind="stable")[:LOOKS]
         follow = np.vstack([np.zeros_like(self.sets[:1]), self.sets[order]])
@@ -239,7 +254,9 @@ class _Search:
 
 
 def _candidates(rest, total, G, rng):
-    """Candidate sets (C, G) bool: pairs of the best items, and random sets."""
+    """Return sets (C, G) bool of items (columns) to try: pairs of the best, and random sets.
+
+    rest : items that are not measured; total : expected loss plus price of each alone"""
     top = rest[np.argsort(total, kind="stable")[:PAIRED]]
     i, j = np.triu_indices(len(top), 1)
     n = RANDOM if len(rest) > 1 else 0

@@ -12,7 +12,7 @@ TEMPLATE = Path(__file__).with_name("page.html")
 
 
 def write(policy, tree: Tree, path) -> None:
-    """Write the page of a policy; see `Policy.report`."""
+    """Write a policy's tree of purchases as an HTML file that asks for one value after another."""
     _, jinja2 = charts.libraries()
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     text = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
@@ -30,7 +30,7 @@ def write(policy, tree: Tree, path) -> None:
 
 
 def _plain(tree, node):
-    """Return a Node as the page needs it."""
+    """Return a Node of the tree of purchases as plain lists and dicts for the page."""
     return {
         "kind": node.kind,
         "items": list(node.items),

@@ -14,7 +14,10 @@ HALVINGS = 12  # of the range of trade-offs in the search for one
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """Items bought for a row, in order; price and resources spent (1 + R,); and the prediction."""
+    """What a policy has bought for a row, and the prediction.
+
+    items : columns bought, in order; spent (1 + R,) : price and use of R resources
+    answer : prediction; state : what is known of the row at the end"""
 
     items: tuple[int, ...]
     spent: np.ndarray
@@ -24,9 +27,11 @@ class Played:
 
 @dataclass(frozen=True, eq=False)
 class Player:
-    """Plays a policy on rows; rows of which the same is known get the same purchase.
+    """Player of a policy on rows; rows of which the same is known get the same purchase.
 
-    limit : (1 + R,) most to spend per row, or None
+    trade_off : loss that one unit of price must save
+    limit : (1 + R,) most to spend per row on price and R resources, or None
+    myopic : whether to look at single features only
     """
 
     oracle: Oracle
@@ -35,7 +40,9 @@ class Player:
     myopic: bool = False
 
     def play(self, X, own=None):
-        """Return what is Played for rows X (n, p); `own`: their positions among training rows."""
+        """Return a Played (purchases and prediction) for each of the rows X (n, p).
+
+        own : their positions among training rows, if they are such"""
         own, known = np.full(len(X), -1) if own is None else own, {}
         with ThreadPoolExecutor(available_threads()) as pool:
             return list(pool.map(lambda i: self._play(X[i], int(own[i]), known), range(len(X))))
@@ -62,9 +69,11 @@ class Player:
 
 
 def trade_off_for(mean_price, oracle, X, own, limit):
-    """Return the trade-off at which rows X (n, p) cost at most this on average.
+    """Return the trade-off at which rows X (n, p) cost at most `mean_price` on average.
 
-    own (n,) : their positions among the training rows; limit : as of Player
+    The trade-off is the loss that one unit of price must save. own (n,) : positions of the rows
+    among the training rows; limit : (1 + R,) most to spend per row on price and R resources, or
+    None
     """
     low, high = 1e-9, 1e6  # of the standardized response's loss per unit of price
     for _ in range(HALVINGS):
@@ -76,12 +85,14 @@ def trade_off_for(mean_price, oracle, X, own, limit):
 
 
 def finished(oracle, items, state):
-    """Return what is Played once purchases have led to a state."""
+    """Return the Played (purchases and prediction) of a row whose purchases led to a state."""
     return Played(tuple(items), oracle.items.spent(state.paid), oracle.predict(state), state)
 
 
 def buy_all(oracle, X, items):
-    """Return what is Played for rows X (n, p) if items (n, k) are bought, in this order."""
+    """Return a Played (purchases and prediction) for each of the rows X (n, p).
+
+    For each row the items (columns) in items (n, k) are bought, in this order."""
     return [
         finished(oracle, bought, oracle.buy(oracle.start(x), bought, x))
         for x, bought in zip(X, items.tolist(), strict=True)
@@ -91,7 +102,8 @@ def buy_all(oracle, X, items):
 def fixed_order(oracle):
     """Return the order (G,) of items that, for all rows alike, saves most loss per unit of price.
 
-    One item after the other, by the predictor's loss on training rows.
+    Items are columns of the data; they are added one after the other, by the predictor's loss on
+    training rows.
     """
     items = oracle.items
     rows = np.flatnonzero(oracle.weight > 0.0)

@@ -22,7 +22,7 @@ LABELS = {
 
 @literal
 def tree(tree, ax=None):
-    """Draw the Tree from left to right; the width of a line is the share of rows."""
+    """Draw the Tree of a policy's purchases from left to right; thick lines are many rows."""
     places: dict = {}
     n_leaves = _place(tree.root, 0, 0, places)
     depth = max(column for column, _ in places.values())
@@ -37,7 +37,9 @@ def tree(tree, ax=None):
 
 
 def _place(node, column, row, places):
-    """Set the column and row of a node and those below it; return the next free row."""
+    """Set the column and row of a node of the tree and those below it; return the next free row.
+
+    places : dict from id(node) to (column, row), which is filled"""
     start = row
     for _, branch in node.branches:
         row = _place(branch, column + 1, row, places)
@@ -74,7 +76,9 @@ def _wrapped(text):
 
 
 def curve(frame, policy, ax=None):
-    """Draw the frame of `Policy.curve`: loss with standard errors against the mean price."""
+    """Draw the loss with standard errors against the mean price, a line per rule of purchase.
+
+    frame has these numbers for the policy and simpler rules."""
     ax = ensure_axes(ax)
     for k, (kind, part) in enumerate(frame.groupby("policy", sort=False)):
         part = part.sort_values("price")

@@ -89,7 +89,7 @@ class Policy:
     name = "acquire"
 
     def _check_fields(self):
-        """Raise a ValueError unless the parts fit together."""
+        """Raise a ValueError unless the sizes of design, prices, predictor and rows agree."""
         label, K = self.mixture.label, len(self.design.levels or ())
         if K and not np.isin(self.y, np.arange(K)).all():
             raise ValueError("y has codes of no class")
@@ -117,7 +117,10 @@ class Policy:
         return Oracle(self.X, self.y, self.weight, n_classes, items, self.mixture, self.seed)
 
     def _with_trade_off(self, trade_off):
-        """Return the policy with a trade-off; None is DEFAULT times the mean saving of all."""
+        """Return the policy with a trade-off, the loss that one unit of price must save.
+
+        If None, it is half of what one unit of price saves on average if all features are
+        bought."""
         if trade_off is None:
             oracle, every = self._oracle, np.arange(self.X.shape[1])
             free = oracle.start(np.full(len(every), np.nan))
@@ -132,7 +135,7 @@ class Policy:
 
     @property
     def _loss_unit(self):
-        """Loss of the response's own units per unit of loss of the standardized response."""
+        """Factor from the loss of the standardized response to that in its own units."""
         return 1.0 if self.levels else self.scale**2
 
     def next(self, row: Any, *, budget: float | Mapping[str, float] | None = None) -> Step:
@@ -604,19 +607,19 @@ class Policy:
         return list(self.levels) if self.levels else ["fit", "se"]
 
     def _shown(self, answer):
-        """A prediction in units of the response."""
+        """Return a prediction of the standardized response in the response's own units."""
         return answer if self.levels else answer * self.scale + [self.centre, 0.0]
 
     def _prediction(self, state):
         return pd.Series(self._shown(self._oracle.predict(state)), self._heads)
 
     def _alpha(self, trade_off):
-        """The trade-off in units of the standardized response."""
+        """Return the trade-off (loss per unit of price) in units of the standardized response."""
         value = self.trade_off if trade_off is None else number("trade_off", trade_off, 0.0)
         return value / self._loss_unit
 
     def _limit(self, budget):
-        """Most to spend (1 + R,) of the price and of each resource; None without a budget."""
+        """Return the most to spend (1 + R,) on price and each of R resources; None if unlimited."""
         if budget is None:
             return None
         given = budget if isinstance(budget, Mapping) else {"price": budget}
@@ -629,12 +632,14 @@ class Policy:
         return np.array([number("budget", given[k], 0.0) if k in given else np.inf for k in known])
 
     def _some_rows(self, most):
-        """Positions of at most this many training rows, at random."""
+        """Return the positions of at most `most` random training rows."""
         n = len(self.y)
         return np.sort(np.random.default_rng(self.seed).permutation(n)[:most])
 
     def _state(self, row):
-        """The State of a partly measured row; its features count as paid."""
+        """Return the State (what is known and paid) of a partly measured row.
+
+        Its known features count as paid."""
         frame = pd.DataFrame(row, index=[0]) if isinstance(row, dict) else row
         frame = frame.to_frame().T.infer_objects() if isinstance(frame, pd.Series) else frame
         if len(frame) != 1:

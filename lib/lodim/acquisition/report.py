@@ -6,7 +6,7 @@ from lodim.text import join_words
 
 
 def summary(policy) -> Report:
-    """Return the report of a policy."""
+    """Return the printed report of a policy: predictor, trade-off, prices and savings."""
     frame = _features(policy, {"price": "Price", "saving": "Saving alone", "unlocks": "Unlocks"})
     response = policy.design.response
     classes = join_words(map(str, policy.levels)) if policy.levels else "a number"
@@ -43,7 +43,7 @@ def text(policy) -> str:
 
 
 def _features(policy, heads):
-    """Return the frame of features with some columns of `Policy.tidy` under other names."""
+    """Return the table of the features' prices and savings, with columns named by `heads`."""
     frame = in_pandas(policy.tidy)().set_index("feature").rename_axis(None)
     return frame[[*heads]].rename(columns=heads)
 

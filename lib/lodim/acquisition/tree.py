@@ -19,12 +19,12 @@ QUESTIONS = 2  # further questions about measured values before a purchase
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """Rows that are treated alike.
+    """Node of a tree of purchases: rows that are treated alike.
 
     kind : "buy"; "ask", a question about measured values; "stop"; or "more", where the tree ends
     items : names of the purchases, one after the other
     price : mean price of these purchases, or total price at the end
-    rows : number; share : of all rows
+    rows : number of rows; share : their share of all rows
     answer : mean prediction
     follow : share of the rows for which the policy does this
     branches : (text of a feature and the range of its values, Node) pairs
@@ -94,7 +94,9 @@ def words_of(heads, answer):
 
 
 def grow(policy, X: np.ndarray, played: list[Played], depth: int) -> Tree:
-    """Return the Tree of rows X (n, p) and what the policy has bought for them."""
+    """Return the Tree of purchases for rows X (n, p), from what the policy has bought for them.
+
+    depth : most purchases one after the other"""
     growing = _Growing(policy, X, played)
     root = growing.node(np.arange(len(X)), (), depth)
     total = sum(min(len(one.items) + 1, depth) for one in played)
@@ -109,12 +111,14 @@ class _Growing:
         self.agreeing = 0
 
     def action(self, row, k):
-        """The k-th purchase for a row, or -1."""
+        """Return the k-th purchase of the policy for a row, an item number, or -1 for none."""
         bought = self.played[row].items
         return bought[k] if k < len(bought) else -1
 
     def node(self, rows, bought, depth, questions=QUESTIONS):
-        """The Node of rows for which some items have been bought."""
+        """Return the Node of the tree for some rows, for which the same items have been bought.
+
+        bought : these items; questions : number of questions that may still be asked"""
         k = len(bought)
         actions = np.array([self.action(r, k) for r in rows])
         item, count = Counter(actions.tolist()).most_common(1)[0]
@@ -150,9 +154,9 @@ class _Growing:
         return self.items.price(states[1].paid) - self.items.price(states[0].paid)
 
     def _branches(self, rows, bought, after):
-        """Texts and positions of rows by the values of one of the items that have been bought.
+        """Return texts and rows of the branches by the values of one of the bought items.
 
-        after (n,) : the next purchase
+        after (n,) : the policy's next purchase for each row, which the branches shall separate
         """
         coded = pd.Series(after).astype("category").cat.codes.to_numpy()
         # What follows counts most; the prediction separates branches that go on alike.
@@ -167,7 +171,10 @@ class _Growing:
         ]
 
     def _cut(self, rows, item, target):
-        """Impurity, item, groups of its values and positions of the best cuts between them."""
+        """Return the best division of rows by the values of an item (column).
+
+        As impurity (how mixed the next purchases `target` are in a branch), item, groups of its
+        values, and positions of the cuts between them."""
         groups, cuts = self._groups(rows, item, np.flatnonzero(self.items.column_item == item)), []
         least = max(2, int(LEAST_SHARE * len(self.X)))
         now = _impurity(target, groups, cuts, 0)
@@ -181,7 +188,9 @@ class _Growing:
         return now, item, groups, cuts
 
     def _groups(self, rows, item, columns):
-        """(value, positions of rows) in order: by level, or by quantiles of a number."""
+        """Return groups of rows by an item's values, as (value, positions of rows) in order.
+
+        Groups are levels of a category, or quantiles of a number."""
         levels = self._levels(columns)
         X = self.X[np.ix_(rows, columns)]
         if levels is not None:
@@ -212,13 +221,15 @@ class _Growing:
         return f"{name} {low} or more" if high is None else f"{name} {low} to {high}"
 
     def _levels(self, columns):
-        """Levels of a category, one per column of its code, and that of zeros; None for numbers."""
+        """Return the levels of a category: one per indicator column, and that of all zeros.
+
+        None for numbers."""
         design = self.policy.design
         part = design.terms[design.term_of[columns[0]]][0]
         return getattr(part, "levels", None)
 
     def _codes(self, X, columns, n_levels):
-        """Position of the level of each row from its coded columns."""
+        """Return the number of each row's level from the indicator columns of a category."""
         design = self.policy.design
         raw = X * design.scale[columns] + design.mean[columns]
         code = raw.argmax(axis=1)
@@ -232,7 +243,9 @@ class _Growing:
 
 
 def _impurity(target, groups, cuts, least):
-    """Mean squared distance from the mean of each branch; infinite if a branch has few rows."""
+    """Return the mean squared distance of `target` from its mean in each branch, over all rows.
+
+    Branches are the groups of values between cuts; infinite if one has fewer than `least` rows."""
     total, ends = 0.0, [0, *sorted(cuts), len(groups)]
     for lo, hi in pairwise(ends):
         at = np.concatenate([g[1] for g in groups[lo:hi]])
@@ -243,7 +256,7 @@ def _impurity(target, groups, cuts, least):
 
 
 def _between(low, high):
-    """Shortest number, as text, above low and at most high."""
+    """Return the shortest number, as text, that is above low and at most high."""
     for digits in range(1, 16):
         value = float(f"{(low + high) / 2:.{digits}g}")
         if low < value <= high:

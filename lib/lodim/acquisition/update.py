@@ -16,7 +16,10 @@ ERRORS = 4.0  # standard errors beyond the surprise of held-out rows, for a warn
 
 
 def updated(policy, data, window, decay, every):
-    """Return a policy with the rows of some data; see `Policy.update`."""
+    """Return a policy with the rows of `data` added; it is learned again after many new rows.
+
+    window : number of most recent rows to keep; decay : factor on the weight of old rows
+    every : number of new rows after which the predictor is learned again"""
     batch = policy.design.apply(data, response=True)
     used = np.flatnonzero(~np.isnan(batch.y) & (batch.row_weights > 0.0))
     if not len(used):
@@ -40,9 +43,10 @@ def updated(policy, data, window, decay, every):
 
 
 def _recent_surprises(policy, X, y):
-    """Return surprises of the most recent rows, with new rows X (n, p), y (n,); warn of drift.
+    """Return the surprises of the most recent rows, including new rows X (n, p), y (n,).
 
-    After a warning the count starts again.
+    A surprise is the loss beyond what the prediction expects. If they are large, warn that the data
+    have drifted; after a warning the count starts again.
     """
     found = [_surprise(policy, x, v) for x, v in zip(X, y, strict=True)]
     values = np.append(policy.recent, found)[-ROWS:]
@@ -59,7 +63,9 @@ def _recent_surprises(policy, X, y):
 
 
 def _surprise(policy, x, y):
-    """Loss of a row's prediction from its known features beyond what the prediction expects."""
+    """Return how much the loss of a row's prediction exceeds what the prediction itself expects.
+
+    x : (p,) features, NaN if unknown"""
     columns = np.flatnonzero(~np.isnan(x))
     n_classes = len(policy.levels or ())
     V = np.ascontiguousarray(x[columns, None])

@@ -1,4 +1,4 @@
-"""Construction of the network of purchases from a formula's terms, prices and dependencies."""
+"""Construction of the graph of purchases from a formula's terms, prices and dependencies."""
 
 import math
 from dataclasses import dataclass, field
@@ -20,11 +20,14 @@ SHOWN = 8  # largest number of names listed in an error
 
 @dataclass
 class Graph:
-    """Named nodes, each with its columns of X and its needs (other nodes, or series).
+    """Named nodes, each with its columns of X and its needs.
+
+    A node is a column, a term or another purchase; it may need other nodes, or a series (a set of
+    interchangeable sources).
 
     columns, needs : dicts by name, in the order of the formula, then of the user's settings
     bought : names that need a price: columns of the data, and other purchases
-    sources : dict series of alternatives -> its sources
+    sources : dict series -> its sources
     """
 
     columns: dict = field(default_factory=dict)
@@ -33,7 +36,9 @@ class Graph:
     sources: dict = field(default_factory=dict)
 
     def add(self, name, *, columns=(), needs=(), bought=False):
-        """Add a node, or add columns and needs to an existing node."""
+        """Add a node with its columns of X and its needs, or add these to an existing node.
+
+        bought : whether the node needs a price"""
         self.columns[name] = (*self.columns.get(name, ()), *columns)
         self.needs[name] = tuple(dict.fromkeys((*self.needs.get(name, ()), *needs)))
         if bought:
@@ -41,7 +46,9 @@ class Graph:
 
 
 def make_network(design, settings):
-    """Return the Network of a design's terms, the purchases they need, and the prices."""
+    """Return the Network: a design's terms, the purchases they need, and the prices.
+
+    settings has the user's costs, dependencies and alternatives."""
     graph = Graph()
     _add_terms(graph, design, _squeezed(_all_names(settings)))
     formula = tuple(graph.columns)
@@ -64,7 +71,7 @@ def make_network(design, settings):
 
 
 def unused_prices(network, settings):
-    """Return the names in the costs that the network does not contain."""
+    """Return the names in the user's costs that the graph of purchases does not contain."""
     used = _squeezed(network.names)
     return [name for name in _priced(settings) if _squeeze(name) not in used]
 
@@ -79,9 +86,10 @@ def derived_names(design):
 
 
 def _add_terms(graph, design, named):
-    """Add nodes for the columns of the data, then for the terms computed from them.
+    """Add nodes to the graph for columns of the data, then for the terms computed from them.
 
-    named : names that the user mentions, without blanks; factors with such a name get a node
+    named : names that the user mentions, without blanks; factors of terms with such a name get a
+        node
     """
     for name in design.features:
         graph.add(name, bought=True)
@@ -111,7 +119,7 @@ def _plain(term):
 
 
 class _NameFinder:
-    """Finder of the node that a name in the user's settings refers to."""
+    """Finder of the node of a graph (column, term or purchase) that a user's name refers to."""
 
     def __init__(self, graph, settings):
         self.graph, self.series = graph, [series for series, _ in settings.alternatives]
@@ -157,7 +165,9 @@ class _NameFinder:
 
 
 def _add_sources(graph, names, alternatives):
-    """Add the series of alternatives and their sources to the graph."""
+    """Add the alternatives (series of interchangeable sources) and their sources to the graph.
+
+    names finds the nodes of the sources' names."""
     for series, sources in alternatives:
         graph.sources[series] = tuple(names.find(s, "alternatives") for s in sources)
 
@@ -173,7 +183,7 @@ def _all_names(settings):
 
 
 def _priced(settings):
-    """Return the names in the costs; empty if the costs are a function."""
+    """Return the names to which the user's costs give a price; none if the costs are a function."""
     return {} if callable(settings.costs) else dict(settings.costs or ())
 
 
@@ -191,12 +201,14 @@ def _squeezed(names):
 
 
 def _needed(graph, name):
-    """Return the direct needs of a node, or the sources of a series."""
+    """Return the direct needs of a node of the graph, or the sources of a series (alternatives)."""
     return graph.sources[name] if name in graph.sources else graph.needs[name]
 
 
 def _in_order(graph):
-    """Return nodes and series, each after its needs; raise ArgumentError if needs are circular."""
+    """Return the names of nodes and series (sets of alternatives), each after its needs.
+
+    Raise ArgumentError if needs are circular."""
     done, order = set(), []
     for root in (*graph.needs, *graph.sources):
         way, stack = [], [iter((root,))]
@@ -217,7 +229,7 @@ def _in_order(graph):
 
 
 def _check_series(graph):
-    """Raise ArgumentError if no node needs a series."""
+    """Raise ArgumentError if no node needs a series (a set of alternative sources)."""
     needed = {name for needs in graph.needs.values() for name in needs}
     for series in graph.sources:
         if series not in needed:
@@ -230,7 +242,7 @@ def _check_series(graph):
 def _used_part(graph, formula):
     """Return the part of a graph that the names of the formula need.
 
-    All series are kept, but a series that is not needed has no sources.
+    All series (sets of alternative sources) are kept, but one that is not needed has no sources.
     """
     used, rest = set(), list(formula)
     while rest:
@@ -247,7 +259,9 @@ def _used_part(graph, formula):
 
 
 def _check_copies(graph, order):
-    """Raise ArgumentError if alternatives would make too many copies of nodes."""
+    """Raise ArgumentError if alternatives would make too many copies of nodes.
+
+    A node has one copy for each alternative source that it may use. order : names, needs first"""
     series, copies = {}, 0
     for name in order:
         direct = {n for n in _needed(graph, name) if n in graph.sources}
@@ -265,7 +279,7 @@ def _check_copies(graph, order):
 
 
 def _prices(graph, names, costs):
-    """Return a list with the price of each node, and the cost function of a set or None."""
+    """Return a list with the price of each name, and a cost function of sets of names or None."""
     if callable(costs):
         set_cost = _checked(costs, frozenset(graph.bought))
         single = {name: set_cost(frozenset([name])) for name in graph.bought}
@@ -286,7 +300,9 @@ def _prices(graph, names, costs):
 
 
 def _checked(costs, bought):
-    """Return the user's cost function with checks of its values; it is called without terms."""
+    """Return the user's cost function with checks of its values.
+
+    It is called with the names in `bought` only, not with terms computed from them."""
 
     @lru_cache(maxsize=200_000)
     def price(names):
@@ -310,7 +326,9 @@ def _checked(costs, bought):
 
 
 def _check_monotone(set_cost, names):
-    """Raise ArgumentError if a larger set costs less, along a few chains of sets."""
+    """Raise ArgumentError if the cost function gives a larger set of names a lower price.
+
+    This is tried along a few chains of sets."""
     rng = np.random.default_rng(0)
     chains = [names, *([names[k] for k in rng.permutation(len(names))] for _ in range(CHAINS))]
     for chain in chains:
@@ -326,7 +344,7 @@ def _check_monotone(set_cost, names):
 
 
 def _set(names):
-    """Return a set of names as text, shortened."""
+    """Return a set of names as text for a message, shortened."""
     shown = ", ".join(map(repr, sorted(names)[:SHOWN]))
     return "{" + shown + (", ..." if len(names) > SHOWN else "") + "}"
 
@@ -335,7 +353,7 @@ def _set(names):
 
 
 def _to_network(graph, cost, set_cost):
-    """Return the Network of a Graph with its prices."""
+    """Return the Network (compact form with positions) of a Graph of names, with its prices."""
     at = {name: v for v, name in enumerate(graph.columns)}
     series = list(graph.sources)
     parents = [tuple(at[n] for n in needs if n in at) for needs in graph.needs.values()]

@@ -12,16 +12,19 @@ from lodim.errors import ArgumentError
 
 @forms.record
 class Network:
-    """V nodes with costs; a node needs its parents, and everything that they need.
+    """Graph of V nodes with costs; a node needs its parents, and everything that they need.
+
+    A node is a column, a term or another purchase; a series is a set of interchangeable sources.
 
     names : names of the nodes, parents before children; copies of a node have the same name
     cost : (V,) costs, at least zero
     parents : per node a tuple of the parents' positions
     columns : per node a tuple of its columns of X; empty for a pure purchase
-    series : number of the series of alternatives of which the node is a source, or -1
+    series : number of the series of which the node is a source, or -1
     base : position of a node's first copy, or its own position without copies. A node that needs a
         series has one copy per source of the series
-    set_cost : callable(frozenset of names) -> float, a submodular cost instead of the sum; or None
+    set_cost : callable(frozenset of names) -> float, a submodular cost instead of the sum; or
+        None
     """
 
     names: tuple[str, ...] = forms.several("V")
@@ -80,17 +83,20 @@ class Network:
 def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
     """Return the Network of nodes in any order, with copies of nodes that need a series.
 
-    A node gets one copy per source of the series, with its own coefficients, as in the latent form
-    of Jacob, Obozinski and Vert (2009). Copies of a source share its cost.
+    A series is a set of interchangeable sources. A node gets one copy per source of the series,
+    with its own coefficients, as in the latent form of Jacob, Obozinski and Vert (2009). Copies of
+    a source share its cost.
 
     Parameters
     ----------
-    names, cost, parents, columns : as in Network, before copying and in any order
+    names, cost, parents, columns
+        Per node its name, cost, positions of the nodes it needs, and columns of X; in any order.
     sources : tuple of tuples
         Positions of the nodes that are sources of each series.
     uses : (V,) tuples or None
         Numbers of the series that each node needs in addition to its parents.
     set_cost : callable or None
+        Cost of a frozenset of names, instead of the sum of costs.
 
     Returns
     -------
@@ -116,7 +122,10 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
 
 
 def _copies(names, parents, sources, uses, source_of):
-    """Return a list of (node, parents) of each copy, in order, and each node's first copy."""
+    """Return a list of (node, parents) of each copy, parents first, and each node's first copy.
+
+    A node has one copy per combination of sources of the series (sets of alternatives) it needs.
+    uses : series of each node; source_of : series of which a node is a source, or -1"""
     used = [[u for k in series for u in sources[k]] for series in uses]
     needed = [(*some, *more) for some, more in zip(parents, used, strict=True)]
     copies: dict[int, list] = {}
@@ -140,9 +149,10 @@ def _copies(names, parents, sources, uses, source_of):
 
 
 def _combined_sources(v, parents, source_of, serving):
-    """Return a dict series -> source that a copy with these parents needs.
+    """Return a dict series -> source that a copy of node v with these parents needs.
 
-    None if it would need two sources of one series.
+    A series is a set of alternative sources. None if the copy would need two sources of one
+    series.
     """
     combined = {source_of[v]: v} if v in source_of else {}
     for u in parents:
@@ -153,7 +163,10 @@ def _combined_sources(v, parents, source_of, serving):
 
 
 def _choices(v, parents, uses, sources, copies):
-    """Yield (dict series -> source, parents of the copy) for each consistent choice of node v."""
+    """Yield (dict series -> source, parents of the copy) for each consistent choice of sources.
+
+    v is the node that is copied, uses the series (sets of alternatives) of each node, and copies
+    the copies of its parents."""
     options = [copies[u] for u in parents[v]]
     for k in uses[v]:
         options.append([({k: s} | c, at) for s in sources[k] for c, at in copies[s]])
@@ -167,7 +180,7 @@ def _choices(v, parents, uses, sources, copies):
 
 
 def _topological_order(parents):
-    """Yield positions with parents before children, otherwise in the given order."""
+    """Yield positions of nodes so that parents come first, otherwise in the given order."""
     seen: set[int] = set()
     for root in range(len(parents)):
         stack = [(root, iter(parents[root]))] if root not in seen else []

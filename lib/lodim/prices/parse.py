@@ -49,7 +49,9 @@ def depends_on(value):
 
 
 def alternatives(value):
-    """Return the alternatives as ((series, (source, ...)), ...)."""
+    """Return the user's alternatives as ((series, (source, ...)), ...).
+
+    A series is the name that stands for any one of its sources."""
     if value is None:
         return ()
     pairs = value.items() if isinstance(value, Mapping) else value
@@ -108,7 +110,7 @@ def _price(name, price):
 
 
 def is_price(value):
-    """Return whether a value is a number from 0 to LARGEST."""
+    """Return whether a value is a number from 0 to the largest allowed price."""
     return _is_number(value) and 0.0 <= float(value) <= LARGEST
 
 
@@ -130,7 +132,7 @@ def _edges(value):
 
 
 def _table_of_edges(table):
-    """Return pairs (child, parent) of a table with two columns."""
+    """Return pairs (child, parent) of a table with two columns; a child needs its parent."""
     names = {str(name).lower(): name for name in table.columns}
     for parent, child in ENDS:
         if {parent, child} <= set(names):
