@@ -19,12 +19,13 @@ def top(score, n, rng):
 def diverse(score, X, known, n, rng):
     """Return positions of n randomly chosen rows, with high scores and far apart, (n,).
 
-    As for centres of k-means++, the chance of a row is proportional to (its score + AGREED) times
-    its squared distance to the nearest labelled or already chosen row. Distances are capped at
-    their median, since outliers would otherwise be chosen most.
+    As for centres of k-means++, the chance of a row is proportional to (its score + 0.02) times its
+    squared distance to the nearest labelled or already chosen row. Distances are capped at their
+    median, since outliers would otherwise be chosen most.
 
     score : (N,) array, zero or above; rows with NaN are chosen last
-    X, known : (N, p) features of the rows and (m, p) features of the labelled rows, NaN if missing
+    X, known : (N, p) features of the rows and (m, p) features of the labelled rows, NaN if
+        missing
     """
     scored = np.flatnonzero(~np.isnan(score))
     distance = nearest(X, known)
@@ -62,7 +63,7 @@ def squared(X, Z):
 
 
 def features(fit, frame):
-    """Return the features that a fit reads, with the scaling of the fit, (n, p); NaN if missing."""
+    """Return the features (n, p) that a fit reads, scaled as in the fit; NaN if missing."""
     batch = fit._reader.apply(frame)
     X = np.full((len(frame), len(fit._reader.names)), np.nan)
     X[batch.rows] = tiles.unpack(batch.X, batch.n)

@@ -10,7 +10,9 @@ from lodim.text import join_words
 
 
 def check_frames(response, labelled, pool, test):
-    """Raise DataError unless rows of the frames are distinct and all test rows have labels."""
+    """Raise DataError unless rows of the frames are distinct and all test rows have labels.
+
+    response : name of the column of labels; pool : rows that can be labelled"""
     for name, frame in (("labelled", labelled), ("pool", pool), ("test", test)):
         if not isinstance(frame, pd.DataFrame) and not (frame is None and name != "pool"):
             kind = f"{type(frame).__module__}.{type(frame).__name__}".removeprefix("builtins.")
@@ -33,7 +35,9 @@ def check_frames(response, labelled, pool, test):
 
 
 def _check_apart(response, labelled, pool):
-    """Raise DataError if a row of the pool has the row label and values of a labelled row."""
+    """Raise DataError if a labelled row is also in the pool of rows to label.
+
+    It is if a row of the pool has the same row label (index) and the same values."""
     labels = pool.index.intersection(labelled.index)
     columns = [c for c in pool.columns.intersection(labelled.columns) if c != response]
     if not len(labels) or not columns:
@@ -120,8 +124,8 @@ def to_series(labels, response):
 def check_labels(labels, learner, new):
     """Return new labels as a Series indexed by row label, or raise DataError if they are invalid.
 
-    All rows must be in the pool. Classes that no labelled row has are accepted only if `new` is
-    true.
+    All rows must be in the learner's pool of rows to label. Classes that no labelled row has are
+    accepted only if `new` is true.
     """
     labels = to_series(labels, learner.response)
     unknown = labels.index.difference(learner.pool.index)
@@ -145,5 +149,5 @@ def check_labels(labels, learner, new):
 
 
 def plain(label):
-    """Return a row label as a plain Python value."""
+    """Return a row label (an entry of an index) as a plain Python value, for messages."""
     return label.item() if isinstance(label, np.generic) else label

@@ -483,11 +483,15 @@ class Learner(Generic[FitT]):
         return self.model(self.formula, labelled, **self.arguments)
 
     def _fitted_with(self, row, label):
-        """Return the model fitted to the labelled rows plus a pool row (frame) with a label."""
+        """Return the model fitted to the labelled rows plus a row of the pool with a label.
+
+        row : frame of that one row"""
         return self._fitted(pd.concat([self.labelled, row.assign(**{self.response: label})]))
 
     def _learn(self, asked):
-        """Fit the model to the labelled rows, and append one row to the learning curve."""
+        """Fit the model to the labelled rows, and append one row to the learning curve.
+
+        asked : name of the score that chose the last rows"""
         fit, now = self._fit_or_none(), None
         row = {"n_labelled": len(self.labelled), "asked": asked}
         row |= dict.fromkeys(("accuracy", "log_loss", "entropy", "agreement"), np.nan)
@@ -531,7 +535,7 @@ class Learner(Generic[FitT]):
         return {"entropy": float(np.nanmean(entropies))} if known else {}
 
     def _on_test(self, fit):
-        """Return log-loss on test rows of known classes, and whether rows are right (n_test,)."""
+        """Return log-loss on test rows of known classes, and which rows are right, (n_test,)."""
         if fit is None:
             return np.nan, np.zeros(len(self.test), bool)
         known = self.test[self.test[self.response].isin(fit.levels)]
@@ -540,7 +544,7 @@ class Learner(Generic[FitT]):
         return loss, predicted == self.test[self.response].to_numpy(dtype=object)
 
     def _name(self):
-        """Return the name of the score that chose the rows, "mixed" if there were several."""
+        """Return the name of the score that chose the last rows, "mixed" if there were several."""
         asked = {row["asked"] for row in self._rows if row["asked"]}
         return asked.pop() if len(asked) == 1 else "mixed" if asked else _name_of(self.score)
 

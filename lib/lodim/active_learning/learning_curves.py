@@ -333,7 +333,9 @@ class LearningCurves:
 
 
 def _area(n, values):
-    """Return the area under each curve divided by the curve's length, (repetitions,)."""
+    """Return the area under each curve divided by the curve's length, (repetitions,).
+
+    n : (T,) numbers of labelled rows; values : (repetitions, T) heights of the curves"""
     if len(n) < 2:
         return values.mean(axis=1)
     return np.trapezoid(values, n, axis=1) / (n[-1] - n[0])
@@ -346,7 +348,9 @@ def _standard_error(values):
 
 
 def _paired(gain):
-    """Return p-values (T,) of paired t tests of gains (repetitions, T); 1 if all gains are 0."""
+    """Return p-values (T,) of paired t tests of differences (repetitions, T) of two runs.
+
+    They are 1 if all differences are 0, and NaN with one repetition."""
     if len(gain) < 2:
         return np.full(gain.shape[1], np.nan)
     mean, error = gain.mean(axis=0), _standard_error(gain)

@@ -21,31 +21,38 @@ def entropies(fit, data):
 
 
 def uncertainty(learner, rng):
-    """Return the entropy (n,) of the class probabilities, Eq. 3.2: high for uncertain rows."""
+    """Return the entropy (n,) of the class probabilities of the pool's rows: high if uncertain.
+
+    rng is not used."""
     return entropies(learner.fit, learner.pool)
 
 
 def margin(learner, rng):
-    """Return one minus the difference of the two largest class probabilities, (n,)."""
+    """Return one minus the difference of the two largest class probabilities of a row, (n,).
+
+    rng is not used."""
     p = np.sort(learner.fit.predict(learner.pool, "prob").to_numpy(float), axis=1)
     return 1.0 - (p[:, -1] - p[:, -2])
 
 
 def entropy(learner, rng):
-    """Return the negative entropy (n,) of the class probabilities: high for confident rows."""
+    """Return the negative entropy (n,) of the class probabilities: high for confident rows.
+
+    For the rows of the learner's pool; rng is not used."""
     return -entropies(learner.fit, learner.pool)
 
 
 def random(learner, rng):
-    """Return random scores between 0 and 1, (n,)."""
+    """Return random scores between 0 and 1 for the rows of the learner's pool, (n,)."""
     return rng.random(len(learner.pool))
 
 
 def committee(learner, rng):
-    """Return the entropy of the votes of a committee for each row, (n,), Eq. 3.3.
+    """Return the entropy of the votes of a committee for each row of the pool, (n,).
 
-    The committee is the fit's own, or else bootstrap fits. A row with fewer than two votes gets the
-    entropy of its class probabilities.
+    The committee is the fit's own (models with views, which are sets of features, have one), or
+    else bootstrap fits. A row with fewer than two votes gets the entropy of its class
+    probabilities.
     """
     if hasattr(learner.fit, "votes"):
         votes = learner.fit.votes(learner.pool).to_numpy()
@@ -59,15 +66,17 @@ def committee(learner, rng):
 
 
 def diverse(learner, rng):
-    """Return committee scores (n,), of which `batch_selection.diverse` chooses distant rows."""
+    """Return committee scores (n,): the entropy of the votes of several fits for each row.
+
+    Rows that are far apart are then chosen among those of high score."""
     return committee(learner, rng)
 
 
 def infogain(learner, rng):
     """Return the expected decrease of the pool's total entropy if a row's label were known, (n,).
 
-    A fit without the method `gains` is refitted with each label of the CANDIDATES most uncertain
-    rows; other rows get NaN.
+    A fit that cannot compute it is refitted with each label of the 20 most uncertain rows; other
+    rows get NaN.
     """
     if hasattr(learner.fit, "gains"):
         return learner.fit.gains(learner.pool).to_numpy()
@@ -85,7 +94,9 @@ def infogain(learner, rng):
 
 
 def vote_entropy(votes):
-    """Return the entropy of the votes of each row, (n, members) -> (n,); None means no vote."""
+    """Return the entropy (n,) of the votes of each row, from predicted classes (n, fits).
+
+    None means no vote."""
     out = np.full(len(votes), np.nan)
     for i, row in enumerate(votes):
         cast = pd.Series([v for v in row if not pd.isna(v)], dtype=object)
@@ -114,7 +125,7 @@ def user_score(function, learner):
 
 
 def _votes_of_bootstraps(learner, rng):
-    """Return the classes predicted by bootstrap fits, (n, members); None if a fit fails.
+    """Return the classes predicted by bootstrap fits for the pool, (n, fits); None if one fails.
 
     A bootstrap sample draws rows with replacement within each class.
     """

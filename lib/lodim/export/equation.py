@@ -1,4 +1,4 @@
-"""A fit as one record that all writers print: its columns, refused rows, and predictions."""
+"""A fit as one record that all writers of code print: columns, refused rows, and predictions."""
 
 from dataclasses import dataclass
 
@@ -20,13 +20,14 @@ FORBIDDEN = "a null character, or half of a surrogate pair"
 
 @dataclass(frozen=True, eq=False)
 class Equation:
-    """Computation of a fit's predictions for one row.
+    """Computation of a fit's predictions for one row, as a graph of nodes (values to compute).
 
     title : model and formula, one line of ASCII
     columns : Columns of the data, in order
     refusals : tuple of (condition, message, node shown in the message) for rows that raise an error
     unknown : conditions of rows without a prediction because of missing values
-    answers : dict class -> node of its probability; for a numeric response None -> node of the mean
+    answers : dict class -> node of its probability; for a numeric response None -> node of the
+        mean
     """
 
     title: str
@@ -37,12 +38,12 @@ class Equation:
 
     @property
     def conditions(self):
-        """All conditions of rows that have no prediction."""
+        """All conditions (nodes that are true or false) of rows that have no prediction."""
         return [*self.unknown, *(refusal[0] for refusal in self.refusals)]
 
 
 def build(kind, design, family, new_levels, scores):
-    """Return the Equation of a fit.
+    """Return the Equation of a fit: a graph of nodes (values to compute for one row).
 
     Parameters
     ----------
@@ -52,6 +53,7 @@ def build(kind, design, family, new_levels, scores):
         Design that reads new data.
     family : Family
     new_levels : {'error', 'missing'}
+        Treatment of levels that did not occur in training.
     scores : callable(features, offset) -> list of nodes, list of conditions
         Function of the model. It returns link scores (without a response: (label, node) pairs), and
         conditions of rows that the model does not predict.
@@ -82,7 +84,7 @@ def build(kind, design, family, new_levels, scores):
 
 
 def _offset(inputs):
-    """Return the node of the offset, a column of the data; zero without an offset."""
+    """Return the node (value to compute) of the offset, a column of the data; zero without one."""
     design = inputs.design
     if not design.offset_given:
         return ZERO
@@ -97,7 +99,9 @@ def _offset(inputs):
 
 
 def _answers(family, levels, scores):
-    """Return a dict class -> node of its probability; for a numeric response None -> mean."""
+    """Return a dict class -> node (value to compute) of its probability, from nodes of link scores.
+
+    For a numeric response None -> node of the mean."""
     if family.name == "none":
         return dict(scores)
     if levels is None:
@@ -118,7 +122,7 @@ def _answers(family, levels, scores):
 
 
 def _texts(equation):
-    """Yield all texts of the user that the written code will contain."""
+    """Yield all texts of the user (names, levels) that the written code will contain."""
     for node in in_order([*equation.columns, *equation.conditions, *equation.answers.values()]):
         if isinstance(node, Column):
             yield node.name

@@ -20,7 +20,7 @@ LOGIC = (
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """Base class of all nodes; ``label`` is a readable name, if there is one."""
+    """Base class of nodes: values computed for each row; ``label`` is a readable name, if any."""
 
     label: str = field(default="", kw_only=True)
 
@@ -31,13 +31,13 @@ class Node:
 
     @property
     def kind(self):
-        """Type of the value: NUMBER, TRUTH or TEXT."""
+        """Type of the value: a number, a truth value or a text."""
         return NUMBER
 
 
 @dataclass(frozen=True, eq=False)
 class Column(Node):
-    """A column of the data, which may have missing values."""
+    """Node of a column of the data, which may have missing values; `of_kind` is its type."""
 
     name: str
     of_kind: str = NUMBER
@@ -50,7 +50,7 @@ class Column(Node):
 
 @dataclass(frozen=True, eq=False)
 class Constant(Node):
-    """A constant: a float, bool or text."""
+    """Node of a constant: a float, bool or text."""
 
     value: float | bool | str
 
@@ -62,7 +62,7 @@ class Constant(Node):
 
 @dataclass(frozen=True, eq=False)
 class Call(Node):
-    """A named function of nodes; each writer has a table of all functions."""
+    """Node of a named function of other nodes; each writer of code has a table of all functions."""
 
     function: str
     args: tuple
@@ -74,13 +74,13 @@ class Call(Node):
 
     @property
     def kind(self):
-        """TRUTH for comparisons and logical functions, else NUMBER."""
+        """Type of the value: true or false for comparisons and logical functions, else a number."""
         return TRUTH if self.function in LOGIC else NUMBER
 
 
 @dataclass(frozen=True, eq=False)
 class Sum(Node):
-    """Weighted sum: bias + sum_i weights_i args_i; no argument is constant."""
+    """Node of a weighted sum: bias + sum_i weights_i args_i; no argument is constant."""
 
     bias: float
     weights: tuple
@@ -94,7 +94,7 @@ class Sum(Node):
 
 @dataclass(frozen=True, eq=False)
 class Case(Node):
-    """The value that belongs to the first true condition, or else the default."""
+    """Node of the value that belongs to the first true condition, or else of the default."""
 
     conditions: tuple
     values: tuple
@@ -102,20 +102,20 @@ class Case(Node):
 
     @property
     def parts(self):
-        """Conditions, values and the default."""
+        """Nodes from which this node is computed: its conditions, its values and its default."""
         return (*self.conditions, *self.values, self.default)
 
     @property
     def kind(self):
-        """Type of the default."""
+        """Type of the value, which is that of the default."""
         return self.default.kind
 
 
 @dataclass(frozen=True, eq=False)
 class Kernels(Node):
-    """Sum of kernels sum_j weights_j exp(-1/2 |z - points_j|^2) at z = args, or its logarithm.
+    """Node of a sum of kernels sum_j weights_j exp(-1/2 |z - points_j|^2) at z = args, or its log.
 
-    points (m, k); weights (m,), positive if `log`
+    points (m, k) : m points in k dimensions; weights (m,), positive if `log`
     """
 
     args: tuple
@@ -138,17 +138,17 @@ def constant(value):
 
 
 def call(function, *args):
-    """Return the node of a named function of nodes or plain values."""
+    """Return the node (value to compute) of a named function of nodes or plain values."""
     return Call(function, tuple(a if isinstance(a, Node) else constant(a) for a in args))
 
 
 def labelled(node, label):
-    """Return a copy of the node with a readable name; the node itself if the label is empty."""
+    """Return a copy of a node (value to compute) with a readable name; itself without a label."""
     return replace(node, label=label) if label else node
 
 
 def weighted(bias, weights, args, label=""):
-    """Return the node bias + weights @ args, with constant terms added to the bias."""
+    """Return the node (value to compute) bias + weights @ args; constant terms go to the bias."""
     bias, kept = float(bias), []
     for w, arg in zip(weights, args, strict=True):
         if isinstance(arg, Constant):
@@ -161,7 +161,7 @@ def weighted(bias, weights, args, label=""):
 
 
 def product(nodes):
-    """Return the node of the product of nodes, multiplied from left to right."""
+    """Return the node (value to compute) of the product of nodes, multiplied from left to right."""
     first, *rest = nodes
     for node in rest:
         first = call("mul", first, node)
@@ -169,7 +169,7 @@ def product(nodes):
 
 
 def either(conditions):
-    """Return the node "one of the conditions is true", or None without conditions."""
+    """Return the node (value to compute) "one of the conditions is true", or None without any."""
     first, *rest = conditions or [None]
     for condition in rest:
         first = call("or", first, condition)
@@ -177,12 +177,14 @@ def either(conditions):
 
 
 def indicator(condition):
-    """Return a node that is 1 if a condition is true, else 0."""
+    """Return a node (value to compute) that is 1 if a condition is true, else 0."""
     return Case((condition,), (ONE,), ZERO)
 
 
 def lookup(source, levels, values, default):
-    """Return a node with the value of the level that `source` has; the default for other levels."""
+    """Return a node with the value that belongs to the level of the text or number `source`.
+
+    A node is a value to compute for each row; other levels get the default."""
     groups = {}
     for level, value in zip(levels, values, strict=True):
         groups.setdefault(float(value), []).append(level)
@@ -194,10 +196,11 @@ def lookup(source, levels, values, default):
 
 
 def piecewise(x, breaks, coefs):
-    """Return a list of q nodes: functions of x that are polynomials between breaks.
+    """Return a list of q nodes (values to compute): functions of x, polynomials between breaks.
 
     breaks (m + 1,); piece i lies between break i and the next one, and the outer pieces continue
-    beyond. coefs (m, d + 1, q), lowest power first, in a variable u from -1 to 1 within a piece.
+    beyond. coefs (m, d + 1, q) of polynomials of degree d, lowest power first, in a variable u from
+    -1 to 1 within a piece.
     """
     low, high = breaks[:-1], breaks[1:]
     u = [scaled(x, 0.5 * (a + b), 0.5 * (b - a)) for a, b in zip(low, high, strict=True)]
@@ -210,7 +213,9 @@ def piecewise(x, breaks, coefs):
 
 
 def polynomial(u, coefs):
-    """Return the node of a polynomial in u by Horner's rule; coefs start with the constant."""
+    """Return the node (value to compute) of a polynomial in u; coefs start with the constant.
+
+    By Horner's rule."""
     coefs = np.trim_zeros(coefs, "b")
     value = constant(coefs[-1] if len(coefs) else 0.0)
     for c in coefs[-2::-1]:
@@ -219,19 +224,19 @@ def polynomial(u, coefs):
 
 
 def scaled(x, mean, scale, label=""):
-    """Return the node (x - mean) / scale."""
+    """Return the node (value to compute) of (x - mean) / scale."""
     centred = weighted(-mean, [1.0], [x])
     return labelled(centred if scale == 1.0 else call("over", centred, scale), label)
 
 
 def within(x, lower, upper, middle, label=""):
-    """Return a node that is x if x lies within the limits, else the middle."""
+    """Return a node (value to compute) that is x if x lies within the limits, else the middle."""
     far = call("lt", x, lower), call("gt", x, upper)
     return Case(far, (constant(middle), constant(middle)), x, label=label)
 
 
 def in_order(roots):
-    """Return all nodes needed for `roots`, each once, each node after its parts."""
+    """Return all nodes (values to compute) needed for `roots`, each once and after its parts."""
     found, order, todo = set(), [], [(node, False) for node in reversed(roots)]
     while todo:
         node, done = todo.pop()

@@ -1,4 +1,4 @@
-"""Nodes as text with infix operators, as used in Python, JavaScript and SQL."""
+"""Nodes (values to compute) as text with infix operators, for Python, JavaScript and SQL."""
 
 import re
 from collections import Counter
@@ -24,10 +24,10 @@ LETTERS = 40  # largest number of characters of a name
 
 
 class Infix:
-    """Writer of nodes as text; nodes that are used several times or have a label get a name.
+    """Writer of nodes (values to compute) as text; nodes used twice or with a label get a name.
 
-    A subclass provides `functions`, with entries like `COMMON`, and the forms of names and
-    constants.
+    A subclass provides `functions`, a dict from names of functions to a text with {} for the
+    arguments, its precedence and that of its parts, and the forms of names and constants.
     """
 
     functions: Mapping[str, tuple] = MappingProxyType({})
@@ -47,14 +47,14 @@ class Infix:
         }
 
     def repeated(self, node):
-        """Return the parts of a node that occur more than once in its text."""
+        """Return the parts of a node (value to compute) that occur more than once in its text."""
         if isinstance(node, Call):
             template = self.functions.get(node.function, ("",))[0]
             return [a for k, a in enumerate(node.args) if template.count(f"{{{k}}}") > 1]
         return node.args if isinstance(node, Kernels) else ()
 
     def name(self, node):
-        """Return the name of a node, a unique lower-case identifier."""
+        """Return the name of a node (value to compute), a unique lower-case identifier."""
         if id(node) not in self.names:
             hint = node.name if isinstance(node, Column) else node.label
             self.names[id(node)] = self.unused(hint or "v1")
@@ -73,7 +73,9 @@ class Infix:
         return name
 
     def text(self, node, least=LOOSE):
-        """Return the text of a node, in brackets if its precedence is below `least`."""
+        """Return the text of a node (value to compute).
+
+        It is in brackets if the precedence of its operator is below `least`."""
         if isinstance(node, Constant):
             text = self.literal(node.value)
             return f"({text})" if text[0] == "-" and least > SUM else text
@@ -83,7 +85,7 @@ class Infix:
         return f"({text})" if binds < least else text
 
     def formula(self, node):
-        """Return the text that computes a node, and the precedence of the text."""
+        """Return the text that computes a node (value to compute), and its precedence."""
         if isinstance(node, Sum):
             return self.sum(node)
         if isinstance(node, Case):
@@ -102,7 +104,9 @@ class Infix:
         return template.format(*parts), binds
 
     def sum(self, node):
-        """Return the text of bias + w * x + ..., in bracketed groups, and its precedence."""
+        """Return the text of a weighted sum, bias + w * x + ..., and its precedence.
+
+        Long sums are in bracketed groups."""
         pieces = [] if node.bias == 0.0 else [("+", self.literal(node.bias))]
         if node.bias < 0.0 and (len(node.args) > 1 or node.weights[0] < 0.0):
             pieces = [("", self.literal(node.bias))]
@@ -144,7 +148,7 @@ class Program(Infix):
         self.named |= {id(column) for column in equation.columns}
 
     def assignment(self, node):
-        """Return the lines that assign a node to its name."""
+        """Return the lines that compute a node (value to compute) and assign it to its name."""
         raise NotImplementedError
 
     def reference(self, node):
@@ -159,7 +163,9 @@ class Program(Infix):
         return f"{helper}({', '.join([table, *map(self.text, node.args)])})"
 
     def assigned(self, roots):
-        """Yield lines that compute the named nodes needed for `roots`, unless already written."""
+        """Yield lines that compute the named nodes needed for `roots`, unless already written.
+
+        Nodes are values to compute; roots are those that are wanted."""
         for node in in_order(list(roots)):
             if id(node) in self.named and id(node) not in self.written:
                 self.written.add(id(node))
@@ -174,7 +180,7 @@ class Program(Infix):
 
 
 def _added(pieces):
-    """Return terms with their signs as one text."""
+    """Return terms, each a text with its sign, joined as one sum."""
     (sign, first), *rest = pieces
     head = f"-{first}" if sign == "-" else first
     return head + "".join(f" {sign} {text}" for sign, text in rest)

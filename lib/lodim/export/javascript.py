@@ -45,6 +45,7 @@ def write(equation):
     Parameters
     ----------
     equation : Equation
+        What a fit computes for one row.
 
     Returns
     -------
@@ -54,7 +55,7 @@ def write(equation):
 
 
 class _JavaScript(Program):
-    """Writer of nodes in JavaScript."""
+    """Writer of nodes (values to compute for one row) in JavaScript."""
 
     functions = COMMON | {
         "and": ("{} && {}", LOOSE, COMPARED),
@@ -144,16 +145,16 @@ class _JavaScript(Program):
         return [*lines, f"return {self._pairs(texts) if several else texts[0]};"]
 
     def assignment(self, node):
-        """Return the line that assigns a node to its name."""
+        """Return the line that computes a node (value to compute) and assigns it to its name."""
         return [f"const {self.name(node)} = {self.formula(node)[0]};"]
 
     def _pairs(self, values):
-        """Return the text of a list of [class, value]; keys of an object could be reordered."""
+        """Return the text of a list of [class, value]; keys of an object might be reordered."""
         pairs = zip(map(str, self.answers), values, strict=True)
         return "[" + ", ".join(f"[{self.literal(name)}, {value}]" for name, value in pairs) + "]"
 
     def _tables(self):
-        """Yield the tables of kernel points as definitions of constants."""
+        """Yield definitions of constants: points and weights of sums of kernels."""
         for name, rows in self.points():
             table = ",\n".join(f"  {json.dumps(row)}" for row in rows)
             yield f"const {name} = [\n{table}\n];"

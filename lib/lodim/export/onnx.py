@@ -25,11 +25,12 @@ SINGLE |= {"sinh": "Sinh", "cosh": "Cosh"}
 
 
 def write(equation):
-    """Return the ONNX model of an equation.
+    """Return the ONNX model that computes a fit's predictions.
 
     Parameters
     ----------
     equation : Equation
+        What a fit computes for one row.
 
     Returns
     -------
@@ -100,11 +101,11 @@ class _Graph:
     # Expressions -------------------------------------------------------------------------------
 
     def value(self, node):
-        """Return the tensor of a node that has been computed already."""
+        """Return the tensor of a node (value to compute) that has been computed already."""
         return self.values[id(node)]
 
     def compute(self, node):
-        """Return the tensor of a node, computed from the tensors of its parts."""
+        """Return the tensor of a node (value to compute), from the tensors of its parts."""
         if isinstance(node, Column):
             return self.column(node)
         if isinstance(node, Constant):
@@ -136,13 +137,15 @@ class _Graph:
         return self.add("LabelEncoder", node.name, domain="ai.onnx.ml", **codes)
 
     def truth(self, node):
-        """Return the bool tensor of a logical node; a column of truth values holds doubles."""
+        """Return the bool tensor of a logical node; a column of truth values holds doubles.
+
+        A node is a value to compute for each row."""
         if isinstance(node, Call):
             return self.value(node)
         return self.add("Equal", self.value(node), self.array([[1.0]]))
 
     def beside(self, nodes):
-        """Return one tensor (n, k) whose columns are the given nodes."""
+        """Return one tensor (n, k) whose columns are the given nodes (values to compute)."""
         key = tuple(map(id, nodes))
         if key not in self.known:
             zero = self.array([[0.0]])
@@ -154,7 +157,7 @@ class _Graph:
         return self.known[key]
 
     def call(self, node):
-        """Return the tensor of a function of nodes."""
+        """Return the tensor of a Call: a named function of other nodes (values to compute)."""
         name, args = node.function, node.args
         if name == "among":
             return self.among(*args)
@@ -175,7 +178,7 @@ class _Graph:
         return getattr(self, name)(*values)
 
     def check_texts(self, node):
-        """Raise ArgumentError unless a text is compared for equality with a constant text."""
+        """Raise ArgumentError if a Call uses texts in any way but equality with a constant text."""
         known = any(isinstance(arg, Constant) for arg in node.args)
         if node.function != "eq" or not known:
             raise ArgumentError(
@@ -261,7 +264,9 @@ class _Graph:
         return self.add("Add", self.add("Max", value, self.array([[0.0]])), self.log1p(small))
 
     def kernels(self, node):
-        """Return the tensor of a sum of kernels, or its logarithm, from distances (n, m)."""
+        """Return the tensor of a sum of kernels exp(-1/2 |z - point|^2), or its logarithm.
+
+        It is computed from distances (n, m) of n rows to m points."""
         point = self.add("Unsqueeze", self.beside(node.args), self.array([1], np.int64))
         gaps = self.add("Sub", point, self.array(node.points[None]))
         squares = self.add("ReduceSumSquare", gaps, axes=[2], keepdims=0)

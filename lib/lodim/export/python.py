@@ -82,11 +82,12 @@ WIDTH = 96  # largest length of a line
 
 
 def write(equation):
-    """Return the text of a Python module that computes an equation.
+    """Return the text of a Python module that computes a fit's predictions.
 
     Parameters
     ----------
     equation : Equation
+        What a fit computes for one row.
 
     Returns
     -------
@@ -96,7 +97,7 @@ def write(equation):
 
 
 class _Python(Program):
-    """Writer of nodes in Python."""
+    """Writer of nodes (values to compute for one row) in Python."""
 
     functions = COMMON | {
         "and": ("{} and {}", LOOSE, COMPARED),
@@ -193,7 +194,7 @@ class _Python(Program):
         )
 
     def _tables(self):
-        """Yield the tables of kernel points as definitions of constants."""
+        """Yield definitions of constants: points and weights of sums of kernels."""
         for name, rows in self.points():
             lines = [f"    {tuple(row)!r},\n" for row in rows]
             yield f"{name} = (\n{''.join(lines)})"
@@ -223,7 +224,9 @@ class _Python(Program):
         return "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
 
     def assignment(self, node):
-        """Return the lines that assign a node to its name, with its label as a comment."""
+        """Return the lines that compute a node (value to compute) and assign it to its name.
+
+        Its label becomes a comment."""
         text, name, note = self.formula(node)[0], self.name(node), ""
         if node.label and node.label.replace(" ", "_") != name:
             note = f"  # {ascii(node.label)[1:-1][:60]}"

@@ -25,11 +25,12 @@ POWER = (
 
 
 def write(equation, dialect, table):
-    """Return the text of an SQL query that computes an equation.
+    """Return the text of an SQL query that computes a fit's predictions.
 
     Parameters
     ----------
     equation : Equation
+        What a fit computes for one row.
     dialect : {"duckdb", "postgres"}
     table : str or tuple of str
         Name of the table, or names of schema and table.
@@ -62,12 +63,14 @@ def _log(pole="0e0", plus="", divisor=""):
 
 
 def _within(condition, function):
-    """Return the entry of a function that is NULL unless a condition holds."""
+    """Return the entry of an SQL function (text with {} for its arguments, and precedences).
+
+    Its value is NULL unless a condition holds, also a text with {}."""
     return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
 
 
 class _SQL(Infix):
-    """Writer of nodes in SQL."""
+    """Writer of nodes (values to compute for each row) in SQL."""
 
     functions = COMMON | {
         "and": ("{} AND {}", LOOSE, COMPARED),
@@ -122,7 +125,9 @@ class _SQL(Infix):
         self.step = self._steps()
 
     def _steps(self):
-        """Return a dict id of a node -> number of the step that computes it, after its parts."""
+        """Return a dict id of a node (value to compute) -> number of the step that computes it.
+
+        Each node is computed after its parts."""
         depth = {}
         for node in self.order:
             depth[id(node)] = max((depth[id(part)] for part in node.parts), default=0)
@@ -226,7 +231,7 @@ class _SQL(Infix):
         )
 
     def _first(self, nodes):
-        """Return the first step, which reads the columns of the table."""
+        """Return the first step of the query, which reads the columns of the table."""
         lines = [f'{self.formula(node)[0]} AS "{self.name(node)}"' for node in nodes]
         columns = [f"data.{quoted(c.name)}" for c in self.equation.columns if c.kind == NUMBER]
         numbers = [f"CAST({column} AS FLOAT8)" for column in columns]

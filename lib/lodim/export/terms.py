@@ -54,7 +54,9 @@ PERIODS = 1e8  # largest number of periods from 0; beyond it, languages round re
 
 
 class Inputs:
-    """The columns that a design reads, and the features that it computes from them.
+    """The columns that a design reads, and the features that it computes from them, as nodes.
+
+    A node is a value to compute for each row.
 
     Attributes
     ----------
@@ -91,7 +93,9 @@ class Inputs:
         return found | forgiven
 
     def _kind(self, name):
-        """Return the type of a column, by its levels, imputed value and use in the formula."""
+        """Return the type (number, truth value or text) of a column of the data.
+
+        It follows from the column's levels, its imputed value and its use in the formula."""
         if any(isinstance(p, factors.Numeric) and p.name == name for p in self.parts):
             return NUMBER
         values = self.known[name][0] if name in self.known else ()
@@ -105,7 +109,7 @@ class Inputs:
         return kinds.pop() if kinds else self._kind_by_use(name)
 
     def _kind_by_use(self, name):
-        """Return the type of a column that is used only inside functions."""
+        """Return the type (number, truth value or text) of a column used only inside functions."""
         for part in self.parts:
             if isinstance(part, factors.Missing) or name not in factors.needs(part):
                 continue
@@ -117,7 +121,9 @@ class Inputs:
         return NUMBER
 
     def _missing(self, name):
-        """Return the condition that a column is missing, or has a level that counts as missing."""
+        """Return the condition that a column is missing, or has a level that counts as missing.
+
+        A condition is a node (value to compute for each row) that is true or false."""
         column, (levels, forgiven) = self.columns[name], self.known.get(name, ((), ()))
         if forgiven is None:
             return call("not", call("among", column, *levels))
@@ -135,7 +141,7 @@ class Inputs:
             self.unknown.append(self._missing(name))
 
     def complete(self, name):
-        """Return the node of a column, with missing values imputed if the fit imputes them."""
+        """Return the node (value to compute) of a column, with the fit's imputed values."""
         if name not in self.fills:
             return self.columns[name]
         if name not in self._complete:
@@ -168,12 +174,12 @@ class Inputs:
         return out
 
     def _may_be_far(self, term, k):
-        """Return whether a feature can become too large for predict() to compute with."""
+        """Return whether feature k, made by a term, can become too large for predict()."""
         largest = math.prod(map(_largest, term)) + abs(self.design.mean[k])
         return largest > features.FAR[self.design.dtype] * self.design.scale[k]
 
     def _columns_of(self, part):
-        """Return a list of nodes: the columns that a factor makes."""
+        """Return the columns that a factor of a term makes, as nodes (values to compute)."""
         if id(part) not in self._made:
             self._made[id(part)] = self._make(part)
         return self._made[id(part)]
@@ -211,7 +217,7 @@ class Inputs:
         return out
 
     def _condition(self, part):
-        """Return a list of nodes: the columns that a condition makes."""
+        """Return the columns that a condition in a formula makes, as nodes (values to compute)."""
         true = _Translation(self).value(tree(part.name).args[0])
         coded, out = np.eye(len(part.levels)) if part.matrix is None else part.matrix, []
         for j in range(len(part.labels)):
@@ -221,7 +227,9 @@ class Inputs:
         return out
 
     def _source(self, part):
-        """Return the node whose values are the levels of a factor: a column, or C()'s argument."""
+        """Return the node (value to compute) whose values are the levels of a categorical factor.
+
+        It is a column, or the argument of C()."""
         name = factors.column_with_levels(part)
         if name is not None:
             return self.columns[name]
@@ -234,7 +242,7 @@ class Inputs:
 
 
 def _largest(part):
-    """Return an upper bound of the absolute values of a factor."""
+    """Return an upper bound of the absolute values of a factor of a formula's term."""
     if isinstance(part, factors.Numeric):
         return LARGEST
     if isinstance(part, factors.Expression):
@@ -243,7 +251,9 @@ def _largest(part):
 
 
 def _is_plain(node):
-    """Return whether a call of a column is finite for every number; bs() overflows far outside."""
+    """Return whether a formula's call is finite for every number; bs() overflows far outside.
+
+    node : syntax tree of the call"""
     name = function_name(node.func)
     return name in patsy_terms.TRANSFORMS.keys() - {"bs"} and all(
         column_name(arg) is not None or (isinstance(arg, ast.Call) and _is_plain(arg))
@@ -258,7 +268,7 @@ def _compares_with_text(node, name):
 
 
 def _truths(node):
-    """Return the children of a syntax node that must be true or false."""
+    """Return the children of a formula's syntax node that must be true or false."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr):
         return (node.left, node.right)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
@@ -269,18 +279,20 @@ def _truths(node):
 
 
 class _Translation:
-    """Translation of one call of a formula to nodes, parallel to `lodim.design.expressions`."""
+    """Translation of one call of a formula to nodes (values to compute for each row)."""
 
     def __init__(self, inputs, states=()):
         self.inputs, self.states = inputs, list(states)
 
     def columns(self, node):
-        """Return the columns of an expression as a list of number nodes."""
+        """Return the columns of an expression of a formula, as nodes (values to compute)."""
         value = self.value(node)
         return [_number(v) for v in (value if isinstance(value, list) else [value])]
 
     def value(self, node):
-        """Return the node of an expression, or a list of nodes for a spline."""
+        """Return the node (value to compute) of an expression, or a list of nodes for a spline.
+
+        node : syntax tree of the expression in the formula"""
         name = column_name(node)
         if name is not None:
             return self.inputs.complete(name)
@@ -307,7 +319,7 @@ class _Translation:
         self.inputs.refusals.append((many, f"more than {PERIODS:g} periods from 0 is", x))
 
     def single(self, node):
-        """Return the node of an expression with a single column."""
+        """Return the node (value to compute) of an expression of a formula with a single column."""
         (value,) = self.columns(node)
         return value
 
@@ -326,7 +338,7 @@ class _Translation:
         return found
 
     def called(self, node):
-        """Return the node of a function that formulas may use."""
+        """Return the node (value to compute) of a call of a function that formulas may use."""
         name = function_name(node.func)
         if name == "I":
             return self.value(node.args[0])
@@ -353,7 +365,10 @@ class _Translation:
         return call(FUNCTIONS[name], *values)
 
     def transformed(self, name, node, settings, words):
-        """Return the columns of a spline or standardization, from its learned state."""
+        """Return the columns of a spline or standardization, with the values learned in training.
+
+        name : the function; node : syntax tree of the call; settings, words : its other
+            arguments"""
         data = [self.columns(arg) for arg in node.args[: count_data(node)]]
         state = self.states.pop(0)[1]
         if name in patsy_terms.MOMENTS:
@@ -367,7 +382,10 @@ class _Translation:
         return self.spline(name, state, data[0][0], settings, words)
 
     def spline(self, name, state, x, settings, words):
-        """Return the columns of bs(), cr() or cc(), as polynomials between the knots."""
+        """Return the columns of bs(), cr() or cc(), as polynomials between the knots.
+
+        state : values learned in training; x : node of the argument; settings, words : other
+            arguments"""
         knots = np.unique(state["_all_knots"])
         degree = state["_degree"] if name == "bs" else CUBIC
         coefs = _between(knots, degree, lambda at: _values(name, state, at, settings, words))
@@ -412,7 +430,7 @@ def _between(breaks, degree, values):
 
 
 def _into_cycle(x, low, high):
-    """Return the node of x shifted by multiples of the period into [low, high]."""
+    """Return the node (value to compute) of x shifted by whole periods into [low, high]."""
     span = high - low
     above = weighted(low, [1.0], [call("mod", weighted(-high, [1.0], [x]), span)])
     below = weighted(high, [-1.0], [call("mod", weighted(low, [-1.0], [x]), span)])
@@ -421,7 +439,7 @@ def _into_cycle(x, low, high):
 
 
 def _moments(name, state, center=True, rescale=True, ddof=0):
-    """Return the centre and scale of each column."""
+    """Return the centre and scale of each column, from the learned state of a standardization."""
     if name == "center":
         mean = np.atleast_1d(state["_sum"] / state["_count"])
         return mean, np.ones(len(mean))
@@ -434,7 +452,7 @@ def _moments(name, state, center=True, rescale=True, ddof=0):
 
 
 def _number(value):
-    """Return a value as a number node; a truth value becomes 1 or 0."""
+    """Return a value as a node (value to compute) that is a number; truth values become 1 or 0."""
     if isinstance(value, Node) and value.kind == TRUTH:
         if isinstance(value, Constant):
             return ONE if value.value else ZERO
@@ -443,7 +461,9 @@ def _number(value):
 
 
 def _joined(function, left, right):
-    """Return the node of an arithmetic operation; small integer powers become products."""
+    """Return the node (value to compute) of an arithmetic operation on two others.
+
+    Small integer powers become products."""
     if function == "power" and isinstance(right, Constant) and right.value in (1.0, 2.0, 3.0, 4.0):
         return product([left] * int(right.value))
     if function == "div" and isinstance(right, Constant) and right.value != 0.0:

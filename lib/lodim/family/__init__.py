@@ -2,7 +2,7 @@
 
 Scores are (n, K). K is the number of classes for multinomial (softmax), else 1 (for two classes the
 logit of the second). Responses are float (n,): numbers, or class codes. Each file defines one or
-more families and their loss as scalar functions for kernels; `losses` selects among these
+more families and their loss as functions of one row for compiled code; `losses` selects among these
 functions.
 """
 
@@ -69,7 +69,9 @@ LEARNED = {"huber": learned_limit, "negative_binomial": learned_theta}
 
 
 def make(name, n_levels=0, parameter=None):
-    """Return the family with this name, for a response with `n_levels` levels."""
+    """Return the family with this name, for a response with `n_levels` classes.
+
+    parameter : power, theta, quantile or limit of families that have one"""
     if name == "multinomial":
         return Multinomial(n_levels)
     known = {**NUMERIC, "binomial": Binomial, "none": NoResponse}[name]
@@ -77,7 +79,7 @@ def make(name, n_levels=0, parameter=None):
 
 
 def is_parameter(family, value):
-    """Return whether a number, or None, can be the parameter of a family."""
+    """Return whether a number, or None, can be the parameter of a family (such as a power)."""
     if family not in PARAMETERS and family not in LEARNED:
         return value is None
     _, least, most, _ = PARAMETERS.get(family, ("", 0.0, np.inf, ""))
@@ -85,7 +87,7 @@ def is_parameter(family, value):
 
 
 def parameter_of(family, y, weight, given):
-    """Return the parameter of a family; None without.
+    """Return the parameter of a family, such as a power or a quantile; None if it has none.
 
     y, weight : (n,) to learn it from, the latter None if all rows weigh the same
     given : the arguments that give parameters, None or a number, by name

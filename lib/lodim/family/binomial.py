@@ -15,7 +15,9 @@ LOGISTIC = 1, 0.05, 0.0, 0.0, 0.0  # format: see `losses`
 
 @scalar
 def loss_slope(y, f, weight):
-    """Return the weighted loss log(1 + exp(f)) - y f and its derivative with respect to f."""
+    """Return the weighted loss log(1 + exp(f)) - y f of a row, and its derivative in f.
+
+    f is the logit, y the class 0 or 1 or a proportion."""
     one, zero = like(1.0, f), like(0.0, f)
     e = exp_negative(-abs(f))
     share = one / (one + e)
@@ -25,7 +27,7 @@ def loss_slope(y, f, weight):
 
 @scalar
 def curvature(y, f, weight):
-    """Return the weighted second derivative of the loss with respect to f."""
+    """Return the second derivative of a row's weighted log-loss in the logit f."""
     one = like(1.0, f)
     e = exp_negative(-abs(f))
     return weight * e / ((one + e) * (one + e))
@@ -47,7 +49,7 @@ class Binomial(Family):
         return _log_loss(np.asarray(y, np.float64), np.ascontiguousarray(score[:, 0], np.float64))
 
     def mean(self, score):
-        """Return the probability of the second level, (n,)."""
+        """Return the probability of the second class, (n,), from logits."""
         return expit(score[:, 0])
 
     def residual(self, y, score):
@@ -57,7 +59,9 @@ class Binomial(Family):
         return mean * (1.0 - mean)
 
     def most_deviance(self, y):
-        """Return the deviance at probability 1e-5, as in glmnet; see `Family.most_deviance`."""
+        """Return the largest deviance of a held-out row that counts: that at probability 1e-5.
+
+        As in glmnet."""
         return -2.0 * np.log(LEAST_PROBABILITY)
 
     def null_intercept(self, y, weight, offset):

@@ -13,10 +13,11 @@ RAREST = 1e-12  # smallest probability of a class in a null model, since a class
 
 
 class Family:
-    """Methods shared by all families, derived from the intercepts of the null model.
+    """Methods shared by all families (distributions of a response with a link).
 
-    `y` (n,), `weight` (n,) with sum one, `offset` (n, K); sums are over the spans of
-    `engine.blocks`.
+    Arguments are the response `y` (n,), `weight` (n,) with sum one, and `offset` (n, K) for K
+    scores. Sums are over spans (fixed ranges) of rows, so that they do not depend on the
+    threads.
     """
 
     n_scores = 1
@@ -29,28 +30,30 @@ class Family:
 
     @property
     def label(self):
-        """Return the name, with the parameter that the user gave."""
+        """Return the family's name, with the parameter that the user gave, if any."""
         return self.name
 
     @staticmethod
     def contains(y):
-        """Return whether responses are allowed, (n,)."""
+        """Return whether responses y are allowed in the family, (n,)."""
         return np.ones(len(y), bool)
 
     def score(self, mean):
-        """Return the scores (n, 1) of predicted means (n,), of a family of numbers."""
+        """Return the link scores (n, 1) of predicted means (n,); not for classes."""
         return mean[:, None]
 
     def relative_slope(self, mean):
-        """Return the derivative of the mean in the score over the variance; 1 if canonical."""
+        """Return the derivative of the mean in the score, divided by the variance, at given means.
+
+        It is 1 for a canonical link."""
         return 1.0
 
     def per(self, scale):
-        """Return the family of responses of one score divided by a scale."""
+        """Return the family for a numeric response that is divided by a scale."""
         return self
 
     def kernel_loss(self, y, weight):
-        """Return the loss with one score per row, as the tuple that kernels take (`losses`).
+        """Return the loss for one score per row, as a tuple that compiled functions take.
 
         With several classes, it is the loss of one class against all others.
         """
@@ -69,9 +72,10 @@ class Family:
         return np.zeros(self.n_scores, bool)
 
     def most_deviance(self, y):
-        """Return the cap on a held-out row's deviance in model selection, given training y (n,).
+        """Return the largest deviance that a held-out row counts with in model selection.
 
-        Without the cap, a single extreme outlier could decide which settings have the lowest mean.
+        y : (n,) training responses. Without the cap, a single extreme outlier could decide which
+            settings have the lowest mean.
         """
         return np.inf
 
@@ -93,14 +97,16 @@ def beyond_null(y, offset, null):
 
 
 def hits(y, score):
-    """Return whether class y has the largest score, (n,); 1/k if k classes share the largest."""
+    """Return whether each row's class y has the largest score, (n,); 1/k if k classes share it.
+
+    score : (n, K), or (n, 1) logits of two classes"""
     z = score if score.shape[1] > 1 else np.append(np.zeros_like(score), score, axis=1)
     top = z == z.max(axis=1, keepdims=True)
     return top[np.arange(len(y)), y.astype(int)] / top.sum(axis=1)
 
 
 def beside_offset(family, y, weight, offset, start):
-    """Return the intercepts (K,) that minimize the deviance given the offset.
+    """Return the intercepts (K,) that minimize the deviance given the offset (n, K).
 
     start : (K,) first guess, the exact solution without an offset
     """
@@ -113,7 +119,9 @@ def beside_offset(family, y, weight, offset, start):
 
 
 def _mean(family, y, weight, offset, intercept):
-    """Return the mean deviance at offset + intercept, intercept (K,); needs BLAS on one thread."""
+    """Return the mean deviance at scores offset (n, K) + intercept (K,).
+
+    Its result is reproducible only if BLAS uses one thread."""
 
     def part(i):
         return weight[i] @ family.deviance(y[i], offset[i] + intercept)

@@ -13,14 +13,14 @@ SQUARED = 0, 0.0, 0.0, 0.0, 0.0  # format: see `losses`
 
 @scalar
 def loss_slope(y, f, weight):
-    """Return the weighted loss (y - f)^2 and its derivative with respect to f."""
+    """Return the weighted loss (y - f)^2 of a row, and its derivative in the prediction f."""
     d = f - y
     return weight * d * d, weight * (d + d)
 
 
 @scalar
 def curvature(y, f, weight):
-    """Return the weighted second derivative of the loss with respect to f."""
+    """Return the second derivative of a row's weighted squared error in the prediction f."""
     return weight + weight
 
 
@@ -50,9 +50,9 @@ class Gaussian(Family):
         return np.ones_like(mean)
 
     def most_deviance(self, y):
-        """Return the deviance of an error as large as the range of y."""
+        """Return the largest deviance of a held-out row that counts: an error of the range of y."""
         return np.ptp(y) ** 2 or np.inf
 
     def null_intercept(self, y, weight, offset):
-        """Return the intercept (1,) of the intercept-only model, given weights with sum one."""
+        """Return the intercept (1,) of the intercept-only model; weights sum to one."""
         return np.array([sum_rows(lambda i: dot(weight[i], y[i] - offset[i, 0]), len(y))])

@@ -1,4 +1,4 @@
-"""Numbers with wild values among them: Huber's loss."""
+"""Numbers with outliers among them: Huber's loss."""
 
 from dataclasses import dataclass, replace
 
@@ -17,7 +17,9 @@ NORMAL = 1.4826  # standard deviations of a normal distribution per median absol
 
 @scalar
 def loss_slope(limit, y, f, weight):
-    """Return the weighted loss d^2, d = f - y, or 2 c |d| - c^2 beyond c, and its derivative."""
+    """Return a row's weighted Huber loss and its derivative in the prediction f.
+
+    The loss is d^2 for the error d = f - y, or 2 c |d| - c^2 beyond the limit c."""
     d, c = f - y, like(limit, f)
     near = min(max(d, -c), c)
     return weight * near * (d + d - near), weight * (near + near)
@@ -25,12 +27,14 @@ def loss_slope(limit, y, f, weight):
 
 @scalar
 def curvature(limit, y, f, weight):
-    """Return the weighted second derivative in f."""
+    """Return the second derivative of a row's weighted Huber loss in the prediction f.
+
+    The loss is linear for errors beyond `limit`."""
     return weight + weight if abs(f - y) <= like(limit, f) else weight * like(0.0, f)
 
 
 def learned_limit(y, weight):
-    """Return the error from which the loss of a response is linear: 1.345 robust deviations."""
+    """Return the error from which Huber's loss is linear: 1.345 robust standard deviations of y."""
     center = weighted_quantile(y, weight, 0.5)
     apart = np.abs(y - center)
     spread = NORMAL * weighted_quantile(apart, weight, 0.5) or dot(weight, apart)
@@ -39,7 +43,7 @@ def learned_limit(y, weight):
 
 @dataclass(frozen=True)
 class Huber(Family):
-    """Numbers of which some are wild; deviance d^2, and 2 c |d| - c^2 of errors d beyond c."""
+    """Family of numbers with outliers; deviance d^2 of an error d, 2 c |d| - c^2 beyond limit c."""
 
     limit: float
     name: str = "huber"
@@ -64,11 +68,14 @@ class Huber(Family):
         return y - score[:, 0]
 
     def most_deviance(self, y):
-        """Return the deviance of an error as large as the range of y."""
+        """Return the largest deviance of a held-out row that counts: an error of the range of y."""
         return float(self.deviance(np.ptp(y)[None], np.zeros((1, 1)))[0]) or np.inf
 
     def null_intercept(self, y, weight, offset):
-        """Return the root (1,) of the sum of w max(-c, min(c, y - s)), by Newton's method."""
+        """Return the intercept (1,) of the intercept-only model, by Newton's method.
+
+        It is the root s of the sum of w max(-c, min(c, y - s)), for weights w and the limit c of
+        errors."""
         rest = y - offset[:, 0]
         at, low, high = weighted_quantile(rest, weight, 0.5), rest.min(), rest.max()
         for _ in range(100):

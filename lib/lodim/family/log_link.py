@@ -26,11 +26,13 @@ class LogLink(Family):
         return y >= 0.0
 
     def spread(self, mean):
-        """Return a multiple of the responses' standard deviation, by their means."""
+        """Return a multiple of the responses' standard deviation at given means."""
         return np.sqrt(self.variance(mean))
 
     def most_deviance(self, y):
-        """Return the deviance of the least response where the largest is predicted."""
+        """Return the largest deviance of a held-out row that counts.
+
+        It is that of the smallest response where the largest is predicted."""
         least = y[y > 0.0].min(initial=np.inf) if self.dispersed else y.min()
         most = y.max()
         return float(self.deviance(np.array([min(least, most)]), np.log([[most]]))[0]) or np.inf

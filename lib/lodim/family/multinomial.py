@@ -13,7 +13,7 @@ from lodim.family.family import RAREST, Family, beside_offset
 
 @scalar
 def loss_shares(y, f, p):
-    """Return the loss of a row of class y at scores f (K,), and write class probabilities to p.
+    """Return the log-loss of a row of class y at scores f (K,), and write class probabilities to p.
 
     The loss is -log p_y. Its derivatives with respect to the scores are p_k - [k = y], and its
     second derivatives are diag(p) - p p'.
@@ -31,7 +31,7 @@ def loss_shares(y, f, p):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def shares_of_rows(y, score):
-    """Return losses (n,) and class probabilities (n, K) of rows at scores (n, K)."""
+    """Return log-losses (n,) and class probabilities (n, K) of rows of class y at scores (n, K)."""
     loss, p = np.empty(y.size), np.empty(score.shape)
     for i in range(y.size):
         loss[i] = loss_shares(y[i], score[i], p[i])
@@ -68,7 +68,7 @@ class Multinomial(Family):
         return np.bincount(y[weight > 0.0].astype(int), minlength=self.n_scores) == 0
 
     def null_intercept(self, y, weight, offset):
-        """Return the intercepts (K,) of the intercept-only model, given weights with sum one."""
+        """Return the intercepts (K,) of the intercept-only model; weights sum to one."""
 
         def shares(i):
             return np.bincount(y[i].astype(int), weight[i], self.n_scores)

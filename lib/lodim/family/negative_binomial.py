@@ -33,7 +33,7 @@ class NegativeBinomial(LogLink):
         return self.theta / (self.theta + mean)
 
     def curvature(self, y, mean):
-        """Return the second derivative of the loss in the score, by the mean."""
+        """Return the second derivative of a row's loss in the score (log mean), at given means."""
         return mean * (1.0 + y / self.theta) * self.relative_slope(mean) ** 2
 
     def deviance(self, y, score):
@@ -48,17 +48,17 @@ class NegativeBinomial(LogLink):
         return ways + xlogy(y, y) + t * np.log(t) - (y + t) * np.log(y + t)
 
     def distribution(self, y, mean):
-        """Return the distribution function of counts."""
+        """Return the probability of a count of at most y, given its mean."""
         return betainc(self.theta, y + 1.0, self.theta / (self.theta + mean))
 
     def quantile(self, share, mean):
-        """Return quantiles of counts, the smallest whose distribution function is the share."""
+        """Return the smallest count whose distribution function reaches `share`, given its mean."""
         from scipy import stats  # slow to import
 
         return stats.nbinom.ppf(share, self.theta, self.theta / (self.theta + mean))
 
     def null_intercept(self, y, weight, offset):
-        """Return the root s (1,) of the score equation, by Newton's method."""
+        """Return the intercept (1,) of the intercept-only model, by Newton's method."""
         level = np.log(max(dot(weight, y), RAREST))
         s = level - np.log(sum_rows(lambda i: dot(weight[i], np.exp(offset[i, 0])), len(y)))
         for _ in range(STEPS if offset.any() else 0):
@@ -77,7 +77,9 @@ class NegativeBinomial(LogLink):
 
 
 def fitted_theta(y, mean, weight):
-    """Return the most likely theta of counts with known means, and its standard error."""
+    """Return the most likely theta (variance mu + mu^2 / theta) and its standard error.
+
+    y : counts; mean : their known means mu"""
     total, log_theta = weight.sum(), np.log(learned_theta(y, weight / weight.sum(), mean))
     for _ in range(STEPS):
         t = np.exp(log_theta)
@@ -100,7 +102,9 @@ def fitted_theta(y, mean, weight):
 
 
 def learned_theta(y, weight, mean=None):
-    """Return theta by the moments of counts; weights sum to one, means are equal by default."""
+    """Return theta (variance mu + mu^2 / theta) by the method of moments.
+
+    y : counts; weight : sums to one; mean : their means mu, by default all equal"""
     mean = np.full(len(y), max(dot(weight, y), RAREST)) if mean is None else mean
     ratio = dot(weight, ((y - mean) ** 2 - mean) / np.maximum(mean, RAREST) ** 2)
     return float(np.clip(1.0 / ratio if ratio > 0.0 else MOST, 1e-2, 1e3))

@@ -20,7 +20,10 @@ POWER = 2  # code of the loss; its parameters are the power, and a constant that
 
 @scalar
 def loss_slope(power, constant, y, f, weight):
-    """Return the weighted loss at the log mean f, and its derivative exp((1-p) f) (exp(f) - y)."""
+    """Return a row's weighted loss at the log mean f, and its derivative in f.
+
+    The variance is mean ** power; the derivative is exp((1 - power) f) (exp(f) - y) times the
+    weight. constant : part of the loss that does not depend on f"""
     up, down = like(2.0 - power, f), like(power - 1.0, f)
     high = like(1.0 / (2.0 - power) if power < 2.0 else 0.0, f)
     low = like(1.0 / (power - 1.0) if power > 1.0 else 0.0, f)
@@ -32,7 +35,9 @@ def loss_slope(power, constant, y, f, weight):
 
 @scalar
 def curvature(power, y, f, weight):
-    """Return the weighted second derivative of the loss with respect to f."""
+    """Return the second derivative of a row's weighted loss in the log mean f.
+
+    The variance is mean ** power."""
     up, down = like(2.0 - power, f), like(power - 1.0, f)
     return weight * (up * exp_bounded(up * f) + down * y * exp_bounded(-down * f))
 
@@ -47,7 +52,7 @@ class PowerVariance(LogLink):
         return 1.0 if self.canonical else mean ** (1.0 - self.power)
 
     def curvature(self, y, mean):
-        """Return the second derivative of the loss in the score, by the mean."""
+        """Return the second derivative of a row's loss in the score (log mean), at given means."""
         p = self.power
         return (p - 1.0) * y * mean ** (1.0 - p) + (2.0 - p) * mean ** (2.0 - p)
 
@@ -58,7 +63,10 @@ class PowerVariance(LogLink):
         return POWER, float(flat), float(self.power), float(constant), 0.0
 
     def null_intercept(self, y, weight, offset):
-        """Return the root s (1,) of sum w exp((1-p)(o+s)) (y - exp(o+s)) = 0, o the offset."""
+        """Return the intercept (1,) of the intercept-only model.
+
+        It is the root s of sum w exp((1-p)(o+s)) (y - exp(o+s)) = 0, for weights w, offsets o and
+        the power p of the variance."""
         p = self.power
         if p > 1.0:
             observed = _log_sum(lambda i: _log(y[i]) + (1.0 - p) * offset[i, 0], weight)
@@ -70,7 +78,7 @@ class PowerVariance(LogLink):
 
 @dataclass(frozen=True)
 class Poisson(PowerVariance):
-    """Family of counts with variance = mean; deviance 2 (y log(y / mu) - (y - mu))."""
+    """Family of counts with variance = mean mu; deviance 2 (y log(y / mu) - (y - mu)); log link."""
 
     name: str = "poisson"
     loss: str = "Poisson deviance"
@@ -81,11 +89,11 @@ class Poisson(PowerVariance):
         return y - xlogy(y, y)
 
     def distribution(self, y, mean):
-        """Return the distribution function of counts."""
+        """Return the probability of a count of at most y, given its mean."""
         return pdtr(y, mean)
 
     def quantile(self, share, mean):
-        """Return quantiles of counts, the smallest whose distribution function is the share."""
+        """Return the smallest count whose distribution function reaches `share`, given its mean."""
         from scipy import stats  # slow to import
 
         return stats.poisson.ppf(share, mean)
@@ -97,7 +105,7 @@ class Poisson(PowerVariance):
 
 @dataclass(frozen=True)
 class Gamma(PowerVariance):
-    """Family of positive numbers with variance proportional to the squared mean; log link.
+    """Family of positive numbers with variance proportional to the squared mean mu; log link.
 
     The deviance is 2 ((y - mu) / mu - log(y / mu)).
     """
@@ -123,9 +131,10 @@ class Gamma(PowerVariance):
 
 @dataclass(frozen=True)
 class Tweedie(PowerVariance):
-    """Amounts of which some are zero; variance proportional to a power of the mean; log link.
+    """Family of amounts of which some are zero; variance proportional to mu^p; log link.
 
-    Deviance 2 (y^(2-p) / ((1-p)(2-p)) - y mu^(1-p) / (1-p) + mu^(2-p) / (2-p)), 1 < p < 2.
+    For the mean mu and the power p, 1 < p < 2, the deviance is 2 (y^(2-p) / ((1-p)(2-p)) - y
+    mu^(1-p) / (1-p) + mu^(2-p) / (2-p)).
     """
 
     power: float
@@ -155,5 +164,7 @@ def _log(y):
 
 
 def _log_sum(log, weight):
-    """Return log(sum of weight * exp(log(i))) over all rows; i is a slice of rows."""
+    """Return log(sum of weight * exp(log(i))) over all rows, without overflow.
+
+    log : function of a slice i of rows that returns logarithms"""
     return sum_rows(lambda i: logsumexp(log(i), b=weight[i]), len(weight), np.logaddexp)

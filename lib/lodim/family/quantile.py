@@ -17,9 +17,10 @@ WIDTH = 0.1  # of the rounding, as a share of the check loss of the null model
 
 @scalar
 def loss_slope(quantile, width, y, f, weight):
-    """Return the weighted loss q (y - f) + h log(1 + exp((f - y) / h)) and its derivative in f.
+    """Return a row's weighted, rounded check loss and its derivative in the prediction f.
 
-    It exceeds the check loss by at most h log(2).
+    It is q (y - f) + h log(1 + exp((f - y) / h)) for the quantile q and the width h of the
+    rounding. It exceeds the check loss by at most h log(2).
     """
     h = like(width, f)
     value, slope = logistic(like(quantile, f), (f - y) / h, weight)
@@ -28,13 +29,15 @@ def loss_slope(quantile, width, y, f, weight):
 
 @scalar
 def curvature(width, y, f, weight):
-    """Return the weighted second derivative in f."""
+    """Return the second derivative of a row's weighted, rounded check loss in the prediction f.
+
+    width : width of the rounding at f = y"""
     h = like(width, f)
     return logistic_curvature(y, (f - y) / h, weight) / h
 
 
 def weighted_quantile(x, weight, share):
-    """Return the least x up to which the weights (sum one) add up to a share."""
+    """Return the smallest value of x up to which the weights (sum one) add up to a share."""
     order = np.argsort(x, kind="stable")
     order = order[weight[order] > 0.0]
     total = np.cumsum(weight[order])
@@ -44,9 +47,9 @@ def weighted_quantile(x, weight, share):
 
 @dataclass(frozen=True)
 class Quantile(Family):
-    """Numbers by one of their quantiles; deviance 2 max(q (y - f), (q - 1) (y - f)).
+    """Family of numbers that predicts a quantile q; deviance 2 max(q (y - f), (q - 1) (y - f)).
 
-    For the median that is the absolute error.
+    For the median that is the absolute error of the prediction f.
     """
 
     quantile: float
@@ -71,14 +74,14 @@ class Quantile(Family):
         return self._twice(y - score[:, 0])
 
     def mean(self, score):
-        """Return the quantile, (n,)."""
+        """Return the predicted quantile of each row, (n,), from scores."""
         return score[:, 0]
 
     def residual(self, y, score):
         return y - score[:, 0]
 
     def most_deviance(self, y):
-        """Return the larger deviance of an error as large as the range of y."""
+        """Return the largest deviance of a held-out row that counts: an error of the range of y."""
         return float(self._twice(np.ptp(y) * np.array([1.0, -1.0])).max()) or np.inf
 
     def null_intercept(self, y, weight, offset):
