@@ -64,7 +64,7 @@ def program():
 
 
 def chart(picture):
-    """Return the Vega-Lite specification of a picture, a dict."""
+    """Return the Vega-Lite specification (chart for a browser) of a picture, a dict."""
     alt = libraries()[0]
     names = {name: f"c{k}" for k, name in enumerate(picture.frame.columns)}
     data = alt.Data(values=_values(picture.frame.rename(columns=names)))
@@ -90,7 +90,7 @@ def chart(picture):
 
 
 def _legend_columns(picture):
-    """Return the number of legend entries side by side; 1 for a scale of numbers."""
+    """Return how many entries of a picture's legend are side by side; 1 for a scale of numbers."""
     if not picture.color or _is_number(picture.frame, picture.color):
         return 1
     longest = max((len(str(v)) for v in picture.frame[picture.color].unique()), default=1)
@@ -117,7 +117,7 @@ def _own_name(text):
 
 
 def _title(name):
-    """Return a column name as a safe title."""
+    """Return a column name as a title that the chart library shows literally."""
     return _own_name(name.translate(IN_TITLES))
 
 
@@ -126,7 +126,10 @@ def _is_number(frame, name):
 
 
 def _field(encoding, picture, names, name, **options):
-    """Return the encoding of a column on an axis, in colour or in a tooltip."""
+    """Return the encoding (how a chart shows it) of a column on an axis, in colour or in a tooltip.
+
+    names : columns of the chart, which are named c0, c1, ...; name : the user's name of the
+        column"""
     kind = "quantitative" if _is_number(picture.frame, name) else "nominal"
     return encoding(field=names[name], type=kind, **{"title": _title(name)} | options)
 
@@ -166,13 +169,17 @@ def _many_classes(picture):
 
 
 def _in_turn(alt, classes, marks, times=1):
-    """Return a scale that gives classes the marks in turn, each mark `times` in a row."""
+    """Return a scale that gives classes the marks in turn, each mark `times` in a row.
+
+    alt : the module altair; marks : shapes or dashes"""
     marks = [marks[k // times % len(marks)] for k in range(len(classes))]
     return alt.Scale(domain=classes, range=marks)
 
 
 def _beside_colour(alt, encoding, picture, names, marks):
-    """Return a keyword for `encode` with a mark per class, if classes share colours; else {}."""
+    """Return a mark (shape or dash) per class as a keyword for the chart, if classes share colours.
+
+    Otherwise {}; alt is the module altair."""
     many = _many_classes(picture)
     if not many:
         return {}
@@ -182,7 +189,9 @@ def _beside_colour(alt, encoding, picture, names, marks):
 
 
 def _position(alt, picture, names):
-    """Return the encodings of both axes; names are in the order of the rows."""
+    """Return how a chart shows both axes of a picture; names are in the order of the rows.
+
+    alt : the module altair"""
     across = _names_across(alt, picture)
     if _is_number(picture.frame, picture.x):
         kind = "log" if picture.logarithmic else "linear"
@@ -202,7 +211,7 @@ def _names_across(alt, picture):
 
 
 def _listed(alt, picture, names):
-    """Return encodings for names on the left side, in the order of the rows."""
+    """Return how a chart shows names on the left side of a picture, in the order of the rows."""
     y = _field(alt.Y, picture, names, picture.y, sort=None, axis=alt.Axis(title=None))
     return {"x": _field(alt.X, picture, names, picture.x), "y": y}
 
@@ -236,7 +245,7 @@ def _points(alt, base, picture, names):
 
 
 def _reference(alt, picture):
-    """Return a dashed line at a value of y, or the line where y equals x."""
+    """Return the picture's reference as a chart: a dashed line at a value of y, or where y = x."""
     if picture.reference != "x":
         line = alt.Chart(alt.Data(values=[{"y": picture.reference}]))
         return line.mark_rule(color=GREY, strokeDash=[4, 3]).encode(
@@ -261,7 +270,7 @@ def _lines(alt, base, picture, names):
 
 
 def _rug(alt, picture):
-    """Return tick marks at the bottom of a picture."""
+    """Return tick marks at the bottom of a picture as a chart, one per value of its rug."""
     ticks = alt.Chart(alt.Data(values=[{"x": _plain(value)} for value in picture.rug]))
     return ticks.mark_tick(color=GREY, size=10, thickness=1, yOffset=-5).encode(
         x=alt.X(field="x", type="quantitative"), y=alt.value(HEIGHT)

@@ -1,4 +1,4 @@
-"""The columns that a fit reads, as inputs that a reader can set: ranges, levels, typical values."""
+"""The columns that a fit reads, as inputs of a page: ranges, levels, typical values."""
 
 import itertools
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ SPREAD = 2.0  # half-width of a range in standard deviations, if no data are giv
 
 @dataclass(frozen=True)
 class Input:
-    """A column of the data that a reader of the page can set.
+    """A column of the data that a reader of a page can set, to get a prediction.
 
     levels : levels of a category, or None; low, high : ends of the range of a number
     typical : median of a number, or most frequent level
     whole : whether a number has an integer type, or is always 0 or 1
     dates : whether numbers are dates, in days since 1970-01-01
-    quantiles : QUANTILES of a number with more than two distinct values
+    quantiles : some quantiles of a number with more than two distinct values
     """
 
     name: str
@@ -36,12 +36,12 @@ class Input:
 
 
 def columns_of(design):
-    """Return the names of columns that predictions need: of the right side, and the offset."""
+    """Return names of columns that predictions need: the formula's right side, and the offset."""
     return list(dict.fromkeys([*design.features, *([design.offset] if design.offset else [])]))
 
 
 def from_data(design, data):
-    """Return a list with one Input per column that predictions need, computed from data."""
+    """Return a list with an Input (name, range, typical value) per column that predictions need."""
     frame, known = read_frame(data), _levels(design)
     return [_from_column(read_column(frame, name), known.get(name)) for name in columns_of(design)]
 
@@ -80,11 +80,11 @@ def _from_column(column, known):
 
 
 def from_design(design):
-    """Return a list with one Input per column of the right side, without data; None if unknown.
+    """Return a list with one Input (name, range, typical value) per column, without data.
 
-    The range of a number is its mean plus or minus SPREAD standard deviations; the typical level of
-    a category is its first level. The result is None if the design does not determine all inputs,
-    for example with an offset.
+    The range of a number is its mean plus or minus some standard deviations; the typical level of a
+    category is its first level. The result is None if the design does not determine all inputs, for
+    example with an offset.
     """
     found = {}
     for k, t in enumerate(design.term_of):
@@ -103,7 +103,7 @@ def from_design(design):
 
 
 def grid(column, n=41):
-    """Return values of an Input at which effects are computed: its levels, or n numbers."""
+    """Return the values of an Input (column) at which effects are drawn: levels, or n numbers."""
     if column.levels is not None:
         return list(column.levels)
     if column.whole and column.high - column.low < n:
@@ -112,7 +112,7 @@ def grid(column, n=41):
 
 
 def rows_at(base, column, values):
-    """Return the rows of `base` repeated for each value of a column: len(values) blocks of rows."""
+    """Return the rows of `base` once for each value, with the column set to it: blocks of rows."""
     repeated = pd.concat([base] * len(values), ignore_index=True)
     if column.dates:
         moments = columns.to_moments(np.repeat(np.array(values, float), len(base)))

@@ -1,4 +1,4 @@
-"""A fit as a self-contained HTML file: text, pictures, and predictions for values that one sets."""
+"""A fit as a self-contained HTML file: text, pictures, and predictions for chosen values."""
 
 import json
 import platform
@@ -23,7 +23,7 @@ TEMPLATE = Path(__file__).with_name("page.html")
 
 
 def write(fit: Any, path: str | PathLike, data: Any = None) -> None:
-    """Write the HTML page of a fit to a file, for `Fit.report`."""
+    """Write the HTML page of a fit to a file: text, pictures, and predictions for chosen values."""
     design = fit.design
     if data is not None and design.offset_given and design.offset is None:
         raise ArgumentError(
@@ -106,7 +106,9 @@ def _pictures(fit, columns, data):
 
 
 def _numbered(groups):
-    """Return the pictures of each section with the positions of their charts in the page."""
+    """Return the pictures of each section of the page, with the numbers of their charts.
+
+    groups : dict from headings to pictures"""
     count, found = 0, {}
     for heading, group in groups.items():
         found[heading] = list(enumerate(group, start=count))
@@ -123,7 +125,7 @@ def _program(fit):
 
 
 def _plain_input(column):
-    """Return an Input as a dict for the page; None as typical value means missing."""
+    """Return an Input (column that a reader can set) as a dict; typical value None if missing."""
     typical = column.typical
     if isinstance(typical, float):
         typical = None if np.isnan(typical) else float(f"{typical:.6g}")
@@ -131,7 +133,7 @@ def _plain_input(column):
 
 
 def script(record: Any) -> str:
-    """Return JSON for an HTML script element; no text in it can end the element."""
+    """Return a record as JSON for an HTML script element; no text in it can end the element."""
     return json.dumps(record, allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
 
 

@@ -8,7 +8,9 @@ MOST_NAMES = 30  # largest number of bars or intervals in a picture
 
 
 def not_drawn(frame, most):
-    """Return a sentence on how many rows of a table a picture shows; "" if it shows all."""
+    """Return a sentence on how many rows of a table a picture shows; "" if it shows all.
+
+    most : largest number of rows that are shown"""
     return f" The {most} largest of {len(frame)}." if len(frame) > most else ""
 
 

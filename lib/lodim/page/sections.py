@@ -46,8 +46,8 @@ def effects(fit, inputs, data):
     """Return pictures of the mean prediction as a function of each column, the widest first.
 
     This is partial dependence (Friedman 2001, Sect. 8.2): all other columns keep their values in
-    BASE rows of the data, or without data have their typical values. All pictures have the same y
-    axis.
+    some rows of the data, or without data have their typical values. All pictures have the same y
+    axis. inputs : columns with their ranges
 
     Returns
     -------
@@ -73,7 +73,7 @@ def effects(fit, inputs, data):
 
 
 def _effect(fit, base, column):
-    """Return values of a column, and the mean prediction at each value, (n_values, K)."""
+    """Return values of a column, and the mean prediction of `base` rows at each, (n_values, K)."""
     values = grid(column)
     with no_row_warnings():
         answers = in_pandas(fit.predict)(rows_at(base, column, values)).to_numpy()
@@ -98,7 +98,7 @@ def _effect_picture(fit, name, x, values, means, scale, rug):
 
 
 def accuracy(fit, data):
-    """Return a list with a picture of predictions and responses of the data; [] if not possible."""
+    """Return a list with a picture of predictions and responses; [] if data lack a response."""
     answers = fit.augment(data)
     response = fit.design.response.name
     several = fit.levels is not None and len(fit.levels) > 2
@@ -154,13 +154,13 @@ def _held_out(fit):
 
 
 def findings(fit, data):
-    """Return the findings of `Fit.check`, and the lists of checks made and skipped, as texts."""
+    """Return problems that `fit.check` finds, and which checks were made and skipped, as texts."""
     found = fit.check(data)
     return [*([] if len(found) else ["No findings."]), *found.summary().notes]
 
 
 def limits(fit):
-    """Return texts on the purpose and limits of the fit."""
+    """Return texts on what a fit is for, and what it does not tell, for its page."""
     rows = f"The model is for rows from the same population as its {counted(fit.n, 'training row')}"
     if fit.design.n_dropped:
         rows += f"; {counted(fit.design.n_dropped, 'row')} with missing values were left out"
@@ -175,7 +175,9 @@ def limits(fit):
 
 
 def _residuals(known, columns):
-    """Return the picture of residuals against predictions."""
+    """Return the picture of residuals against predictions.
+
+    known : rows with predictions and residuals; columns : names of these columns"""
     shown = [*columns][:MOST_HOVER]
     new = {"prediction": known[".fitted"], "residual": known[".resid"]}
     rows, (row, fitted, resid) = with_columns(known[shown], new)

@@ -61,7 +61,7 @@ def draw(kinds, kind, fit, ax, arguments):
 
 
 def _takes(plot, fit, ax, arguments):
-    """Return whether a plot function accepts the arguments."""
+    """Return whether a plot function accepts the arguments of a call."""
     try:
         signature(plot).bind(fit, ax, **arguments)
     except TypeError:
@@ -70,7 +70,7 @@ def _takes(plot, fit, ax, arguments):
 
 
 def tidy(ax):
-    """Hide the upper and the right line of the frame, and return the Axes."""
+    """Hide the upper and the right line of the frame of matplotlib Axes, and return them."""
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 

@@ -44,7 +44,7 @@ def shares(names, share, texts, ax=None):
 
 
 def weights(names, v, xlabel, ax=None):
-    """Draw weights v (B, n) of n features: per feature a line from zero and a mark per batch."""
+    """Draw weights v (B, n) of n features, for B batches: a line from zero and a mark per batch."""
     ax = ensure_axes(ax, (7.0, max(2.5, 0.32 * len(names) + 1.2)))
     y = np.arange(len(names))[::-1]
     ax.hlines(y, 0.0, v.max(axis=0, initial=0.0), color=GREY, lw=0.8, zorder=1)
@@ -64,7 +64,9 @@ def weights(names, v, xlabel, ax=None):
 
 
 def lollipops(names, values, labels, xlabel, ax=None):
-    """Draw values (m, k) of m features, with one mark per dimension; first feature on top."""
+    """Draw values (m, k) of m features in k dimensions, one mark per dimension.
+
+    The first feature is on top; labels name the dimensions."""
     k = values.shape[1]
     ax = ensure_axes(ax, (7.0, max(2.5, (0.2 + 0.13 * k) * len(names) + 1.2)))
     y = np.arange(len(names))[::-1]
@@ -84,7 +86,9 @@ def lollipops(names, values, labels, xlabel, ax=None):
 
 
 def forest(names, values, low, high, xlabel, ax=None):
-    """Draw a point and a line from low to high per name; first name on top."""
+    """Draw an estimate and its interval per name: a point, and a line from low to high.
+
+    The first name is on top."""
     ax = ensure_axes(ax, (7.0, 1.0 + 0.28 * max(len(names), 8)))
     place = np.arange(len(names))[::-1]
     ax.hlines(place, low, high, color=BLUE, lw=1.5)

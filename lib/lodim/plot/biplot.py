@@ -1,4 +1,4 @@
-"""Views of rows in one to three dimensions: points, densities, boundaries, loadings as arrows."""
+"""Plots of rows in one to three dimensions: points, densities, boundaries, loadings as arrows."""
 
 from dataclasses import dataclass
 
@@ -41,9 +41,9 @@ class Arrows:
 
 
 def frame(xy, ratio=None):
-    """Return ends (2, k) of axes that contain all rows except outliers.
+    """Return the ends (2, k) of k axes that contain all rows xy (n, k) except outliers.
 
-    Rows are outside if their distance to the range of most rows exceeds FENCE times this range.
+    Rows are outside if their distance to the range of most rows is many times this range.
 
     ratio : width over height of a plane, to which the ends are adapted
     """
@@ -66,7 +66,7 @@ def sides(ax):
 
 @dataclass(frozen=True)
 class Ground:
-    """Background of a plane at positions x (m,), y (l,).
+    """Background of a plane at positions x (m,), y (l,), for C classes.
 
     density : (l, m, C) density of each class; levels (C, 2) of its contours
     score : (l, m, C) score of each class, of which the largest is predicted, or None
@@ -82,7 +82,9 @@ class Ground:
 
 
 def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title=None):
-    """Draw a two-dimensional view with the frame `ends` (2, 2), and return the Axes."""
+    """Draw rows in two dimensions within the frame `ends` (2, 2), and return the Axes.
+
+    ground : densities and predicted classes in the background; arrows : loadings of features"""
     ax = ensure_axes(ax, SIZE)
     decided = ground is not None and ground.score is not None
     if decided:
@@ -128,7 +130,7 @@ def _points(ax, rows, legend):
 
 
 def _chosen(ax, ground):
-    """Draw the background in pale colours of the predicted classes, and the boundaries.
+    """Draw the background of a plane in pale colours of the predicted classes, and the boundaries.
 
     In empty regions the background is white and boundaries are faint.
     """
@@ -148,7 +150,7 @@ def _chosen(ax, ground):
 
 
 def _contours(ax, ground, legend):
-    """Draw contours of each class's density around shares HELD of its rows.
+    """Draw contours of each class's density, which contain given shares of its rows.
 
     With many classes only the inner contour is drawn. Returns (name, position, colour) of each
     maximum, if there are many classes.
@@ -180,9 +182,9 @@ def _write_legibly(ax, text, place, **style):
 
 
 def _arrows(ax, arrows, ends):
-    """Draw loadings as arrows from the origin, scaled to the frame.
+    """Draw loadings as arrows from the origin, scaled to the frame `ends` (2, 2) of a plane.
 
-    Returns the tips (m, 2) of the arrows, and the origin (2,).
+    Returns the tips (m, 2) of the m arrows, and the origin (2,).
     """
     origin = np.zeros(2)
     if not ((ends[0] < origin) & (origin < ends[1])).all():
@@ -196,9 +198,9 @@ def _arrows(ax, arrows, ends):
 
 
 def stretch(to, origin, ends):
-    """Return the factor of arrows `to` (m, 2) such that the longest uses REACH of its way.
+    """Return the factor of arrows `to` (m, 2) such that the longest almost reaches the frame.
 
-    The way is the distance from the origin to the frame `ends` (2, 2).
+    The frame `ends` (2, 2) has the ends of both axes.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(to > 0.0, (ends[1] - origin) / to, (ends[0] - origin) / to)
@@ -209,9 +211,10 @@ def stretch(to, origin, ends):
 def _write_names(ax, names, tips, origin, peaks):
     """Write names beyond the tips of arrows and at the maxima of classes, without overlap.
 
-    Classes are named only if their names cover at most the share CROWDED of the Axes.
+    Classes are named only if their names cover a small share of the Axes.
 
-    peaks : (name, position, colour) of each class
+    tips : (m, 2) ends of the arrows from `origin`; peaks : (name, position, colour) of each
+        class
     """
     n_arrows = len(names)
     if not n_arrows + len(peaks):
@@ -245,7 +248,9 @@ def _write_names(ax, names, tips, origin, peaks):
 
 
 def apart(place, half, rounds=200):
-    """Return centres (m, 2) of boxes of half sizes (m, 2), moved until they do not overlap."""
+    """Return centres (m, 2) of m rectangles, moved until they do not overlap.
+
+    place : (m, 2) first centres; half : (m, 2) half widths and heights"""
     place = place.copy()
     for _ in range(rounds):
         moved = False
@@ -266,7 +271,7 @@ def apart(place, half, rounds=200):
 
 
 def _beyond(ax, xy, ends):
-    """Write in a corner how many rows are outside the frame."""
+    """Write in a corner how many rows xy (n, 2) are outside the frame `ends` (2, 2)."""
     out = int(((xy < ends[0]) | (xy > ends[1])).any(axis=1).sum())
     if out:
         at = {"xy": (1.0, 0.0), "xycoords": "axes fraction", "xytext": (-4, 4)}
@@ -275,7 +280,9 @@ def _beyond(ax, xy, ends):
 
 
 def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=None):
-    """Draw a one-dimensional view: densities (len(x), C), a rug of the rows, and thresholds."""
+    """Draw rows in one dimension: densities (len(x), C) of C classes, tick marks for the rows.
+
+    best : predicted class at each x, at whose changes lines are drawn; arrows : loadings"""
     top, entries = float(np.nanmax(density)), []
     for k, label in enumerate(legend.entries):
         ax.fill_between(x, density[:, k], color=colour(k), alpha=0.18, lw=0)
@@ -304,7 +311,9 @@ def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=No
 
 
 def _thresholds(ax, x, best):
-    """Draw lines at changes of the predicted class, with their positions if there is room."""
+    """Draw lines where the predicted class changes, with their positions if there is room.
+
+    best : class predicted at each position x"""
     changes = (np.diff(best) != 0) & (best[1:] >= 0) & (best[:-1] >= 0)
     places, last = 0.5 * (x[1:] + x[:-1])[changes], -np.inf
     style = {"fontsize": 8, "ha": "center", "va": "bottom", "color": INK}
@@ -316,7 +325,9 @@ def _thresholds(ax, x, best):
 
 
 def _bars_below(ax, arrows, floor, top, x):
-    """Draw loadings as arrows below each other; return the height of the lowest arrow."""
+    """Draw loadings of one dimension as arrows below each other; return the lowest one's height.
+
+    floor, top : heights of the plot's lower and upper end"""
     to = arrows.to[:, 0]
     middle = 0.0 if x[0] < 0.0 < x[-1] else 0.5 * (x[0] + x[-1])
     room = REACH * min(middle - x[0], x[-1] - middle) / max(np.abs(to).max(), 1e-300)
@@ -331,7 +342,7 @@ def _bars_below(ax, arrows, floor, top, x):
 
 
 def space(rows, legend, names, ax=None, *, arrows=None, title=None):
-    """Draw a view of three dimensions, rows and arrows, on `ax` with projection="3d" if given."""
+    """Draw rows and arrows (loadings) in three dimensions; `ax` has projection="3d" if given."""
     if ax is not None and ax.name != "3d":
         raise ArgumentError(
             "three dimensions need Axes with projection='3d', such as plt.subplots(subplot_kw="

@@ -1,4 +1,4 @@
-"""The legend of a view: entries of classes and of other marks, within the available space."""
+"""The legend of a plot of rows: entries of classes and of other marks, in the available space."""
 
 from dataclasses import dataclass
 
@@ -72,6 +72,9 @@ def write(ax, entries, legend, inside=False):
 
 
 def _those_with_room(entries, n_classes, room):
-    """Return the entries without the last classes if there is no room, and the number left out."""
+    """Return the legend's entries that fit, without the last classes, and how many were cut.
+
+    n_classes : number of entries that are classes, the first ones; room : largest number of
+        entries"""
     left = min(max(0, len(entries) - room), n_classes - 1)
     return entries[: n_classes - left] + entries[n_classes:], left

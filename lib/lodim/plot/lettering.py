@@ -76,7 +76,7 @@ def _texts(figure):
 
 
 def _cut(texts, room):
-    """Return the texts, shortened to `room` characters but still different if one is longer."""
+    """Return texts shortened to `room` characters, if one is longer, but still different."""
     return shorten(texts, room) if max(map(len, texts), default=0) > room else texts
 
 

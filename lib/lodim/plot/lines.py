@@ -8,7 +8,7 @@ from lodim.text import shorten
 
 
 def against_log(wide, name, ylabel, above, ax=None, top=10):
-    """Draw lines against the log of a penalty; the `top` largest are named at the smallest.
+    """Draw lines against the log of a penalty; the `top` largest at its smallest value are named.
 
     wide : frame with one row per penalty, increasing, and one column per line
     above : tuple of the label of the top axis, penalties, and one text per penalty
@@ -53,7 +53,7 @@ def name_ends(ax, x, ends):
 
 
 def _axis_above(ax, label, x, texts):
-    """Add a top axis with the texts that belong to the positions x nearest to the ticks.
+    """Add a top axis with texts at its ticks: those of the positions x nearest to each tick.
 
     If all texts at the ticks are equal, no axis is added.
     """

@@ -1,4 +1,4 @@
-"""Views of one to three features side by side: rows predicted by a view are solid, others faint."""
+"""Views (sets of one to three features) side by side: rows that a view predicts are solid."""
 
 import textwrap
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ FEW_VALUES = 12  # features with at most this many distinct values get random ji
 
 @dataclass(frozen=True)
 class View:
-    """One panel.
+    """One panel: rows in a view (a set of one to three features).
 
     x : (n, d) features of the rows, in original units, NaN if missing; d from 1 to 3
     names : names of the d features
@@ -47,9 +47,9 @@ class View:
 
 
 def side_by_side(views, value, key, axes=None, *, star=None):
-    """Draw views side by side, and return an array of their Axes.
+    """Draw views (sets of one to three features) side by side; return an array of their Axes.
 
-    value : (n,) class codes or numbers of the rows, NaN if unknown; key : points.Key;
+    value : (n,) class codes or numbers of the rows, NaN if unknown; key : colours of these values
     axes : one per view, new ones by default; star : name of the query in the legend
     """
     views = [_flatten(view) for view in views]
@@ -66,11 +66,11 @@ def side_by_side(views, value, key, axes=None, *, star=None):
 
 
 def _flatten(view):
-    """Return a two-dimensional view instead of a view of three features with several categories.
+    """Return a view of two features instead of one of three with several categories.
 
-    In three dimensions the cells would hide each other. Here each level of the category with the
-    fewest levels has a block of the horizontal axis, and each block has a position per level of
-    another category.
+    A view is a set of features. In three dimensions the cells would hide each other. Here each
+    level of the category with the fewest levels has a block of the horizontal axis, and each block
+    has a position per level of another category.
     """
     discrete = {j: names for j in range(view.x.shape[1]) if (names := _level_names(view, j))}
     if view.x.shape[1] < 3 or len(discrete) < 2:
@@ -106,7 +106,9 @@ def _few_values(x):
 
 
 def _codes(rows, x, view, j):
-    """Return the codes 0, 1, ... of values of feature j; for unknown values the nearest code."""
+    """Return codes 0, 1, ... of the rows' values of feature j; other values get the nearest code.
+
+    x : values from which codes are made"""
     if view.levels and view.levels[j]:
         return rows
     values = _few_values(x)
@@ -114,7 +116,7 @@ def _codes(rows, x, view, j):
 
 
 def _places(views, axes, bar):
-    """Return one Axes per view, and whether they are new.
+    """Return one Axes per view (set of features), and whether they are new.
 
     bar : width of a colour scale to the right, in inches
     """
@@ -141,7 +143,7 @@ def _places(views, axes, bar):
 
 
 def _cloud(ax, view, value, key):
-    """Draw the rows of a view of two or three features; return the artist for a colour scale."""
+    """Draw the rows of a panel with two or three features; return the artist for a colour scale."""
     x, shades = _spread(view), None
     known = np.isfinite(x).all(axis=1)
     solid = {"depthshade": False} if x.shape[1] == 3 else {}
@@ -158,7 +160,9 @@ def _cloud(ax, view, value, key):
 
 
 def _query(ax, view, x, solid):
-    """Draw the query, larger in the view that predicts it, with rings around its neighbours."""
+    """Draw the queried row as a star, larger in the view that predicts it, with its neighbours.
+
+    A view is a set of features; rings mark the neighbours."""
     if view.near is not None:
         ring = {"s": 60, "linewidths": 0.9, "zorder": 3} | solid
         ax.scatter(*x[view.near].T, facecolors="none", edgecolors="black", **ring)
@@ -167,7 +171,7 @@ def _query(ax, view, x, solid):
 
 
 def _spread(view):
-    """Return positions of the rows; features with few values get random jitter.
+    """Return positions of the rows of a panel; features with few values get random jitter.
 
     The jitter is the same in each drawing.
     """
@@ -182,7 +186,7 @@ def _spread(view):
 
 
 def _strip(ax, view, value, key):
-    """Draw a view of one feature: against the response, or a strip with a density per class."""
+    """Draw the rows of a panel with one feature: against the response, or densities by class."""
     x = view.x[:, 0]
     if key.labels is None:
         both = View(np.column_stack([x, value]), (*view.names, key.name), view.served, "")
@@ -210,7 +214,7 @@ def _strip(ax, view, value, key):
 
 
 def _line(ax, view):
-    """Draw the query in a view of one feature: a vertical line with a star at the top."""
+    """Draw the queried row in a panel with one feature: a vertical line with a star at the top."""
     if view.star is None or not np.isfinite(view.star).all():
         return
     ax.axvline(view.star[0], color="black", lw=1.4 if view.chosen else 0.7, zorder=3)
@@ -219,9 +223,9 @@ def _line(ax, view):
 
 
 def _density(x, grid):
-    """Return the kernel density (normal, Silverman's width) divided by its maximum.
+    """Return the kernel density of x at the positions `grid`, divided by its maximum.
 
-    None if x has fewer than two distinct values.
+    The kernel is normal with Silverman's width. None if x has fewer than two distinct values.
     """
     if len(x) < 2 or x.std() == 0:
         return None
@@ -274,7 +278,9 @@ def _name_levels(ax, which, levels):
 
 
 def _name_blocks(ax, view):
-    """Write names of levels below each block, names of blocks above, and lines between blocks."""
+    """Write names of levels below each block of the horizontal axis, and names of blocks above.
+
+    A block is the section for one level of a third feature; lines separate the blocks."""
     levels, blocks = shorten(view.levels[0], SHORT), len(view.blocks)
     width = len(levels) + 1
     step = -(-len(levels) * blocks // TICKS_BELOW)
@@ -294,7 +300,7 @@ def _name_blocks(ax, view):
 def _explain(axes, key, shades, star, views, fresh):
     """Draw a legend below all panels and a colour scale on the right.
 
-    If the Axes were given, the legend is in the last panel.
+    fresh : whether the Axes are new; if they were given, the legend is in the last panel
     """
     first = axes[-1]
     flat = next((ax for ax in axes if not hasattr(ax, "get_zlim")), None)

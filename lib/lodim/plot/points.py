@@ -29,9 +29,9 @@ HATCHED = {"facecolor": "white", "edgecolor": VEIL, "hatch": "///", "lw": 0.5}
 
 @dataclass(frozen=True)
 class Points:
-    """Points xy (n, 2), each with a class code or number (n,), NaN if unknown.
+    """Points xy (n, 2) to draw, each with a class code or number `value` (n,), NaN if unknown.
 
-    size : (n,) areas, scaled such that the largest is LARGEST; None: small and faint points
+    size : (n,) areas, scaled so that the largest has a fixed size; None: small and faint points
     """
 
     xy: np.ndarray
@@ -66,7 +66,9 @@ class Key:
 
     @classmethod
     def from_response(cls, name, labels, values, size=""):
-        """Return the Key whose scale covers all values."""
+        """Return the Key whose colour scale covers all values.
+
+        name : name of the response; labels : its classes, or None; size : what areas show"""
         known = values[np.isfinite(values)]
         ends = (known.min(), known.max()) if len(known) else (0.0, 1.0)
         return cls(name, labels, float(ends[0]), float(ends[1]), size)
@@ -78,8 +80,9 @@ def class_style(k):
 
 
 def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
-    """Draw points (n, d) by class or on the colour scale; return the artist of the scale.
+    """Draw points xy (n, d) coloured by class or on a scale; return the artist of the scale.
 
+    value : (n,) class codes or numbers; key : their colours
     style : style of all points; an array (n,) has one entry per point
     unknown : additional style of points with unknown value, which are grey
     hollow : whether points on the scale are rings
@@ -120,7 +123,8 @@ def plane(
 ):
     """Draw points over faint points, possibly with a star, and return the Axes.
 
-    names : of the two axes; star : (label, (2,) position); tags : dict number of a point -> text;
+    key : colours of the points' values; names : of the two axes
+    star : (label, (2,) position); tags : dict number of a point -> text
     square : whether both axes have the same scale
     """
     ax = ensure_axes(ax, SIZE)
@@ -146,10 +150,13 @@ def plane(
 
 
 def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
-    """Draw Z (len(y), len(x)) as coloured surface with contour lines, and prototypes on it.
+    """Draw Z (len(y), len(x)) as coloured surface with contour lines, and points on it.
 
-    key.low and key.high are the ends of the scale; level : a value whose contour is drawn thick;
-    over : arguments points, edge, star and title, as in `classes`
+    key.low and key.high are the ends of the colour scale; level : a value whose contour is drawn
+    thick
+
+    over : points; edge, tuple of numbers (len(y), len(x)), negative where the surface is hatched,
+        and a text that explains this; star, tuple of label and position; title
     """
     ax = ensure_axes(ax, SIZE)
     share = (key.low, key.high) == (0.0, 1.0)
@@ -163,8 +170,9 @@ def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
 
 
 def classes(x, y, P, key, names, ax=None, **over):
-    """Draw the most probable class at each position, paler if less probable; P (y, x, K).
+    """Draw the most probable class at each position, paler if less probable.
 
+    P : (len(y), len(x), K) probabilities of K classes; key : their colours
     over : points; edge, tuple of numbers (len(y), len(x)), negative where the surface is hatched,
         and a text that explains this; star, tuple of label and position; title
     """
@@ -178,13 +186,15 @@ def classes(x, y, P, key, names, ax=None, **over):
 
 
 def _scatter(ax, points, key, zorder, **style):
-    """Draw Points by `scatter_values`, with unknown points below the others."""
+    """Draw Points in the colours of a key, with points of unknown value below the others."""
     style |= {"zorder": zorder, "unknown": {"zorder": zorder - 0.5}}
     return scatter_values(ax, points.xy, points.value, key, **style)
 
 
 def _tag(ax, xy, radius, tags):
-    """Write texts next to points, away from the centre of all points, without overlap."""
+    """Write texts next to points xy (n, 2), away from the centre of all points, without overlap.
+
+    radius : of the points' marks; tags : dict number of a point -> text"""
     points = ax.figure.dpi / 72.0
     at = ax.transData.transform(xy)[list(tags)] / points
     size, texts = radius[list(tags)], list(tags.values())
@@ -203,7 +213,9 @@ def _tag(ax, xy, radius, tags):
 
 
 def _draw_over(ax, x, y, names, key, *, points=None, edge=None, star=None, title=None):
-    """Draw the marks on top of a surface, and finish the Axes."""
+    """Draw points, a hatched region and a star on top of a surface, and finish the Axes.
+
+    edge : (numbers, text), hatched where the numbers are negative; star : (label, position)"""
     if edge is not None:
         veil = ax.contourf(x, y, edge[0], [-np.inf, 0.0], colors="none", hatches=["///"])
         veil.set_edgecolor(VEIL)
@@ -220,7 +232,7 @@ def _draw_over(ax, x, y, names, key, *, points=None, edge=None, star=None, title
 
 
 def _legend(ax, points, key, faint, star, edge=None):
-    """Draw the legend, outside on the right."""
+    """Draw the legend of points, faint points, star and hatched region, outside on the right."""
     entries = class_marks(ax, key, s=55, lw=0.8, edgecolor="black")
     if faint is not None:
         entries.append(legend_mark(ax, "rows of data", s=13, color=GREY, lw=0, alpha=0.6))

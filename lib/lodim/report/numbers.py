@@ -44,7 +44,7 @@ def significant(x: Any, digits: int = 4, noise: float = 1e-15) -> str:
 
 
 def blank_if_missing(x: Any) -> str:
-    """Return a value as text, as `significant` does, or "" if it is missing."""
+    """Return a value as text with four significant digits, or "" if it is missing."""
     return "" if is_missing(x) else significant(x)
 
 

@@ -30,7 +30,7 @@ def modelled(fit):
 
 
 def monotone(fit):
-    """Return a list with one line about monotone effects; an empty list if there are none."""
+    """Return a list with a line on which effects were required to be monotone; [] if none."""
     if not fit.settings.monotone:
         return []
     way = np.asarray(fit.settings.monotone)[np.unique(fit.design.term_of, return_index=True)[1]]
@@ -117,7 +117,9 @@ def rows(fit, detail=""):
 
 
 def dropped(fit):
-    """Return a list with a hint if over a tenth of the rows miss features only, else []."""
+    """Return a list with a hint if many rows were dropped for missing features only, else [].
+
+    Many is over a tenth of the rows."""
     d = fit.design
     if d.missing != "drop" or 10 * d.n_incomplete <= fit.n + d.n_dropped:
         return []
@@ -239,7 +241,7 @@ def _at_end(fit):
 
 
 def _by_draw(fit):
-    """Return a text on the range of choices over sets of random folds, or ""."""
+    """Return a text on how chosen settings vary over several sets of random folds, or ""."""
     draws = len(next(iter(fit.chosen.values())))
     if draws < 2:
         return ""
@@ -254,7 +256,7 @@ def _range(values):
 
 
 def without_effect(design):
-    """Return a list of notes on constant features and columns that a dot excludes."""
+    """Return a list of notes on constant features and on columns that "." in a formula excludes."""
     notes = []
     if design.constant:
         notes.append(f"Constant features, without effect: {', '.join(design.constant)}.")
@@ -262,7 +264,7 @@ def without_effect(design):
 
 
 def left_out(design):
-    """Return a list of notes on columns that a dot excludes."""
+    """Return a list of notes on columns that "." in a formula excludes."""
     added = [name for name in design.left_out if ANSWERS.match(name)]
     why = {
         "because augment() has added them": added,

@@ -336,7 +336,7 @@ def _name(name):
 
 
 def _elide(grid, keep):
-    """Return the grid with "..." instead of rows that are not kept."""
+    """Return the grid (rows of texts) with "..." instead of rows that are not kept."""
     dots, rows = ["...", *[""] * (len(grid.heads) - 1)], []
     for row, on in zip(grid.rows, keep, strict=True):
         if on or not rows or rows[-1] is not dots:
@@ -345,7 +345,8 @@ def _elide(grid, keep):
 
 
 def _two_columns(header):
-    """Return pairs as rows (label, value, label, value), with the first half on the left."""
+    """Return pairs as rows (label, value, label, value), with the first half of pairs on the
+    left."""
     pairs = [(_label(label), str(value)) for label, value in header]
     half = (len(pairs) + 1) // 2
     right = [*pairs[half:], ("", "")]
@@ -377,7 +378,7 @@ def _table_text(title, grid, notes, width):
 
 
 def _blocks(grid: _Grid, width: int) -> Iterator[_Grid]:
-    """Yield pieces of a grid that fit the width, each with the row labels."""
+    """Yield pieces of a grid of texts that fit the width, each with the row labels."""
     grid = _shortened(grid)
     widths, labels = _widths(grid), list(range(grid.labels))
     taken, used = list(labels), sum(widths[k] + 2 for k in labels)

@@ -154,8 +154,7 @@ def _by_cv(settings):
 
 
 def _judged(batch, settings):
-    """Return whether rows are held out, to select the frontier (best models by price) or a
-    budget."""
+    """Return whether rows are held out, to choose the frontier (best models by price) or budget."""
     if None in _budgets(settings):
         check_units(batch, "budget")
         return True

@@ -188,8 +188,7 @@ class SearchData:
 
 
 def _flat(X, columns, ones):
-    """Return c columns of t tiles X (t, p, 64) as (ones + c, 64 t) float64, after columns of
-    ones."""
+    """Return c columns of t tiles X (t, p, 64) as (ones + c, 64 t) float64, ones columns first."""
     part = X if len(columns) == X.shape[1] else X[:, columns]  # avoids a copy of all columns
     out = np.ones((ones + len(columns), len(X) * TILE))
     out[ones:].reshape(len(columns), len(X), TILE)[:] = part.transpose(1, 0, 2)
