@@ -345,7 +345,7 @@ def _elide(grid, keep):
 
 
 def _two_columns(header):
-    """Return pairs as rows (label, value, label, value), with the first half of pairs on the
+    """Return pairs as rows (label, value, label, value), the first half of the pairs on the
     left."""
     pairs = [(_label(label), str(value)) for label, value in header]
     half = (len(pairs) + 1) // 2
