@@ -4,7 +4,7 @@ from importlib import import_module
 
 
 def _modules_by_name():
-    """Return a dict public name -> module, as imported in `__init__.pyi`."""
+    """Return a dict public name -> module that defines it, as listed in `__init__.pyi`."""
     stub = __spec__.loader.get_data(f"{__file__}i").decode()
     imports = [line.split() for line in stub.splitlines() if line.startswith("from ")]
     return {name: module for _, module, _, name, *_ in imports}

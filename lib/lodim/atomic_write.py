@@ -47,7 +47,10 @@ def replacing(path):
 
 
 def _status(target):
-    """Return the status of the target, or None if it does not exist; raise if not writable."""
+    """Return the status of the file to replace, or None if it does not exist.
+
+    Raises OSError if it is not a regular file or is write-protected.
+    """
     try:
         found = target.stat()
     except FileNotFoundError:
@@ -67,7 +70,10 @@ def _make_like(path, old):
 
 
 def _begun(folder, mode):
-    """Return a new temporary file in a folder, locked if possible, and its path."""
+    """Return a new temporary file in a folder, locked if possible, and its path.
+
+    mode : permissions of the file
+    """
     while True:
         path = folder / f".lodim-{secrets.token_hex(DIGITS // 2)}.tmp"
         file = open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115
@@ -79,7 +85,7 @@ def _begun(folder, mode):
 
 
 def _sweep(folder):
-    """Remove temporary files of killed processes from a folder."""
+    """Remove from a folder temporary files whose processes were killed."""
     for path in folder.glob(f".lodim-{'[0-9a-f]' * DIGITS}.tmp"):
         with contextlib.suppress(OSError), open(path, "rb+") as file:
             _lock(file, wait=False)

@@ -17,7 +17,9 @@ MOST_THREADS = 1024
 
 
 def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
-    """Raise ArgumentError unless a field of a frozen record is valid; unwrap NumPy scalars.
+    """Raise ArgumentError unless the named field of a frozen record (dataclass) is valid.
+
+    NumPy scalars are converted to Python values.
 
     kind : type, or union of types; bools match only `bool`
     allowed : function of the value that returns whether it is valid
@@ -33,23 +35,26 @@ def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
 
 
 def check_count(record: Any, name: str, least: int = 1, most: int = MOST_COUNT) -> None:
-    """Raise ArgumentError unless a field is an integer from `least` to `most`; convert to int."""
+    """Raise ArgumentError unless a record's field is an integer from `least` to `most`.
+
+    It is converted to int.
+    """
     object.__setattr__(record, name, whole(name, getattr(record, name), least, most))
 
 
 def check_seed(record: Any) -> None:
-    """Raise ArgumentError unless the field `seed` is valid; convert it to int."""
+    """Raise ArgumentError unless the field `seed` of a record is valid; convert it to int."""
     object.__setattr__(record, "seed", as_seed(record.seed))
 
 
 def check_threads(record: Any) -> None:
-    """Raise ArgumentError unless the field `threads` is None or a number of threads."""
+    """Raise ArgumentError unless the field `threads` of a record is a number of threads or None."""
     if record.threads is not None:
         object.__setattr__(record, "threads", as_threads(record.threads))
 
 
 def check_size(record: Any, name: str) -> None:
-    """Raise ArgumentError unless a field is a number from 0 to MAX_SIZE."""
+    """Raise ArgumentError unless the named field of a record is a number from 0 to 1e100."""
     words = f"0 or more (up to {MAX_SIZE:g})"
     check(record, name, (int, float), lambda v: 0 <= v <= MAX_SIZE, words)
     if getattr(record, name) > LARGEST:  # NumPy stores larger integers as objects
@@ -57,12 +62,12 @@ def check_size(record: Any, name: str) -> None:
 
 
 def check_share(record: Any, name: str) -> None:
-    """Raise ArgumentError unless a field is a number from 0 to 1."""
+    """Raise ArgumentError unless the named field of a record is a number from 0 to 1."""
     check(record, name, (int, float), lambda v: 0 <= v <= 1, "between 0 and 1")
 
 
 def check_choice(record: Any, name: str, allowed: Any) -> None:
-    """Raise ArgumentError unless a field is one of the allowed strings."""
+    """Raise ArgumentError unless the named field of a record is one of the allowed strings."""
     one_of(name, getattr(record, name), allowed)
 
 
@@ -73,7 +78,10 @@ def one_of(name: str, value: Any, allowed: Any) -> None:
 
 
 def among(name: str, value: Any, allowed: Sequence[Any]) -> int:
-    """Return the position of an argument among the allowed strings or numbers; else raise."""
+    """Return the position of an argument among the allowed strings or numbers.
+
+    Raises ArgumentError if it is none of them.
+    """
     if not isinstance(value, str | int | float | np.number | np.bool_) or value not in allowed:
         known = ", ".join(map(repr, allowed))
         raise ArgumentError(f"{name} must be one of {known}, not {value!r:.80}")
@@ -91,7 +99,7 @@ def whole(name: str, value: Any, least: int = 1, most: int = MOST_COUNT) -> int:
 
 
 def as_seed(value: Any) -> int:
-    """Return the argument `seed`; raise unless it is an integer from 0 to LARGEST."""
+    """Return the argument `seed`; raise unless it is an integer from 0 to 2^53."""
     return whole("seed", value, 0, LARGEST)
 
 
@@ -126,7 +134,10 @@ def _as_floats(name, values):
 
 
 def sizes(name: str, values: Any) -> np.ndarray:
-    """Return one or several numbers from 0 to MAX_SIZE as an array of floats (n,); else raise."""
+    """Return numbers (one or several) from 0 to 1e100 as an array of floats (n,).
+
+    Raises ArgumentError if they are not valid.
+    """
     words = f"{name} must be at least one number, each 0 or more (up to {MAX_SIZE:g})"
     array = np.atleast_1d(np.asarray(values, dtype=object))
     if array.ndim != 1 or not array.size:
@@ -139,7 +150,10 @@ def sizes(name: str, values: Any) -> np.ndarray:
 
 
 def shares(name: str, values: Any) -> np.ndarray:
-    """Return one or several numbers between 0 and 1 (exclusive) as an array (n,); else raise."""
+    """Return numbers (one or several) between 0 and 1 (exclusive) as an array of floats (n,).
+
+    Raises ArgumentError if they are not valid.
+    """
     array = _as_floats(name, values)
     if array.ndim != 1 or not array.size or not ((array > 0) & (array < 1)).all():
         raise ArgumentError(f"{name} must be between 0 and 1, not {values!r:.80}")

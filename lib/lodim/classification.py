@@ -8,12 +8,14 @@ Z = 1.959963984540054  # normal quantile of a 95% interval
 def pairs_in_order(positive, score, weight):
     """Return, per row, the weight of its correctly ordered pairs, and of all its pairs.
 
-    A pair consists of the row and a row of the other class. Its weight is the product of the rows'
-    weights; pairs with equal scores count half.
+    A pair consists of the row and a row of the other class; it is ordered correctly if the row of
+    the positive class has the higher score. Its weight is the product of the rows' weights; pairs
+    with equal scores count half.
 
     Parameters
     ----------
     positive : (n,) bool
+        Which rows are of the positive class.
     score, weight : (n,)
 
     Returns
@@ -35,7 +37,7 @@ def pairs_in_order(positive, score, weight):
 def auc(positive, score, weight):
     """Return the area under the ROC curve; NaN if one of the two classes has no rows.
 
-    For the arguments see `pairs_in_order`.
+    positive (n,) bool : which rows are of the positive class; score, weight (n,).
     """
     in_order, pairs = pairs_in_order(positive, score, weight)
     total = pairs[positive].sum()

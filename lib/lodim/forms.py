@@ -27,10 +27,10 @@ Size = int | str
 
 @dataclass(frozen=True)
 class Form:
-    """A type of value, with its checks and its storage.
+    """Rules for one type of value in files: checks, reading and writing.
 
     read : callable(value, where, sizes) -> value; converts the stored value, or raises ValueError
-        that names the field `where`; sizes : dict of known symbols
+        that names the field `where`; sizes : dict of known lengths, such as {"p": 3}
     write : callable(value) -> stored value
     """
 
@@ -39,7 +39,10 @@ class Form:
 
 
 def _checked(check):
-    """Return a Form of values stored without conversion; `check` raises ValueError if invalid."""
+    """Return a Form (rules for a stored value) of values that are stored without conversion.
+
+    check : function (value, where, sizes) that raises ValueError if the value is invalid
+    """
 
     def read(value, where, sizes):
         check(value, where, sizes)
@@ -54,32 +57,35 @@ def _checked(check):
 def real(
     *shape: Size, least: float | str = -LARGEST, most: float | str = LARGEST, nan=False
 ) -> Any:
-    """Declare float64 numbers with a shape (without a shape one number); NaN allowed if `nan`."""
+    """Declare a field of float64 numbers with a shape (without a shape one number).
+
+    A shape has numbers or symbols, such as real("n", "p"). NaN is allowed if `nan`.
+    """
     return _numbers(np.float64, shape, least, most, nan)
 
 
 def squares(*shape: Size, nan=False) -> Any:
-    """Declare float64 numbers with a shape, up to the size of deviances."""
+    """Declare a field of float64 numbers with a shape, which may be as large as deviances."""
     return real(*shape, least=-SQUARE, most=SQUARE, nan=nan)
 
 
 def unlimited(*shape: Size, nan=False) -> Any:
-    """Declare float64 numbers with a shape, of any size, including infinity."""
+    """Declare a field of float64 numbers with a shape, of any size, including infinity."""
     return real(*shape, least=-np.inf, most=np.inf, nan=nan)
 
 
 def whole(*shape: Size, least: int | str = 0, most: float | str = MAX_COUNT) -> Any:
-    """Declare int64 numbers with a shape; without a shape one number."""
+    """Declare a field of int64 numbers with a shape; without a shape one number."""
     return _numbers(np.int64, shape, least, most, False)
 
 
 def flags(*shape: Size) -> Any:
-    """Declare bools with a shape; without a shape one bool."""
+    """Declare a field of bools with a shape; without a shape one bool."""
     return _numbers(np.bool_, shape, False, True, False)
 
 
 def size(symbol: str) -> Any:
-    """Declare an integer that equals the value of a symbol."""
+    """Declare a field: an integer equal to a symbol, such as "p" in shapes of other fields."""
 
     def check(value, where, sizes):
         whole().read(value, where, sizes)
@@ -91,7 +97,10 @@ def size(symbol: str) -> Any:
 
 
 def responses(rows: Size, nan=False) -> Any:
-    """Declare float64 class codes 0, ..., C - 1, or any numbers if C is 0; NaN allowed if `nan`."""
+    """Declare a field of responses: class codes 0, ..., C - 1, or any numbers if C is 0.
+
+    C is the number of classes. NaN is allowed if `nan`.
+    """
 
     def check(value, where, sizes):
         if not sizes["C"]:
@@ -104,7 +113,7 @@ def responses(rows: Size, nan=False) -> Any:
 
 
 def ascending(inner: Any, strictly=False) -> Any:
-    """Declare numbers in ascending order (strictly ascending if `strictly`)."""
+    """Declare a field of numbers in ascending order, with the form (shape etc.) `inner`."""
 
     def check(value, where, sizes):
         inner.read(value, where, sizes)
@@ -119,7 +128,7 @@ def ascending(inner: Any, strictly=False) -> Any:
 
 
 def choice(*allowed: Any) -> Any:
-    """Declare one of the given plain values, with the same type."""
+    """Declare a field with one of the given plain values, of the same type."""
 
     def check(value, where, sizes):
         if not any(type(value) is type(one) and value == one for one in allowed):
@@ -129,7 +138,7 @@ def choice(*allowed: Any) -> Any:
 
 
 def text() -> Any:
-    """Declare text."""
+    """Declare a field of text."""
     return _checked(_check_text)
 
 
@@ -141,7 +150,7 @@ def _check_text(value, where, sizes):
 
 
 def plain() -> Any:
-    """Declare a text, a number or a bool."""
+    """Declare a field with a text, a number or a bool."""
 
     def check(value, where, sizes):
         if not isinstance(value, PLAIN):
@@ -153,7 +162,7 @@ def plain() -> Any:
 
 
 def modest() -> Any:
-    """Declare plain values, or lists and dicts of them, with numbers up to LARGEST in size."""
+    """Declare a field of plain values, or lists and dicts of them, with numbers up to 1e105."""
     return _checked(_check_modest)
 
 
@@ -171,7 +180,7 @@ def _check_modest(value, where, sizes):
 
 
 def optional(inner: Any) -> Any:
-    """Declare None or a value of the form `inner`."""
+    """Declare a field with None or a value of the form (type and shape) `inner`."""
     return Form(
         lambda value, where, sizes: None if value is None else inner.read(value, where, sizes),
         lambda value: None if value is None else inner.write(value),
@@ -179,12 +188,18 @@ def optional(inner: Any) -> Any:
 
 
 def apart(inner: Any) -> Any:
-    """Declare a value of the form `inner` whose symbols are independent of other fields."""
+    """Declare a field of the form `inner` whose symbols for lengths are its own.
+
+    For example, "p" in its shape may differ from "p" in other fields.
+    """
     return Form(lambda value, where, sizes: inner.read(value, where, dict(sizes)), inner.write)
 
 
 def several(count: Size | None, inner: Any = text()) -> Any:  # noqa: B008
-    """Declare a tuple of `count` values (any number if None), each with its own symbols."""
+    """Declare a field: a tuple of `count` values (any number if None) of the form `inner`.
+
+    Each value has its own symbols for lengths.
+    """
     one = apart(inner)
 
     def read(value, where, sizes):
@@ -199,7 +214,10 @@ def several(count: Size | None, inner: Any = text()) -> Any:  # noqa: B008
 
 
 def entries(inner: Any) -> Any:
-    """Declare a dict with any keys, and values of the form `inner`, each with its own symbols."""
+    """Declare a field: a dict with any keys, and values of the form `inner`.
+
+    Each value has its own symbols for lengths.
+    """
     one = apart(inner)
 
     def read(value, where, sizes):
@@ -210,7 +228,11 @@ def entries(inner: Any) -> Any:
 
 
 def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
-    """Declare a dict of columns: required `forms`, optional `others`, and numeric columns."""
+    """Declare a field: a dict of columns with `rows` values each.
+
+    forms : forms of required columns by name; others : of optional columns. All other columns are
+    numeric.
+    """
     known, number = forms | others, real(rows, nan=True)
 
     def check(value, where, sizes):
@@ -223,7 +245,7 @@ def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
 
 
 def part(kind: Any) -> Any:
-    """Declare a record of a class, or a dict with given forms of its entries."""
+    """Declare a field: a record of a class (see `record`), or a dict with the given forms."""
     is_dict = isinstance(kind, dict)
     forms = kind if is_dict else kind._forms
 
@@ -284,17 +306,21 @@ def one_of(*kinds: type) -> Any:
     ),
 )
 def record(kind: type[T]) -> type[T]:
-    """Decorate a class to make it a frozen dataclass whose fields have forms.
+    """Decorate a class to make it a frozen dataclass whose fields are checked when read from files.
 
-    Its method `_check_fields`, if it has one, raises ValueError unless the fields are consistent. A
-    field that is not stored has a default instead of a form.
+    Its attributes are forms (rules for a field), such as real("p"). Its method `_check_fields`, if
+    it has one, raises ValueError unless the fields are consistent. A field that is not stored has a
+    default instead of a form.
     """
     take_forms(kind)
     return dataclass(frozen=True, eq=False)(kind)
 
 
 def take_forms(kind: Any) -> None:
-    """Move the forms among a class's attributes to its `_forms`, after inherited forms."""
+    """Move the forms (rules for fields) among a class's attributes to its attribute `_forms`.
+
+    Forms of its base class come first.
+    """
     own = {name: form for name, form in vars(kind).items() if isinstance(form, Form)}
     for name in own:
         delattr(kind, name)
@@ -307,12 +333,15 @@ def read(kind: type[T], state: Any) -> T:
 
 
 def write(record: Any) -> dict[str, Any]:
-    """Return the stored state of a record."""
+    """Return the stored state of a record, a dict of plain values and arrays."""
     return part(type(record)).write(record)
 
 
 def read_all(forms: dict[str, Any], values: Any, where: str, sizes: dict) -> dict[str, Any]:
-    """Return a dict of entries, each read by its form; raise for missing or unknown entries."""
+    """Return a dict of entries, each read by its form; raise for missing or unknown entries.
+
+    where : name of the dict in messages; sizes : dict of known lengths
+    """
     _check_dict(values, where)
     _check_names(forms.keys() ^ values.keys(), where)
     lead = f"{where}." if where else ""
@@ -369,14 +398,20 @@ def _check_array(value, where, dtype, shape, sizes):
 
 
 def _bound(size, found, sizes):
-    """Return the required size; a symbol without a value gets the value `found`."""
+    """Return the required length; a symbol without a value gets the value `found`.
+
+    size : number, symbol such as "p", or expression such as "2 + p"; sizes : known symbols
+    """
     if isinstance(size, str) and size.isidentifier():
         return sizes.setdefault(size, found)
     return _evaluated(size, sizes)
 
 
 def _evaluated(size, sizes):
-    """Return the value of a number, a symbol or an expression of symbols."""
+    """Return the value of a length: a number, a symbol such as "p", or an expression of symbols.
+
+    sizes : dict of the symbols' values
+    """
     return _value(_parsed(size), sizes) if isinstance(size, str) else size
 
 

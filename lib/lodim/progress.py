@@ -76,7 +76,7 @@ def remark(text: str) -> None:
 
 
 class Step:
-    """A task of a call, with its total number of steps and the number completed."""
+    """A task with a total number of steps, of which some are completed, for a progress display."""
 
     def __init__(self, display: "Display", total: int, what: str):
         self.display, self.total, self.what, self.done = display, total, what, 0
@@ -116,7 +116,7 @@ class Display:
         """End the display."""
 
     def refresh(self) -> None:
-        """Update the display."""
+        """Update the progress display."""
 
     def shown(self) -> list[Step]:
         """Return the tasks to show: the outermost and the innermost one with several steps."""
@@ -126,7 +126,7 @@ class Display:
 
 
 class Line(Display):
-    """Progress line on a stream, written by its own thread after `wait` seconds."""
+    """Progress display: a line of text on a stream, written by a thread after `wait` seconds."""
 
     def __init__(self, call, wait, stream, clock=time.monotonic):
         super().__init__(call)
@@ -152,7 +152,7 @@ class Line(Display):
             pass
 
     def tell(self):
-        """Write the line if it is time; return the seconds until the next line."""
+        """Write the progress line if it is time; return the seconds until the next line."""
         now = self.clock()
         if now >= self.due:
             self._write_line(now - self.start)
@@ -178,7 +178,7 @@ class Line(Display):
 
 
 class Bars(Display):
-    """Progress bars of tqdm, one at a time."""
+    """Progress display with bars of tqdm, one at a time."""
 
     def __init__(self, call, tqdm):
         super().__init__(call)
@@ -218,7 +218,7 @@ def _is_terminal(stream):
 
 
 def _display_of(progress, call):
-    """Return the display for the argument `progress`."""
+    """Return the display for the argument `progress` of a public call."""
     if progress is False or sys.stderr is None:
         return Display(call)
     if progress:

@@ -100,7 +100,10 @@ UNFITTED = "This %(name)s is not fitted yet: call fit(X, y) first."
 
 
 def _constructor(function, without, own):
-    """Return an __init__ with the keyword arguments of a model function, except `without`."""
+    """Return an __init__ for an estimator, with the keyword arguments of a model function.
+
+    without : arguments to leave out; own : dict of additional arguments
+    """
     parameters = [
         p.replace(annotation=inspect.Parameter.empty)
         for p in inspect.signature(function).parameters.values()
@@ -144,7 +147,7 @@ def _folds_of(splitter, X, y, groups):
 
 
 class _Estimator(BaseEstimator):
-    """Base class of the estimators: parameters, conversion of X, and fitting.
+    """Base class of the estimators for scikit-learn: parameters, conversion of X, and fitting.
 
     A subclass declares its model, arguments that it lacks or adds, and settings that cv= chooses.
     __init__ and the help on parameters are generated from these declarations.
@@ -252,13 +255,13 @@ class _Estimator(BaseEstimator):
         return [f"x{j}" for j in range(self.n_features_in_)]
 
     def _predicted(self, X, type):
-        """Return predictions of the fit, which may be missing."""
+        """Return predictions of the fit for X, which may be missing (NaN)."""
         check_is_fitted(self, "fit_", msg=UNFITTED)
         frame, how = self._frame(X), {"new_levels": self.new_levels} | self._of_predict
         return in_pandas(self.fit_.predict)(frame, type, **how)
 
     def _answers(self, X, type):
-        """Return predictions of the fit; raise DataError if a row has no prediction."""
+        """Return predictions of the fit for X; raise DataError if a row has no prediction."""
         values = self._predicted(X, type)
         values = values if isinstance(values, pd.Series | pd.DataFrame) else pd.DataFrame(values)
         missing = pd.DataFrame(values).isna().to_numpy().any(axis=1)
@@ -280,7 +283,7 @@ class _Estimator(BaseEstimator):
 
 
 class _Regressor(RegressorMixin):
-    """Methods fit and predict for a numeric response."""
+    """Methods fit and predict of estimators for a numeric response."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the model.
@@ -310,7 +313,7 @@ class _Regressor(RegressorMixin):
 
 
 class _Classifier(ClassifierMixin):
-    """Methods fit and predict for classes."""
+    """Methods fit and predict of estimators for classes."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the model.
@@ -358,7 +361,7 @@ class _Classifier(ClassifierMixin):
 
 
 class _Transformer(TransformerMixin):
-    """Method transform(), which returns coordinates that the fit predicts."""
+    """Method transform() of estimators, which returns coordinates that the fit predicts."""
 
     _coordinates: str
 
@@ -383,7 +386,7 @@ class _Embedding(_Transformer):
 
 
 class _Selector(SelectorMixin):
-    """Method transform(), which keeps the columns that the model needs."""
+    """Method transform() of estimators, which keeps the columns that the model needs."""
 
     def _get_support_mask(self):
         check_is_fitted(self, "fit_", msg=UNFITTED)

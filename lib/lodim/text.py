@@ -63,7 +63,7 @@ def _without_settings(names, room):
 
 
 def shorten(names, room):
-    """Return names shortened to `room` characters; different names stay different."""
+    """Return names shortened to `room` characters each; different names stay different."""
     names = _without_settings(list(map(str, names)), room)
     out = [name if len(name) <= room else f"{name[: room - 3]}..." for name in names]
     for text in {t for t in out if out.count(t) > 1}:

@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser(argv: list[str]) -> argparse.ArgumentParser:
     """Return the parser of the command line: one subcommand per model, `data` and `warm`.
 
-    Only the model that `argv` begins with gets its options; the other models are listed by name.
+    Only the model named first in `argv` gets its options; the other models are listed by name.
     """
     top = argparse.ArgumentParser(prog="python -m lodim", description=lodim.__doc__)
     top.add_argument("--version", action="version", version=f"lodim {lodim.__version__}")

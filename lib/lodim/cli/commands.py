@@ -126,7 +126,10 @@ def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame | s
 
 
 def _paths(name, data):
-    """Return the paths of the files that data of this name are read from."""
+    """Return the paths of the files from which data of this name are read.
+
+    data : the data, if they are a frame in memory, else their name
+    """
     source = read_source(data) if isinstance(data, str) else None
     return [name] if source is None else source.paths
 
@@ -188,7 +191,10 @@ def _escaped(value):
 
 
 def cv_report(cv: Any) -> Report:
-    """Return the points of a cross-validation as a table that marks the choices min and 1se."""
+    """Return the points of a cross-validation as a table.
+
+    It marks the lowest loss (min) and the simplest point within one standard error of it (1se).
+    """
     frame = cv.tidy()
     rules = {cv.index_1se: "1se"} | {cv.index_min: "min"}
     if cv.index_min == cv.index_1se:
@@ -201,7 +207,10 @@ def cv_report(cv: Any) -> Report:
 
 
 def save_plots(folder: Path, fit: Any, kinds: Sequence[str], **others: Any) -> None:
-    """Save plots of a fit and of other objects with a method plot() as PNG files, one per kind."""
+    """Save plots of a fit as PNG files in a folder, one per kind.
+
+    others : further objects with a method plot(), such as a cross-validation
+    """
     os.environ.setdefault("MPLBACKEND", "Agg")
     draw = {kind: lambda kind=kind: fit.plot(kind) for kind in kinds}
     draw |= {name: thing.plot for name, thing in others.items()}

@@ -21,7 +21,10 @@ SHARED = (
 
 
 def add_to(one: argparse.ArgumentParser, name: str) -> None:
-    """Add the arguments of a model's command to its parser."""
+    """Add the arguments of a model's command to its parser, such as the formula and settings.
+
+    name : of the model
+    """
     model = model_module(name).MODEL
     one.add_argument("formula", help='such as "mpg ~ ." or "np.log(price) ~ . - id"')
     one.add_argument(
@@ -89,7 +92,7 @@ def _add_files(one):
 
 
 def options(model):
-    """Return the options of the command line that become arguments of the model function."""
+    """Return the command line's options that become arguments of the model function."""
     family = f"{', '.join(model.families)}; default: by the response"
     known = inspect.signature(model.function).parameters
     shared = (option for option in SHARED if option.name in known)

@@ -23,10 +23,10 @@ ALLOWED = (
 
 @dataclass(frozen=True)
 class Candidate:
-    """One row of a comparison.
+    """One row of a comparison: a model, or a baseline.
 
     kind : 'model', a model function with arguments; 'call', a user's function (formula, data) ->
-        Fit; 'peer', a name of `peers.PEERS`; or 'null'
+        Fit; 'peer', a model of scikit-learn, "boosting" or "forest"; or 'null', the null model
     """
 
     label: str
@@ -36,8 +36,9 @@ class Candidate:
 
 
 def candidates(models, baselines, family, has_gaps=False):
-    """Return the candidates of a call of compare(), in the order of the call.
+    """Return the candidates (models and baselines) of a call of compare(), in its order.
 
+    baselines : whether to add baselines
     family : name of the response's family; default models must support it
     has_gaps : whether feature values are missing; glm then uses missing="indicator"
     """
@@ -63,14 +64,14 @@ def _default(family):
 
 
 def _filling(candidate):
-    """Return the candidate; glm gets missing="indicator", so that it predicts all rows."""
+    """Return the candidate; if it is glm, with missing="indicator", to predict rows with gaps."""
     if candidate.function is not model_function(LINEAR):
         return candidate
     return replace(candidate, arguments={"missing": "indicator"} | candidate.arguments)
 
 
 def _candidates_of_models(models):
-    """Return the candidates that a user has listed in `models`."""
+    """Return the candidates that a user has listed in the argument `models` of compare()."""
     if isinstance(models, Mapping):
         pairs = list(models.items())
         for label, _ in pairs:

@@ -192,7 +192,7 @@ def compare(
 
 
 def _call(formula, models, call, folds, baselines, inputs):
-    """Return the call as a user would write it, without arguments that have their default."""
+    """Return a call of compare() as a user would write it, without default arguments."""
     parts = [] if models is None else [f"models={report.listed(models)}"]
     parts += [] if np.ndim(folds) == 0 and folds == 10 else [f"folds={report.short(folds)}"]
     parts += [] if baselines else ["baselines=False"]
@@ -437,7 +437,10 @@ class Comparison:
         return frame
 
     def _null_losses(self):
-        """Return held-out deviances (n,) of the mean response or class shares of other folds."""
+        """Return held-out deviances (n,) of the null model, fitted to the other folds of each row.
+
+        It predicts the mean response or the class shares.
+        """
         task = self._task
         return task.family.deviance(task.batch.y, null_scores(task))
 
@@ -459,7 +462,10 @@ class Comparison:
         return found
 
     def _needs(self):
-        """Return means over folds of features, parts and price of the fits, and their seconds."""
+        """Return means over folds of the fits' features, parts and price, and their seconds.
+
+        Parts are the model's components, such as learners or prototypes.
+        """
         records = [self._records[label] for label in self._known]
         found = {
             name: [_mean([need.get(name) for need in r.needs]) for r in records] for name in COUNTS

@@ -26,7 +26,7 @@ COUNTS = ("features", "parts", "price")  # measures of a fit's size
 class Task:
     """Data and settings that all models of a comparison share.
 
-    inputs : weights and groups as given; design, batch : of all rows
+    inputs : weights and groups as given; design, batch : of all rows, with the rows as numbers
     fold : (n,) fold of each row of the batch
     parameters : arguments that give parameters of the family
     """
@@ -59,11 +59,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Record:
-    """Predictions of a candidate for held-out rows.
+    """Predictions of one compared model for all held-out rows.
 
     scores : (n, K) link scores, or means of a numeric response; None if a fit failed
     reason : error message of the failed fit, else empty
-    needs : list with one dict per fold, of COUNTS and "part" (the noun for the parts of the model)
+    needs : list with one dict per fold: "features", "parts", "price" and "part" (noun for one part)
     seconds : mean time per fold
     unanswered : number of rows predicted as NaN, which get the scores of the null model
     why : reasons for NaN, one per affected fold
@@ -80,7 +80,7 @@ class Record:
 
 
 def hold_out(candidates, task):
-    """Return a dict label -> Record with the held-out predictions of each candidate."""
+    """Return a dict label -> Record with the held-out predictions of each compared model."""
     n_folds = int(task.fold.max()) + 1
     _check_classes(task)
     records = {}
@@ -91,7 +91,7 @@ def hold_out(candidates, task):
 
 
 def fit_all(candidate, task):
-    """Return the fit of a candidate (a model of lodim or a user's function) to all rows."""
+    """Return the fit of a compared model (of lodim, or a user's function) to all rows."""
     return _fit(candidate, task, np.arange(task.batch.n), quiet=False)
 
 
@@ -129,7 +129,11 @@ def _reason(error, k, n_folds):
 
 
 def _why_unanswered(strict, data):
-    """Return why rows are predicted as NaN: the error of the strict function for these rows."""
+    """Return why rows are predicted as NaN, as text.
+
+    It is the error that the function `strict`, which allows no missing predictions, raises for
+    these rows.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -140,9 +144,11 @@ def _why_unanswered(strict, data):
 
 
 def _part(candidate, task, train, test):
-    """Return a candidate's predictions for one fold: (scores, needs, converged, strict).
+    """Return a compared model's results for one fold: (scores, needs, converged, strict).
 
-    scores : (m, K) of the held-out rows
+    train, test : positions of the training rows and the held-out rows
+
+    scores : (m, K) of the held-out rows; needs : dict of the size of the model
     strict : function of a data frame that raises an error for levels that training rows lack
     """
     if candidate.kind == "null":
@@ -155,7 +161,7 @@ def _part(candidate, task, train, test):
 
 
 def null_scores(task):
-    """Return scores (n, K) of the null model fitted to the other folds of each row."""
+    """Return scores (n, K) of the null model (mean or class shares) without each row's fold."""
     scores = np.empty((task.batch.n, task.n_scores))
     for k in range(int(task.fold.max()) + 1):
         scores[task.fold == k] = _null(task, np.flatnonzero(task.fold != k))
@@ -163,7 +169,10 @@ def null_scores(task):
 
 
 def _null(task, train):
-    """Return the null model's score (1, K): mean response or class shares of training rows."""
+    """Return the null model's score (1, K): mean response or class shares of training rows.
+
+    train : positions of these rows
+    """
     batch = task.batch
     weight = batch.weight[train] / batch.weight[train].sum()
     none = np.zeros((len(train), task.n_scores))
@@ -171,7 +180,10 @@ def _null(task, train):
 
 
 def _fit(candidate, task, train, quiet=True):
-    """Return the fit of a candidate to the given rows; `quiet` suppresses its warnings."""
+    """Return the fit of a compared model to the rows at positions `train`.
+
+    quiet : whether its warnings are suppressed
+    """
     data, formula = take_rows(task.data, task.batch.rows[train]), task.formula
     if candidate.kind == "call":
         formula, arguments = leave_out(formula, task.design.weights, task.inputs.groups), {}
@@ -189,7 +201,10 @@ def _fit(candidate, task, train, quiet=True):
 
 
 def _arguments(candidate, task, train):
-    """Return the formula and the arguments for a call of a model function with the given rows."""
+    """Return the formula and the arguments for a call of a model function with some rows.
+
+    train : positions of these rows
+    """
     known, formula = inspect.signature(candidate.function).parameters, task.formula
     arguments = {"family": task.design.family, **task.parameters}
     arguments |= {"seed": task.seed, "threads": task.threads}
@@ -205,7 +220,7 @@ def _arguments(candidate, task, train):
 
 
 def _answers(fit, task, test):
-    """Return a fit's scores (m, K) of rows, NaN for rows that it cannot predict."""
+    """Return a fit's scores (m, K) of the rows at positions `test`; NaN without a prediction."""
     data = take_rows(task.data, task.batch.rows[test])
     numbers = task.levels is None
     with warnings.catch_warnings():
@@ -217,7 +232,11 @@ def _answers(fit, task, test):
 
 
 def _peer(name, task, train, test):
-    """Return the result of `_part` for a scikit-learn model on the columns of lodim's design."""
+    """Return (scores, needs, converged, strict) of a scikit-learn model for one fold.
+
+    Its features are the columns of lodim's design. train, test : positions of training and held-out
+    rows
+    """
     design, batch = Design.learn(
         task.formula,
         take_rows(task.data, task.batch.rows[train]),

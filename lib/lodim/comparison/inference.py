@@ -32,7 +32,7 @@ class Rows:
 
     @property
     def inflation(self):
-        """Return the factor by which overlapping training rows increase a variance."""
+        """Return the factor by which the overlap of training rows of folds increases a variance."""
         share = np.bincount(self.fold, self.weight)
         return 1.0 + (share / (1.0 - share)).sum()
 
@@ -70,11 +70,12 @@ def explained(losses, null, rows):
 def auc_of_folds(positive, score, rows):
     """Return the share of pairs (one row per class, same fold) that a score puts in order.
 
-    Pairs have the weights and ties of `classification.auc`, which uses pairs across folds too.
+    A pair has the product of its rows' weights; pairs with equal scores count half.
 
     Parameters
     ----------
     positive : (n,) bool
+        Which rows are of the positive class.
     score : (n,)
     rows : Rows
 
@@ -128,16 +129,21 @@ def confidence_set(mean, covariance, degrees, seed=0):
 
 
 def joint_quantile(mean, covariance, degrees, seed=0):
-    """Return the half-width, in standard errors, of simultaneous intervals for all pairs.
+    """Return the half-width, in standard errors, of simultaneous intervals for all pairs of models.
 
-    All differences of pairs of models are within their intervals with probability 1 - LEVEL.
+    All differences of mean losses (q,) are within their intervals with probability 0.95. covariance
+    (q, q) and degrees of freedom are those of the means.
     """
     draws, spread = joint_draws(covariance, degrees, seed), pair_errors(covariance, mean)
     return float(np.quantile(_largest(draws, spread, range(len(mean))), 1.0 - LEVEL))
 
 
 def _largest(draws, spread, left):
-    """Return each draw's largest difference, in standard errors, of pairs of models in `left`."""
+    """Return each draw's largest absolute difference, in standard errors, of pairs of models.
+
+    draws : (20000, q) simulated mean losses of q models; spread : (q, q) standard errors; left :
+    models to compare
+    """
     largest = np.zeros(len(draws))
     for i in left:
         for j in left:
@@ -148,7 +154,10 @@ def _largest(draws, spread, left):
 
 
 def pair_errors(covariance, mean):
-    """Return standard errors (q, q) of differences of means; 0 if an error is only rounding."""
+    """Return the standard errors (q, q) of differences of mean losses; 0 for rounding errors.
+
+    covariance (q, q) : of the means (q,)
+    """
     variance = np.diag(covariance)
     errors = np.sqrt(np.maximum(variance[:, None] + variance - 2.0 * covariance, 0.0))
     size = np.abs(mean[:, None]) + np.abs(mean) + 1e-300
@@ -158,7 +167,10 @@ def pair_errors(covariance, mean):
 
 
 def tied(mean, other):
-    """Return whether two mean losses differ by at most the accuracy of the optimizers."""
+    """Return whether two mean losses differ by at most 1e-6 of the larger loss.
+
+    This is the accuracy of the optimizers.
+    """
     return np.abs(mean - other) <= TIE * np.maximum(np.abs(mean), np.abs(other))
 
 
@@ -170,7 +182,7 @@ def _t(mean, other, error):
 
 
 def joint_draws(covariance, degrees, seed):
-    """Return draws (N_SIMULATIONS, q) from the t distribution with that covariance, mean 0."""
+    """Return 20,000 draws (20000, q) from the t distribution with a covariance, centred at 0."""
     # From correlations: with covariances, one model with large errors would cost the others digits.
     sd = np.sqrt(np.diag(covariance))
     scale = np.where(sd > 0.0, sd, 1.0)

@@ -52,10 +52,10 @@ def differences(comparison, ax=None):
 
 
 def _within_error(center, high):
-    """Return which of the increasing differences (n,) are drawn rather than written, bool (n,).
+    """Return which of the increasing differences (n,) are drawn; the others are written.
 
-    At least half of them are drawn, and all up to the first one that exceeds FAR times the largest
-    interval end before it.
+    At least half of them are drawn, and all up to the first one that exceeds twice the largest
+    interval end (high) before it.
     """
     near = np.ones(len(center), bool)
     for k in range((len(center) + 1) // 2, len(center)):

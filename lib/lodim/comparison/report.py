@@ -118,7 +118,7 @@ def _lines(comparison):
 
 
 def _loss_name(task):
-    """Return the name of the deviance that is compared."""
+    """Return the name of the loss that is compared, such as "deviance", as text."""
     return "twice the log-loss" if task.family.loss == "log-loss" else task.family.loss
 
 
@@ -140,7 +140,7 @@ def _failures(comparison):
 
 
 def _remarks(comparison):
-    """Return sentences about rows predicted as NaN, failed convergence and missing packages."""
+    """Return sentences about rows without predictions, failed convergence and missing packages."""
     found = []
     if any(c.kind == "null" for c in comparison._candidates) and not peers.available():
         found.append(f"without {join_words(peers.PEERS)}: scikit-learn is not installed")

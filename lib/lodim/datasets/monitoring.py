@@ -41,7 +41,11 @@ INVASIVE, CUFF, CUFF_ERROR = 3.0, 1.0, 4.0
 
 
 class _Node(NamedTuple):
-    """A feature: its name, the names from which it is computed, and the underlying signals."""
+    """A simulated feature.
+
+    Fields: its name, the features from which it is computed, and the positions of the underlying
+    signals.
+    """
 
     name: str
     parents: tuple[str, ...]
@@ -158,7 +162,10 @@ def _check(p, signals, graph, response, noise):
 
 
 def _plan(p, signals, graph):
-    """Return the first p features: base signals, then each operation applied to all signals."""
+    """Return the first p features to simulate: all base signals, then derived features.
+
+    Each operation of the graph (such as "mean") is applied to all signals in turn.
+    """
     names = [_signal(b)[0] for b in range(signals)]
     plan = [_Node(name, (), (b,)) for b, name in enumerate(names)]
     step = 0
@@ -178,13 +185,20 @@ def _signal(b):
 
 
 def _parent(name, operation):
-    """Return the name from which a step of a chain is computed: the name without its last part."""
+    """Return the name of the feature from which a derived feature is computed.
+
+    It is the derived feature's name without the last part of the operation, such as hr_mean for
+    hr_mean_slope.
+    """
     before = operation.rpartition("_")[0]
     return f"{name}_{before}" if before else name
 
 
 def _measure(rng, n, signals, coupling, plan):
-    """Return a dict feature name -> column (n,), in the order of the plan."""
+    """Return a dict feature name -> simulated column (n,), in the order of the plan.
+
+    coupling : share of the variance that every third signal shares; plan : features to simulate
+    """
     common = rng.standard_normal((3, 4, n))
     columns = {}
     for b in range(signals):
@@ -200,7 +214,10 @@ def _measure(rng, n, signals, coupling, plan):
 
 
 def _sample(rng, state):
-    """Return standardized samples (n, SAMPLES), and which are not missing, from states (4, n)."""
+    """Return 48 standardized samples per row of a signal, and which of them are not missing.
+
+    Both are (n, 48). state (4, n) : level, trend, volatility and loss of the signal in each row
+    """
     level, trend, volatility, loss = state
     shock = rng.standard_normal((SAMPLES, len(level)))
     for t in range(1, SAMPLES):
@@ -213,7 +230,11 @@ def _sample(rng, state):
 
 
 def _derive(name, x, present, spread):
-    """Return all features of one signal, by name, from its samples (n, SAMPLES)."""
+    """Return a dict name -> column of all features computed from one signal.
+
+    x, present : (n, 48) samples, and which are not missing; spread : standard deviation of the
+    signal
+    """
     minutes = np.linspace(-MINUTES, 0, SAMPLES)
     mean = _mean(x, present)
     halves = present.reshape(len(x), BLOCKS, -1)
@@ -247,7 +268,10 @@ def _slope(time, x, weight):
 
 
 def _truth(rng, plan, columns, carriers):
-    """Return the informative features with their coefficients, and the score of each row."""
+    """Return the true coefficients of the informative features, and the score of each row.
+
+    carriers : signals that carry information; plan, columns : all features
+    """
     names = []
     for k, size in enumerate(CARRIED):
         known = set(carriers[: k + 1])
@@ -278,7 +302,10 @@ def _respond(rng, score, response, noise):
 
 
 def _two_ways(rng, df):
-    """Return df with bp measured by an exact and a cheap source; the truth uses the exact one."""
+    """Return df with the blood pressure bp measured in two ways: exact, or cheap.
+
+    The true model uses the exact measurement.
+    """
     attrs = dict(df.attrs)
     cuff = df["bp"] + CUFF_ERROR * rng.standard_normal(len(df))
     df = df.rename(columns={"bp": "bp_invasive"})
@@ -296,9 +323,9 @@ def _two_ways(rng, df):
 
 
 def _price(attrs):
-    """Return the total cost of the informative features and all that they need.
+    """Return the total cost of the informative features and of all features that they need.
 
-    The cheapest source of a signal is used if none of its sources is informative.
+    The cheapest measurement of a signal is used if none of its measurements is informative.
     """
     needed, waiting = set(), list(attrs["informative"])
     while waiting:

@@ -18,7 +18,7 @@ FLAT = 1e-9  # relative standard deviation below which a column counts as consta
 class Batch:
     """The complete rows of a frame as numbers.
 
-    X : (n_tiles, p, 64) tiles (see `tiles`), centred and scaled, zero beyond row n
+    X : (n_tiles, p, 64) features in tiles of 64 rows, centred and scaled, zero beyond row n
     y : (n,) float64, or codes 0..K-1 of classes; None without a response
     weights : (n,) float64 as given; None if all are one
     offset : (n,) or (n, K) float64, or None
@@ -47,7 +47,7 @@ class Batch:
     cache: dict = field(default_factory=dict, init=False, repr=False)
 
     def once(self, key, make):
-        """Return make(), computed once per batch and key."""
+        """Return make(), computed once per batch and key, and cached."""
         if key not in self.cache:
             self.cache[key] = make()
         return self.cache[key]
@@ -88,14 +88,14 @@ class Batch:
 
     @property
     def out_of_core(self):
-        """Whether X must stay on disk: `streamed` is true and X has more rows than one span."""
+        """Whether X must stay on disk: `streamed` is true and X has over 65,536 rows."""
         return self.streamed and self.n > SPAN_ROWS
 
     @cached_property
     def runs(self):
-        """Pairs (lo, hi) of row ranges that cover all rows with positive weight.
+        """Pairs (lo, hi) of ranges of row blocks that contain all rows with positive weight.
 
-        A range consists of blocks of rows; None if one range has all rows.
+        None if one range contains all rows.
         """
         if self.weights is None or self.n <= SPAN_ROWS:
             return None
@@ -119,7 +119,7 @@ class Batch:
 
 
 def split(batch, held_out, standardize):
-    """Split a batch into training and held-out rows, held_out (n,) bool -> (Batch, Batch).
+    """Return the training rows and the held-out rows of a batch, held_out (n,) bool, as batches.
 
     Features are centred (and scaled, if `standardize`) by the training rows only.
     """
@@ -127,7 +127,10 @@ def split(batch, held_out, standardize):
 
 
 def split_and_scaling(batch, held_out, standardize):
-    """Return the two batches of `split`, and means (p,) and scales (p,) of the training rows."""
+    """Return a batch's training rows and held-out rows as batches, and their means and scales.
+
+    Features are centred by the means (p,) and divided by the scales (p,) of the training rows.
+    """
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
     mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])

@@ -29,7 +29,7 @@ from lodim.sources.source import ROWS_PER_CHUNK
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """Position of one chunk of complete rows within the rows of the data.
+    """Position of one chunk (up to 65,536 complete rows) within the rows of the data.
 
     k : number of the chunk; first : position of its first row among all complete rows
     start, stop : range of the data's rows that contains the chunk
@@ -46,9 +46,9 @@ class Span:
 
 
 def spans_of(rows, n):
-    """Return the spans of all chunks of n complete rows at positions `rows` of the data.
+    """Return a list of Spans: each has up to 65,536 of the n complete rows.
 
-    Empty `rows` means positions 0, 1, ..., n - 1.
+    rows : positions of the complete rows in the data; empty means positions 0, 1, ..., n - 1
     """
     return [
         _span(rows, k, first, min(first + ROWS_PER_CHUNK, n))
@@ -63,7 +63,10 @@ def _span(rows, k, first, last):
 
 
 def span_of(rows, k, first):
-    """Return the span of chunk k, whose complete rows are at the positions `rows` of the data."""
+    """Return the Span of chunk k, whose complete rows are at the positions `rows` of the data.
+
+    first : position of its first row among all complete rows
+    """
     start, stop = int(rows[0]), int(rows[-1]) + 1
     whole = stop - start == len(rows)
     return Span(k, first, start, stop, ALL_ROWS if whole else rows - start, len(rows))
@@ -76,22 +79,28 @@ def draw_positions(n, size, seed):
 
 
 def summarize_part(_, table, request):
-    """Return a list of summaries of the columns of one chunk, as `Parts.map` calls it."""
+    """Return a list of summaries of the columns of one chunk (up to 65,536 rows).
+
+    request : the columns to summarize
+    """
     return summarize(table, request)
 
 
 def merge_summaries(found, request):
-    """Merge the summaries of all chunks, in order, into a dict column name -> Summary."""
+    """Merge the column summaries of all chunks, in order, into a dict column name -> Summary.
+
+    found : a list of summaries per chunk
+    """
     return dict(zip(request.names, merge(found), strict=True))
 
 
 def tiles_of(X, span):
-    """Return a view of the tiles of X that hold the rows of a span."""
+    """Return a view of those of the tiles X (blocks of 64 rows) that hold the rows of a Span."""
     return X[span.first // TILE : -(-(span.first + span.n) // TILE)]
 
 
 def table_of_span(table, span, columns):
-    """Return the table of one chunk, given the columns of its range of rows."""
+    """Return the table of one chunk of rows (Span), given the columns of its range of rows."""
     here = slice(span.first, span.first + span.n)
     index, rows = table.index[span.start : span.stop], read_only(span.rows)
     given = table.weights_of(here)
@@ -99,7 +108,7 @@ def table_of_span(table, span, columns):
 
 
 class Chunks:
-    """Chunks of the complete rows of a table; the method `map` applies a function to each chunk."""
+    """The complete rows of a table in chunks of 65,536; `map` applies a function to each chunk."""
 
     table: Table
     in_one = False  # whether one chunk in memory has all rows
@@ -115,14 +124,14 @@ class Chunks:
         return self.table.positive_weight
 
     def summaries(self, request):
-        """Return a dict column name -> Summary over all chunks."""
+        """Return a dict column name -> Summary of the column over all rows."""
         work = partial(summarize_part, request=request)
         return merge_summaries(self.map(work, request.names), request)
 
 
 @dataclass(frozen=True, eq=False)
 class TableChunks(Chunks):
-    """Chunks of a table that is in memory."""
+    """Complete rows of a table in memory, in chunks of 65,536."""
 
     table: Table
 
@@ -136,9 +145,9 @@ class TableChunks(Chunks):
         return self.table if rows is None else self.table.take(rows)
 
     def map(self, work, names):
-        """Return a list of work(span, table) per chunk, in order, using threads if that is faster.
+        """Return a list of work(span, table) per chunk of rows, in order, with threads if faster.
 
-        names : the columns that `work` reads
+        span : Span of the chunk; table : its rows; names : the columns that `work` reads
         """
         table = self.table
         parts = spans_of(table.rows, table.n)
@@ -155,7 +164,7 @@ class TableChunks(Chunks):
 
 @dataclass(frozen=True)
 class RowPlace:
-    """Name of a row in messages: its number and the file or other piece that contains it."""
+    """Name of a row in messages: its number, and the file or other part of the data that has it."""
 
     row: int
     place: str
@@ -166,7 +175,7 @@ class RowPlace:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Row labels of a source for messages: the piece that contains a row, and its number there.
+    """Row labels for messages: the file (or other piece) that contains a row, and its number there.
 
     runs : list of (position, first, place), one per run of consecutive rows of a piece: the
         position of the run's first row among all rows, its number in the piece, and the name of the
@@ -190,25 +199,28 @@ class Labels:
 
 
 def frame_of(read, labels):
-    """Return a Frame of a dict of columns, with row labels."""
+    """Return a Frame (named columns) of a dict of columns, with the given row labels."""
     keys = {name: name for name in read}
     return Frame(tuple(read), labels, keys, frozenset(), read.__getitem__, PANDAS)
 
 
 class Cutter:
-    """Buffer that receives consecutive ranges of rows, and returns the rows of spans in order."""
+    """Buffer that receives consecutive ranges of rows, and returns the rows of chunks in order."""
 
     def __init__(self, stop=0):
         self.held, self.stop = [], stop
 
     def put(self, start, stop, stretch):
-        """Append the columns of rows start to stop; start is the stop of the previous call."""
+        """Append columns of the rows start to stop - 1, which follow those of the previous call.
+
+        stretch : dict of the columns
+        """
         self.stop = stop
         if stop > start:
             self.held.append((start, stop, stretch))
 
     def take(self, span, names):
-        """Return a dict name -> column of a span's rows, and drop all rows up to its end."""
+        """Return a dict name -> column of a Span's rows, and drop all rows up to its end."""
         within = [h for h in self.held if h[0] < span.stop and h[1] > span.start]
         self.held = [h for h in self.held if h[1] > span.stop]
         return {
@@ -224,7 +236,7 @@ class Cutter:
 
 @dataclass(frozen=True, eq=False)
 class ChunkStore:
-    """Pieces of a source (such as files), and the positions of their rows; it can be pickled.
+    """Pieces of data that are not in memory (such as files), with row positions; can be pickled.
 
     starts : (n_pieces + 1,) position of the first row of each piece, then the number of rows
     """
@@ -233,7 +245,7 @@ class ChunkStore:
     starts: tuple[int, ...]
 
     def read(self, names, start=0):
-        """Yield (start, stop, dict of columns) per chunk, from the chunk with row `start` on."""
+        """Yield (start, stop, dict of columns) per range of rows, beginning with row `start`."""
         first = bisect_right(self.starts, start) - 1
         at = self.starts[first]
         for piece in self.source.pieces[first:]:
@@ -244,7 +256,7 @@ class ChunkStore:
                 at += n
 
     def columns(self, names, span):
-        """Return a dict name -> column of the rows of a span."""
+        """Return a dict name -> column of the rows in the range of a Span."""
         cutter = Cutter(self.starts[bisect_right(self.starts, span.start) - 1])
         with closing(self.read(names, span.start)) as chunks:
             for chunk in chunks:
@@ -255,7 +267,7 @@ class ChunkStore:
 
 
 def read_chunk(chunk, names):
-    """Return a dict name -> column of a chunk; error messages name the chunk."""
+    """Return a dict name -> column of a Chunk of rows; error messages name its file."""
     try:
         frame = read_frame(chunk.frame)
         return {name: read_column(frame, name) for name in names}
@@ -264,7 +276,7 @@ def read_chunk(chunk, names):
 
 
 def ahead(items):
-    """Yield the items of a generator while a thread computes the next one."""
+    """Yield the items of an iterator while a thread computes the next item."""
     pool = ThreadPoolExecutor(1, thread_name_prefix="lodim-read")
     take = copy_context().run  # the Dask client may be set in the caller's context
     try:
@@ -278,7 +290,7 @@ def ahead(items):
 
 
 def count_rows(source, names):
-    """Return the number of rows of a source, reading it if necessary."""
+    """Return the number of rows of a Source (data not in memory), reading it if necessary."""
     if source.n is not None:
         return source.n
     with closing(ahead(source.chunks(names[:1]))) as chunks:
@@ -286,7 +298,10 @@ def count_rows(source, names):
 
 
 def read_rows_at(source, names, rows, n):
-    """Return the rows of a source at the given positions of n, as a Frame in memory."""
+    """Return the rows of a Source (data not in memory) at given positions, as a Frame.
+
+    n : number of rows of the source
+    """
     source.check_unchanged()
     check_names(source, names)
     held, stop = {name: [] for name in names}, 0
@@ -305,7 +320,7 @@ def read_rows_at(source, names, rows, n):
 
 
 def check_names(source, names):
-    """Raise DataError unless the source has the columns that weights, offset etc. name."""
+    """Raise DataError unless a Source (data not in memory) has all columns that arguments name."""
     header = Frame(
         source.names, (), {name: name for name in source.names}, frozenset(), None, PANDAS
     )
@@ -322,9 +337,9 @@ def changed():
 
 @dataclass(frozen=True, eq=False)
 class SourceChunks(Chunks):
-    """Chunks of the complete rows of a source, read again in each pass.
+    """Complete rows of data that are not in memory, in chunks that are read again in each pass.
 
-    table : Table without columns; n_rows : number of rows of the source, complete or not
+    table : Table without columns; n_rows : number of rows of the data, complete or not
     known : dict of summaries by column name from the first pass, or None
     """
 
@@ -334,30 +349,30 @@ class SourceChunks(Chunks):
     known: dict | None
 
     def summaries(self, request):
-        """Return a dict column name -> Summary over all chunks."""
+        """Return a dict column name -> Summary of the column over all rows."""
         return super().summaries(request) if self.known is None else self.known
 
     def map(self, work, names):
-        """Return a list of work(span, table) per chunk, in order, reading the source once."""
+        """Return a list of work(span, table) per chunk of rows, in order, reading the data once."""
         with closing(self.tables(list(names))) as tables:
             return [work(span, table) for span, table in tables]
 
     def tasks(self, work, names):
-        """Return a list of picklable calls, one per chunk, whose results are those of `map`."""
+        """Return a list of picklable calls, one per chunk of rows: each gives work(span, table)."""
         return [
             partial(part_task, self.store, span, self._bare(span), work, list(names))
             for span in spans_of(self.table.rows, self.n)
         ]
 
     def _bare(self, span):
-        """Return the table of a chunk without columns, with the row labels of this chunk only."""
+        """Return the table of a chunk of rows without columns, but with the chunk's row labels."""
         table = table_of_span(self.table, span, {})
         starts = [run[0] for run in table.index.runs]
         lo, hi = bisect_right(starts, span.start) - 1, bisect_right(starts, span.stop - 1)
         return replace(table, index=replace(table.index, runs=table.index.runs[lo:hi]))
 
     def tables(self, names):
-        """Yield (span, table) per chunk, with the named columns, reading the source once."""
+        """Yield (Span, Table) per chunk of rows, with the named columns, reading the data once."""
         spans = spans_of(self.table.rows, self.n)
         if not names:
             yield from ((span, table_of_span(self.table, span, {})) for span in spans)
@@ -392,12 +407,12 @@ class SourceChunks(Chunks):
 
 @dataclass(frozen=True, eq=False)
 class ChunkReader:
-    """Picklable function k -> batch of chunk k, read from a source.
+    """Function k -> Batch of chunk k (65,536 complete rows) of the data; can be pickled.
 
-    design : Design
-    store : ChunkStore
+    design : Design, which converts the rows to numbers
+    store : ChunkStore, from which the rows are read
     stretches : (n_chunks, 2) int64, first row and end of the range of rows of each chunk
-    inputs : RowInputs of all N rows of the source, with weights and offset only
+    inputs : RowInputs of all N rows of the data, with weights and offset only
     """
 
     design: object
@@ -407,14 +422,17 @@ class ChunkReader:
 
     @classmethod
     def from_parts(cls, design, learnt, inputs):
-        """Return the reader of the chunks (SourceChunks) from which a design was learned."""
+        """Return the reader of the chunks of rows from which a design was learned.
+
+        learnt : SourceChunks; inputs : RowInputs of all rows
+        """
         spans = spans_of(learnt.table.rows, learnt.n)
         stretches = np.array([(span.start, span.stop) for span in spans])
         inputs = RowInputs(inputs.weights, inputs.offset).arrays()
         return cls(design, learnt.store, stretches, inputs)
 
     def __call__(self, k):
-        """Return the batch of chunk k, with its response, weights and offset."""
+        """Return the Batch (rows as numbers) of chunk k, with response, weights and offset."""
         start, stop = self.stretches[k].tolist()
         design, inputs = self.design, self.inputs.stretch(start, stop)
         span = Span(k, 0, start, stop, ALL_ROWS, stop - start)
@@ -425,16 +443,19 @@ class ChunkReader:
 
 
 def part_task(store, span, table, work, names):
-    """Return work(span, table) for one chunk, on the process that calls it.
+    """Return work(span, table) for one chunk of rows, on the process that calls this function.
 
-    table : Table of the chunk without columns, which are read here; work : picklable function. See
-        `SourceChunks.tasks`
+    table : Table of the chunk without columns, which are read here from the store; work : picklable
+        function; names : of the columns to read
     """
     return work(span, replace(table, columns=store.columns(names, span)))
 
 
 def _pick(span, table, rows):
-    """Return a dict name -> values of the rows of a chunk; rows are positions, None means all."""
+    """Return a dict name -> values of those rows of a chunk that are at the given positions.
+
+    rows : positions among all complete rows; None means all rows of the chunk
+    """
     if rows is None:
         at = np.arange(table.n)
     else:
@@ -452,7 +473,7 @@ def flags_of(positions, n):
 
 
 def client_for(client, source, sample, scratch):
-    """Return the Dask client whose workers read a source, or None to read it in this process.
+    """Return the Dask client whose workers read the data, or None to read them in this process.
 
     A Dask frame uses the client of this process, if there is one, unless `client` is False.
     """
@@ -478,19 +499,19 @@ def client_for(client, source, sample, scratch):
 
 @dataclass(frozen=True, eq=False)
 class WorkerChunks(SourceChunks):
-    """Chunks of the complete rows of a source, processed by the workers of a Dask client."""
+    """Complete rows of data not in memory, in chunks that the workers of a Dask client process."""
 
     client: object = None
 
     @classmethod
     def of_client(cls, read, client):
-        """Return chunks for the client's workers; `read` itself if one chunk has all rows."""
+        """Return chunks of rows for the client's workers; `read` itself if it is a single chunk."""
         if client is None or read.n <= ROWS_PER_CHUNK:
             return read
         return cls(read.store, read.table, read.n_rows, read.known, client)
 
     def map(self, work, names):
-        """Return a list of work(span, table) per chunk, in order, computed by the workers."""
+        """Return a list of work(span, table) per chunk of rows, in order, computed by workers."""
         if not names:
             return super().map(work, names)
         spans = spans_of(self.table.rows, self.n)
@@ -498,9 +519,9 @@ class WorkerChunks(SourceChunks):
         return dask_cluster.run_tasks(self.client, part_task, self.store, each)
 
     def tiles(self, design, given, inputs):
-        """Write the tiles on the workers; return them with the response and the RowInputs.
+        """Return the features as WorkerTiles, the response and the RowInputs, read by the workers.
 
-        given : RowInputs as column names, or of all rows of the source; inputs : of the complete
+        given : RowInputs as column names, or of all rows of the data; inputs : of the complete
             rows
         """
         make = ChunkReader.from_parts(design, self, given)

@@ -21,27 +21,27 @@ _OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 
 def read_only(x):
-    """Return a read-only contiguous view or copy of x, so that one compiled kernel is enough."""
+    """Return a read-only contiguous view or copy of x: one kernel then compiles for all arrays."""
     view = np.ascontiguousarray(x).view()
     view.flags.writeable = False
     return view
 
 
 def weight_unit(weights):
-    """Return a divisor for weights (n,) that keeps the sums in `moments` within float64."""
+    """Return a divisor for weights (n,) with which sums of squares stay within float64."""
     if weights is None or not len(weights) or 1e-100 < weights.max() < 1e100:
         return 1.0
     return float(weights.max())
 
 
 def as_real(values):
-    """Return a column's values for kernels: float64, or unchanged float32 for a span or more."""
+    """Return a column's values as float64; float32 stays if there are at least 65,536 values."""
     keeps = values.dtype == np.float64 or (values.dtype == np.float32 and len(values) >= SPAN_ROWS)
     return read_only(values if keeps else values.astype(np.float64))
 
 
 def kernel_weights(weights, unit=1.0):
-    """Return weights (n,) divided by `unit` for `moments`; empty if all weights are one."""
+    """Return weights (n,) divided by `unit`; an empty array if all weights are one."""
     if weights is None:
         return read_only(NO_WEIGHTS)
     return read_only(weights if unit == 1.0 else weights / unit)
@@ -49,7 +49,7 @@ def kernel_weights(weights, unit=1.0):
 
 @njit(**_OPTIONS, fastmath={"reassoc", "nsz"})
 def scan(x, bad):
-    """Set bad (n,) bool where x is NaN; return how many, and the first infinite row or -1."""
+    """Set bad (n,) to True where x is NaN; return how many, and the first infinite row or -1."""
     n_nan = 0
     infinite = -1
     for start in range(0, x.size, BLOCK):
@@ -104,7 +104,10 @@ def moments(x, rows, weights):
 
 
 def column_moments(x, rows, weights):
-    """Return `moments` of a column, by a faster kernel for many full blocks without weights."""
+    """Return (5,): sum of weights, mean, sum of squared deviations, minimum and maximum of x.
+
+    rows : positions to use, empty for all; weights : empty if all are one
+    """
     if x.size >= SPAN_ROWS and not (rows.size or weights.size or x.size % (4 * BLOCK)):
         return moments_of_blocks(x)
     return moments(read_only(x.astype(np.float64, copy=False)), rows, weights)
@@ -112,7 +115,10 @@ def column_moments(x, rows, weights):
 
 @njit(**_OPTIONS)
 def moments_of_blocks(x):
-    """Return the same bits as `moments` for full blocks, four blocks at a time for speed."""
+    """Return what `moments` returns for x without weights, in full blocks of rows; faster.
+
+    It is (5,): number of values, mean, sum of squared deviations, minimum and maximum.
+    """
     total, mean, spread = 0.0, 0.0, 0.0
     least, greatest = np.full(TILE, np.inf), np.full(TILE, -np.inf)
     for start in range(0, x.size, 4 * BLOCK):
@@ -146,7 +152,10 @@ def moments_of_blocks(x):
 
 
 def merge_moments(parts):
-    """Merge moments of consecutive parts of the rows, (..., 5) each, into moments of all rows."""
+    """Merge moments of consecutive parts of the rows, (..., 5) each, into moments of all rows.
+
+    Moments are sum of weights, mean, sum of squared deviations, minimum and maximum.
+    """
     parts = iter(parts)
     total, mean, spread, least, greatest = np.moveaxis(np.asarray(next(parts)), -1, 0)
     for part in parts:
@@ -166,10 +175,11 @@ def merge_moments(parts):
 
 @njit(**_OPTIONS)
 def pack(x, rows, mean, scale, inverse, tiles, k, size):
-    """Write (x - mean) / scale into column k of the tiles, (n_tiles, p, 64), as `standardize` does.
+    """Write (x - mean) / scale of the given rows into column k of tiles (n_tiles, p, 64).
 
-    size (64,) float64 receives the largest |x - mean| per position in a tile, because one maximum
-    of all would not vectorize. The caller allocates it, since NumPy calls are slow to compile.
+    `inverse` is 1 / scale, or 0 to divide instead. size (64,) float64 receives the largest |x -
+    mean| per position in a tile, because one maximum of all would not vectorize. The caller
+    allocates it, since NumPy calls are slow to compile.
     """
     for j in range(TILE):
         size[j] = 0.0

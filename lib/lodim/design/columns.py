@@ -57,7 +57,10 @@ def parse_date(text):
 
 
 def date_part(name, days, origin="1970-01-01"):
-    """Return a date function of a formula for days since 1970-01-01, (n,) float64."""
+    """Return the values of a date function of formulas, such as "year", (n,) float64.
+
+    days : (n,) days since 1970-01-01
+    """
     if name == "days":
         return days - np.datetime64(origin, "D").astype(np.int64)
     day = np.floor(days)
@@ -137,7 +140,10 @@ def to_column(series, name):
 
 
 def refusal(name, kind):
-    """Return a message that refuses a column which holds neither numbers nor categories."""
+    """Return an error message for a column that holds neither numbers nor categories.
+
+    kind : description of what it holds
+    """
     low = kind.lower()
     if any(word in low for word in ("time", "duration")):
         advice = "make it a number, for instance of days or hours"
@@ -157,7 +163,7 @@ def _category_column(series, name):
 
 
 def _plain(level):
-    """Return a level as a Python str, bool, int or float; values of other types become text."""
+    """Return a level of a category as a Python str, bool, int or float; other types become text."""
     if isinstance(level, np.generic):
         level = level.item()
     return level if isinstance(level, (str, bool, int, float)) else str(level)
@@ -238,7 +244,10 @@ def as_levels(column):
 
 
 def without_levels(column, known, forgiven=None):
-    """Return the column with unknown levels set to missing: those in `forgiven`, all if None."""
+    """Return the column with levels that are not in `known` set to missing.
+
+    forgiven : levels for which this is allowed; other unknown levels are kept. None means all
+    """
     if column.kind != "level":
         unknown = forgiven is None and ~np.isin(as_float(column.values), known)
         return replace(column, values=np.where(unknown, np.nan, as_float(column.values)))
@@ -288,7 +297,10 @@ def kind_of(column):
 
 
 def join_kinds(kinds):
-    """Return one column without rows that merges the kinds and levels of a column's chunks."""
+    """Return one column without rows, with the kind and the levels of all chunks of a column.
+
+    kinds : the chunks' columns without rows
+    """
     held = [kind for kind in kinds if not is_open(kind)]
     if not held:
         return next((kind for kind in kinds if kind.kind == "level"), kinds[0])
@@ -314,14 +326,14 @@ def is_open(column):
 
 
 def sketch(column):
-    """Return the column without its rows, with its first three levels only."""
+    """Return the column without rows, with its first three levels only, for messages."""
     return Column(column.name, column.kind, levels=column.levels[:3])
 
 
 def check_alike(one, other, here="one part", there="another"):
     """Raise DataError if a column holds numbers in one place and text or categories in another.
 
-    here, there : names of the two places in the message
+    one, other : the column in the two places; here, there : names of the places in the message
     """
     if is_open(one) or is_open(other) or _sort(one) == _sort(other):
         return
@@ -336,7 +348,7 @@ def check_alike(one, other, here="one part", there="another"):
 
 
 def _sort(column):
-    """Return a key that is equal for columns which can be joined: a kind, or a type of level."""
+    """Return what two columns must share to be joined: the kind, or the type of their levels."""
     if column.kind != "level":
         return column.kind
     level = column.levels[0]
@@ -367,7 +379,7 @@ def used_levels(column, rows):
 def recode(column, levels, rows, cure=""):
     """Return the positions in `levels` of a column's values, (n,) int64; -1 if missing.
 
-    Raises DataError with the advice `cure` if a value is not among `levels`.
+    rows : rows to use. Raises DataError with the advice `cure` if a value is not among `levels`.
     """
     if column.kind == "date":
         raise DataError(
@@ -401,7 +413,7 @@ class Table:
     columns : dict name -> Column; rows : (n,) positions to use, empty if all; index : row labels
     n : number of rows used
     positive_weight : (n,) bool, which rows have positive weight; None if all have
-    missing : treatment of missing features (see `Design`)
+    missing : treatment of missing features: 'drop', 'indicator' or 'keep'
     weights : (n,) weights used while learning, None if all are one
     filled : dict name -> Column with imputed values
     complete_columns : names of columns without missing values
@@ -435,9 +447,9 @@ class Table:
 
 
 def known_rows(table, names):
-    """Return the table of rows without missing values in the named columns, and their positions.
+    """Return a table of the rows without missing values in the named columns.
 
-    The positions are (n_known,) int64, or empty if no value is missing.
+    Also returns the positions of these rows, (n_known,) int64, or empty if no value is missing.
     """
     if table.missing != "keep" or not table.n:
         return table, ALL_ROWS
@@ -451,7 +463,11 @@ def known_rows(table, names):
 
 
 def rows_to_learn(table, names):
-    """Return the result of `known_rows`; raise DataError if no such row has positive weight."""
+    """Return a table of the rows without missing values in the named columns, and their positions.
+
+    The positions are empty if no value is missing. Raises DataError if no such row has positive
+    weight.
+    """
     part, where = known_rows(table, names)
     if part.n and (part.positive_weight is None or part.positive_weight.any()):
         return part, where
@@ -460,7 +476,10 @@ def rows_to_learn(table, names):
 
 
 def raise_unknown(names, everywhere):
-    """Raise DataError: names[0] is missing `everywhere`, or no weighted row has all the columns."""
+    """Raise DataError: names[0] is missing in every row, if `everywhere`.
+
+    Otherwise the message says that no row of positive weight has values in all named columns.
+    """
     if everywhere:
         raise DataError(f"column {names[0]!r} is missing in every row: leave it out of the formula")
     raise DataError(
@@ -469,7 +488,7 @@ def raise_unknown(names, everywhere):
 
 
 def expand_rows(values, where, n):
-    """Return values (n,) from the values of the known rows, NaN elsewhere.
+    """Return values (n,) of all n rows: the given values at positions `where`, NaN elsewhere.
 
     where : positions of the known rows, or ALL if all n rows are known
     """

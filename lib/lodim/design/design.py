@@ -238,7 +238,7 @@ class Design:
         return batch
 
     def _warn_of_wild_rows(self, frame):
-        """Warn if more rows of a Frame have extreme outliers than chance explains."""
+        """Warn if more rows of a Frame have extreme outliers than would be expected by chance."""
         n = len(frame.index)
         for one, rows, values in self.wild_rows(frame):
             if len(rows) > most_wild(n):
@@ -250,9 +250,9 @@ class Design:
                 )
 
     def batch_of(self, frame, inputs, response, known, part=False):
-        """Return the complete rows of a Frame as a Batch, as `apply` does.
+        """Return the complete rows of a Frame (named columns) as a Batch, which holds numbers.
 
-        known : result of `known_levels`
+        response : whether to read and code the response; known : result of `known_levels`
         part : whether these are some of the training rows; weights are then not divided by their
             sum
         """
@@ -271,7 +271,10 @@ class Design:
         return Batch(X, y, **vars(inputs), index=frame.index, rows=rows)
 
     def wild_rows(self, data):
-        """Return (Limits, row positions, values) per feature with limits: its extreme outliers."""
+        """Return the extreme outliers of data: (Limits, row positions, values) per feature.
+
+        Features without limits (whose training rows had no extreme outliers) are not included.
+        """
         at = [self.names.index(one.feature) for one in self.wild]
         design, kept = self.restrict(at)
         frame, known = read_frame(data), design.known_levels("missing")
@@ -286,9 +289,10 @@ class Design:
         return found
 
     def restrict(self, features):
-        """Return the design of the terms that make the given features, and its feature positions.
+        """Return the design with only the terms that make the given features.
 
-        A term with several columns (levels, a spline) is kept whole if one of its columns is given.
+        Also returns the positions of its features among the features of this design. A term with
+        several columns (levels, a spline) is kept whole if one of its columns is given.
         """
         wanted = np.unique(self.term_of[features])
         kept = np.flatnonzero(np.isin(self.term_of, wanted))
@@ -318,7 +322,7 @@ class Design:
         return self.response
 
     def _offset(self, offset):
-        """Return the offset to use; raise DataError if one is needed or not allowed."""
+        """Return the offset for new data; raise DataError if one is required or not allowed."""
         if offset is not None and not self.offset_given:
             raise DataError("the model was fitted without an offset: leave offset= out")
         if offset is None and self.offset_given and self.offset is None:
@@ -344,11 +348,14 @@ class Design:
         return list(dict.fromkeys(names))
 
     def columns_needed(self, others=()):
-        """Return the names of the columns that the formula uses, and of `others`, each once."""
+        """Return the names of the formula's columns, and the names `others`, each once."""
         return list(dict.fromkeys([*self.features, *_answers(self.response), *others]))
 
     def known_levels(self, new_levels):
-        """Return a dict column -> (known levels, levels that count as missing; None for all)."""
+        """Return a dict column -> (levels of training, levels that count as missing in new data).
+
+        The second is None if all new levels count as missing (new_levels="missing").
+        """
         one_of("new_levels", new_levels, ("error", "missing"))
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))
         for name, part in [(factors.column_with_levels(part), part) for part in parts]:
@@ -365,7 +372,7 @@ class Design:
         return found
 
     def has_level_of_missing(self, name):
-        """Return whether some term has a level for the missing values of a column."""
+        """Return whether some term codes the missing values of a column as a level of their own."""
         parts = itertools.chain.from_iterable(self.terms)
         return any(
             factors.column_with_levels(part) == name and part.missing is not None for part in parts
@@ -373,7 +380,10 @@ class Design:
 
     @property
     def limits(self):
-        """Dict feature position -> (lower, upper, middle), for features with extreme outliers."""
+        """Dict feature position -> (lower, upper, middle), for features with extreme outliers.
+
+        Values outside lower and upper are replaced by the middle.
+        """
         return limits_by_position(self.wild, self.names)
 
     def _is_constant(self):
@@ -402,10 +412,11 @@ class Design:
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """Data as read, before the features are learned.
+    """Data as read for a Design, before the features are learned.
 
-    kind : package of the frame; keys : of the terms; left_out : as in a Design
-    family, response : as in a Design; y : response of the complete rows
+    kind : package of the frame; keys : of the terms, tuples of (column name, code)
+    left_out : names of columns that a dot in the formula leaves out
+    family : name; response : Response; y : response of the complete rows
     given : RowInputs as given, with balanced class weights computed
     rows : Rows; parts : chunks of the rows; summaries : dict column name -> Summary
     """
@@ -457,7 +468,11 @@ def _read(formula, data, given, family, which, missing, reading):
 
 
 def _tiles(design, features, moments, flat, read, reading):
-    """Return the tiles X of all rows (possibly on workers), the response, and the RowInputs."""
+    """Return the features of all rows in tiles of 64 rows, the response, and the RowInputs.
+
+    features : Features; moments (p, 5) of the features; flat (p,) : which features are constant
+    read : _Read; reading : Reading, which says where the tiles are held. They may be on workers
+    """
     rows, parts, limits = read.rows, read.parts, design.limits
     if isinstance(parts, WorkerChunks):
         return parts.tiles(design, read.given, rows.inputs)
@@ -483,7 +498,10 @@ def _check_arguments(family, dtype, standardize, missing):
 
 
 def read_formula(text, family, which=None):
-    """Return the parsed Formula and its response; raise FormulaError if the family forbids it."""
+    """Return the parsed Formula and its response; raise FormulaError if the family forbids it.
+
+    which : index of the response if the formula has several
+    """
     parsed = parse(text)
     response = parsed.response if which is None else parsed.responses[which]
     if response is None and family not in (None, "none"):
@@ -496,7 +514,10 @@ def read_formula(text, family, which=None):
 
 
 def columns_read(formula, names, family=None, beside=()):
-    """Return the names of the columns that a formula and the arguments `beside` read."""
+    """Return the names of the columns that a formula and other arguments read.
+
+    names : of all columns of the data; beside : arguments that may be column names
+    """
     parsed, chosen = read_formula(formula, family)
     keys = expand(parsed, names, set(beside))
     used = {*design_terms.columns_of(keys), *_answers(_response(chosen)), *beside}
@@ -504,7 +525,10 @@ def columns_read(formula, names, family=None, beside=()):
 
 
 def _response(leaf):
-    """Return the Response of a parsed left side, before its levels are known; None without one."""
+    """Return the Response for the parsed left side of a formula; None without a response.
+
+    Its levels are not known yet.
+    """
     return None if leaf is None else Response(leaf.text, None, leaf.kind == "call")
 
 

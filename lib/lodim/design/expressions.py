@@ -36,11 +36,11 @@ COMPARISONS = {
 
 @dataclass
 class _Scope:
-    """State of the evaluation of one expression.
+    """State of the evaluation of one expression of a formula.
 
     table : columns; code : text of the expression, for messages
-    states : what its transforms have learned, in order; learning : whether they learn now
-    position : number of transforms evaluated so far
+    states : what its transforms (such as splines) have learned, in order
+    learning : whether they learn now; position : number of transforms evaluated so far
     """
 
     table: Table
@@ -52,7 +52,11 @@ class _Scope:
 
 @functools.lru_cache(5000)
 def tree(code):
-    """Return the syntax tree of an expression, checked, since it may come from a saved file."""
+    """Return the checked syntax tree of a formula's expression, given as text.
+
+    Raises FormulaError if it contains anything that formulas do not allow, since the text may come
+    from a saved file.
+    """
     try:
         node = language.read(code)
         if isinstance(node, ast.Call):
@@ -65,14 +69,20 @@ def tree(code):
 
 
 def learn(code, table):
-    """Return the number of columns of an expression, and what its transforms learn from a table."""
+    """Return an expression's number of columns, and what its transforms learn from a table.
+
+    code : text, such as "bs(x, df=4)", where the transform is a spline that learns knots
+    """
     scope = _Scope(table, code, learning=True)
     width = _matrix(tree(code), scope).shape[1]
     return width, tuple(scope.states)
 
 
 def check_states(code, width, states):
-    """Raise ValueError unless an expression with these learned states makes `width` columns."""
+    """Raise ValueError unless an expression with what it has learned makes `width` columns.
+
+    states : what its transforms (such as splines) have learned, from a file
+    """
     left = list(states)
     with np.errstate(all="ignore"):
         found = _width(tree(code), left)
@@ -81,7 +91,10 @@ def check_states(code, width, states):
 
 
 def _width(node, states):
-    """Return the number of columns of a node; its transforms remove their states from the list."""
+    """Return the number of columns of an expression, given as syntax tree.
+
+    states : list of what its transforms have learned; used entries are removed
+    """
     if column_name(node) is not None:
         return 1
     called = isinstance(node, ast.Call)
@@ -103,18 +116,27 @@ def _width(node, states):
 
 
 def _settings(node):
-    """Return the arguments of a call after its data arguments: a list, and a dict of keywords."""
+    """Return the constant arguments of a call, which follow its data: a list, and a dict by name.
+
+    node : syntax tree of the call, such as bs(x, df=4)
+    """
     settings = [ast.literal_eval(arg) for arg in node.args[count_data(node) :]]
     return settings, {w.arg: ast.literal_eval(w.value) for w in node.keywords}
 
 
 def evaluate(code, node, table, states=()):
-    """Return an expression's values, (n, width) float64, all finite; `code` is used in messages."""
+    """Return the values of an expression in all rows of a table, (n, width) float64, all finite.
+
+    code : its text, for messages; node : its syntax tree; states : what its transforms learned
+    """
     return _matrix(node, _Scope(table, code, list(states)))
 
 
 def _matrix(node, scope):
-    """Return a node's values, (n, width) float64; raise DataError if some are not finite."""
+    """Return the values of an expression (a syntax tree), (n, width) float64.
+
+    Raises DataError if some are not finite.
+    """
     try:
         with np.errstate(all="ignore"):
             value = _float(_value(node, scope), node, scope)
@@ -154,7 +176,7 @@ def _at(source, position):
 
 
 def _value(node, scope):
-    """Return the value of a node: an array with one entry per row, or a constant."""
+    """Return the value of a syntax tree: an array with one entry per row, or a constant."""
     name = column_name(node)
     if name is not None:
         return _operand(scope.table.complete(name), scope.table.rows)
@@ -176,7 +198,7 @@ def _value(node, scope):
 
 
 def _operand(source, rows):
-    """Return a column as an operand: float64, bool, or an object array of levels."""
+    """Return the column `source` as an operand: float64, bool, or an object array of levels."""
     if source.kind == "date":
         raise DataError(f"column {source.name!r} has dates: {columns.date_advice(source.name)}")
     if source.kind != "level":
@@ -198,7 +220,10 @@ def _float(value, node, scope):
 
 
 def _single(node, scope):
-    """Return a node's value as float64, (n,) or a scalar; raise if it has several columns."""
+    """Return the value of a syntax tree as float64, (n,) or a number.
+
+    Raises an error if it has several columns.
+    """
     value = _float(_value(node, scope), node, scope)
     if value.ndim > 1:
         raise FormulaError(
@@ -209,7 +234,7 @@ def _single(node, scope):
 
 
 def _truth(node, scope):
-    """Return a node's value as bool, (n,) or a scalar; raise FormulaError if it is not bool."""
+    """Return the value of a syntax tree as bool, (n,) or a single bool; else raise FormulaError."""
     value = np.asarray(_value(node, scope))
     if value.dtype != bool:
         raise FormulaError(
@@ -283,7 +308,10 @@ def _days(name, scope):
 
 
 def _data(node, scope):
-    """Return the data argument of a transform as float64, one finite value or row per data row."""
+    """Return the data argument of a call such as bs(x) as float64: a value or row per data row.
+
+    Raises an error if a value is not finite.
+    """
     value = _float(_value(node, scope), node, scope)
     if value.ndim == 0 or len(value) != scope.table.n:
         raise FormulaError(f"{scope.code}: {ast.unparse(node)} must have one value for each row")
@@ -293,7 +321,12 @@ def _data(node, scope):
 
 
 def _transform(name, data, settings, words, scope):
-    """Return the values of a spline or standardization; it learns its state first if asked to."""
+    """Return the values of a spline or standardization, such as bs(x) or scale(x).
+
+    If the scope is learning, its knots or means are first learned from the data.
+
+    settings, words : its other arguments, by position and by name
+    """
     values = None
     try:
         if scope.learning:

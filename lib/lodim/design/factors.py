@@ -39,14 +39,14 @@ NO_CURE = (
 
 @forms.record
 class Numeric:
-    """Factor that is a column of numbers, unchanged."""
+    """Part of a term (a factor) that is a column of numbers, unchanged."""
 
     name: str = forms.text()
 
 
 @forms.record
 class Levels:
-    """Factor with the levels of a column, of C() or of a condition in I().
+    """Part of a term (a factor) with levels: of a column, of C() or of a condition in I().
 
     Two levels make one 0/1 column, for the second level. More levels make one column each, so that
     a penalty treats all levels alike. For models with reference levels the first level has no
@@ -54,9 +54,8 @@ class Levels:
 
     ``name`` is a column, or if ``called`` the code, such as ``C(x, Sum)`` or ``I(x > 0)`` with
     levels False and True. ``unseen`` are declared categories without rows, treated as missing. If
-    missing values are imputed (see `Design`) and training had some, ``missing`` is the label of
-    their column, the last one. Otherwise the training ``shares`` (n_levels,) replace a missing
-    value.
+    missing values have their own column, ``missing`` is the label of that column, the last one.
+    Otherwise the training ``shares`` (n_levels,) replace a missing value.
     """
 
     name: str = forms.text()
@@ -70,7 +69,10 @@ class Levels:
 
     @classmethod
     def known(cls, name, called, levels, labels, matrix=None):
-        """Return a Levels factor whose levels all have rows, without missing values."""
+        """Return a Levels factor without missing values; all of its levels occur in the rows.
+
+        name, called : column name, or code if `called`; labels : of the columns; matrix : contrasts
+        """
         return cls(name, called, levels, labels, matrix, (), None, None)
 
     def _check_fields(self):
@@ -87,13 +89,13 @@ class Levels:
 
 @forms.record
 class Missing:
-    """Factor that is 1 where a column is missing, else 0."""
+    """Part of a term (a factor): a column that is 1 where a data column is missing, else 0."""
 
     name: str = forms.text()
 
 
 def _read_learnt(value, where, sizes):
-    """Return the name of a formula function from a file, and the dict that it has learned."""
+    """Return a formula function, such as "bs", and the dict that it learned, from a file."""
     name, learnt = value
     patsy_terms.check(name, learnt)
     return name, dict(learnt)
@@ -104,9 +106,10 @@ LEARNT = forms.Form(_read_learnt, list)
 
 @forms.record
 class Expression:
-    """Factor that is a call over columns; ``states`` hold what its splines and means learned.
+    """Part of a term (a factor) that is a call over columns, such as bs(x) or x1 + x2 in I().
 
-    Each state is (function, dict of numbers and arrays), in the order of evaluation.
+    ``states`` hold what its splines and means learned: (function, dict of numbers and arrays), in
+    the order of evaluation.
     """
 
     name: str = forms.text()
@@ -124,17 +127,22 @@ KINDS = (Numeric, Levels, Expression, Missing)
 
 @functools.lru_cache(5000)
 def columns_of(key):
-    """Return the names of the columns that a factor key (name, code) needs."""
+    """Return the names of the data columns of a part of a term, given as (column name, code).
+
+    The code is None for a plain column.
+    """
     name, code = key
     return (name,) if code is None else tuple(column_name(n) for n in column_nodes(tree(code)))
 
 
 def learn(key, summaries, table, missing, polynomials=False):
-    """Return the factor of a key (name, code), with what it learns from the training rows.
+    """Return the Factor (part of a term) of a key, with what it learns from the training rows.
 
+    key : (column name, None), or (None, code) for an expression
     summaries : dict of Summary by column name, or by key for computed values in C()
     table : Table of the rows from which splines, centres and scales are learned
-    missing : treatment of missing features (see `Design`)
+    missing : treatment of missing features: 'drop', 'indicator' or 'keep'
+    polynomials : whether to code ordered categories by orthogonal polynomials
     """
     name, code = key
     if code is not None and not (is_category(code) or _is_column_of_bools(code, summaries)):
@@ -159,7 +167,10 @@ def learn(key, summaries, table, missing, polynomials=False):
 
 
 def _of_column(summary, n, polynomials):
-    """Return the factor of a column's levels, where n rows have a value."""
+    """Return the Levels factor of a column, from its summary.
+
+    n : number of rows with a value; polynomials : whether to code ordered categories by polynomials
+    """
     column, levels = summary.column, summary.used_levels
     check_numeric_text(column, levels, n)
     if names_rows(summary):
@@ -184,7 +195,7 @@ def names_rows(summary):
 
 
 def row_names(summary):
-    """Return a phrase for messages which says that a column identifies its rows."""
+    """Return the phrase of a warning that a column identifies its rows, with its counts."""
     own, n = np.count_nonzero(summary.counts == 1), summary.counts.sum()
     return (
         f"column {summary.column.name!r} seems to be row names: {own:,} of {n:,} rows have a "
@@ -193,7 +204,10 @@ def row_names(summary):
 
 
 def learn_expression(code, table):
-    """Return the factor of a call other than C(), with what it learns from the rows of a table."""
+    """Return the factor (part of a term) of a call other than C(), such as bs(x).
+
+    What the call learns (such as knots) is from the rows of the table.
+    """
     if not remembers(code):
         return Expression(code, 1, ())
     known = rows_to_learn(table, columns_of((None, code)))[0]
@@ -201,18 +215,18 @@ def learn_expression(code, table):
 
 
 def remembers(code):
-    """Return whether a call contains a transform that learns: a spline, a centre or a scale."""
+    """Return whether a call, as text, contains a spline, a centre or a scale, which must learn."""
     return any(name in patsy_terms.TRANSFORMS for name in language.functions(tree(code)))
 
 
 def is_category(code):
-    """Return whether a call makes levels: C(), or I() of a condition."""
+    """Return whether a call, as text, makes levels: C(), or I() of a condition."""
     node = tree(code)
     return function_name(node.func) == "C" or language.is_condition(node)
 
 
 def _is_column_of_bools(code, summaries):
-    """Return whether a call is I() of a column of bools."""
+    """Return whether a call, as text, is I() of a column of bools."""
     name = column_in(code) if function_name(tree(code).func) == "I" else None
     return name is not None and holds_bools(summaries[name].column)
 
@@ -223,24 +237,24 @@ def holds_bools(column):
 
 
 def column_in(code):
-    """Return the name of the column in C() or I(); None if it contains an expression instead."""
+    """Return the name of the column in C(x) or I(x), given as text; None if x is an expression."""
     return column_name(tree(code).args[0])
 
 
 def is_counted(code):
-    """Return whether a call's levels are numbers that must be computed before they are counted."""
+    """Return whether a call, as text, is C() of an expression, whose values must be computed."""
     computed = is_category(code) and column_in(code) is None
     return computed and not language.is_condition(tree(code).args[0])
 
 
 def is_computed_condition(factor):
-    """Return whether a factor is a condition, whose levels are False and True."""
+    """Return whether a factor (part of a term) is a condition, with the levels False and True."""
     called = isinstance(factor, Levels) and factor.called
     return called and language.is_condition(tree(factor.name).args[0])
 
 
 def labels(factor):
-    """Return the names of the columns that a factor makes."""
+    """Return the names of the columns that a factor (part of a term) makes."""
     if isinstance(factor, Levels):
         own = () if factor.missing is None else (factor.missing,)
         return tuple(f"{factor.name}[{label}]" for label in (*factor.labels, *own))
@@ -252,12 +266,12 @@ def labels(factor):
 
 
 def title(factor):
-    """Return the name of a factor as part of a term's name."""
+    """Return the name of a factor (part of a term) for use in the term's name."""
     return f"{factor.name}[missing]" if isinstance(factor, Missing) else factor.name
 
 
 def width(factor):
-    """Return the number of columns that a factor makes."""
+    """Return the number of columns that a factor (part of a term) makes."""
     if isinstance(factor, Levels):
         return len(factor.labels) + (factor.missing is not None)
     return factor.width if isinstance(factor, Expression) else 1
@@ -270,12 +284,15 @@ def letters(factor):
 
 
 def least_width(key):
-    """Return a lower bound of a factor's number of columns, from its key only."""
+    """Return the smallest possible number of columns of a factor, before it learns from data.
+
+    key : (column name, None), or (None, code) for an expression
+    """
     return 1 if key[1] is None else language.width(tree(key[1]))
 
 
 def needs(factor):
-    """Return the names of the data columns that a factor reads."""
+    """Return the names of the data columns that a factor (part of a term) reads."""
     if isinstance(factor, Numeric | Missing):
         return (factor.name,)
     called = isinstance(factor, Expression) or factor.called
@@ -283,7 +300,10 @@ def needs(factor):
 
 
 def prepare(factor, table):
-    """Return a factor's values in all rows: (n,) numbers or level codes, or (n, width) numbers."""
+    """Return the values of a factor (part of a term) in all rows of a table.
+
+    These are numbers or codes of levels, (n,), or numbers (n, width) of an expression.
+    """
     if isinstance(factor, Numeric):
         return as_float(take(raw_numbers(factor, table), table.rows))
     if isinstance(factor, Missing):
@@ -300,7 +320,10 @@ def prepare(factor, table):
 
 
 def column(factor, prepared, j):
-    """Return column j of a factor, (n,) float64, given the result of `prepare`."""
+    """Return column j of a factor (part of a term), (n,) float64.
+
+    prepared : its numbers or codes of levels, as `prepare` returns them
+    """
     if isinstance(factor, Numeric | Missing):
         return prepared
     if isinstance(factor, Expression):
@@ -317,12 +340,12 @@ def column(factor, prepared, j):
 
 
 def level_of(factor, j):
-    """Return the position of the level that column j stands for; without contrasts."""
+    """Return the position of the level for which column j is the 0/1 column; no contrasts."""
     return j + len(factor.levels) - len(factor.labels)
 
 
 def of_missing(factor, j):
-    """Return the value of column j for a missing value of the factor.
+    """Return the value of a factor's column j in rows where the factor is missing.
 
     It is zero if missing values have their own column, else the training mean of column j.
     """
@@ -334,14 +357,17 @@ def of_missing(factor, j):
 
 
 def against_reference(factor, reduced):
-    """Return a factor with one column per level, without the first level if `reduced`."""
+    """Return a Levels factor with one column per level, without the first level if `reduced`."""
     if not isinstance(factor, Levels) or (reduced and factor.matrix is not None):
         return factor
     return replace(factor, labels=tuple(map(str, factor.levels))[int(reduced) :], matrix=None)
 
 
 def _in_order(factor, polynomials):
-    """Return an ordered category coded by orthogonal polynomials, or by thresholds (>= level)."""
+    """Return the Levels factor of an ordered category with columns that respect the order.
+
+    Columns are orthogonal polynomials if `polynomials`, else one per threshold (>= level).
+    """
     levels = factor.levels
     if polynomials and len(levels) > 1:
         matrix, suffixes = patsy_terms.contrast(factor.name, ast.Name("Poly"), levels)
@@ -358,7 +384,7 @@ def _shown(levels):
 
 
 def raw_numbers(factor, table):
-    """Return the numbers of a column in all rows, with the dtype of the data."""
+    """Return the numbers of a Numeric factor's column in all rows, with the dtype of the data."""
     source = table.complete(factor.name)
     if source.kind == "date":
         raise DataError(
@@ -381,7 +407,10 @@ def _is_number(value):
 
 
 def _categorical(code, name, used):
-    """Return the factor of C(x), C(x, contrast), C(x, levels=[...]) or I(x > 0)."""
+    """Return the Levels factor of C(x), C(x, contrast), C(x, levels=[...]) or I(x > 0).
+
+    used : the levels that occur
+    """
     node = tree(code)
     keywords = {word.arg: word.value for word in node.keywords}
     contrast = node.args[1] if len(node.args) > 1 else keywords.get("contrast")
@@ -400,7 +429,10 @@ def _categorical(code, name, used):
 
 
 def _with_missing(factor, summary, missing):
-    """Return a factor that knows its missing values and its declared categories without rows."""
+    """Return a Levels factor that also knows how to code missing values and unused categories.
+
+    summary : of the column; missing : 'drop', 'indicator' or 'keep'
+    """
     declared = summary.levels if summary.column.declared else ()
     factor = replace(factor, unseen=tuple(v for v in declared if v not in factor.levels))
     if missing != "indicator":
@@ -415,7 +447,7 @@ def _with_missing(factor, summary, missing):
 
 
 def column_with_levels(factor):
-    """Return the name of the column whose values are the levels of a factor, or None."""
+    """Return the name of the data column whose levels a factor uses, or None."""
     if not isinstance(factor, Levels):
         return None
     return column_name(tree(factor.name).args[0]) if factor.called else factor.name
@@ -428,7 +460,10 @@ def is_read_as_number(factor, name):
 
 
 def _inner(code, node, table):
-    """Return the argument of C() or I() as a Column, and the positions of its rows to use."""
+    """Return the argument of C() or I() as a Column, and the positions of its rows to use.
+
+    code, node : text and syntax tree of the call
+    """
     name = column_name(node)
     if name is not None:
         return table.columns[name], table.rows
@@ -436,7 +471,10 @@ def _inner(code, node, table):
 
 
 def as_column(code, node, values):
-    """Return an expression's values (n,) as a Column of numbers or bools."""
+    """Return the values (n,) of an expression as a Column of numbers or bools.
+
+    code, node : text and syntax tree of the expression, for messages
+    """
     if language.is_condition(node):
         return Column(code, "level", None, values.astype(np.int8), TRUTH)
     return Column(code, "number", values)

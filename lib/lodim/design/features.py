@@ -46,9 +46,9 @@ KEPT = 4_000_000  # largest number of factor values kept between terms
 
 
 class Prepared:
-    """Function factor -> values in all rows of a table; keeps small results for later terms.
+    """Function factor (part of a term) -> its values in all rows; keeps results for later terms.
 
-    again : whether all terms will be evaluated a second time
+    again : whether all terms will be evaluated a second time; small results are then kept
     """
 
     def __init__(self, terms, table, again=False):
@@ -66,7 +66,10 @@ class Prepared:
 
 
 def _sources(term, table, prepared):
-    """Yield (values, row positions) per feature of a term; the user's array if it holds numbers."""
+    """Yield an array of values and the row positions to use, per feature of a term.
+
+    The array is the user's own if the term is a column of numbers; empty positions mean all rows.
+    """
     part, where = known_rows(table, [name for f in term for name in factors.needs(f)])
     if where is ALL_ROWS:
         yield from _known_sources(term, part, prepared)
@@ -80,7 +83,7 @@ def _sources(term, table, prepared):
 
 
 def _known_sources(term, table, prepared):
-    """Yield the results of `_sources` for a table in which the term has no missing value."""
+    """Yield (values, row positions) per feature of a term without missing values in the table."""
     if len(term) == 1 and isinstance(term[0], factors.Numeric):
         values = factors.raw_numbers(term[0], table)
         yield as_real(values), table.rows
@@ -100,7 +103,10 @@ def _product(columns):
 
 
 def _for_terms(work, terms, table, p):
-    """Call work(term, position of its first feature) per term, in threads if n p is large."""
+    """Call work(term, position of its first feature) per term, with threads if the data are large.
+
+    p : number of features
+    """
     widths = [math.prod(map(factors.width, term)) for term in terms]
     firsts = np.cumsum([0, *widths])[:-1].tolist()
     pairs = list(zip(terms, firsts, strict=True))
@@ -108,9 +114,10 @@ def _for_terms(work, terms, table, p):
 
 
 def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
-    """Write all features except constant ones into the tiles X of the table's rows.
+    """Write the features, except constant ones, into tiles X (64 rows each) of the table's rows.
 
-    limits : dict feature position -> (lower, upper, middle)
+    mean, scale (p,) : X = (feature - mean) / scale; flat (p,) bool : which features are constant
+    limits : dict feature position -> (lower, upper, middle); values outside are set to the middle
     """
     prepared, inverse = prepared or Prepared(terms, table), inverses(scale, X.dtype)
 
@@ -126,10 +133,11 @@ def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
 
 
 def learn_moments(terms, table, prepared=None, *, known, limits):
-    """Return the moments of the features in a table, (p, 5), as `column_kernels.moments` does.
+    """Return the moments of the features of terms in a table, (p, 5).
 
-    `known` (p,) bool marks features whose moments are already known; their rows of the result are
-    zero.
+    Moments are sum of weights, mean, sum of squared deviations, minimum and maximum. `known` (p,)
+    bool marks features whose moments are already known; their rows of the result are zero. limits :
+    dict feature position -> (lower, upper, middle).
     """
     prepared, found = prepared or Prepared(terms, table), np.zeros((len(known), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
@@ -149,7 +157,10 @@ def learn_moments(terms, table, prepared=None, *, known, limits):
 
 
 def raw_features(terms, table, p):
-    """Return the features before centring, scaling and limits, (n, p) float64."""
+    """Return the features of terms as computed, (n, p) float64, without centring and scaling.
+
+    Extreme outliers are not replaced.
+    """
     prepared, out = Prepared(terms, table), np.empty((table.n, p))
 
     def work(term, first):
@@ -161,7 +172,7 @@ def raw_features(terms, table, p):
 
 
 def learn_tails(terms, table, prepared=None, *, at, size):
-    """Return a dict feature position -> Tails with the `size` smallest and largest values.
+    """Return a dict feature position -> Tails: its `size` smallest and `size` largest values.
 
     at : positions of the features; rows of weight zero are ignored
     """
@@ -185,8 +196,10 @@ def learn_tails(terms, table, prepared=None, *, at, size):
 def scaling(found, names, standardize):
     """Return mean, scale and size (p,) of features, and which features are constant, (p,) bool.
 
-    found : (p, 5) moments. The size is the standard deviation divided by the scale, or 1 for a
-        constant feature. Raises DataError if numbers are too large to be squared.
+    found : (p, 5) sum of weights, mean, sum of squared deviations, minimum and maximum
+    size : standard deviation divided by the scale, or 1 for a constant feature
+
+    Raises DataError if numbers are too large to be squared.
     """
     total, mean, spread, least, greatest = found.T
     with np.errstate(all="ignore"):
@@ -216,7 +229,10 @@ def check_distance(distance, scale, term, dtype):
 
 
 def _known_moments(x, rows, weights):
-    """Return the moments of the rows in which x is not missing."""
+    """Return moments (5,) of x in the rows where x is not missing.
+
+    These are sum of weights, mean, sum of squared deviations, minimum and maximum.
+    """
     if rows.size or not np.isnan(x).any():
         return column_moments(x, rows, weights)
     at = np.flatnonzero(~np.isnan(x))
@@ -226,9 +242,10 @@ def _known_moments(x, rows, weights):
 
 
 class Features:
-    """The features of a design in all rows: their moments, limits and tiles.
+    """The features of a design in all rows: their moments, outlier limits and tiles.
 
-    If one chunk has all rows, factors evaluated for the moments are reused for the tiles.
+    Tiles are blocks of 64 rows. If one chunk has all rows, factors evaluated for the moments are
+    reused for the tiles.
     """
 
     def __init__(self, terms, fills, parts, missing):
@@ -236,7 +253,10 @@ class Features:
         self._kept = None
 
     def moments(self, p, summaries):
-        """Return the moments of the features, (p, 5); for plain numbers from the summaries."""
+        """Return sum of weights, mean, squared deviations, minimum and maximum per feature, (p, 5).
+
+        Moments of plain columns of numbers are taken from the summaries.
+        """
         found, known, first = np.zeros((p, 5)), np.zeros(p, bool), 0
         for term in self.terms:
             if has_known_moments(term, summaries, self.missing):
@@ -245,9 +265,10 @@ class Features:
         return self._learn_moments(found, known, {})
 
     def limits(self, names, moments):
-        """Return the Limits of features with extreme outliers, given the moments (p, 5) of all.
+        """Return the Limits (range without extreme outliers) of features that have such outliers.
 
-        Only numeric features are examined, since levels and splines are bounded.
+        moments : (p, 5) of all features. Only numeric features are examined, since levels and
+        splines are bounded.
         """
         positive = self.parts.positive_weight
         n = self.parts.n if positive is None else int(positive.sum())
@@ -263,16 +284,17 @@ class Features:
         return tuple(one for one in limits if one is not None)
 
     def moments_within(self, limits, moments):
-        """Return the moments (p, 5) after limits are applied, given the moments before.
+        """Return the moments (p, 5) after extreme outliers are replaced, given the moments before.
 
-        limits : dict feature position -> (lower, upper, middle)
+        limits : dict feature position -> (lower, upper, middle); values outside are set to the
+            middle
         """
         known = np.ones(len(moments), bool)
         known[np.isin(self._term_of, self._term_of[list(limits)])] = False
         return self._learn_moments(moments, known, limits)
 
     def _learn_moments(self, found, known, limits):
-        """Return the moments (p, 5); for features marked in `known` (p,) copied from `found`."""
+        """Return the moments (p, 5) of features; copied from `found` if marked in `known` (p,)."""
         if known.all():
             return found
         work = partial(learn_moments, known=known, limits=limits)
@@ -280,7 +302,10 @@ class Features:
         return np.where(known[:, None], found, merge_moments(parts))
 
     def _map(self, work, terms):
-        """Return a list of work(terms, table, prepared), one result per chunk."""
+        """Return a list of work(terms, table, prepared) per chunk of rows.
+
+        prepared : function that returns the values of a part of a term, or None
+        """
         names = _needed(terms)
         if self.parts.in_one:
             return self.parts.map(lambda _, table: work(self.terms, *self._prepared(table)), names)
@@ -288,7 +313,7 @@ class Features:
         return self.parts.map(partial(here, work=work), names)
 
     def _prepared(self, table):
-        """Return the table of all rows and its Prepared factors, which are kept for later calls."""
+        """Return the table of all rows and its evaluated factors, kept for later calls."""
         if self._kept is None:
             whole = filled(replace(table, missing=self.missing), self.fills)
             self._kept = whole, Prepared(self.terms, whole, again=True)
@@ -303,7 +328,10 @@ class Features:
         return [self.terms[t] for t in np.unique(self._term_of[at])]
 
     def in_place(self, dtype):
-        """Return the frame's columns if a fit can read them in place of features, else None."""
+        """Return the frame's columns if tiles can be computed from them when read, else None.
+
+        Features then need no memory of their own. dtype : of the features
+        """
         if self.missing == "keep" or not isinstance(self.parts, TableChunks):
             return None
         table = self.parts.table
@@ -312,7 +340,10 @@ class Features:
         return columns_in_place(self.terms, table.columns.__getitem__, table.n, dtype)
 
     def tiles_in_place(self, columns, found, mean, scale, flat, dtype):
-        """Return tiles that read the columns in place, given the moments `found` (p, 5)."""
+        """Return tiles that are computed from the frame's columns when read.
+
+        found : (p, 5) moments; mean, scale (p,) : X = (column - mean) / scale; flat (p,) : constant
+        """
         least, greatest = found[:, 3], found[:, 4]
         if self.parts.table.weights is not None:  # moments ignore rows of weight zero
             least, greatest = np.array([(x.min(), x.max()) for x in columns], np.float64).T
@@ -323,7 +354,10 @@ class Features:
         return tiles_in_place(columns, mean, scale, flat, dtype)
 
     def write(self, X, mean, scale, flat, limits):
-        """Write the tiles X of all rows; limits : feature position -> (lower, upper, middle)."""
+        """Write the features of all rows into the tiles X (blocks of 64 rows).
+
+        flat (p,) : which features are constant; limits : feature position -> (lower, upper, middle)
+        """
         if self._kept is not None:
             write_features(self.terms, self._kept[0], X, mean, scale, flat, limits, self._kept[1])
             return
@@ -332,7 +366,10 @@ class Features:
 
 
 def columns_within(summaries, parts):
-    """Return a list of column summaries, with moments of numbers after limits are applied."""
+    """Return a list of column summaries, with moments computed after outliers are replaced.
+
+    parts : chunks of the rows
+    """
     numbers = [name for name, known in summaries.items() if known.moments is not None]
     columns = Features(tuple((factors.Numeric(name),) for name in numbers), (), parts, "keep")
     moments = np.array([summaries[name].moments for name in numbers]).reshape(-1, 5)
@@ -344,7 +381,11 @@ def columns_within(summaries, parts):
 
 
 def has_known_moments(term, summaries, missing):
-    """Return whether a term is one column of numbers without imputation, with known moments."""
+    """Return whether a term is a column of numbers whose moments are in its summary.
+
+    This excludes a column with missing values that are imputed. missing : 'drop', 'indicator' or
+    'keep'
+    """
     if len(term) > 1 or not isinstance(term[0], factors.Numeric):
         return False
     known = summaries[term[0].name]
@@ -352,18 +393,21 @@ def has_known_moments(term, summaries, missing):
 
 
 def is_number(term):
-    """Return whether a term's factors other than levels are single columns of numbers."""
+    """Return whether a term is numeric: parts other than levels are single columns of numbers."""
     single = [part for part in term if not isinstance(part, factors.Levels | factors.Missing)]
     return bool(single) and all(factors.width(part) == 1 for part in single)
 
 
 def _needed(terms):
-    """Return the names of the columns that terms read, each once."""
+    """Return the names of the data columns that terms read, each once."""
     return list(dict.fromkeys(n for term in terms for part in term for n in factors.needs(part)))
 
 
 def apply_to_chunk(_, table, terms, fills, missing, work):
-    """Return work(terms, table) for one chunk with imputed values; it may run on a worker."""
+    """Return work(terms, table) for one chunk of rows, with imputed values; may run on a worker.
+
+    fills : replacements of missing values; missing : 'drop', 'indicator' or 'keep'
+    """
     return work(terms, filled(replace(table, missing=missing), fills))
 
 
@@ -377,10 +421,10 @@ MAX_TILE_BYTES = 2**15  # largest size of a tile in bytes, so that it fits the f
 
 
 def columns_in_place(terms, read, n, dtype):
-    """Return the columns that equal the features except for centre and scale, or None.
+    """Return the data columns of which the features are standardized copies, or None.
 
     All columns must be contiguous floats of one precision, at most that of the features. A copy of
-    them must take at least MIN_BYTES bytes, and one tile must fit into the first-level cache.
+    them must take at least 64 MiB, and one tile must fit into the first-level cache.
 
     terms : tuples of factors
     read : callable(name) -> Column without missing values, of which all n rows are used
@@ -402,7 +446,10 @@ def columns_in_place(terms, read, n, dtype):
 
 
 def tiles_in_place(columns, mean, scale, flat, dtype):
-    """Return the ColumnTiles over columns; features marked in `flat` (p,) bool are zero."""
+    """Return ColumnTiles: tiles that are computed from columns as (column - mean) / scale.
+
+    Features marked in `flat` (p,) bool are zero.
+    """
     return ColumnTiles(columns, mean, np.where(flat, np.inf, scale), dtype)
 
 
@@ -410,7 +457,7 @@ SHARE = 0.5  # largest share of the free memory that tiles take
 
 
 def tiles_for(is_source, n, p, dtype, folder):
-    """Return new tiles (n_tiles, p, 64), in memory or in a scratch file.
+    """Return an array for tiles of 64 rows, (n_tiles, p, 64), in memory or in a scratch file.
 
     A scratch file is used if a `folder` is given, or if the data are on disk (`is_source`) and
     tiles need over half of the free memory.
@@ -431,7 +478,7 @@ def tiles_for(is_source, n, p, dtype, folder):
 
 
 def tiles_in(folder, n, p, dtype):
-    """Return tiles of zeros (n_tiles, p, 64) in an unnamed file of a folder.
+    """Return tiles (64 rows each) of zeros, (n_tiles, p, 64), in an unnamed file of a folder.
 
     The disk space is freed together with the array. Raises ArgumentError if the folder does not
     exist, DataError if it is full or cannot be written.
@@ -499,7 +546,7 @@ def _available():
 
 
 def _of_group():
-    """Return the unused bytes of this process's memory limit (cgroup), or None without a limit."""
+    """Return the unused bytes of this process's memory limit (cgroup); None without a limit."""
     try:
         with (
             open("/sys/fs/cgroup/memory.max") as limit,

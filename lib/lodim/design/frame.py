@@ -57,7 +57,10 @@ def read_narwhals(data, words):
 
 
 def frame_kind(data):
-    """Return the package of a data frame; "pandas" for dicts, files and Dask frames."""
+    """Return the name of the package of a data frame, such as "polars".
+
+    It is "pandas" for dicts, files and Dask frames.
+    """
     package = type(data).__module__.partition(".")[0]
     if package in ("polars", "pyarrow"):  # also lazy frames
         return package
@@ -83,11 +86,11 @@ def with_column(data, name, values):
 
 
 def convert(values, kind):
-    """Return a pandas Series or DataFrame converted to the frame kind `kind`.
+    """Return a pandas Series or DataFrame as an object of the package `kind`, such as "polars".
 
-    It is returned unchanged if the package of that kind is not installed; other objects are
-    returned unchanged too. Missing values become null, and row labels are dropped. A column with
-    several levels of labels gets a name such as estimate[USA].
+    It is returned unchanged if that package is not installed; other objects are returned unchanged
+    too. Missing values become null, and row labels are dropped. A column with several levels of
+    labels gets a name such as estimate[USA].
     """
     if kind == PANDAS or not isinstance(values, pd.Series | pd.DataFrame):
         return values
@@ -105,7 +108,10 @@ def convert(values, kind):
 
 
 def with_columns(data, new, kind):
-    """Return the data with the columns of `new` (a pandas DataFrame) added or replaced."""
+    """Return the data with the columns of `new` (a pandas DataFrame) added or replaced.
+
+    kind : package of the data and of the result, such as "polars"
+    """
     if isinstance(data, pd.DataFrame):
         data = data.set_axis(new.index)  # the rows are the same, but chunks number them from zero
         return pd.concat([data.drop(columns=new.columns, errors="ignore"), new], axis=1)
@@ -169,7 +175,7 @@ def to_arrow(data):
 
 
 def join_frames(parts, kind):
-    """Return the rows of several frames in one frame, of pandas if `kind` is "pandas"."""
+    """Return the rows of several frames in one frame of the package `kind`, such as "polars"."""
     if all(isinstance(part, pd.DataFrame) for part in parts):
         return pd.concat(parts, ignore_index=True)
     import narwhals as nw
@@ -179,7 +185,7 @@ def join_frames(parts, kind):
 
 
 def name_of(label):
-    """Return a column label as text; a label of several levels ends up as estimate[USA]."""
+    """Return a column label as text; a label of several levels becomes, e.g., estimate[USA]."""
     if not isinstance(label, tuple):
         return str(label)
     *first, last = map(str, label)
@@ -195,16 +201,16 @@ def _plain(series):
 
 
 def _nulls(nw, frame):
-    """Return the frame with null instead of NaN."""
+    """Return a narwhals frame with null instead of NaN; nw is the module."""
     floats = [name for name, dtype in frame.schema.items() if dtype.is_float()]
     return frame.with_columns(nw.col(*floats).fill_nan(None)) if floats else frame
 
 
 def as_given(method: F) -> F:
-    """Decorate a method (fit, data, ...) -> pandas frame so that it returns `data`'s frame kind.
+    """Decorate a method that returns a pandas frame, to return the kind of frame of its `data`.
 
-    Without `data`, the kind is that of the training data. lodim itself calls the method through
-    `in_pandas`, which skips the conversion.
+    The method's arguments are (fit, data, ...). Without `data`, the kind is that of the training
+    data. lodim itself calls the method through `in_pandas`, which skips the conversion.
     """
 
     takes_data = "data" in inspect.signature(method).parameters
@@ -237,7 +243,8 @@ READABLE = "a pandas or polars DataFrame, a pyarrow Table, or a dict of columns"
 class Frame:
     """The user's data as named columns of equal length.
 
-    keys : dict column name -> argument of `fetch`; repeated : names that two columns share
+    keys : dict column name -> argument with which `fetch` gets it; repeated : names that two
+    columns share
     fetch : function that returns a column
     kind : package of the data frame; "pandas" for mappings too
     """
@@ -355,7 +362,7 @@ def _narwhals_series(nw, column):
 
 
 def _has_own_levels(column):
-    """Return whether a column is a pyarrow dictionary that is ordered or has non-text levels."""
+    """Return whether a pyarrow dictionary column is ordered, or has levels other than text."""
     kind = getattr(column, "type", None)
     return hasattr(kind, "ordered") and (kind.ordered or "string" not in str(kind.value_type))
 
@@ -389,7 +396,10 @@ def check_name(frame, name):
 
 
 def _check_text(text, what, cure):
-    """Raise DataError if a text is not valid Unicode (it has half of a surrogate pair)."""
+    """Raise DataError if a text is not valid Unicode (it has half of a surrogate pair).
+
+    what : name of the text, and cure : advice, for the message
+    """
     if text.isascii():
         return
     try:
@@ -441,7 +451,10 @@ def check_numeric_text(column, levels, n, answer=False):
 
 
 def _are_many(levels, others):
-    """Return whether `others` are too many exceptions among levels, or all levels except one."""
+    """Return whether `others` are too many exceptions among the levels of a column.
+
+    All levels except one are too many as well.
+    """
     return len(levels) - len(others) < 2 or len(others) > max(2, len(levels) // 10)
 
 
@@ -452,7 +465,10 @@ def _is_number(level):
 
 
 def _check_dates(what, name, levels, answer):
-    """Raise DataError if a column's texts are dates, except for a few levels."""
+    """Raise DataError if a text column's levels are dates, except for a few levels.
+
+    what : description of the column for messages; answer : whether it is the response
+    """
     others = [level for level in levels if not columns.ISO_DATE.fullmatch(level)]
     if len(levels) <= SOME_LEVELS or _are_many(levels, others):
         return
@@ -468,7 +484,10 @@ def _check_dates(what, name, levels, answer):
 
 
 def _cure(name, levels, answer):
-    """Return advice for messages: how to convert a text column to numbers or declare levels."""
+    """Return advice for messages: how to convert a text column to numbers or declare its levels.
+
+    answer : whether the column is the response
+    """
     texts = [level for level in levels if _is_number(level)]
     commas = [level for level in texts if "," in level]
     decimal = not all(THOUSANDS.fullmatch(level) for level in commas)
@@ -484,5 +503,8 @@ def _cure(name, levels, answer):
 
 
 def _category(name, answer):
-    """Return code that declares a column's levels, for messages."""
+    """Return code for messages that declares a column as categorical.
+
+    answer : whether the column is the response
+    """
     return f"df[{name!r}].astype('category')" if answer else f"C({quote(name)}) in the formula"

@@ -9,7 +9,7 @@ WAYS = {"increasing": 1, "decreasing": -1}
 
 
 def check_ways(monotone):
-    """Raise unless monotone= is a dict of "increasing" or "decreasing" by column."""
+    """Raise unless `monotone` is a dict: column name -> "increasing" or "decreasing"."""
     if not (isinstance(monotone, dict) and all(way in WAYS.values() for way in ways(monotone))):
         raise ArgumentError(
             'monotone must be a direction per column, as in {"age": "increasing"}, '
@@ -18,12 +18,19 @@ def check_ways(monotone):
 
 
 def ways(monotone):
-    """Return a list with 1 for "increasing", -1 for "decreasing" and None for other values."""
+    """Return a list with 1 for "increasing", -1 for "decreasing" and None for other values.
+
+    monotone : dict column name -> direction
+    """
     return [WAYS.get(way) if isinstance(way, str) else None for way in monotone.values()]
 
 
 def directions(monotone, design, family):
-    """Return a tuple with 1, -1 or 0 (increasing, decreasing, free) for each column of X."""
+    """Return a tuple with 1, -1 or 0 (increasing, decreasing, free) for each column of X.
+
+    monotone : dict column name -> "increasing" or "decreasing". Raises ArgumentError if a column is
+    not a term of its own.
+    """
     if family.n_scores > 1:
         raise ArgumentError(
             f"monotone= needs a numeric response or two classes, not {family.n_scores} classes: "
@@ -44,7 +51,10 @@ def directions(monotone, design, family):
 
 
 def _names(term, name):
-    """Return whether a term uses the column `name`, other than as its missing-value indicator."""
+    """Return whether a term reads the column `name`.
+
+    An indicator of its missing values does not count.
+    """
     return any(name in needs(factor) for factor in term if not isinstance(factor, Missing))
 
 

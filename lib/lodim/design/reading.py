@@ -49,7 +49,7 @@ class Reading:
         memory
     client : Dask client whose workers read the data and hold the features. Default: the client of
         this process for a Dask frame; False means none
-    in_place : whether X may be ColumnTiles over uncopied columns, if `columns_in_place` allows it
+    in_place : whether features may be computed from uncopied columns whenever they are read
     """
 
     sample: int | None = None
@@ -59,13 +59,17 @@ class Reading:
     in_place: bool = False
 
     def client_for(self, source):
-        """Return the Dask client whose workers read a source; None if this process reads it."""
+        """Return the Dask client whose workers read the data; None if this process reads them."""
         return client_for(self.client, source, self.sample, self.scratch)
 
     def reader(self, data, source, request, answers, inputs, missing):
-        """Return a function RowInputs -> Rows that reads a Frame or a source, and its argument.
+        """Return a function that reads the complete rows (RowInputs -> Rows), and its argument.
 
         The argument is `inputs`, restricted to the sampled rows if a sample is requested.
+
+        data : Frame in memory, or `source`; request : columns to summarize; answers : columns of
+            the
+            response; missing : 'drop', 'indicator' or 'keep'
         """
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)
@@ -83,7 +87,8 @@ class Rows:
     inputs : RowInputs of the complete rows; table : Table with at least the columns of the
         response; parts : chunks with all columns
     rows : (n,) int64, positions of the complete rows in `index`, the labels of all N rows
-    n_dropped, n_incomplete : as in a Design
+    n_dropped : number of rows with positive weight that were dropped for missing values
+    n_incomplete : number of rows with positive weight that miss only features
     streamed : whether the chunks are read again in each pass
     """
 
@@ -98,7 +103,11 @@ class Rows:
 
 
 def read_frame_rows(frame, request, answers, inputs, missing):
-    """Return the Rows of a frame in memory; `answers` lists the columns of the response."""
+    """Return the complete rows of a Frame in memory, as Rows.
+
+    request : columns to summarize; answers : columns of the response; missing : 'drop', 'indicator'
+    or 'keep'
+    """
     inputs = inputs.read(frame)
     read = read_complete(frame, list(request.names), answers, inputs, missing, learning=True)
     table, rows, *numbers = read
@@ -129,7 +138,7 @@ class Scan:
 
 
 def join_scans(scans):
-    """Return one Scan from Scans of consecutive chunks."""
+    """Return one Scan (missing values, kinds of columns) from the Scans of consecutive chunks."""
     starts = np.cumsum([0, *(scan.n for scan in scans)]).tolist()
     runs = [
         (at + start, first, place)
@@ -146,14 +155,15 @@ def join_scans(scans):
 
 
 def _add(counts):
-    """Return the sums per key of dicts with the same keys."""
+    """Return one dict with the sums of the values of several dicts with the same keys."""
     return {key: sum(count[key] for count in counts) for key in counts[0]}
 
 
 def join_kinds(kinds, more):
-    """Merge the kinds of columns with their kinds in later rows; errors name both places.
+    """Merge the kinds of columns with their kinds in later rows, which must agree.
 
-    kinds, more : dicts name -> (Column without rows, place), as in a Scan
+    kinds, more : dicts name -> (Column without rows, place where it was first read); errors name
+        both places
     """
     joined = dict(kinds)
     for name, (kind, place) in more.items():
@@ -165,7 +175,10 @@ def join_kinds(kinds, more):
 
 
 def scan(chunk, request, answers, inputs, missing):
-    """Return the Scan of a chunk, and a dict of all its columns by name."""
+    """Return the Scan (missing values, kinds of columns) of a Chunk of rows, and its columns.
+
+    The columns are a dict by name. answers : columns of the response
+    """
     read = read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
     n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
     frame = frame_of(read, Labels(runs, range(n)))
@@ -180,7 +193,11 @@ def scan(chunk, request, answers, inputs, missing):
 
 
 def read_source_rows(source, request, answers, inputs, missing):
-    """Return the Rows of a source, read in one pass; `answers` lists the response's columns."""
+    """Return the complete rows of data not in memory, read in one pass, as Rows.
+
+    request : columns to summarize; answers : columns of the response; missing : 'drop', 'indicator'
+    or 'keep'
+    """
     needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
     check_names(source, needed)
     first = _FirstPass(request, answers, inputs.arrays(), missing)
@@ -194,7 +211,7 @@ def read_source_rows(source, request, answers, inputs, missing):
 
 
 class _FirstPass:
-    """Scans of all chunks read so far, and summaries of the chunks of complete rows."""
+    """Results of the first pass over data not in memory: scans and summaries of chunks of rows."""
 
     def __init__(self, request, answers, inputs, missing):
         self.request, self.answers, self.inputs, self.missing = request, answers, inputs, missing
@@ -203,7 +220,10 @@ class _FirstPass:
         self.open = np.empty(0, np.int64)  # positions of complete rows that are not summarized yet
 
     def scan(self, source, names):
-        """Yield (Scan, dict of columns) per chunk of a source, without empty chunks."""
+        """Yield (Scan, dict of columns) per chunk of rows, without empty chunks.
+
+        A Scan tells which values are missing, and the kinds of the columns.
+        """
         start = 0
         for piece in source.pieces:
             for chunk in piece.read(names):
@@ -215,7 +235,7 @@ class _FirstPass:
             self.starts.append(start)
 
     def add(self, found, read):
-        """Add a chunk's Scan and columns, and summarize complete rows once PART are collected."""
+        """Add the Scan and the columns of a chunk; summarize each 65,536 complete rows."""
         self.kinds = join_kinds(self.kinds, found.kinds)
         weights = self._weights(read, found.n)
         stretch = {name: read[name] for name in self.request.names}
@@ -251,7 +271,7 @@ class _FirstPass:
             self.n_levels = 0
 
     def rows(self, source, inputs):
-        """Return the Rows of the source after all chunks were added."""
+        """Return the Rows (complete rows, read again in later passes) after adding all chunks."""
         if not self.n:
             raise DataError("the data has no rows")
         if len(self.open):
@@ -286,7 +306,7 @@ def _rows_of(found, first, source, labels, inputs):
 
 
 def _without_labels(value, n):
-    """Return a row input as an array if its row labels are 0, 1, ..., n - 1, else unchanged."""
+    """Return values per row as an array if their row labels are 0 to n - 1, else unchanged."""
     if isinstance(value, pd.Series | pd.DataFrame) and value.index.equals(pd.RangeIndex(n)):
         return value.to_numpy()
     return value

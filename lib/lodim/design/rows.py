@@ -50,7 +50,7 @@ class Response:
 
     @property
     def key(self):
-        """The response as a factor key."""
+        """The response as (column name, None), or (None, code) if it is an expression."""
         return (None, self.name) if self.called else (self.name, None)
 
     def event(self, level):
@@ -80,7 +80,7 @@ class Response:
 
 @dataclass(frozen=True, eq=False)
 class RowInputs:
-    """Values per row in addition to the formula: column names, arrays, or None.
+    """Weights, offset, order, clusters and groups of rows: column names, arrays, or None.
 
     `read` returns float64 arrays with NaN for missing values: weights (n,), offset (n,) or (n, K),
     order (n,), and codes of clusters and of groups, (n,). Clusters are used for covariances that
@@ -95,22 +95,22 @@ class RowInputs:
 
     @property
     def names(self):
-        """Column names among the inputs."""
+        """Names of the inputs that are given as columns."""
         return [value for value in vars(self).values() if isinstance(value, str)]
 
     def map(self, work):
-        """Return the RowInputs with work(value, name) applied to each input that is not None."""
+        """Return the RowInputs with work(value, name of the input) in place of each given value."""
         return RowInputs(**{k: None if v is None else work(v, k) for k, v in vars(self).items()})
 
     def read(self, frame):
-        """Return the RowInputs as float64 arrays for the rows of a frame."""
+        """Return the RowInputs as float64 arrays (n,) or (n, K) for the rows of a Frame."""
         read = self.map(partial(_read_input, frame))
         if read.groups is not None:
             _check_groups(frame, self.groups, read.groups)
         return read
 
     def arrays(self):
-        """Return the RowInputs with values per row as arrays; names and numbers unchanged."""
+        """Return the RowInputs with Series and lists as arrays; names and numbers are unchanged."""
         return self.map(_as_array)
 
     def take(self, rows):
@@ -119,7 +119,7 @@ class RowInputs:
         return self.map(lambda value, _: columns.take(value, rows))
 
     def stretch(self, start, stop):
-        """Return the RowInputs of the rows from start up to stop; call `arrays` first."""
+        """Return the RowInputs of the rows start to stop - 1; given values must be arrays."""
         for what, value in vars(self).items():
             if np.ndim(value) and len(value) < stop:
                 raise DataError(f"{what} must have one value per row; it has only {len(value)}")
@@ -165,7 +165,10 @@ INPUTS = tuple(field.name for field in fields(RowInputs))
 
 
 def _read_input(frame, value, what):
-    """Return a row input, given as a column name or as values per row, as an array."""
+    """Return one of weights, offset, order, clusters or groups as an array for the rows.
+
+    value : column name, or values per row; what : name of the argument
+    """
     if what in ("clusters", "groups"):
         return _codes(frame, value, what)
     if isinstance(value, str):
@@ -222,7 +225,10 @@ def _check_size(values, what):
 
 
 def _input_array(frame, value, what):
-    """Return a row input given as values, as an array; check its length and its row labels."""
+    """Return values per row (such as weights) as an array; check length and row labels.
+
+    what : name of the argument, for messages
+    """
     array = _as_numbers(value, what)
     n = len(frame.index)
     if what == "offset" and array.ndim == 0:
@@ -238,7 +244,7 @@ def _input_array(frame, value, what):
 
 
 def _as_array(value, what):
-    """Return values per row as an array; names and numbers are returned unchanged."""
+    """Return values per row as an array; a column name or a number is returned unchanged."""
     if np.ndim(value) == 0:
         return value
     return np.asarray(value) if what in ("clusters", "groups") else _as_numbers(value, what)
@@ -299,7 +305,7 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
 
 @dataclass(frozen=True, eq=False)
 class Flags:
-    """Where values are missing.
+    """Which rows have missing values.
 
     gaps : (n,) bool, rows that miss a feature which may be missing
     bad : (n,) bool, rows that miss a value which must not be missing
@@ -313,7 +319,11 @@ class Flags:
 
 
 def flag_missing(read, answers, inputs, missing, index):
-    """Return the Flags of rows, given a dict of columns (including `answers`) and RowInputs."""
+    """Return the Flags of rows, which tell where values are missing.
+
+    read : dict of columns; answers : names of the response's columns; missing : 'drop', 'indicator'
+    or 'keep'; index : row labels
+    """
     n = len(index)
     gaps, bad, lacking = np.zeros(n, bool), np.zeros(n, bool), {}
 
@@ -351,7 +361,10 @@ def complete_rows(flags, weights, missing, learning):
 
 
 def _flag(column, bad, index):
-    """Set bad (n,) to True where a column is missing; return the number of these rows."""
+    """Set bad (n,) to True where a column is missing; return the number of missing values.
+
+    Raises DataError if a number is infinite.
+    """
     if column.kind == "level":
         missing = column.codes < 0
         bad[missing] = True  # never write False: several threads mark the same rows
@@ -405,7 +418,10 @@ def learn_response(response, family, table):
 
 
 def _are_proportions(source, rows, table):
-    """Return whether a binomial response holds proportions, with trial numbers as weights."""
+    """Return whether the binomial response `source` holds proportions of trials.
+
+    The numbers of trials are then the weights.
+    """
     if source.kind == "level":
         return False
     y = columns.take(source.values, rows)
@@ -457,7 +473,7 @@ def code_response(response, table, family):
 
 
 def _source(response, table):
-    """Return the response as a Column, and the positions of its rows to use."""
+    """Return the response as a Column, and the positions of its rows to use (empty for all)."""
     if not response.called:
         source = table.columns[response.name]
         if source.kind == "date":
@@ -498,7 +514,7 @@ def _values(source, rows, family):
 
 
 def _infer_family(source, rows):
-    """Return the family that the values of a response suggest."""
+    """Return the name of the family that the response's values suggest, such as "binomial"."""
     if source.kind == "level":
         return "binomial" if len(columns.used_levels(source, rows)) <= 2 else "multinomial"
     values = columns.take(source.values, rows)
@@ -516,7 +532,10 @@ def _check_varies(y, name, positive_weight):
 
 
 def _as_condition(name, levels):
-    """Return advice for making two classes of a number; "" if levels are not numbers."""
+    """Return advice for messages: how to make two classes of the number `name`.
+
+    It is "" if the levels are not numbers.
+    """
     if not all(isinstance(level, int | float) for level in levels):
         return ""
     return f", or a condition such as I({name} > {levels[len(levels) // 2]:g})"
@@ -558,7 +577,7 @@ class Fill:
 
 
 def learn_fills(summaries):
-    """Return one Fill per column summary, in the same order.
+    """Return the replacement of missing values (Fill) of each summarized column.
 
     Raises DataError if a column is missing in all rows of positive weight.
     """
@@ -581,7 +600,7 @@ def _learn_fill(summary):
 
 
 def filled(table, fills):
-    """Return the table with the missing values of its columns imputed by the fills."""
+    """Return the table with missing values replaced (fills: one Fill per column)."""
     gaps = [f for f in fills if f.name in table.columns and has_gaps(table, f.name)]
     columns = {f.name: _fill(table.columns[f.name], f.value) for f in gaps}
     return replace(table, filled=columns)
@@ -608,7 +627,10 @@ def _fill(column, value):
 
 
 def indicators(terms, fills):
-    """Return a Missing term per column with missing training values, unless a level covers them."""
+    """Return the terms that are 1 where a column is missing, one per column with missing values.
+
+    Columns whose missing values are a level of a term need none. fills : one Fill per column
+    """
     coded = (term[0] for term in terms if len(term) == 1)
     own = {factors.column_with_levels(part) for part in coded}
     gaps = [f.name for f in fills if f.n_missing and f.name not in own]

@@ -63,7 +63,8 @@ class Summary:
     n_known, n_gaps : number of rows of positive weight in which it is known, and missing
     levels : levels of a category, or distinct values
     counts, mass : (n_levels,) number of rows, and total weight, per level
-    moments : (5,) result of `column_kernels.moments`; None if not requested
+    moments : (5,) sum of weights, mean, sum of squared deviations, minimum and maximum; None if not
+    requested
     extremes : positions of the rows with the smallest and largest number; -1 if not requested
     """
 
@@ -115,9 +116,10 @@ def _summarize(table, name, request):
 
 
 def _moments(table, column, known):
-    """Return the moments of a column's known numbers.
+    """Return (5,) of a column's numbers: sum of weights, mean, squared deviations, range.
 
-    If missing values are to be imputed, only rows of positive weight count.
+    known : which rows have a value. If missing values are to be imputed, only rows of positive
+    weight count. The range is minimum and maximum.
     """
     values, rows, weights = as_real(column.values), table.rows, table.weights
     if known is not None:
@@ -131,9 +133,9 @@ def _moments(table, column, known):
 
 
 def _extremes(table, column, found):
-    """Return the positions of the first rows with the smallest and the largest number.
+    """Return the positions of the first rows with the smallest and the largest number of a column.
 
-    Only rows of positive weight count; -1 if there is none.
+    found : its moments. Only rows of positive weight count; -1 if there is none.
     """
     x, positive = as_float(take(column.values, table.rows)), table.positive_weight
     places = []
@@ -144,7 +146,10 @@ def _extremes(table, column, found):
 
 
 def _count(table, column, known):
-    """Return rows and weights per level; levels without rows are dropped unless declared."""
+    """Return the number and the total weight of rows per level of a column, with the levels.
+
+    Levels without rows are dropped unless declared. known : rows with a value
+    """
     codes, weights = take(column.codes, table.rows), table.weights
     if known is not None:
         codes, weights = codes[known], None if weights is None else weights[known]
@@ -159,7 +164,7 @@ def _count(table, column, known):
 
 
 def summarize_values(table, name, values, n):
-    """Return the Summary of computed numbers as levels.
+    """Return the Summary of computed numbers, each distinct number as a level.
 
     values : of the rows of `table` without missing values; n : number of all rows
     """
@@ -170,7 +175,7 @@ def summarize_values(table, name, values, n):
 
 
 def merge(parts_found):
-    """Merge lists of summaries of consecutive chunks into one list.
+    """Merge the summaries of consecutive chunks of rows: one list per chunk into one list.
 
     Raises DataError if a column has different kinds in two chunks, or too many levels.
     """
@@ -196,7 +201,10 @@ def _merge(parts, moments):
 
 
 def _merge_extremes(parts, found):
-    """Return the positions, among the rows of all chunks, of the first extreme numbers."""
+    """Return the row positions of a column's smallest and largest number over all chunks.
+
+    parts : a Summary per chunk; found : merged moments
+    """
     firsts = np.cumsum([0, *(part.n for part in parts)])
     return tuple(
         next(
@@ -264,18 +272,18 @@ class Limits:
     farthest: float = forms.real(least=-LARGEST, most=LARGEST)
 
     def _check_fields(self):
-        """Raise ValueError unless the middle is within the limits and the farthest outside."""
+        """Raise ValueError unless the middle is within the limits, the farthest value outside."""
         if not self.least <= self.middle <= self.greatest or not self.beyond(self.farthest):
             raise ValueError(f"limits of {self.feature} do not leave out its farthest value")
 
     def beyond(self, x):
-        """Return which of the numbers x (n,) are wild, (n,) bool."""
+        """Return which of the numbers x (n,) are extreme outliers (outside the limits), (n,)."""
         low, high = self.ends
         return (x < low) | (x > high)
 
     @property
     def ends(self):
-        """Range (low, high) of numbers that are not wild."""
+        """Range (low, high) outside of which numbers are extreme outliers."""
         with np.errstate(over="ignore"):
             gap = GAP * (np.float64(self.greatest) - self.least)
             ends = max(self.least - gap, -LARGEST), min(self.greatest + gap, LARGEST)
@@ -283,20 +291,21 @@ class Limits:
 
 
 def most_wild(n):
-    """Return the largest number of rows out of n that may have wild values."""
+    """Return the largest number of rows out of n that may have extreme outliers of a feature."""
     return min(max(FEW_ROWS, int(SHARE * n)), MOST_ROWS, int(SMALL * n))
 
 
 def tail_size(n):
-    """Return how many of the smallest, and of the largest, of n numbers are examined."""
+    """Return how many of the smallest, and of the largest, of n numbers to examine for outliers."""
     return DEPTH * most_wild(n) + 1
 
 
 def may_be_wild(moments, n):
-    """Return which features may have wild values according to their moments, (p,) bool.
+    """Return which features may have extreme outliers according to their moments, (p,) bool.
 
-    If a few wild values are beyond GAP ranges of the others, the farthest value is a certain number
-    of standard deviations from the mean; features with smaller distances are excluded.
+    moments : (p, 5) sum of weights, mean, sum of squared deviations, minimum, maximum. If a few
+    outliers are beyond 10 ranges of the others, the farthest value is a certain number of standard
+    deviations from the mean; features with smaller distances are excluded.
     """
     total, mean, spread, least, greatest = moments.T
     share = most_wild(n) / max(n, 1)
@@ -326,17 +335,20 @@ class Tails:
 
     @classmethod
     def merged(cls, parts, size):
-        """Return the Tails of all chunks from the Tails of each chunk."""
+        """Return the Tails (smallest and largest values) of all rows from the Tails of each chunk.
+
+        size : number of values to keep at each end
+        """
         low = np.sort(np.concatenate([part.low for part in parts]))[:size]
         high = np.sort(np.concatenate([part.high for part in parts]))[-size:]
         return cls(sum(part.n for part in parts), low, high)
 
     def limits(self, feature):
-        """Return the Limits of the named feature, or None if it has no wild values.
+        """Return the Limits (range without extreme outliers) of the feature; None without outliers.
 
         The range starts without the outermost values. It is extended by the next value as long as
-        this is within GAP times the current range; the remaining values are wild. If most rows
-        share one value, such as zero, the number of wild values is limited by the number of other
+        this is within 10 times the current range; the remaining values are outliers. If most rows
+        share one value, such as zero, the number of outliers is limited by the number of other
         values.
         """
         few = most_wild(self.n)
@@ -366,20 +378,23 @@ class Tails:
 
 
 def find_limits(x, name):
-    """Return the Limits of numbers x (n,) of the named feature, or None without wild values."""
+    """Return the Limits (range without extreme outliers) of numbers x (n,), or None without any."""
     return Tails.of_values(x, tail_size(len(x))).limits(name)
 
 
 def limits_by_position(limits, names):
-    """Return a dict (position among `names`) -> (lower, upper, middle) of features with limits."""
+    """Return a dict (position of the feature) -> (lower, upper, middle) of a list of Limits.
+
+    names : of all features. Values outside lower and upper are replaced by the middle.
+    """
     place = {name: k for k, name in enumerate(names)} if limits else {}
     return {place[one.feature]: (*one.ends, one.middle) for one in limits}
 
 
 def apply_limits(x, rows, limits):
-    """Return the numbers at `rows` with wild values replaced by the middle, and new rows.
+    """Return the numbers x at `rows`, with outliers replaced by the middle, and new row positions.
 
-    Without limits, x and rows are returned unchanged.
+    limits : (lower, upper, middle). Without limits, x and rows are returned unchanged.
     """
     if limits is None:
         return x, rows

@@ -25,13 +25,19 @@ SAMPLE = 1_000_000  # largest number of rows from which splines, centres and sca
 
 
 def columns_of(keys):
-    """Return the names of the columns that terms (tuples of factor keys) need, each once."""
+    """Return the names of the columns that terms need, each once.
+
+    keys : terms as tuples of (column name, code), where one of the two is None
+    """
     every = dict.fromkeys(key for term in keys for key in term)
     return list(dict.fromkeys(name for key in every for name in factors.columns_of(key)))
 
 
 def column_request(keys, missing):
-    """Return the ColumnRequest for the columns that the terms `keys` need."""
+    """Return which columns must be summarized, and how, to learn the terms.
+
+    keys : terms as tuples of (column name, code); missing : 'drop', 'indicator' or 'keep'
+    """
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code is not None]
     coded = [code for code in codes if factors.is_category(code)]
@@ -47,10 +53,10 @@ def column_request(keys, missing):
 
 
 def row_names(keys, summaries, written):
-    """Return summaries of columns of a dot that identify rows, and warn about each of them.
+    """Return the summaries of columns that identify rows, with a warning for each of them.
 
-    Columns that are `written` in the formula are not checked. Raises DataError if a text column
-    holds numbers.
+    Only columns that come from a dot in the formula are checked, not those `written` in it. Raises
+    DataError if a text column holds numbers.
     """
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [summaries[n] for n in names if n not in written and factors.names_rows(summaries[n])]
@@ -68,9 +74,10 @@ def row_names(keys, summaries, written):
 def learn(keys, parts, summaries, fills, missing, reference_levels):
     """Return the terms, a dict of the names of features and terms, and `n_sampled`.
 
-    keys : tuple of terms (tuples of factor keys), as `formula.expand` returns them
-    parts : TableChunks, or another object with `n`, `map` and `gather`
+    keys : terms to learn, as tuples of (column name, code), where one of the two is None
+    parts : chunks of the complete rows
     summaries : dict of Summary by column name; fills : tuple of Fill
+    missing : 'drop', 'indicator' or 'keep'; reference_levels : whether to code factors as R does
 
     n_sampled : number of sampled rows from which splines and means were learned; 0 without a sample
     """
@@ -86,7 +93,10 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
 
 
 def _computed_levels(keys, parts, fills):
-    """Return a dict key -> Summary of the computed values in each C() of an expression."""
+    """Return a dict key -> Summary of the distinct values of the expression in each C().
+
+    A key is (None, code), such as (None, "C(x + y)").
+    """
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code and factors.is_counted(code)]
     if not codes:
@@ -97,7 +107,10 @@ def _computed_levels(keys, parts, fills):
 
 
 def _count_computed(_, table, codes, fills):
-    """Return a list of summaries of the computed values in each C(), for one chunk."""
+    """Return a list of Summaries of the values of the expression in each C(), in a chunk of rows.
+
+    codes : the calls as text
+    """
     table, found = filled(table, fills), []
     for code in codes:
         part = known_rows(table, factors.columns_of((None, code)))[0]
@@ -107,9 +120,10 @@ def _count_computed(_, table, codes, fills):
 
 
 def _rows_to_learn(keys, parts, summaries, fills):
-    """Return the table from which splines and means are learned, and its size if it is a sample.
+    """Return a table of the rows from which splines and means are learned, and its size.
 
-    Returns (None, 0) if nothing has to be learned; the size is 0 if all rows are used.
+    Returns (None, 0) if nothing has to be learned; the size is 0 if all rows are used, not a
+    sample. keys : terms as tuples of (column name, code)
     """
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [c for _, c in every if c and not factors.is_category(c) and factors.remembers(c)]
@@ -125,7 +139,7 @@ def _rows_to_learn(keys, parts, summaries, fills):
 def _sample(parts, ends):
     """Return row positions of positive weight, and whether they are a random sample.
 
-    More than SAMPLE rows are sampled; the sample includes the rows `ends`.
+    Many rows are sampled; the sample then includes the rows `ends`, which have extreme values.
     """
     rows = np.arange(parts.n)
     if parts.positive_weight is not None:
@@ -152,11 +166,11 @@ def _learn_factors(keys, summaries, table, missing, reference_levels):
 
 
 def _against_reference(keys):
-    """Return, per term, the set of its factors that R codes against a reference level.
+    """Return, per term, which of its factors R codes against a reference level.
 
-    R sorts terms by degree. A factor is coded by contrasts if the other factors of the term are
-    none or are part of an earlier term; else each level has a column (Chambers & Hastie 1992, page
-    38).
+    keys : terms as tuples of factors. R sorts terms by degree. A factor is coded by contrasts if
+    the other factors of the term are none or are part of an earlier term; else each level has a
+    column (Chambers & Hastie 1992, page 38).
     """
     reduced, covered = {}, {frozenset()}
     for term in sorted(keys, key=len):
@@ -168,7 +182,10 @@ def _against_reference(keys):
 
 
 def check_size(widths, keys, n):
-    """Raise DataError if a formula makes too many features; `widths` : features per term."""
+    """Raise DataError if a formula makes too many features.
+
+    widths : features per term; keys : terms, for the message; n : number of rows
+    """
     p, used = sum(widths), len(columns_of(keys))
     few = p <= FEATURES_PER_COLUMN * used or (p <= MANY_FEATURES and n * p <= MANY_NUMBERS)
     if few and p <= MAX_FEATURES:
@@ -189,7 +206,10 @@ def widths(terms):
 
 
 def names(terms, sizes):
-    """Return the names of the features and of the terms, and the term of each feature."""
+    """Return the names of the features, the names of the terms, and the term of each feature.
+
+    sizes : number of features per term
+    """
     letters = sum(w * sum(map(factors.letters, t)) for w, t in zip(sizes, terms, strict=True))
     if letters > MAX_LETTERS:
         raise DataError(
@@ -212,9 +232,10 @@ def names(terms, sizes):
 
 
 def column_choices(term):
-    """Return a list of tuples: for each column of a term, the column number of each factor.
+    """Return a list of tuples: for each feature of a term, the column number of each factor.
 
-    The first factor's number changes fastest.
+    A feature is the product of one column of each factor (part of the term). The first factor's
+    number changes fastest.
     """
     widths = [range(factors.width(part)) for part in term]
     return [choice[::-1] for choice in itertools.product(*reversed(widths))]

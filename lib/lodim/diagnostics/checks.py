@@ -55,8 +55,8 @@ class Subject:
         reads
     data : the data frame, or None
     counted : positions of the rows of `data` with positive weight
-    rows : Batch of the rows by `design`, without the response
-    read : Batch of the rows by the design of the features that the fit reads
+    rows : Batch (rows as numbers) made by `design`, without the response
+    read : Batch of the rows with the features that the fit reads
     answered : Batch of the rows with known response, or None
     score : (n, K) link scores of `answered`
     training : whether the rows are the training rows of the fit
@@ -74,7 +74,7 @@ class Subject:
 
     @property
     def has(self):
-        """Names of the available inputs, as in NEEDS."""
+        """Names of the available inputs of checks, such as "rows", "answers" or "new"."""
         found = {"fit"}
         if self.rows is not None:
             age = "training" if self.training else "new"
@@ -84,12 +84,15 @@ class Subject:
         return found
 
     def X(self, batch):
-        """Return the standardized features of a batch, (n, p); see `features.standardized`."""
+        """Return the standardized features of a batch, (n, p); missing values are zero."""
         return features.standardized(batch)
 
 
 def run(fit, data, offset, ignore):
-    """Return the Checks of a fit, for `Fit.check`."""
+    """Return the Checks of a fit: the findings, and which checks were made or skipped.
+
+    data : rows to check, or None; ignore : codes of checks to skip
+    """
     ignore = _ignored(ignore)
     with no_row_warnings():  # findings report the same
         subject = Subject(fit, fit.design) if data is None else _subject(fit, data, offset)
@@ -109,7 +112,7 @@ def run(fit, data, offset, ignore):
 
 
 def _ignored(ignore):
-    """Return the codes of checks to skip, in the order of CHECKS."""
+    """Return the codes of checks to skip, in the usual order; ArgumentError if one is unknown."""
     given = (ignore,) if isinstance(ignore, str) else ignore
     if not isinstance(given, list | tuple | set | frozenset):
         raise ArgumentError(f"ignore must be codes of checks, not {ignore!r:.80}")
@@ -149,7 +152,7 @@ def _weights(fit, data):
 
 
 def _weighted(batch, weights):
-    """Return a batch with its weights, without the rows whose weight is missing."""
+    """Return a batch with the given weights of all rows, without rows whose weight is missing."""
     if weights is None:
         return batch
     own = weights[batch.rows]
@@ -166,9 +169,9 @@ def _known(fit, data, offset):
 
 
 def _is_training(fit, design, batch):
-    """Return whether rows seem to be the training rows.
+    """Return whether the rows of a batch seem to be the training rows of a fit.
 
-    They are if their number is the same and the standardized features have mean zero.
+    This is so if their number is the same and the standardized features have mean zero.
     """
     if fit.n != batch.n_positive:
         return False

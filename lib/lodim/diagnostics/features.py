@@ -50,7 +50,10 @@ def leak(subject):
 
 
 def _pure_factors(design, X, code):
-    """Return the names of terms with several columns whose levels nearly determine the class."""
+    """Return the names of terms with several columns whose levels nearly determine the class.
+
+    X (n, p) : features; code (n,) : class of each row
+    """
     found, most = [], np.bincount(code).max() / len(code)
     for t, name in enumerate(design.term_names):
         at = np.flatnonzero(design.term_of == t)
@@ -117,7 +120,10 @@ def copies(subject):
 
 
 def _sources(design):
-    """Return the set of source columns of each feature; None for indicators of missing values."""
+    """Return a list with, for each feature, the data columns from which it is computed (a set).
+
+    It is None for indicators of missing values.
+    """
     marks = [any(isinstance(part, factors.Missing) for part in term) for term in design.terms]
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     return [None if marks[t] else needs[t] for t in design.term_of]
@@ -142,7 +148,7 @@ def identifier(subject):
 
 
 def _plain_numbers(design):
-    """Return the names of features that are columns of numbers without transformation."""
+    """Return the names of the features that are untransformed columns of numbers."""
     plain = (term[0] for term in design.terms if len(term) == 1)
     return [part.name for part in plain if isinstance(part, factors.Numeric)]
 
@@ -311,7 +317,9 @@ def moved_means(fit, batch):
     Returns
     -------
     dict of str to float, or str
-        Shift per feature name, in standard deviations of training, the largest first; see `moved`.
+        Shift per feature name, in standard deviations of training, the largest first. Only shifts
+        of
+        at least 0.25 that are significant are included.
     """
     if batch.n < LEAST_NEW:
         return f"fewer than {LEAST_NEW} rows"
@@ -325,7 +333,7 @@ def moved_means(fit, batch):
 
 
 def shifts_in_words(moved):
-    """Return a phrase that lists the first few features with their shifts."""
+    """Return a phrase that lists the first few features with the shifts of their means."""
     return some_names([f"{name} by {significant(shift, 2)}" for name, shift in moved.items()])
 
 
@@ -386,7 +394,7 @@ def inflation(X):
 
 
 def near_copies(X, sources):
-    """Return pairs of columns (n, p) with correlation SAME or more, as (i, j, correlation).
+    """Return pairs of columns of X (n, p) with correlation 0.995 or more, as (i, j, correlation).
 
     sources : for each column, the set of data columns from which it is computed, or None to skip
         it. Columns with a common source (powers, splines, levels) are not compared
@@ -410,9 +418,10 @@ def tells_number(x, y):
 
 
 def tells_classes(x, code, n_classes):
-    """Return the smallest AUC of a column over all pairs of classes; 1 separates all pairs.
+    """Return how well the numbers x (n,) separate classes: the smallest AUC over pairs of classes.
 
-    It is 0 if a pair has so few rows that chance could separate them for one of a thousand columns.
+    It is 1 if x separates all pairs, and 0 if a pair has so few rows that chance could separate
+    them for one of a thousand columns.
     """
     least = 1.0
     for a in range(n_classes):
@@ -446,7 +455,7 @@ def _correlation(x, y):
 def moved(X, n_training):
     """Return the shifts of column means from zero, and which of the means have moved.
 
-    A mean has moved if the shift is at least SHIFT and significant by a t test. The test uses the
+    A mean has moved if the shift is at least 0.25 and significant by a t test. The test uses the
     standard deviation of the new rows or of training, whichever is larger, because a few rows of a
     skewed feature underestimate it. Its degrees of freedom come from the smaller set of rows.
 
@@ -455,6 +464,7 @@ def moved(X, n_training):
     X : array (m, p)
         New rows, standardized by the training rows.
     n_training : int
+        Number of training rows.
 
     Returns
     -------
@@ -467,8 +477,9 @@ def moved(X, n_training):
 
 
 def beyond(X, n_training):
-    """Return where new rows, (m, p) standardized, are outside the possible range of training.
+    """Return which values of new rows X (m, p) must be outside the range of the training rows.
 
-    Of n numbers none is more than sqrt(n - 1) standard deviations from their mean (Samuelson 1968).
+    X is standardized by the training rows. Of n numbers none is more than sqrt(n - 1) standard
+    deviations from their mean (Samuelson 1968).
     """
     return np.abs(X) > np.sqrt(max(n_training - 1, 1)) * (1.0 + 1e-9)

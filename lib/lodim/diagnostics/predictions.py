@@ -39,7 +39,10 @@ def _percent(share):
 
 
 def _held_out(fit, row):
-    """Return the share of null deviance explained in held-out rows and its error, or None."""
+    """Return the share of null deviance explained in held-out rows, and its standard error.
+
+    row : measures of the fit, such as its null deviance. None if the share is unknown.
+    """
     if "held_deviance" in row and np.isfinite(row["held_deviance"]):
         # No error is stored: assume that the deviance of a row varies by about its mean.
         return 1.0 - row["held_deviance"] / row["null_deviance"], 1.0 / np.sqrt(fit.n)
@@ -50,7 +53,7 @@ def _held_out(fit, row):
 
 
 def _explained(subject, before):
-    """Return the share of null deviance explained in the checked rows, and its error.
+    """Return the share of null deviance explained in the checked rows, and its standard error.
 
     `before` is the share in the training rows. Its error is included: it is taken as proportional
     to the unexplained share and to 1 / sqrt(number of rows).
@@ -128,7 +131,7 @@ def zeros(subject):
 
 
 def _no_counts(subject):
-    """Return the reason why the checks of counts cannot be made, or None."""
+    """Return the reason why the checks for counts cannot be made, or None if they can."""
     if subject.fit.family.name != "poisson":
         return "only for family poisson"
     few = subject.answered.n < MIN_ROWS
@@ -153,7 +156,10 @@ def calibration(subject):
 
 
 def _numbers(fit, y, score):
-    """Return a list with one text: where predicted means are most wrong; [] if they are right."""
+    """Return a list with a text about the predictions that are most wrong on average; [] if none.
+
+    y : numeric responses; score : link scores
+    """
     mean = fit.family.mean(score)
     residual = y - mean
     gain, chance = recalibration(residual, mean, fit.n)
@@ -165,7 +171,10 @@ def _numbers(fit, y, score):
 
 
 def _classes(fit, y, score):
-    """Return texts, one per class with wrong probabilities: where these are most wrong."""
+    """Return texts, one per class with wrong probabilities, which say where they are most wrong.
+
+    y : codes of classes; score : link scores
+    """
     mean = fit.family.mean(score)
     p = mean[:, None] if mean.ndim == 1 else mean
     classes = [(1, fit.levels[1])] if mean.ndim == 1 else list(enumerate(fit.levels))
@@ -243,7 +252,8 @@ def worst_fifth(y, predicted, variance):
     Returns
     -------
     float, float, str
-        Mean prediction, mean response, and the name of the fifth, from FIFTHS.
+        Mean prediction, mean response, and the name of the fifth: lowest, second, middle, fourth or
+        highest.
     """
     parts = np.array_split(np.argsort(predicted, kind="stable"), len(FIFTHS))
     off = [abs((y[k] - predicted[k]).sum()) / np.sqrt(variance[k].sum() + 1e-300) for k in parts]
@@ -252,7 +262,7 @@ def worst_fifth(y, predicted, variance):
 
 
 def dominant(deviance, weight):
-    """Return positions of the rows that each contribute SHARE or more of the deviance."""
+    """Return the positions of rows that each contribute 25% or more of the total deviance."""
     part = deviance * weight
     total = part.sum()
     return np.flatnonzero(part >= SHARE * total) if total > 0 else np.zeros(0, int)
@@ -276,7 +286,7 @@ def excess_zeros(y, mean):
 
 
 def is_lost(explained_before, explained_now, error):
-    """Return whether other rows lose more than the share LOST of the explained deviance.
+    """Return whether other rows lose more than half of the explained deviance of training.
 
     explained_before, explained_now : explained shares of the null deviance in training and in other
         rows; error : standard error of explained_now

@@ -14,7 +14,7 @@ from lodim.typing import Data, FilePath, NewLevels, Offset, Scale
 
 
 class Delegates(ABC):
-    """Base class with methods of every fit that other packages of lodim implement."""
+    """Base class of every fit, with methods that other packages of lodim implement."""
 
     name: str
     design: Any
@@ -26,11 +26,14 @@ class Delegates(ABC):
     # Provided by each model --------------------------------------------------------------------
 
     def _expressions(self, features, offset):
-        """Return link scores as nodes (see `lodim.export`), and conditions of NaN predictions."""
+        """Return formulas of the link scores as expression trees, and when predictions are NaN.
+
+        features : expressions of the standardized features
+        """
         raise ArgumentError(f"a fit of {self.name} cannot be exported: use save()")
 
     def _in_words(self) -> list[str]:
-        """Return sentences that describe the model."""
+        """Return sentences that describe the model, for reports."""
         return [f"{self.name}: {MODELS[self.name]}."]
 
     def _pictures(self, data) -> list[Any]:
@@ -38,18 +41,21 @@ class Delegates(ABC):
         return []
 
     def _plots(self) -> dict[str, Any]:
-        """Return a dict kind -> function (fit, ax, ...) of the plots except "calibration"."""
+        """Return a dict kind -> function (fit, ax, ...) that draws it; without "calibration"."""
         return {}
 
     def _linear(self):
-        """Return coefficients (q,) that are linear in the score, covariance and names, or None."""
+        """Return coefficients (q,) of the linear score, their covariance and names.
+
+        None if the model's score is not linear.
+        """
         return None
 
     # Shared by all models ----------------------------------------------------------------------
 
     @property
     def _reader(self) -> Any:
-        """Design for reading new data; it may have only the terms that the model uses."""
+        """Design that converts new data to numbers; it may have only terms that the model uses."""
         return self.design
 
     def plot(self, kind: Any = None, ax: Any = None, **arguments: Any) -> Any:
@@ -297,7 +303,10 @@ class Delegates(ABC):
         return onnx.write(self._equation(new_levels))
 
     def _equation(self, new_levels):
-        """Return the Equation of the fit, from which code in other languages is written."""
+        """Return the Equation (expression tree) of the fit, to be written in other languages.
+
+        new_levels : treatment of new levels, "error" or "missing"
+        """
         from lodim.export.equation import build
 
         return build(self.name, self._reader, self.family, new_levels, self._expressions)

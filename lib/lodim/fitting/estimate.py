@@ -241,7 +241,10 @@ class _Looked:
     names: tuple = ()
 
     def at_frame(self, data):
-        """Return (number of rows, Problem of evenly spaced rows, description of the sample)."""
+        """Return (number of rows, Problem of a sample, text on the sample) for a frame in memory.
+
+        The sample has evenly spaced rows.
+        """
         frame = read_frame(data)
         n = len(frame.index)
         self._need(frame.names)
@@ -250,7 +253,10 @@ class _Looked:
         return n, self._prepare(data if len(at) == n else take_rows(data, at), at), words
 
     def at_source(self, source, data):
-        """Return (number of rows, Problem of a sample of rows, description of the sample)."""
+        """Return (number of rows, Problem of a sample, text on the sample) for data not in memory.
+
+        The sample has the first rows of some parts of the data.
+        """
         every = source.names
         self._need(every)
         source = source.select(self.names)
@@ -280,7 +286,7 @@ class _Looked:
         return any(np.ndim(self.arguments.get(k)) for k in INPUTS)
 
     def _prepare(self, data, at):
-        """Return the Problem of the data, whose rows are at the positions `at` of all rows."""
+        """Return the Problem (data as numbers, settings) of rows at positions `at` of all rows."""
         given = {
             k: np.asarray(v)[at] if k in INPUTS and np.ndim(v) else v
             for k, v in self.arguments.items()
@@ -289,7 +295,10 @@ class _Looked:
 
 
 def _first_rows(source, names, only_first):
-    """Return a list of frames with the first rows of evenly spaced pieces of a source."""
+    """Return a list of frames with the first rows of up to eight evenly spaced parts of the data.
+
+    source : data that are not in memory; only_first : whether to read the first part only
+    """
     pieces = [piece for piece in source.pieces if piece.n != 0]
     k = 1 if only_first else min(N_SAMPLED_PIECES, len(pieces))
     found = []
@@ -304,9 +313,10 @@ def _first_rows(source, names, only_first):
 
 
 def _reads_in_place(problem, data, n, arguments):
-    """Return whether a fit can read the features of all n rows in the columns of a frame.
+    """Return whether a fit computes the features from the frame's columns without a copy of them.
 
-    It cannot if reading a column copies it, a row is dropped, or the fit runs on a GPU.
+    It cannot if reading a column copies it, a row is dropped, or the fit runs on a GPU. n : number
+    of rows
     """
     design = problem.design
     if not problem.model.in_place or problem.settings.engine == "cuda":
@@ -328,7 +338,10 @@ def _reads_in_place(problem, data, n, arguments):
 
 
 def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n_names: int) -> int:
-    """Return the peak bytes of reading the data and fitting the model, without the tiles."""
+    """Return the peak bytes of reading the data and fitting the model, without the features.
+
+    batch : sample of `rows` rows; n : number of all rows; needs : memory of the model
+    """
     given = [x for x in (getattr(batch, name) for name in INPUTS) if x is not None]
     held = 16 * rows + sum(8 * rows * (x.size // max(1, batch.n)) for x in given)
     fit = needs.row * rows + needs.fixed if needs else 0
@@ -338,9 +351,9 @@ def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n
 
 
 def _source_passes(problem, rows):
-    """Return how many times a source is read.
+    """Return how many times data that are not in memory are read for a fit.
 
-    It is read for its complete rows and for writing features, and possibly for functions that learn
+    They are read for complete rows and for writing features, and possibly for functions that learn
     and for means.
     """
     design = problem.design
@@ -353,7 +366,7 @@ def _source_passes(problem, rows):
 
 
 def _of_worker(workers, rows, tiles, needs, names):
-    """Return bytes per worker: its tiles, the model's arrays, and the chunk it reads."""
+    """Return the bytes per Dask worker: its features, the model's arrays, a chunk of rows."""
     share = (
         -(-count(rows) * TILE // ROWS_PER_CHUNK // workers) * ROWS_PER_CHUNK
         if rows > ROWS_PER_CHUNK

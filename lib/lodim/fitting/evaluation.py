@@ -16,7 +16,7 @@ from lodim.classification import auc, macro_auc
 
 @dataclass(frozen=True)
 class NullPart:
-    """Null model of some rows with positive weight.
+    """Null model (intercept only) of some rows with positive weight w.
 
     weight : sum of the weights
     size : sum of w exp((2 - p) score), p the power of the variance; of the weights for gaussian
@@ -31,7 +31,7 @@ class NullPart:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Sums over rows for evaluate(); sums of different chunks can be added.
+    """Sums over rows, from which evaluate() computes its measures; sums of chunks can be added.
 
     family : of the fit
     n, weight : number of rows of positive weight, and the sum of their weights
@@ -40,7 +40,8 @@ class Evaluation:
         numbers
     squares : weighted sum of the squared response; reach : minimum and maximum of the response
     offset_given : whether there is an offset
-    nulls : for numbers a NullPart per chunk; (y, weights, offset) per chunk if these do not add up
+    nulls : for numbers a NullPart (null model) per chunk; for classes with an offset, whose null
+        deviance cannot be computed from sums, (y, weights, offset) per chunk
     ranked : (y, weights, scores) per chunk of classes, for the AUC
     """
 
@@ -102,7 +103,7 @@ class Evaluation:
         )
 
     def mean(self, name):
-        """Return the weighted mean of a loss."""
+        """Return the weighted mean of the named loss over the rows."""
         return self.totals[name] / self.weight
 
     @property
@@ -120,7 +121,7 @@ class Evaluation:
 
     @property
     def auc(self):
-        """AUC of the classes; see `auc_of_classes`."""
+        """AUC for two classes; for several classes the mean over each class against all others."""
         return auc_of_classes(self.family, *map(np.concatenate, zip(*self.ranked, strict=True)))
 
     def _null_deviance(self):
@@ -140,7 +141,9 @@ class Evaluation:
 
 
 def auc_of_classes(family, y, weight, score):
-    """Return the AUC for two classes, or the macro AUC for several classes; NaN for one class.
+    """Return the AUC for two classes; for several the mean over each class against all others.
+
+    NaN if only one class occurs.
 
     y : (n,) codes; weight : (n,); score : (n, n_scores)
     """
@@ -150,9 +153,10 @@ def auc_of_classes(family, y, weight, score):
 
 
 def share_explained(deviance, null_deviance, square, varies):
-    """Return the share of the mean null deviance that is explained; NaN for a constant response.
+    """Return the explained share of the mean null deviance; NaN for a constant response.
 
-    square : mean square of a numeric response, None for classes
+    deviance, null_deviance : means per row; square : mean square of a numeric response, None for
+        classes
     varies : False if all numbers are equal and there is no offset
     """
     if not varies:
@@ -163,14 +167,17 @@ def share_explained(deviance, null_deviance, square, varies):
 
 
 def _needs_rows(family, offset_given):
-    """Return whether the null deviance cannot be computed from sums over chunks."""
+    """Return whether the null deviance needs all rows, so that sums over chunks do not suffice."""
     if families.has_classes(family):
         return offset_given
     return not isinstance(family, families.Gaussian | families.PowerVariance)
 
 
 def _by_class(y, weights, score):
-    """Return the weight of all rows, and of correctly predicted rows, per class, (K, 2)."""
+    """Return (K, 2) per class: weight of all rows, and of correctly predicted rows.
+
+    y : (n,) codes of classes; score : (n, n_scores) link scores
+    """
     code = y.astype(int)
     K = max(2, score.shape[1])
     right = (score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0) == code
@@ -179,7 +186,7 @@ def _by_class(y, weights, score):
 
 
 def _null_of(family, y, weights, offset):
-    """Return the NullPart of rows with positive weight."""
+    """Return the NullPart (intercept-only model) of rows with positive weight."""
     total = weights.sum()
     null = family.null_score(y, weights / total, offset)
     power = 2.0 if family.name == "gaussian" else family.power
@@ -209,5 +216,5 @@ def _null_deviance(family, parts):
 
 
 def _grown(rate, d):
-    """Return (exp(rate d) - 1) / rate, and its limit d for a rate of zero."""
+    """Return (exp(rate d) - 1) / rate, or its limit d if the rate is zero."""
     return np.expm1(rate * d) / rate if rate else d

@@ -103,20 +103,26 @@ class Fit(Delegates):
         return report.Report(f"Results of {self.name}", phrases.header(self), [table], (), full)
 
     def _listing(self):
-        """Return the lines and the Table that printing the fit shows."""
+        """Return the lines of text and the Table that are shown when the fit is printed."""
         lines = [f"Family: {self.family.name}{phrases.levels(self)}", phrases.rows(self)]
         table = self._of_tables().set_index("term")[["estimate"]].rename_axis(None)
         return lines, report.Table("", table, {"estimate": report.significant})
 
     def _glance(self, sizes, ends):
-        """Return the frame of glance(): columns `sizes` come before deviances, `ends` come last."""
+        """Return the one-row frame of glance().
+
+        sizes : columns before the deviances, such as df; ends : columns at the end
+        """
         row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
         row |= {"p": len(self.design.names)} | sizes | {"deviance": self._deviance}
         row |= {name: getattr(self, name) for name in ("null_deviance", "dev_ratio", "converged")}
         return pd.DataFrame([row | ends])
 
     def _complexity(self) -> dict[str, Any]:
-        """Return a dict of measures of size: features, and possibly parts, part (noun), price."""
+        """Return a dict of measures of the model's size, such as the number of features.
+
+        Its keys are "features", and possibly "parts", "part" (noun for one part) and "price".
+        """
         return {"features": self.df}
 
     def _check_fields(self) -> None:
@@ -125,22 +131,28 @@ class Fit(Delegates):
 
     @property
     def _reader_columns(self):
-        """Positions (q,) of the features of `_reader` among the features of the design."""
+        """Positions (q,), among all features, of those that the fit needs for predictions."""
         return np.arange(len(self.design.names))
 
     @property
     def _conformity(self):
-        """Names of the conformity scores that the fit supports, the default first."""
+        """Names of the scores with which `lodim.conformal` can use the fit, the default first."""
         if self.levels is not None:
             return ("lac", "aps")
         return ("normalized", "absolute") if self.family.link == "log" else ("absolute",)
 
     def _spread_of_rows(self, batch):
-        """Return responses' standard deviations (n,) up to a factor, for scores "normalized"."""
+        """Return the standard deviations (n,) of the responses up to a common factor.
+
+        They are used by `lodim.conformal` with score "normalized".
+        """
         return self.family.spread(self.family.mean(self._score(batch)))
 
     def _quantiles_of_rows(self, batch, shares):
-        """Return the quantiles (n, L) of responses at shares (L,), for the score "quantile"."""
+        """Return the quantiles (n, L) of each row's response at the probabilities `shares` (L,).
+
+        They are used by `lodim.conformal` with score "quantile".
+        """
         raise NotImplementedError
 
     def _selected_features(self):
@@ -148,14 +160,14 @@ class Fit(Delegates):
         raise NotImplementedError
 
     def _selected_views(self):
-        """Return a list of feature positions, one array per view that the model selected."""
+        """Return a list of feature positions, one array per view (set of features) in the model."""
         return []
 
     # Shared by all models ----------------------------------------------------------------------
 
     @property
     def _frame_kind(self):
-        """Package of the data frames that tidy() and glance() return."""
+        """Package of the frames that tidy() and glance() return, such as "polars"."""
         return self.design.frame_kind
 
     @property
@@ -255,7 +267,7 @@ class Fit(Delegates):
         return classes
 
     def _predict(self, batch, type):
-        """Return predictions of complete rows, (n,) or (n, q), and their name or names."""
+        """Return predictions of complete rows, (n,) or (n, q), and the name of each column."""
         score, name = self._score(batch), self.design.response.name
         if type == "class":
             return self._classes(score), name
@@ -268,7 +280,10 @@ class Fit(Delegates):
         return mean, (name if mean.ndim == 1 else list(self.levels))
 
     def _in_all_rows(self, batch, values, names):
-        """Return values of the complete rows as a frame or Series of all rows, with NaN or None."""
+        """Return values of the complete rows as a frame or Series of all rows, in their order.
+
+        Other rows get NaN (None for classes). names : of the columns
+        """
         shape = (len(batch.index), *values.shape[1:])
         if values.dtype == object:
             full = np.full(shape, None, dtype=object)
@@ -432,7 +447,7 @@ class Fit(Delegates):
         return {"deviance": deviance, "accuracy": hit, "log_loss": deviance / 2.0}
 
     def _evaluation_frame(self, found):
-        """Return the frame of evaluate() from an Evaluation."""
+        """Return the one-row frame of evaluate() from an Evaluation (sums over rows)."""
         means = {name: found.mean(name) for name in found.totals}
         row = {"n": found.n, "deviance": means.pop("deviance"), "dev_ratio": found.dev_ratio}
         return pd.DataFrame([row | means | ({} if self.levels is None else {"auc": found.auc})])
@@ -483,7 +498,7 @@ class Fit(Delegates):
         return np.where(np.abs(share) < ROUNDING, 0.0, share)[()]
 
     def _held_out_deviance(self):
-        """Return the mean held-out deviance at settings close to the fit's, None if unknown."""
+        """Mean held-out deviance of the tried settings nearest to the fit's settings, or None."""
         return None if self.selection is None else nearest_loss(self.selection, self.settings)
 
     def _answered(self, batch):
@@ -585,11 +600,14 @@ class Fit(Delegates):
         return arguments
 
     def _of_tables(self):
-        """Return the rows of tidy() that a table of several fits shows."""
+        """Return the rows of tidy() that a table with several fits side by side shows."""
         return in_pandas(self.tidy)()
 
     def _comparable(self, reference):
-        """Return the rows of tidy() to compare with a `reference` fit to the same rows."""
+        """Return the rows of tidy() in a form that can be compared with a `reference` fit.
+
+        Both fits are to the same rows.
+        """
         return self._of_tables()
 
     def save(self, path: FilePath) -> None:
@@ -642,7 +660,7 @@ forms.take_forms(Fit)
 
 
 def _name_as_method(function, cls, name):
-    """Name a module's function after the method that uses it, for error messages."""
+    """Set the name of a module's function to that of the method which uses it, for messages."""
     while isfunction(function) and "." not in function.__qualname__:
         function.__module__, function.__name__ = cls.__module__, name
         function.__qualname__ = f"{cls.__qualname__}.{name}"

@@ -56,7 +56,10 @@ def fit_model(model, formula, data, options):
 
 
 def model_of(function):
-    """Return the Model of a public model function; raise ArgumentError for any other object."""
+    """Return the Model (name, abilities, steps) of a public model function such as `lodim.gbmap`.
+
+    Raises ArgumentError for any other object.
+    """
     name = getattr(function, "__name__", None)
     module = model_module(name) if name in MODELS else None
     if getattr(module, str(name), None) is not function:
@@ -67,16 +70,19 @@ def model_of(function):
 
 
 def with_own(model, options, **others):
-    """Return the options, extended by those of `others` that are settings of the model."""
+    """Return a call's options, extended by those of `others` that the model has as arguments."""
     own = {field.name for field in dataclasses.fields(model.settings)}
     return options | {name: value for name, value in others.items() if name in own}
 
 
 def prepare(model, formula, data, options, which=None, groups=None, in_place=False):
-    """Return the Problem of a call: learn the design from data, and check the settings.
+    """Return the Problem (data as numbers, and settings) of a call of a model function.
 
-    which, in_place : as in `Design.learn`
+    It learns the design from the data, and checks the settings.
+
+    which : index of the response, if the formula has several
     groups : groups for the folds of cv(), if the model has no argument `groups`
+    in_place : whether features may be computed from the frame's columns without a copy
     """
     if groups is not None and "groups" in inspect.signature(model.function).parameters:
         options, groups = options | {"groups": groups}, None
@@ -158,7 +164,7 @@ def _warn_of_wild_values(design, batch):
 
 
 def _client(model, client):
-    """Return the client for `Design.learn`, or False if the model cannot run on workers."""
+    """Return the Dask client that reads the data, or False if the model cannot run on workers."""
     if model.on_workers:
         return client
     if client is not None:
@@ -171,10 +177,10 @@ def _client(model, client):
 
 
 def in_memory(what, batch):
-    """Return a batch whose features are in memory, for a step `what` that needs all of them.
+    """Return a batch whose features are in memory, for the step named `what`, which needs them.
 
-    Features in place or on workers are gathered if they fit into memory; else ArgumentError is
-    raised.
+    Features that are computed from columns, or on workers, are gathered if they fit into memory;
+    else ArgumentError is raised.
     """
     if not batch.out_of_core:
         return batch

@@ -17,7 +17,10 @@ INTERCEPT = "Intercept"  # name in other packages
 
 
 def coefficients(fit):
-    """Return the estimates of tidy() by term, with standard errors etc. (NaN if unknown)."""
+    """Return the estimates of a fit by term, with standard errors etc. (NaN if unknown).
+
+    Columns are named as the package maketables expects: b, se, t, p.
+    """
     frame = fit._of_tables()
     keys = [c for c in ("level", "dimension") if c in frame]
     known = _references(fit.design) | {"(Intercept)": INTERCEPT}
@@ -44,7 +47,7 @@ def main_figures(fit):
 
 
 def _references(design):
-    """Return a dict of names of level columns -> names in other packages: origin[T.USA]."""
+    """Return a dict of column names of levels -> their names in other packages: origin[T.USA]."""
     names = {}
     for part in itertools.chain.from_iterable(design.terms):
         if column_with_levels(part) and part.matrix is None and len(part.labels) < len(part.levels):

@@ -10,7 +10,10 @@ SCALES = ("response", "link")
 
 
 def wrap(fit, data, type):
-    """Return the ModelAbstract of a fit and data, for `Fit.to_marginaleffects`."""
+    """Return a fit and data as the ModelAbstract that the package marginaleffects expects.
+
+    type : scale of predictions, "response" or "link"
+    """
     design = fit._reader
     frame = read_frame(data)
     needed = [*dict.fromkeys([*factors.columns_of(design.response.key), *design.features])]

@@ -94,7 +94,7 @@ class LodimModel(ModelAbstract):
 
 
 def complete_rows(read, needed):
-    """Return a polars frame of the columns `read`, without rows that miss a needed column."""
+    """Return a polars frame of a dict of columns, without rows that miss a needed column."""
     frame = pl.DataFrame([_series(column) for column in read.values()])
     whole = frame.drop_nulls(needed)
     if len(whole) < len(frame):

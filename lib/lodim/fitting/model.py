@@ -54,9 +54,9 @@ class Option:
 
 @dataclass(frozen=True)
 class Needs:
-    """Memory of a fit in bytes, without the features, and its number of passes over them.
+    """Memory that a fit needs in bytes, without the features, and its number of passes over them.
 
-    row : bytes per row, without the bytes of the Batch
+    row : bytes per row, without the bytes of the Batch (response, weights etc.)
     fixed : bytes independent of the number of rows
     passes : usual range of the number of passes; None if unknown
     """
@@ -105,7 +105,10 @@ class Problem:
         return family.null_deviance(batch.y, batch.weight, batch.offsets(family.n_scores))
 
     def common(self, selection):
-        """Return the keyword arguments that the Fit classes of all models have in common."""
+        """Return the keyword arguments that the Fit classes of all models have in common.
+
+        selection : table of tried settings, or None
+        """
         names = ("design", "settings", "call", "arguments", "chosen")
         return {name: getattr(self, name) for name in names} | {"selection": selection}
 
@@ -220,11 +223,14 @@ class Model:
 
     @property
     def function(self) -> Callable:
-        """Public function of the model, such as `lodim.gbmap`."""
+        """Public function that fits this model, such as `lodim.gbmap`."""
         return model_function(self.name)
 
     def validate(self, problem: Problem) -> Problem:
-        """Return the problem with data-dependent settings filled in; raise if data do not suit."""
+        """Return the problem with settings that depend on the data filled in.
+
+        Raises an error if the data do not suit the model.
+        """
         response: Any = problem.design.response
         if isinstance(problem.family, families.Proportion):
             raise DataError(
@@ -245,7 +251,8 @@ class Model:
     def run(self, problem, selection=None, *, warm_start=None, for_path=False, found=None):
         """Return the fit of a problem whose settings are all fixed.
 
-        found : (estimates, log) if they are known already
+        selection : table of tried settings; warm_start : estimates to start from
+        for_path : whether to leave out slow results; found : (estimates, log) if already known
         """
         if found is None:
             counted = self.counts_stages(problem.settings)
@@ -258,34 +265,46 @@ class Model:
         return self.assemble(problem, *found, selection, for_path)
 
     def counts_stages(self, settings: Any) -> bool:
-        """Return whether the stages of a run are fits with fewer stages, else one stage."""
+        """Return whether each stage of a fit, such as one learner added, is itself a smaller fit.
+
+        Otherwise a fit has one stage.
+        """
         return self.stage_setting is not None
 
     def fit_stages(self, batch, family, settings, eval_batch=None) -> Iterator[tuple]:
-        """Yield (part of estimates, log, scores of the rows of `eval_batch`) after each stage."""
+        """Yield (part of estimates, log, scores of the rows of `eval_batch`) after each stage.
+
+        A stage is a step of the fit, such as one learner added; the log tells how it converged.
+        """
         raise NotImplementedError
 
     def combine(self, parts: list[tuple]) -> tuple:
-        """Return (estimates, log) from (part, log) of each stage; by default the last pair."""
+        """Return (estimates, log) of the whole fit from a list of (part, log), one per stage.
+
+        By default this is the last pair.
+        """
         return parts[-1]
 
     def assemble(self, problem, estimates, log, selection, for_path, /) -> Any:
         """Return the Fit of a problem with given estimates.
 
-        for_path : whether to leave out slow results that a path does not show; SPREAD if the spread
+        log : convergence of the optimizer; selection : table of tried settings, or None
+        for_path : whether to leave out slow results that a path does not show; "spread" if the
+            spread
             of responses is needed only up to a factor common to all rows
         """
         raise NotImplementedError
 
     def reweigh(self, problem: Problem, fit: Any) -> tuple | None:
-        """Return (estimates, log) for a fit's rows with other weights, starting from the fit.
+        """Return the (estimates, log) of a fit to the same rows with other weights.
 
-        None if `fit_stages` must be used instead.
+        The computation starts from the given fit. None if the model must be fitted from the
+        beginning.
         """
         return None
 
     def cv_grid(self, problem: Problem, n: int) -> tuple[dict, tuple | None]:
-        """Return the default grid of cv(), a dict, and the argument `found` of `run` or None.
+        """Return the default grid of cv(), a dict, and (estimates, log) if already known, or None.
 
         By default the grid has the given value of the first penalty, or n values if it is not
         given.
@@ -301,9 +320,9 @@ class Model:
         return family.deviance(y, score)
 
     def needs(self, problem: Problem, n: int) -> Needs | None:
-        """Return the Needs of a fit to n rows like those of the problem; None if unknown."""
+        """Return the memory and passes (Needs) of a fit to n rows like the problem's, or None."""
         return None
 
     def selects(self, settings: Any) -> bool:
-        """Return whether a fit selects features: see `Fit._selected_features`."""
+        """Return whether a fit with these settings uses only some of the features."""
         return False

@@ -14,7 +14,7 @@ HOMES = {name: f"lodim.models.{name}.model" for name in MODELS}  # modules of th
 
 
 def model_module(name):
-    """Return the module of the named model, with its function and `MODEL`."""
+    """Return the module of the named model, which has its function and its Model."""
     return import_module(HOMES[name])
 
 

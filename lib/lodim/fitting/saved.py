@@ -83,26 +83,33 @@ def load(path: FilePath) -> Any:
 
 
 def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, int]) -> Any:
-    """Return the object that the contents of a file of the given kind describe."""
+    """Return the object (such as a fit) that the contents of a file describe.
+
+    kind : kind of the file, such as "gbmap"; state : its contents; where : place for messages;
+    sizes : dict of known lengths
+    """
     module, name = STORED[kind]
     return forms.part(getattr(import_module(module), name)).read(state, where, sizes)
 
 
 def _read_design(value, where, sizes):
-    """Return the Design of a fit; `sizes` gets K scores and C classes (0 for numbers)."""
+    """Return the Design of a fit from a file.
+
+    sizes : dict of lengths, to which the numbers of scores and classes (0 for numbers) are added
+    """
     design = forms.part(Design).read(value, where, sizes)
     sizes |= {"K": families.family_of(design).n_scores, "C": len(design.levels or ())}
     return design
 
 
 def _read_frame(value, where, sizes):
-    """Return a DataFrame from a dict of lists of plain values."""
+    """Return a DataFrame from a dict of lists of plain values, as stored in a file."""
     forms.entries(forms.several(None, forms.modest())).read(value, where, sizes)
     return pd.DataFrame(value)
 
 
 def _read_arguments(value, where, sizes):
-    """Return the arguments of a call, with tuples instead of lists."""
+    """Return the arguments of a call from a file, with tuples instead of lists."""
     return as_tuples(forms.modest().read(value, where, sizes))
 
 
@@ -118,7 +125,7 @@ FRAME: Any = forms.Form(_read_frame, lambda frame: frame.to_dict("list"))
 
 
 def _read_any_fit(value, where, sizes):
-    """Return a fit of any model, whose name is the entry "model"."""
+    """Return a fit of any model from a file; its entry "model" names the model."""
     kind = forms.choice(*MODELS).read(value.get("model"), f"{where}.model", sizes)
     return read_state(kind, {k: v for k, v in value.items() if k != "model"}, where, {})
 
@@ -127,9 +134,9 @@ ANY_FIT: Any = forms.Form(_read_any_fit, lambda fit: {"model": fit.name} | forms
 
 
 def settings(kind: type, **others: forms.Form) -> Any:
-    """Return the form of a settings class that checks its plain fields itself.
+    """Return the form (rules for reading from a file) of a settings class that checks its fields.
 
-    others : forms of its other fields
+    others : forms of its fields that are not plain values
     """
     of_fields = {field.name: forms.modest() for field in fields(kind)} | others
 
@@ -158,7 +165,7 @@ def check_call(fit: Any) -> None:
 
 
 def _check_selection(selection, chosen, settings):
-    """Raise ValueError unless a table of tried settings has the required columns."""
+    """Raise ValueError unless a table of tried settings, from a file, has the required columns."""
     missing = {"mean", "se", *chosen} - {*selection}
     if missing or not len(selection):
         raise ValueError(f"selection has {len(selection)} rows, and lacks {missing}")

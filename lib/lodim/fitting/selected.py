@@ -11,8 +11,9 @@ MEASURE = "measure"  # column with the name of the loss, in tables whose losses 
 def nearest_loss(selection: pd.DataFrame, settings: Any) -> float | None:
     """Return the mean held-out deviance of the tried settings that are nearest to `settings`.
 
-    Positive numbers are compared by ratio, other numbers by difference; values of other types must
-    be equal. Returns None if the table has no deviances or no settings that match.
+    selection : table of tried settings. Positive numbers are compared by ratio, other numbers by
+    difference; values of other types must be equal. Returns None if the table has no deviances or
+    no settings that match.
     """
     if MEASURE in selection:
         return None
@@ -24,7 +25,7 @@ def nearest_loss(selection: pd.DataFrame, settings: Any) -> float | None:
 
 
 def _distances(tried, own):
-    """Return the distances (n,) between tried values of a setting and the fit's value."""
+    """Return the distances (n,) between the tried values of a setting and its value in the fit."""
     numbers = pd.to_numeric(tried, errors="coerce").to_numpy(float)
     if own is None or isinstance(own, str) or np.isnan(numbers).all():
         same = tried.isna() if own is None else tried == own

@@ -48,7 +48,7 @@ def plain_label(label):
 
 
 def write(path: str | os.PathLike, kind: str, state: dict[str, Any]) -> None:
-    """Save a state in one file; after an error nothing is changed.
+    """Save a state (nested dicts of values and arrays) in a file; errors change nothing.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _read(file, path, kind):
 
 
 def _content(archive, info):
-    """Return the content of a member; its size is known before it is unpacked."""
+    """Return the content of a member of a zip file; its size is known before it is unpacked."""
     content, at = bytearray(info.file_size), 0
     with archive.open(info) as stream:
         while step := stream.readinto(memoryview(content)[at:]):
@@ -160,7 +160,7 @@ def _content(archive, info):
 
 
 def _sums(members):
-    """Return the checksums of all other members, one per line, in the format of sha256sum."""
+    """Return the checksums of all members of a zip file, one per line, as sha256sum writes them."""
     lines = [
         f"{hashlib.sha256(content).hexdigest()}  {name}\n"
         for name, content in sorted(members.items())
@@ -170,7 +170,7 @@ def _sums(members):
 
 
 def _check_members(members, path):
-    """Raise StoreError if the members would not fit into memory; they are not unpacked yet.
+    """Raise StoreError if the members of a zip file would not fit into memory when unpacked.
 
     zipfile unpacks at most the declared size of deflated members, so declared sizes can be trusted.
     Other compression methods have no such limit and are refused.
@@ -261,7 +261,7 @@ def _decode(value, load):
 
 
 def _array(members, path, number):
-    """Return one array as a copy; the number of bytes must match its header."""
+    """Return array number `number` of a file as a copy; its bytes must match its header."""
     name = _member(number)
     content = _member_of(members, name, path)
     size = struct.unpack_from("<H", content, 8)[0] if content[:8] == _MAGIC else 0

@@ -47,9 +47,10 @@ OUTPUT = """output : path, optional
 
 
 def streaming(method: F) -> F:
-    """Decorate a method (fit, data, ...) -> frame to accept sources as data, and `output`.
+    """Decorate a method (fit, data, ...) -> frame to accept data not in memory, and `output`.
 
-    The method has `output` in its signature, but does not receive it.
+    Data are then read and predicted in chunks, which are written to the file `output` if given. The
+    method has `output` in its signature, but does not receive it.
     """
 
     @functools.wraps(method)
@@ -84,7 +85,7 @@ def _with_output(text):
 
 @dataclass(frozen=True)
 class MethodCall:
-    """A method of a fit and its arguments, without the data."""
+    """A method of a fit, such as predict, and its arguments without the data."""
 
     fit: Any
     method: Any
@@ -100,13 +101,13 @@ class MethodCall:
         return self.method(self.fit, frame, *self.arguments, **self.keywords | offset)
 
     def of_frame(self, data):
-        """Yield one pair for a frame in memory, in the format of `of_source`."""
+        """Yield one pair for a frame in memory: (columns of data to include or None, result)."""
         answers = self(data)
         beside = self.beside and not isinstance(data, pd.DataFrame) and hasattr(data, "columns")
         yield (data if beside else None), answers
 
     def of_source(self, source):
-        """Yield (columns to include or None, result) per chunk.
+        """Yield (columns of data to include or None, result) per chunk of data not in memory.
 
         If the method raises DataError, the chunk and the row are added to its message.
         """
@@ -134,7 +135,7 @@ class MethodCall:
             warn(messages[0] + more, category)
 
     def _names(self, source):
-        """Return the columns of a source that the method reads."""
+        """Return the columns that the method reads, of data that are not in memory."""
         fits = getattr(self.fit, "fits", {"": self.fit}).values()
         shared = set(self.keywords) <= SHARED
         wanted = {name for fit in fits for name in _features(fit, shared)}
@@ -144,7 +145,10 @@ class MethodCall:
 
 
 def _features(fit, as_fitted):
-    """Return the names of the columns that predictions of a fit depend on, with the offset."""
+    """Return the names of the columns that predictions of a fit use, and of the offset.
+
+    as_fitted : whether columns that the fitted model does not need are left out
+    """
     design = fit._reader if as_fitted else fit.design
     return [*design.features, *([design.offset] if design.offset else [])]
 
@@ -163,7 +167,10 @@ class _Offsets:
         self.offset, self.first = offset, 0
 
     def next(self, n, place):
-        """Return keyword arguments with the offset of the next n rows; {} if it is no array."""
+        """Return {"offset": values of the next n rows}; {} if the offset is no array.
+
+        place : name of the chunk in messages
+        """
         if not self.is_array:
             return {}
         part = np.asarray(self.offset[self.first : self.first + n])
@@ -184,9 +191,10 @@ class _Offsets:
 
 
 def _frame(chunk, source, stop=None):
-    """Return a chunk, or its first rows, as a Frame labelled by row number in the piece.
+    """Return a chunk of rows, or its rows before `stop`, as a Frame for predictions.
 
-    A Dask partition keeps its row labels.
+    Rows are labelled by their number in the file or other piece. A Dask partition keeps its row
+    labels.
     """
     data = chunk.frame
     if stop is not None:
@@ -199,7 +207,10 @@ def _frame(chunk, source, stop=None):
 
 
 def _placed(answer, chunk, source, offset):
-    """Return answer(frame) for a chunk; add the chunk and row to the message of a DataError."""
+    """Return answer(frame) for a chunk of rows; errors about the data name the chunk and the row.
+
+    answer : function of a Frame, such as predict; offset : dict with the offset, or {}
+    """
     frame = _frame(chunk, source)
     try:
         return answer(frame, **offset)
@@ -210,7 +221,10 @@ def _placed(answer, chunk, source, offset):
 
 
 def _first_refused(answer, chunk, source, offset):
-    """Return the position of the first row of a chunk that raises an error, or None."""
+    """Return the position of the first row of a chunk that `answer` refuses, or None.
+
+    answer : function of a Frame, which raises DataError for invalid rows
+    """
     low, high = (
         -1,
         len(_frame(chunk, source).index),
@@ -229,7 +243,10 @@ def _first_refused(answer, chunk, source, offset):
 
 
 def _write(path, parts):
-    """Write the results of all chunks, with columns of the data, to a file; return its path."""
+    """Write the results of all chunks of rows to a file, and return its path.
+
+    parts : pairs of (columns of the data to include or None, result)
+    """
     with output_file.writing(path) as append:
         for data, answers in parts:
             append(_beside(data, answers))
@@ -237,7 +254,10 @@ def _write(path, parts):
 
 
 def predictions(fit, data, *arguments, **keywords):
-    """Yield results of predict() as pandas frames: one for data in memory, else one per chunk."""
+    """Yield results of predict() as pandas frames, one per chunk of rows.
+
+    Data in memory are one chunk.
+    """
     source = read_source(data)
     call = MethodCall(fit, type(fit).predict, arguments, keywords)
     for _, answers in call.of_frame(data) if source is None else call.of_source(source):
@@ -245,7 +265,7 @@ def predictions(fit, data, *arguments, **keywords):
 
 
 def _beside(data, answers):
-    """Return the result of a chunk as a frame, with the columns of `data` if given."""
+    """Return the result for some rows as a frame, together with the columns of `data` if given."""
     new = pd.DataFrame(answers)
     if data is None:
         return new
@@ -253,7 +273,7 @@ def _beside(data, answers):
 
 
 def _together(call, source):
-    """Return the results of all chunks as one frame of the source's kind."""
+    """Return the results for all chunks of data not in memory, as one frame."""
     data, answers = zip(*call.of_source(source), strict=True)
     answers = pd.concat(answers, ignore_index=True)
     if not call.beside:
@@ -262,7 +282,7 @@ def _together(call, source):
 
 
 def _lazily(call, data):
-    """Return the result for a Dask frame as a lazy Dask object."""
+    """Return the result of a method for a Dask frame as a lazy Dask object."""
     if _Offsets(call.keywords.get("offset")).is_array:
         raise ArgumentError(
             "offset= of a Dask frame must be a column name: its partitions have no known length"
@@ -274,7 +294,7 @@ def _lazily(call, data):
 
 
 def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywords):
-    """Return the result for one partition, with the dtypes of an empty result."""
+    """Return the result for one Dask partition, with the dtypes of the empty result `like`."""
     try:
         answers = getattr(fit, name)(data, *given, **keywords)
     except DataError as error:
@@ -288,7 +308,7 @@ def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywor
 
 
 def evaluation(fit, source, offset):
-    """Return the Evaluation of a fit on a source, as a sum over its chunks.
+    """Return the Evaluation (sums for evaluate()) of a fit on data not in memory.
 
     Raises DataError if no row is complete and has positive weight.
     """
@@ -312,7 +332,7 @@ def evaluation(fit, source, offset):
 
 
 def _evaluation_of_rows(fit, frame, offset):
-    """Return the Evaluation of the rows of a chunk, all of which may have weight zero."""
+    """Return the Evaluation (sums for evaluate()) of some rows, which may all have weight zero."""
     reader = replace(fit._reader, weights=None)
     batch = reader.apply(frame, offset=offset, response=True)
     weights = RowInputs(weights=fit.design.weights).read(frame).weights

@@ -34,7 +34,7 @@ class Formula:
 
     @property
     def response(self):
-        """The only response, or None; raises FormulaError if there are several."""
+        """The only response, or None without a response; FormulaError if there are several."""
         if len(self.responses) > 1:
             message = "only one response can be used here; for a sum of columns write I(a + b)"
             fail(self.text, self.responses[1].place, message)
@@ -57,7 +57,7 @@ def parse(text):
 
 
 def _cut(text):
-    """Return the formula in one line, the tokens of both sides, and the position of the '~'."""
+    """Return a formula in one line, its tokens left and right of '~', and the position of '~'."""
     if not isinstance(text, str):
         raise FormulaError(f"a formula must be text such as 'y ~ .', not {type(text).__name__}")
     every = tokens(text)
@@ -85,14 +85,14 @@ def _check_numbers(text, tree):
 
 
 def _summands(tree):
-    """Return (sign, part) of each term that is added or subtracted on a side."""
+    """Return a list of (sign, term) for the terms that a side of a formula adds or subtracts."""
     if isinstance(tree, Joined) and tree.operators[-1] in ("+", "-"):
         return list(zip(tree.operators, tree.parts, strict=True))
     return [("+", tree)]
 
 
 def _responses(text, tree):
-    """Return the responses, after checking that each is a column or an allowed call."""
+    """Return the responses of the left side; raise unless each is a column or an allowed call."""
     responses = {}
     if isinstance(tree, Joined) and "(" in text[: tree.place]:
         fail(text, tree.place, "on the left side, for a sum of columns write I(a + b)")
@@ -113,10 +113,11 @@ def _responses(text, tree):
 
 
 def expand(formula, names, hidden=()):
-    """Return the terms of the right side, given the names of the data's columns; see `terms`.
+    """Return the terms of the right side, given the names of the data's columns.
 
-    A dot stands for all columns except columns of the left side, columns in `hidden` (weights,
-    offset), and predictions of a model (see `answers`).
+    A term is a tuple of (column, None) or (None, code of a call), whose columns are multiplied. A
+    dot stands for all columns except columns of the left side, columns in `hidden` (weights,
+    offset), and predictions of a model that augment() added.
 
     Raises
     ------
@@ -149,7 +150,7 @@ def answers(formula, names):
 
 
 def written(formula):
-    """Return the names of columns that the right side names as factors, rather than by a dot."""
+    """Return the names of columns that the right side of a formula names itself, not by a dot."""
     columns = (leaf for leaf in _leaves(formula.right) if leaf.kind == "column")
     return {named.name for leaf in columns for named in leaf.columns}
 
@@ -209,7 +210,7 @@ def leave_out(text, *given):
 
 
 class _Names:
-    """Names of the data's columns, to check the names in a formula."""
+    """Names of the data's columns, with which the names in a formula are checked."""
 
     def __init__(self, text, names):
         self.text, self.names, self.known = text, names, set(names)
@@ -219,7 +220,10 @@ class _Names:
                 self.alike.setdefault(canonical(name), []).append(name)
 
     def check(self, leaf):
-        """Raise FormulaError unless each column of a leaf exists and is unambiguous."""
+        """Raise FormulaError unless each column of a Leaf exists and its name is unambiguous.
+
+        A Leaf is a part of a formula without operators, such as a column or a call.
+        """
         for named in leaf.columns:
             twins = self.twins(named.name) if named.bare or named.name not in self.known else []
             if named.name not in self.known:
@@ -230,7 +234,10 @@ class _Names:
                 fail(self.text, named.place, f"{message} for the other")
 
     def twins(self, name):
-        """Return the other columns whose names Python reads as the same bare name."""
+        """Return other columns whose bare names Python would read as the same name.
+
+        Python changes some Unicode characters of names.
+        """
         plain = canonical(name)
         alike = [*self.alike.get(plain, ()), *([plain] if plain in self.known else ())]
         return [other for other in dict.fromkeys(alike) if other != name]

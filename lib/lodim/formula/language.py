@@ -72,7 +72,10 @@ _OPERATORS = (
 
 
 class Refused(Exception):
-    """Error with the syntax node that caused it, whose position in the formula is added later."""
+    """Error: an expression is not allowed in formulas.
+
+    It has the syntax node that caused it, whose position in the formula is added later.
+    """
 
     def __init__(self, node, message):
         super().__init__(message)
@@ -96,7 +99,10 @@ def read(code):
 
 
 class _AsWritten(ast.NodeTransformer):
-    """Transformer that restores names changed to NFKC by Python, and uses Q('') only if needed."""
+    """Syntax-tree transformer that gives column names the spelling of the formula.
+
+    Python changes some Unicode characters of names (NFKC). Q('') is kept only if needed.
+    """
 
     def __init__(self, code):
         self.code = code.encode()
@@ -115,7 +121,10 @@ class _AsWritten(ast.NodeTransformer):
         return node if written == node.id else self.column(written, node, True)
 
     def column(self, name, node, bare):
-        """Return a column as a node in place of `node`; bare : whether it was written without Q."""
+        """Return the syntax node of a column in place of `node`.
+
+        bare : whether the column was written without Q('')
+        """
         column = ast.parse(quote(name), mode="eval").body
         column.bare = bare
         return ast.copy_location(column, node)
@@ -140,7 +149,7 @@ def spell(tree):
 
 
 def place(code, node):
-    """Return the position of a node in characters; Python counts bytes of utf-8."""
+    """Return the position of a syntax node in characters; Python counts bytes of utf-8."""
     return len(code.encode()[: node.col_offset].decode())
 
 
@@ -150,7 +159,7 @@ def canonical(name):
 
 
 def column_name(node):
-    """Return the name of the column that a node is, bare or as Q('name'); None for other nodes."""
+    """Return the column that a syntax node is, as x or Q('x'); None for other nodes."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Call) and function_name(node.func) == "Q":
@@ -173,7 +182,7 @@ def is_condition(node):
 
 
 def is_bare(node):
-    """Return whether a column's name is written without Q('')."""
+    """Return whether a syntax node is a column's name written without Q('')."""
     return getattr(node, "bare", isinstance(node, ast.Name))
 
 
@@ -184,7 +193,7 @@ def quote(name):
 
 
 def column_nodes(node):
-    """Return the nodes of columns within a node, in the order of the text."""
+    """Return the syntax nodes of columns within an expression, in the order of the text."""
     if column_name(node) is not None:
         return (node,)
     children = ast.iter_child_nodes(node)
@@ -195,7 +204,7 @@ def column_nodes(node):
 
 
 def width(node):
-    """Return the number of columns that an expression makes, or 1 if only data can tell."""
+    """Return the number of columns of an expression (syntax tree), or 1 if only data can tell."""
     if not isinstance(node, ast.Call):
         return 1
     name = function_name(node.func)
@@ -213,7 +222,7 @@ def width(node):
 
 
 def _unwelcome(node):
-    """Return a message why a node is not allowed; usually a name contains a dot."""
+    """Return a message why a syntax node is not allowed; usually a name contains a dot."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         name = f"{node.value.id}.{node.attr}"
         return f"write a column name with a dot as Q('{name}'); {ALLOWED}"
@@ -221,7 +230,10 @@ def _unwelcome(node):
 
 
 def function_name(node):
-    """Return the name of an allowed function, such as 'np.log' or 'bs', or None for other nodes."""
+    """Return the name of a function in a syntax node, such as 'np.log' or 'bs'.
+
+    It is None for nodes that are not an allowed function.
+    """
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         name = f"{node.value.id}.{node.attr}"
     else:
@@ -230,7 +242,10 @@ def function_name(node):
 
 
 def check_call(node, outermost=False):
-    """Raise Refused unless a call and everything in it is allowed."""
+    """Raise Refused unless a call and everything in it is allowed in formulas.
+
+    outermost : whether the call is not inside another call
+    """
     name = function_name(node.func)
     if name is None:
         raise Refused(node, _unknown(node.func))
@@ -267,7 +282,10 @@ def check_call(node, outermost=False):
 
 
 def _check_dates(node, name, values):
-    """Raise Refused unless a date function has a column as argument, and days() a valid origin."""
+    """Raise Refused unless a date function has a column as argument, and days() a valid origin.
+
+    node : syntax tree of the call
+    """
     if column_name(values[0]) is None:
         raise Refused(values[0], f"{name}() takes a column of dates, such as {name}(date)")
     if len(values) > 2:
@@ -281,7 +299,7 @@ def _check_dates(node, name, values):
 
 
 def _check_basis(node, name):
-    """Raise Refused unless the arguments of a spline are allowed."""
+    """Raise Refused unless the arguments of a spline, such as bs(x, df=4), are allowed."""
     degree = next((word.value for word in node.keywords if word.arg == "degree"), None)
     if degree is not None and not (
         isinstance(degree, ast.Constant)
@@ -306,7 +324,7 @@ def _unknown(function):
 
 
 def count_data(node):
-    """Return how many arguments of a call are data; all later arguments are constants."""
+    """Return how many arguments of a call are data; later ones, as 4 in bs(x, 4), are settings."""
     name = function_name(node.func)
     return 1 if name == "np.round" or not (name == "te" or "." in name) else len(node.args)
 
@@ -316,7 +334,10 @@ def _name_of(node):
 
 
 def _check_setting(node):
-    """Raise Refused unless a constant is allowed and small enough, so that splines stay small."""
+    """Raise Refused unless a constant argument is allowed and small enough.
+
+    A large one would make a spline with too many columns.
+    """
     for item in node.elts if isinstance(node, (ast.List, ast.Tuple)) else (node,):
         _check_literal(item)
         value = getattr(item, "value", None)
@@ -325,7 +346,7 @@ def _check_setting(node):
 
 
 def _check_value(node):
-    """Raise Refused unless an expression inside a call is allowed."""
+    """Raise Refused unless an expression inside a call, such as x + 1, is allowed."""
     if isinstance(node, ast.Call):
         check_call(node)
     elif isinstance(node, ast.Constant):
@@ -354,7 +375,7 @@ def _check_constant(node):
 
 
 def _check_literal(node):
-    """Raise Refused unless a node is a constant, with or without a sign."""
+    """Raise Refused unless a syntax node is a constant, with or without a sign."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.UAdd, ast.USub)):
         node = node.operand
     if not isinstance(node, ast.Constant):
@@ -363,7 +384,10 @@ def _check_literal(node):
 
 
 def _check_categorical(node, outermost):
-    """Raise Refused unless C(...) is allowed, as in C(x, Sum) or C(x, levels=['a', 'b'])."""
+    """Raise Refused unless a call C(...) is allowed, as in C(x, Sum) or C(x, levels=['a', 'b']).
+
+    outermost : whether it is not inside another call
+    """
     if not outermost:
         raise Refused(node, "C() is a category and cannot be used inside a function")
     _check_value(node.args[0])

@@ -80,7 +80,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Joined:
-    """Parts of a formula, and the operator before each part.
+    """Parts of a formula joined by operators, such as a + b - c; an operator before each part.
 
     The first operator is '+', or '-' if the sum starts with it. All operators have the same
     precedence and are applied from left to right.
@@ -92,7 +92,10 @@ class Joined:
 
 
 def fail(text, place, message):
-    """Raise FormulaError with the formula (or a part of it) and a caret under the position."""
+    """Raise FormulaError with the formula (or a part of it) and a caret under the position.
+
+    text : the formula; place : the position
+    """
     first = max(0, place - 60)
     shown = re.sub(r"\s", " ", text[first : place + 40])
     raise FormulaError(f"{message}\n    {shown}\n    {' ' * (place - first)}^")
@@ -134,9 +137,9 @@ def _check_sign(text, string, place):
 
 
 def side(text, tokens, after):
-    """Return the syntax tree of one side, or None if it is empty.
+    """Return the syntax tree of one side of a formula, or None if it is empty.
 
-    after : position of the first character of the side
+    tokens : of the side; after : position of the first character of the side
     """
     return _Reader(text, tokens, after).side() if tokens else None
 
@@ -164,7 +167,7 @@ class _Reader:
         fail(self.text, place, message)
 
     def joined(self, level=0):
-        """Parse a chain of operators of one precedence level, with parts of higher levels."""
+        """Parse a chain of operators of one precedence level; its parts have higher levels."""
         if level == len(LEVELS):
             return self.atom()
         place, operators = self.tokens[self.at].place if self.sign else self.start, ["+"]
@@ -187,7 +190,7 @@ class _Reader:
         return Joined(tuple(parts), tuple(operators), place)
 
     def check(self, parts, operators):
-        """Raise FormulaError unless numbers occur only as powers of sums."""
+        """Raise FormulaError unless numbers occur only as powers of sums, such as (a + b)**2."""
         power = operators[1] == "**"
         for part in parts[:1] if power else parts:
             self.check_term(part)
@@ -228,7 +231,7 @@ class _Reader:
         return self.stray()
 
     def missing(self):
-        """Raise FormulaError for an operator without an operand."""
+        """Raise FormulaError: an operator lacks an operand."""
         if self.sign is not None:
             place = self.tokens[self.at].place
             self.fail(place, f"a term is missing before this {self.sign!r}")
@@ -237,7 +240,7 @@ class _Reader:
         self.fail(last.end, what)
 
     def stray(self):
-        """Raise FormulaError for a token that is not allowed at its position."""
+        """Raise FormulaError: the next token is not allowed at its position."""
         token = self.tokens[self.at]
         if token.text == "|":
             self.fail(token.place, idioms.BAR)
@@ -250,7 +253,7 @@ class _Reader:
         self.fail(token.place, f"an operator is missing before {token.text[:40]!r}{self.blanks()}")
 
     def blanks(self):
-        """Return advice if the words around a token look like one name with blanks, else ""."""
+        """Return advice for a column name with blanks that was written without Q(''), else ""."""
         words = [token.kind in ("name", "number") for token in self.tokens]
         if not (words[self.at] and self.at and words[self.at - 1]):
             return ""
@@ -290,7 +293,7 @@ class _Reader:
         return Leaf("column", name, token.place, (Named(name, token.place, True),))
 
     def unreadable(self, token):
-        """Raise FormulaError for a name with an invalid character."""
+        """Raise FormulaError: a name has an invalid character."""
         name = token.text
         k = next(k for k in range(len(name)) if not name[: k + 1].isidentifier())
         if name[k] == ".":
@@ -321,7 +324,10 @@ class _Reader:
         return self.read(self.text[token.place : end], token.place)
 
     def read(self, code, place):
-        """Return the leaf of a call, after checking it with `language`."""
+        """Return the Leaf of a call such as bs(x), after checking that formulas allow it.
+
+        code : text of the call; place : its position in the formula
+        """
         try:
             tree = language.read(code)
             if not isinstance(tree, ast.Name):  # not a Q('name')

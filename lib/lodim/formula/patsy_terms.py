@@ -42,7 +42,10 @@ LEARNT = {  # transform -> form of its learned state
 
 
 def check(name, state):
-    """Raise ValueError unless a state can be a result of `learn`; FITPACK does not check this."""
+    """Raise ValueError unless a state from a file can be what a transform has learned.
+
+    name : transform, such as "bs"; state : its knots or means. FITPACK does not check them.
+    """
     forms.choice(*LEARNT).read(name, "a transform", {})
     sizes = {}
     forms.part(LEARNT[name]).read(state, name, sizes)
@@ -53,7 +56,11 @@ def check(name, state):
 
 
 def contrast(code, node, levels):
-    """Return patsy's coding of levels in a model with intercept: (n_levels, n_columns), labels."""
+    """Return the columns of levels under a contrast such as Sum: (n_levels, n_columns), and labels.
+
+    The coding is patsy's for a model with intercept. code, node : text and syntax tree of the
+    contrast
+    """
     if len(levels) > MAX_BASIS:
         what = f"a contrast takes at most {MAX_BASIS:,} levels"
         raise FormulaError(f"{code:.200}: {what}, and there are {len(levels):,}")
@@ -73,7 +80,10 @@ def contrast(code, node, levels):
 
 
 def learn(name, data, settings, words, positive_weight):
-    """Return what a transform learns from data, as a dict of plain numbers and float64 arrays."""
+    """Return what a transform such as bs() learns from data: a dict of numbers and arrays.
+
+    settings, words : its other arguments; positive_weight : which rows count, or None
+    """
     if positive_weight is not None:
         data = [x[positive_weight] for x in data]
     if name in ("scale", "standardize"):
@@ -100,7 +110,10 @@ def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bou
 
 
 def within(state, x, positive_weight):
-    """Return x (n,) in which values of rows with weight zero are clipped to the range of bs()."""
+    """Return x (n,) with values of rows of weight zero clipped to the training range of a spline.
+
+    state : what the spline has learned, with its knots
+    """
     idle, least, greatest = ~positive_weight, state["_all_knots"][0], state["_all_knots"][-1]
     x = x.copy()
     x[idle] = np.clip(x[idle], least, greatest)
@@ -115,9 +128,9 @@ def _plain(value):
 
 
 def apply(name, state, data, settings, words):
-    """Return the columns of a transform for new data, given its learned state.
+    """Return the columns of a transform such as bs() for new data, given what it has learned.
 
-    name : one of `TRANSFORMS`; state : result of `learn`
+    name, state : the transform, and the dict that it learned
     data : list of arrays, (n,) or (n, k)
     settings, words : other arguments in the formula, positional and by keyword
     """

@@ -13,15 +13,20 @@ MAX_WORK = 1_000_000  # largest total number of products of two terms
 def expand(text, tree, dot):
     """Return the terms of a side of a formula as a tuple, in the order of the text.
 
-    text : the formula, for messages; tree : Leaf or Joined; dot : columns for which a dot stands
-
+    A term is a tuple of (column, None) or (None, code of a call), whose columns are multiplied.
     Raises FormulaError if there are too many terms.
+
+    text : the formula, for messages; tree : parsed side; dot : columns for which a dot stands
     """
     return tuple(_Algebra(text, dot).terms(tree).values())
 
 
 class _Algebra:
-    """Operations on sets of terms, which are dicts from a frozenset of factors to the term."""
+    """Operators of formulas on sets of terms.
+
+    A set is a dict from a frozenset of factors (columns or calls) to the term, a tuple of the
+    factors.
+    """
 
     def __init__(self, text, dot):
         self.text, self.dot = text, dot
@@ -47,7 +52,10 @@ class _Algebra:
         return {frozenset((key,)): (key,) for key in keys}
 
     def join(self, operator, left, right, node):
-        """Return the result of an operator on two sets of terms; `left` may be changed."""
+        """Return the result of an operator such as * on two sets of terms; `left` may be changed.
+
+        node : the operator's place in the formula, for messages
+        """
         self.spend(len(right), node)
         if operator == "-":
             for factors in right:
@@ -62,7 +70,10 @@ class _Algebra:
         return found if operator == ":" else _add(_add(left, right), found)
 
     def products(self, left, right, node, known=()):
-        """Return the products of terms of two sets, except for terms in `known`."""
+        """Return the products of the terms of two sets, except for terms in `known`.
+
+        node : the operator's place in the formula, for messages
+        """
         found = {}
         for some, first in left.items():
             self.spend(len(right), node)
@@ -75,7 +86,7 @@ class _Algebra:
         return found
 
     def power(self, base, power, node):
-        """Return the products of up to `power` terms of a set."""
+        """Return the products of up to `power` terms of a set, as for (a + b)**2."""
         found, new = dict(base), base
         for _ in range(1, min(power, len(base))):
             new = self.products(base, new, node, found)

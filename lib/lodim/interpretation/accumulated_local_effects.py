@@ -18,14 +18,20 @@ def edges_of(x, weight, bins):
 
 
 def bins_of(x, edges):
-    """Return the interval (n,), from 0 on, of each value; an edge belongs to the interval below."""
+    """Return the interval (n,), from 0 on, of each value x (n,), given the edges of intervals.
+
+    A value on an edge belongs to the interval below.
+    """
     return np.clip(np.searchsorted(edges, x, side="left") - 1, 0, max(len(edges) - 2, 0))
 
 
 def accumulate(difference, bin_of, weight, n_bins):
-    """Return the centred effect at the n_bins + 1 edges, (n_bins + 1, K): Eqs. 15 and 16.
+    """Return the centred accumulated local effect at the n_bins + 1 edges, (n_bins + 1, K).
+
+    Eqs. 15 and 16 of Apley and Zhu (2020).
 
     difference : (n, K), change of each row's prediction over its interval; NaN if unknown
+    bin_of : (n,) interval of each row
     """
     total, mean = _means(difference, bin_of, weight, n_bins)
     effect = np.concatenate([np.zeros((1, difference.shape[1])), np.cumsum(mean, axis=0)])
@@ -34,10 +40,11 @@ def accumulate(difference, bin_of, weight, n_bins):
 
 
 def by_levels(up, down, code, weight, n_levels):
-    """Return the centred effect of each of the ordered levels, (n_levels, K).
+    """Return the centred accumulated local effect of each of the ordered levels, (n_levels, K).
 
     up, down : (n, K), change of a row's prediction from its level to the next, and from the
         previous level to its own; NaN if there is none
+    code : (n,) position of each row's level
     """
     total = np.bincount(code, weight, n_levels)
     step = np.zeros((n_levels, up.shape[1]))
@@ -50,7 +57,9 @@ def by_levels(up, down, code, weight, n_levels):
 
 
 def second_order(difference, cell, weight, shape):
-    """Return the centred interaction effect of two features, (E1, E2, K): Eqs. 17 to 20.
+    """Return the centred interaction effect of two features at grid points, (E1, E2, K).
+
+    Eqs. 17 to 20 of Apley and Zhu (2020).
 
     difference : (n, K), second difference of each row's prediction over its cell
     cell : (n, 2) intervals of each row; shape : numbers of intervals. A cell without rows takes the

@@ -213,7 +213,10 @@ def _groups(by, data):
 
 
 def _tidy(fit, found, level):
-    """Return a frame with one row per point (and class) of a term's effect."""
+    """Return a frame with one row per point (and class) of a term's effect.
+
+    found : TermEffect, with estimates and replicates; level : confidence level
+    """
     q, K = found.estimate.shape
     pair = isinstance(found.values[0], tuple) if found.values else False
     frame = pd.DataFrame({"term": [found.term] * q})
@@ -235,7 +238,10 @@ def _tidy(fit, found, level):
 
 
 def _ranges(points):
-    """Return a frame with one row per curve: its lowest and highest point, as `Effects.ranges`."""
+    """Return a frame with one row per curve: its smallest and largest estimate, and where.
+
+    points : frame with one row per point of the curves
+    """
     keys = [name for name in ("group", "term", "class") if name in points]
     rows = []
     for names, part in points.groupby(keys, sort=False):
@@ -247,14 +253,14 @@ def _ranges(points):
 
 
 def _place(row):
-    """Return the feature value, or pair of values, of a point of a curve as text."""
+    """Return the feature value, or pair of values, at a point of an effect curve as text."""
     if "value_2" not in row or pd.isna(row["value_2"]):
         return significant(row["value"])
     return f"{significant(row['value'])}, {significant(row['value_2'])}"
 
 
 def _rug(feature):
-    """Return values for a plot's rug: quantiles of a number, or shares of levels."""
+    """Return values that show a feature's distribution: quantiles of a number, shares of levels."""
     known = feature.values[np.isfinite(feature.values)]
     if feature.levels is not None:
         count = np.bincount(known.astype(int), minlength=len(feature.levels))

@@ -17,10 +17,10 @@ STEP = 1e-3  # difference of the two values for a slope, in standard deviations
 
 @dataclass(frozen=True)
 class Plan:
-    """An effect as a function of predictions for changed rows.
+    """How to compute an effect: rows to predict, and a function of the predictions.
 
     values : the q points of the effect: numbers, levels, pairs of numbers, or contrasts
-    changed : list of Rows to predict
+    changed : list of Rows to predict, in which feature values were changed
     reduce : function of a list of predictions, (n, K) each -> effect (q, K)
     """
 
@@ -30,7 +30,7 @@ class Plan:
 
 
 def local_effects(rows, feature, others):
-    """Return the Plan for accumulated local effects of one feature.
+    """Return the Plan (rows to predict, reduction) of a feature's accumulated local effect.
 
     others : other features, by which levels are ordered
     """
@@ -71,7 +71,10 @@ def _of_levels(rows, feature, x, others):
 
 
 def interaction(rows, features):
-    """Return the Plan for the second-order accumulated local effect of two numeric features."""
+    """Return the Plan (rows to predict, reduction) of the interaction effect of two numbers.
+
+    It is their second-order accumulated local effect.
+    """
     for feature in features:
         if feature.levels is not None:
             raise ArgumentError(
@@ -109,7 +112,10 @@ def interaction(rows, features):
 
 
 def dependence(rows, feature, drawn):
-    """Return the Plan for partial dependence: the mean prediction if all drawn rows had a value."""
+    """Return the Plan (rows to predict, reduction) of a feature's partial dependence.
+
+    This is the mean prediction if all rows at the positions `drawn` had the same value.
+    """
     known, x = known_rows(rows, feature)
     values = np.arange(len(feature.levels or ()), dtype=float)
     if feature.levels is None:
@@ -128,7 +134,7 @@ def dependence(rows, feature, drawn):
 
 
 def slopes(rows, feature):
-    """Return the Plan for average slopes of a number, or for differences of levels.
+    """Return the Plan (rows to predict, reduction) of average slopes, or differences of levels.
 
     Levels are compared with the most frequent level.
     """
@@ -169,7 +175,7 @@ def known_at(rows, feature):
 
 
 def drawn_rows(fit, rows, seed):
-    """Return the positions of at most SAMPLE random rows that represent all rows."""
+    """Return the positions of at most 500 random rows that represent all rows."""
     batch = rows.batch(fit._reader)
     at = batch.rows[rows.weight[batch.rows] > 0.0]
     if len(at) <= SAMPLE:

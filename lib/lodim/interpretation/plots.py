@@ -48,7 +48,7 @@ def panels(effects, ax=None, *, top):
 
 @literal
 def curve(effects, ax=None, *, term):
-    """Draw the curve of one term."""
+    """Draw the effect curve of one term."""
     ax = ensure_axes(ax)
     _draw(effects, ax, term, explain=True, label=True)
     return ax
@@ -56,7 +56,10 @@ def curve(effects, ax=None, *, term):
 
 @literal
 def points(effects, ax=None, *, term, top):
-    """Draw slopes or importance as points, with intervals if known."""
+    """Draw average slopes or importance as points, with intervals if known.
+
+    top : largest number of points
+    """
     frame = effects.frame
     frame = frame if term is None else frame[frame["term"] == term]
     of_number = frame["value"] == "per unit"
@@ -93,7 +96,10 @@ def _part(effects, term):
 
 
 def _draw(effects, ax, term, *, explain, label):
-    """Draw one term on Axes; explain : with a legend; label : with a label of the y axis."""
+    """Draw the effect of one term on Axes.
+
+    explain : whether to draw a legend; label : whether to label the y axis
+    """
     part = _part(effects, term)
     if _is_pair(effects, term):
         _surface(effects, ax, part, term)
@@ -118,7 +124,10 @@ def _draw(effects, ax, term, *, explain, label):
 
 
 def _lines(ax, parts, rug, labels):
-    """Draw one line per group and class, with a band if there are limits, and a rug of the data."""
+    """Draw one effect curve per group and class, with confidence bands if there are limits.
+
+    rug : values that show the distribution of the data
+    """
     for k, (part, label) in enumerate(zip(parts, labels, strict=True)):
         x = part["value"].to_numpy(float)
         ax.plot(x, part["estimate"], color=colour(k), lw=1.5, label=label)
@@ -130,7 +139,10 @@ def _lines(ax, parts, rug, labels):
 
 
 def _levels(ax, parts, shares, labels):
-    """Draw one point per level, group and class; its size shows the share of rows."""
+    """Draw the effect of each level as a point, per group and class.
+
+    The size of a point shows the share of rows (shares).
+    """
     names = list(dict.fromkeys(value for part in parts for value in part["value"]))
     for k, (part, label) in enumerate(zip(parts, labels, strict=True)):
         place = np.array([names.index(value) for value in part["value"]])

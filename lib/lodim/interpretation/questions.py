@@ -15,8 +15,9 @@ MANY_ROWS = 10_000  # from this number of rows on, gradients replace differences
 
 @dataclass(frozen=True)
 class TermEffect:
-    """Effect of one term: estimates (q, K), and replicates of a bootstrap, (R, q, K).
+    """Effect of one term at q points, for K classes or one response: estimates (q, K).
 
+    replicates : estimates of R bootstrap replicates, (R, q, K)
     values : the q points; error : (q, K) standard errors that need no replicates, or None
     """
 
@@ -29,7 +30,7 @@ class TermEffect:
 
 @dataclass(frozen=True)
 class Along:
-    """Intervals of a numeric feature, to accumulate gradients of rows.
+    """Intervals of a numeric feature, used to sum derivatives of predictions to an effect curve.
 
     at : positions (n,) of the rows in which the feature is known; bin_of : (n,) their intervals
     outer : (n,) bool, rows of the first and the last interval. These are wide, so differences
@@ -45,7 +46,7 @@ class Along:
 
     @classmethod
     def from_rows(cls, rows, feature):
-        """Return the intervals for all rows of positive weight."""
+        """Return the intervals of a feature for all rows of positive weight."""
         at = np.flatnonzero(np.isfinite(feature.values) & (rows.weight > 0.0))
         x, weight = feature.values[at], rows.weight[at]
         edges = ale.edges_of(x, weight, ale.BINS) if at.size else np.empty(0)
@@ -58,7 +59,10 @@ class Along:
         return cls(at, weight, edges, bin_of, outer, ends)
 
     def curve(self, gradient, fit, type):
-        """Return the accumulated local effect (E, K), given gradients (N, K) of all rows."""
+        """Return the accumulated local effect at E edges, (E, K), from gradients (N, K) of rows.
+
+        type : scale of predictions, "response" or "link"
+        """
         change = gradient[self.at] * np.diff(self.edges)[self.bin_of][:, None]
         low, high = (rows.answers(fit, type) for rows in self.ends)
         change[self.outer] = high - low
@@ -67,7 +71,7 @@ class Along:
 
 @dataclass(frozen=True)
 class Question:
-    """Requested kind of effect, for a fit and its bootstrap replicates.
+    """Requested kind of effect, such as "ale", for a fit and its bootstrap replicates.
 
     fits : the fit first, then the replicates
     """
@@ -89,7 +93,10 @@ class Question:
         ]
 
     def _planned(self, rows, features, term, drawn):
-        """Return the TermEffect of one term, by predictions of changed rows."""
+        """Return the TermEffect of one term, by predicting rows with changed feature values.
+
+        drawn : positions of rows for partial dependence, or None
+        """
         if isinstance(term, tuple):
             plan = plans.interaction(rows, [features[name] for name in term])
         elif self.kind == "ale":
@@ -106,7 +113,7 @@ class Question:
         return TermEffect(label, plan.values, each[0], each[1:])
 
     def _by_gradients(self, rows, features, terms):
-        """Return a dict term -> TermEffect, for the terms that gradients suffice for."""
+        """Return a dict term -> TermEffect, for terms whose effect needs only gradients."""
         design, fit = self.fits[0].design, self.fits[0]
         if self.kind != "ale" or "local" not in fit.types or rows.n < MANY_ROWS:
             return {}
@@ -175,7 +182,7 @@ REPEATS = 5  # number of permutations per feature
 
 
 def losses(fit, rows):
-    """Return the deviance (n,) of each row; NaN without response or prediction."""
+    """Return the deviance (n,) of each of the rows; NaN without response or prediction."""
     batch = rows.batch(fit._reader, response=True)
     known, score = fit._answered(batch)
     full = np.full(rows.n, np.nan)
@@ -207,7 +214,10 @@ def mean_and_error(increase, weight):
 
 
 def permutations(fit, rows, seed):
-    """Return permutations (repeats, n) of rows that depend on their content, not their order."""
+    """Return random permutations (repeats, n) of rows, to measure importance.
+
+    They depend on the content of the rows, not on their order.
+    """
     batch = rows.batch(fit._reader, response=True)
     key = np.full(rows.n, np.inf)
     key[batch.rows] = row_keys.of_batch(batch, 0)[0]

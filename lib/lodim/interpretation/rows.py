@@ -16,7 +16,7 @@ from lodim.errors import ArgumentError, DataError
 class Feature:
     """A column of the data, in the form in which a fit uses it.
 
-    values : (n,) float64, NaN if missing; codes in `levels` if there are levels
+    values : (n,) float64, NaN if missing; positions in `levels` if there are levels
     levels : tuple, or None for numbers
     ordered : whether the order of the levels was declared
     dates : whether the values are dates, in days since 1970-01-01
@@ -35,7 +35,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as a dict of columns, with weight and offset, and the Batch read last."""
+    """Rows as a dict of columns, with weight and offset; the last Batch made of them is cached."""
 
     columns: dict
     weight: np.ndarray
@@ -60,7 +60,10 @@ class Rows:
         return replace(self, columns=columns, _read={})
 
     def batch(self, design, response=False):
-        """Return the rows as the Batch of a design."""
+        """Return the rows as numbers (a Batch), made by a design.
+
+        response : whether to include the response
+        """
         key = id(design), response
         if key not in self._read:
             self._read.clear()
@@ -69,7 +72,10 @@ class Rows:
         return self._read[key]
 
     def answers(self, fit, type):
-        """Return the predictions of a fit, (n, K); NaN for rows without a prediction."""
+        """Return the predictions of a fit, (n, K); NaN for rows without a prediction.
+
+        type : scale of predictions, "response" or "link"
+        """
         batch = self.batch(fit._reader)
         values = fit._predict(batch, type)[0].reshape(batch.n, -1)
         full = np.full((self.n, values.shape[1]), np.nan)
@@ -117,7 +123,7 @@ def _offset(offset, frame, n):
 
 
 def _feature(column, design, n):
-    """Return a column as a Feature: levels if all its uses in the design are levels."""
+    """Return a column as a Feature, with levels if the design uses it only as levels."""
     if column.kind == "empty":
         return Feature(column.name, np.full(n, np.nan))
     if column.kind == "date":

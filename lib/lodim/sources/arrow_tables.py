@@ -52,7 +52,10 @@ def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
 
 
 def to_pandas(table: Any, levels: dict[str, Any]) -> Any:
-    """Return a table as a DataFrame, whose categories have the levels over all files."""
+    """Return a pyarrow table as a DataFrame.
+
+    levels : dict column -> levels of a categorical column, as in all files together
+    """
     frame = table.to_pandas(split_blocks=True, self_destruct=True)
     for name in levels.keys() & set(frame.columns):
         frame[name] = frame[name].cat.set_categories(levels[name])
@@ -78,7 +81,7 @@ class TablePiece(Piece):
 
     @abstractmethod
     def tables(self, names: Sequence[str]) -> Iterator[Any]:
-        """Yield the rows as pyarrow Tables of at most PART rows, with the types of the file."""
+        """Yield the rows as pyarrow Tables of at most 65,536 rows, with the types of the file."""
 
     def read(self, names: Sequence[str]) -> Iterator[Chunk]:
         schema, position = select_fields(self.schema, names), 0
@@ -95,7 +98,7 @@ def read_tables(
     piece: type[TablePiece],
     batch: str,
 ) -> Source:
-    """Return a source of table files of one kind.
+    """Return a Source (data read in chunks) of table files of one kind, such as Parquet.
 
     files : in the order of rows
     outline : function of a file that returns its pyarrow Schema and the number of rows of each
@@ -120,7 +123,10 @@ def read_tables(
 
 
 def runs(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield (first, last, number of rows) of runs of batches with about PART rows each."""
+    """Group consecutive batches (counts: rows of each) into runs of about 65,536 rows.
+
+    Yields (first batch, last batch, number of rows) per run.
+    """
     first, n = 0, 0
     for k, count in enumerate(counts):
         n += count
@@ -130,7 +136,10 @@ def runs(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def place_of(name: str, batch: str, first: int, last: int) -> str:
-    """Return the name of a file and its batches, numbered from 1, for messages."""
+    """Return text for messages that names a file and its batches, such as "a.parquet, row group 2".
+
+    batch : name of a batch; first, last : numbers of the batches, from 0
+    """
     numbers = f"s {first + 1} to {last + 1}" if last > first else f" {first + 1}"
     return f"{short_name(name)}, {batch}{numbers}"
 
@@ -139,7 +148,7 @@ BUFFER = 1 << 16  # bytes of a column that are read at once, instead of a whole 
 
 
 def _tables(batch: Any) -> Iterator[Any]:
-    """Yield the rows of a record batch as Tables of at most PART rows."""
+    """Yield the rows of a record batch as Tables of at most 65,536 rows."""
     for start in range(0, batch.num_rows, ROWS_PER_CHUNK):
         yield arrow().Table.from_batches([batch.slice(start, ROWS_PER_CHUNK)])
 
@@ -163,7 +172,10 @@ def open_parquet(file: FileState) -> Any:
 
 
 def read_parquet(files: Sequence[FileState]) -> Source:
-    """Return a source of Parquet files; footers and categorical columns are read."""
+    """Return a Source (data read in chunks) of Parquet files.
+
+    Their footers and categorical columns are read at once.
+    """
     return read_tables(files, _parquet_outline, RowGroups, "row group")
 
 
@@ -217,7 +229,10 @@ def _opened(file: FileState, fields: Sequence[int] | None = None) -> Iterator[An
 
 
 def read_arrow(files: Sequence[FileState]) -> Source:
-    """Return a source of Arrow files; footers and categorical columns are read."""
+    """Return a Source (data read in chunks) of Arrow files.
+
+    Their footers and categorical columns are read at once.
+    """
     return read_tables(files, _arrow_outline, RecordBatches, "record batch")
 
 
@@ -236,7 +251,7 @@ AHEAD = 2  # number of batches that pyarrow reads ahead
 
 @dataclass(frozen=True)
 class FragmentPiece(Piece):
-    """A fragment of a dataset, or some of its row groups.
+    """A fragment of a pyarrow dataset (usually one file), or some of its row groups.
 
     n : number of rows; None if rows are filtered or the number is unknown
     file : FileState, or None for a fragment in memory; schema : of the dataset
@@ -259,7 +274,7 @@ class FragmentPiece(Piece):
             position += table.num_rows
 
     def tables(self, names: Sequence[str]) -> Iterator[Any]:
-        """Yield the rows as pyarrow Tables of at most PART rows, with the types of `schema`."""
+        """Yield the rows as pyarrow Tables of at most 65,536 rows, with the types of `schema`."""
         with _reading_fragment(self.file):
             for batch in self._scanner(list(names)).to_batches():
                 yield from _tables(batch)
@@ -288,9 +303,10 @@ def _reading_fragment(file: FileState | None) -> Iterator[None]:
 
 
 def read_dataset(dataset: Any) -> Source:
-    """Return a source of a pyarrow Dataset: its fragments in order, with filter and partitions.
+    """Return a Source (data read in chunks) of a pyarrow Dataset, with its filter and partitions.
 
-    Raises DataError if two columns have the same name, a file cannot be read, or there are no rows.
+    The fragments keep their order. Raises DataError if two columns have the same name, a file
+    cannot be read, or there are no rows.
     """
     check_names("the Dataset", dataset.schema.names)
     rows = getattr(dataset, "_scan_options", {}).get("filter")
@@ -311,7 +327,10 @@ def read_dataset(dataset: Any) -> Source:
 
 
 def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[FragmentPiece]:
-    """Yield the pieces of a fragment."""
+    """Yield the pieces (runs of rows that are read separately) of a fragment of a dataset.
+
+    place : name of the fragment in messages; rows : expression that selects rows, or None
+    """
     file = None
     if path := getattr(fragment, "path", None):
         local = type(fragment.filesystem).__name__ == "LocalFileSystem"
@@ -329,9 +348,10 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
 
 
 def _categories(fragments: Sequence[Any], schema: Any) -> Any:
-    """Return the schema of columns that are categorical in all files, but values in `schema`.
+    """Return a schema of the columns that are categorical in all files, but not in `schema`.
 
-    Parquet stores only the values of numeric, boolean and date categories; see `as_written`.
+    Parquet stores only the values of numeric, boolean and date categories; the files' metadata have
+    their original types.
     """
     pa, in_files = arrow(), []
     for fragment in fragments:
@@ -346,7 +366,7 @@ def _categories(fragments: Sequence[Any], schema: Any) -> Any:
 
 
 def _with_categories(pieces: tuple[Any, ...], categories: Any) -> tuple[Any, ...]:
-    """Return the pieces with the levels of categorical columns over all pieces."""
+    """Return the pieces of a dataset with the levels of categorical columns over all pieces."""
     if not categories.names:
         return pieces
     pa, found = arrow(), gather_levels(pieces, categories)
@@ -361,7 +381,7 @@ def _with_categories(pieces: tuple[Any, ...], categories: Any) -> tuple[Any, ...
 
 
 def _with_levels(table: Any, levels: dict[str, Any]) -> Any:
-    """Return the table with categorical columns coded by the given levels."""
+    """Return a pyarrow table with its categorical columns coded by the given levels."""
     if not levels:
         return table
     import pyarrow.compute as compute

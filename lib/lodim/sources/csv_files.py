@@ -35,7 +35,7 @@ class Dialect:
     decimal: str = "."
 
     def options(self) -> dict[str, Any]:
-        """Return the options for pandas' reader."""
+        """Return the separator and decimal sign as arguments of pandas' CSV reader."""
         return {
             "sep": self.sep,
             "decimal": self.decimal,
@@ -101,7 +101,7 @@ class Rows(Piece):
             raise DataError(f"{self.place} has {position} rows, but had {self.n} before")
 
     def _text(self) -> dict[str, Any]:
-        """Return arguments for pandas' reader that give the text of the rows."""
+        """Return arguments for pandas' CSV reader that give the text of the rows."""
         if self.start is None or self.stop is None:
             return {"filepath_or_buffer": self.file.path}
         with reading(self.file, CSV), open(self.file.path, "rb") as opened:
@@ -111,7 +111,9 @@ class Rows(Piece):
 
 
 def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> Source:
-    """Return a source of CSV files; they are read once to find the kinds of the columns.
+    """Return a Source (data read in chunks) of CSV files.
+
+    The files are read once at this point to find the kinds of the columns.
 
     files : in the order of rows
     sep : separator of cells; a tab for files named *.tsv
@@ -140,7 +142,10 @@ def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> 
 
 
 def _cuts(file: FileState, n: int) -> list[Cut]:
-    """Return (first row, number of rows, first byte, end byte) of each piece of a file."""
+    """Return the pieces of 65,536 rows into which a CSV file of n rows is divided.
+
+    Each piece is (first row, number of rows, first byte, end byte).
+    """
     whole: list[Cut] = [(0, n, None, None)]
     if n <= ROWS_PER_CHUNK or file.name.lower().endswith(PACKED):
         return whole
@@ -156,9 +161,9 @@ def _cuts(file: FileState, n: int) -> list[Cut]:
 
 
 def _line_ends(file: FileState) -> tuple[list[int], int, int] | None:
-    """Return first bytes of every PART-th data line, the number of data lines, and the file's end.
+    """Return the byte positions of every 65,536th data line, the number of lines, the end of file.
 
-    None if the file has a quote.
+    None if the file has a quote, since then a line end may be inside a cell.
     """
     starts, lines, at, last = [], -1, 0, b""
     with reading(file, CSV), open(file.path, "rb") as opened:
@@ -176,7 +181,10 @@ def _line_ends(file: FileState) -> tuple[list[int], int, int] | None:
 
 
 def _header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
-    """Return the names of all columns, and the names without an unnamed first column (labels)."""
+    """Return the names of all columns of a CSV file, and the names without an unnamed first column.
+
+    An unnamed first column holds row labels.
+    """
     if not file.size:
         raise DataError(f"{file.name} is empty: it has 0 bytes")
     with reading(file, CSV):
@@ -244,7 +252,7 @@ def _text(source: Any) -> Iterator[Any]:
 
 
 def _survey(file: FileState, dialect: Dialect, names: list[str], kinds: dict[str, Kinds]) -> int:
-    """Return the number of rows of a file, and add the kinds of its columns to `kinds`."""
+    """Return the number of rows of a CSV file, and add the kinds of its columns to `kinds`."""
     n, suspicious = 0, False
     for frame in _frames(file, dialect, {"filepath_or_buffer": file.path}):
         for name in names:

@@ -13,12 +13,12 @@ from lodim.sources.source import ROWS_PER_CHUNK, Chunk, Piece, Source
 
 @dataclass(frozen=True)
 class Partition(Piece):
-    """A partition of a Dask DataFrame.
+    """A partition of a Dask DataFrame, which is read as a piece of the data.
 
     delayed : Delayed of dask that computes it; dtypes : dict column -> dtype declared by Dask
     levels : dict column -> categories over all partitions, for columns with categories unknown to
         Dask
-    seen : fingerprint of its rows in earlier passes
+    seen : fingerprint of its rows in earlier passes, to detect changes
     """
 
     place: str
@@ -68,12 +68,12 @@ class Partition(Piece):
 
 @dataclass(frozen=True)
 class DaskSource(Source):
-    """Source of a Dask DataFrame, which is kept as `frame`."""
+    """A Dask DataFrame as data that are read in chunks; the frame is kept as `frame`."""
 
     frame: Any = field(default=None, compare=False, repr=False)
 
     def select(self, names: Sequence[str]) -> Source:
-        """Return the source restricted to some columns; others are not computed if possible."""
+        """Return the source restricted to some columns; Dask need not compute the other columns."""
         if tuple(names) == self.names:
             return self
         frame, old = self.frame[list(names)], self.pieces
@@ -89,7 +89,7 @@ class DaskSource(Source):
 
 
 def read_dask(frame: Any) -> Source:
-    """Return a source of a Dask DataFrame, with its partitions in order."""
+    """Return a Source (data read in chunks) of a Dask DataFrame, with its partitions in order."""
     names = tuple(map(str, frame.columns))
     if list(names) != list(frame.columns) or len(set(names)) < len(names):
         raise DataError("the columns of a Dask DataFrame must have distinct names that are strings")

@@ -150,7 +150,7 @@ def _expand(name: str) -> list[str]:
 
 
 def _is_shipped(name: str) -> bool:
-    """Return whether a data set of lodim has this name."""
+    """Return whether the name is that of a data set that comes with lodim."""
     from lodim.datasets.files import data
 
     return name in data()["name"].tolist()
@@ -187,7 +187,7 @@ def _check_no_table(folder: str, folders: Sequence[str]) -> None:
 
 
 def kind_by_name(name: str) -> str | None:
-    """Return the kind of a file according to its suffix, or None if it is unknown."""
+    """Return the kind of a file, such as "parquet", by its suffix; None if it is unknown."""
     stem, ending = os.path.splitext(name.lower())
     if ending in PACKED:
         ending = os.path.splitext(stem)[1]

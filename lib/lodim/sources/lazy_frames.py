@@ -12,7 +12,7 @@ from lodim.sources.source import ROWS_PER_CHUNK, Chunk, Piece, Source
 
 
 class Fingerprint:
-    """Sums per column of hashed values weighted by row position, to detect changes.
+    """Hashed values of each column, summed with weights that depend on the row, to detect changes.
 
     Two passes over the same rows in the same order give equal sums.
     """
@@ -28,7 +28,10 @@ class Fingerprint:
             self.sums[name] = (self.sums.get(name, 0) + total) % 2**64
 
     def compare(self, other: "Fingerprint", place: str) -> None:
-        """Merge the sums of a pass; raise DataError if values or their order have changed."""
+        """Add the sums of a further pass; raise DataError if values or their order have changed.
+
+        place : name of the data in the message
+        """
         for name, total in other.sums.items():
             if self.sums.setdefault(name, total) != total:
                 raise DataError(
@@ -54,7 +57,10 @@ DESCRIPTION = "the LazyFrame"
 
 @dataclass(frozen=True)
 class Query(Piece):
-    """A polars LazyFrame as a piece; `seen` is the fingerprint of its rows in earlier passes."""
+    """A polars LazyFrame that is computed again in each pass over the data.
+
+    `seen` is the fingerprint of its rows in earlier passes, to detect changes.
+    """
 
     place: str
     n: None
@@ -70,7 +76,7 @@ class Query(Piece):
         self.seen.compare(rows, self.place)
 
     def _frames(self, names: list[str]) -> Iterator[Any]:
-        """Yield the rows as polars DataFrames of at most PART rows."""
+        """Yield the rows as polars DataFrames of at most 65,536 rows."""
         try:
             for frame in _batches(self.frame.select(names)):
                 yield from (
@@ -95,7 +101,7 @@ def _batches(frame: Any) -> Iterator[Any]:
 
 
 def read_lazy(frame: Any) -> Source:
-    """Return a source of a polars LazyFrame."""
+    """Return a Source (data read in chunks) of a polars LazyFrame."""
     try:
         names = tuple(frame.collect_schema().names())
     except Exception as error:

@@ -8,7 +8,7 @@ from lodim.sources.source import Source
 
 
 def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
-    """Return a source for data that are not in memory, or None for other data.
+    """Return a Source of data that are not in memory, to read in chunks; None for other data.
 
     Parameters
     ----------
@@ -52,13 +52,16 @@ def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
 
 
 def _is(data: object, module: str, name: str) -> bool:
-    """Return whether data are of a class, without importing its module."""
+    """Return whether `data` is an instance of a class of a module, which is not imported."""
     found = getattr(sys.modules.get(module), name, None)
     return isinstance(found, type) and isinstance(data, found)
 
 
 def _read_files(data: Any, sep: str, decimal: str) -> Source:
-    """Return a source of the files that a path, pattern, folder or list of these stands for."""
+    """Return a Source (data read in chunks) of the files that `data` stands for.
+
+    data : path, pattern, folder, or a list of these
+    """
     files = find_files(data)
     kind = kind_of_files(files)
     if kind == PARQUET:

@@ -69,7 +69,10 @@ def check_columns(first: str, known: list[str], name: str, names: list[str]) -> 
 
 
 def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
-    """Return the common field of a column in two files."""
+    """Return the common pyarrow field of a column in two files; DataError if types do not fit.
+
+    field, other : the column in the two files; origin, name : names of the files
+    """
     if field.type == other.type:
         return field
     pa = arrow()
@@ -85,7 +88,10 @@ def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
 
 
 def _without_dictionary(field: Any, other: Any) -> Any:
-    """Return the field, as plain values unless `other` is a dictionary with the same `ordered`."""
+    """Return the pyarrow field, as plain values unless `other` is a dictionary as well.
+
+    The two dictionaries must both be ordered, or both be unordered.
+    """
     types = arrow().types
     if not types.is_dictionary(field.type) or types.is_null(other.type):
         return field
@@ -95,7 +101,7 @@ def _without_dictionary(field: Any, other: Any) -> Any:
 
 
 def _plain(field: Any) -> Any:
-    """Return the field without metadata, and with text types that can be merged."""
+    """Return a pyarrow field without metadata, and with text types that can be merged."""
     pa = arrow()
     kind = field.type
     if "view" in str(kind) and not pa.types.is_nested(kind):
@@ -107,13 +113,13 @@ def _plain(field: Any) -> Any:
 
 
 def _features(schema: Any) -> list[str]:
-    """Return the names of the columns without an index written by pandas."""
+    """Return the names of the columns of a pyarrow schema, without an index written by pandas."""
     index = _pandas_metadata(schema).get("index_columns", [])
     return [name for name in schema.names if name not in index]
 
 
 def select_fields(schema: Any, names: Iterable[str]) -> Any:
-    """Return the schema restricted to some columns."""
+    """Return a pyarrow schema restricted to some columns."""
     notes = _notes(schema, set(names))
     return arrow().schema([schema.field(name) for name in names], metadata=notes)
 
@@ -136,7 +142,7 @@ def _pandas_metadata(schema: Any) -> dict[str, Any]:
 
 
 def cast_table(table: Any, schema: Any) -> Any:
-    """Return the table with the columns and types of a schema, in the schema's order."""
+    """Return a pyarrow table with the columns, order and types of a schema."""
     table, is_dictionary = table.select(schema.names), arrow().types.is_dictionary
     for i, (now, wanted) in enumerate(zip(table.schema, schema, strict=True)):
         if is_dictionary(wanted.type) and not is_dictionary(now.type):

@@ -11,10 +11,10 @@ ROWS_PER_CHUNK = 65_536  # largest number of rows of a chunk: 16 blocks of 4,096
 
 @dataclass(frozen=True)
 class Chunk:
-    """At most ROWS_PER_CHUNK rows of a piece, with column types that all pieces share.
+    """At most 65,536 consecutive rows of the data, with the same column types in all chunks.
 
     frame : DataFrame of pandas or polars, or Table of pyarrow
-    first : position of the chunk's first row in the piece
+    first : position of the chunk's first row in its piece (such as a file)
     place : name of the piece, for messages
     """
 
@@ -24,7 +24,7 @@ class Chunk:
 
 
 class Piece:
-    """A picklable run of rows that any process can read.
+    """A run of rows that any process can read, such as a file or a part of it; can be pickled.
 
     place : name in messages, such as "part-3.parquet, row group 2"
     n : number of rows if known without reading, else None
@@ -43,10 +43,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class Source:
-    """Named columns that are read piece by piece; picklable, without open files.
+    """Data that are not in memory: named columns, read piece by piece; can be pickled.
 
     names : names of the columns, without an index written by pandas
-    pieces : pieces in the order of the rows
+    pieces : pieces (runs of rows, such as files) in the order of the rows
     kind : package of the frames of predictions: "pandas" for files, else the package of the data
     files : states of the files when the source was created; empty for a lazy frame
     """
@@ -58,7 +58,7 @@ class Source:
 
     @property
     def n(self) -> int | None:
-        """Number of rows if known without reading, else None."""
+        """Number of rows of the data if known without reading, else None."""
         counts = [piece.n for piece in self.pieces]
         return None if None in counts else sum(n for n in counts if n is not None)
 
@@ -68,7 +68,7 @@ class Source:
         return [file.path for file in self.files if file.filesystem is None]
 
     def select(self, names: Sequence[str]) -> "Source":
-        """Return the source restricted to some columns; pieces do not read other columns."""
+        """Return the source restricted to some columns; the other columns are not read."""
         return replace(self, names=tuple(names))
 
     def chunks(self, names: Sequence[str]) -> Iterator[Chunk]:

@@ -170,7 +170,10 @@ def bootstrap(
 
 
 def _estimates_as(reference):
-    """Return a function of a fit that returns estimates comparable with those of `reference`."""
+    """Return a function of a fit that returns its estimates in the form of those of `reference`.
+
+    Then replicates of a bootstrap can be compared with the fit to all rows.
+    """
 
     def estimates(one):
         frame = one._comparable(reference)
@@ -182,7 +185,7 @@ def _estimates_as(reference):
 
 
 def _statistic(function):
-    """Return a user's function of a fit, wrapped so that it returns a Series of numbers."""
+    """Return a user's function of a fit, wrapped so that its numbers become a Series."""
 
     def numbers(one):
         value = function(one)
@@ -208,7 +211,10 @@ def _statistic(function):
 
 
 def _aligned(estimate, replicates, absent):
-    """Return all terms, estimates (q,) and replicates (n, q); absent terms get `absent`."""
+    """Return all terms, estimates (q,) and replicates (n, q) from Series with different terms.
+
+    Terms that a Series lacks get the value `absent`.
+    """
     terms = estimate.index
     for one in replicates:
         if not one.index.equals(terms):
@@ -222,7 +228,7 @@ def _aligned(estimate, replicates, absent):
 
 
 def _bytes(record):
-    """Return the bytes of all arrays in a record, including nested records."""
+    """Return the bytes of all arrays in a record (dataclass), including nested records."""
     if isinstance(record, np.ndarray):
         return record.nbytes
     if isinstance(record, dict | list | tuple):

@@ -185,7 +185,7 @@ def conformal(
 
 
 def _check_by(by, problem):
-    """Raise an error if by="class" is requested but cannot be used."""
+    """Raise an error if by="class" (calibration per class) is requested but cannot be used."""
     if by is not None:
         one_of("by", by, ("class",))
     if by and problem.design.levels is None:
@@ -195,7 +195,7 @@ def _check_by(by, problem):
 
 
 def _folds(problem, method, folds, seed):
-    """Return the fold of each row (n,), negative for rows that are never held out."""
+    """Return the fold of each row for conformal prediction, (n,); -1 if never held out."""
     batch, n_units = problem.batch, count_units(problem.batch)
     if method != "cv+" and np.ndim(folds):
         raise ArgumentError(f"folds of method={method!r} must be a number, not an array")
@@ -214,9 +214,9 @@ def _folds(problem, method, folds, seed):
 
 
 def _fits(problem, fold, method, score, choose):
-    """Return the fit for predictions, a fit without each fold, and the held-out rows of each fold.
+    """Return the fit for predictions, a fit without each fold, and the rows of each fold.
 
-    For "split" there is only one fit.
+    For method "split" there is only one fit. choose : whether each fit chooses open settings again
     """
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
@@ -243,7 +243,11 @@ def _known_score(fit, score):
 
 
 def _held_out(problem, fold, says, full, fits, parts, by):
-    """Return the HeldOut of the held-out rows of positive weight, and the table for tidy()."""
+    """Return the scores of the held-out rows (HeldOut), and the table for tidy().
+
+    fold (n,) : fold of each row; says : kind of score; full : fit to all rows
+    fits, parts : fit without each fold, and the rows of the fold; by : "class" or None
+    """
     at, answers, y = [], [], []
     for k, (fit, rows) in enumerate(zip(fits, parts, strict=True)):
         where = np.flatnonzero(fold == k)
@@ -262,7 +266,10 @@ def _held_out(problem, fold, says, full, fits, parts, by):
 
 
 def _table(held, says, answers, classes):
-    """Return scores and mean sizes of intervals or sets per level, also per class if by class."""
+    """Return a table with scores and mean sizes of intervals or sets per level (and class).
+
+    held : HeldOut scores; answers : predictions of the held-out rows; classes : names
+    """
     rows = []
     for level in sorted({*LEVELS, says.level}):
         size = says.sizes(answers, held, level)

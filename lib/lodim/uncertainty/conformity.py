@@ -20,7 +20,7 @@ FROM_SPREAD = ("normalized", "quantile")  # scores that need results which fits 
 
 @forms.record
 class ConformityScore:
-    """Kind of score, and options with which scores are computed.
+    """Kind of conformity score (distance of response and prediction), and options of scores.
 
     level : coverage whose quantiles the score "quantile" uses
     seed : seed of the random numbers of "aps"
@@ -37,13 +37,15 @@ class ConformityScore:
 
     @property
     def size(self):
-        """Name of the measure of precision: "size" of sets or "width" of intervals."""
+        """Name of the column for the precision of predictions: "size" of sets or "width"."""
         return "size" if self.of_classes else "width"
 
     def of_rows(self, fit, batch, u):
-        """Return low, high and step of the bands of rows, (3, n); for C classes scores (C, n).
+        """Return the predictions of a fit in the form that scores need.
 
-        Rows without a prediction get NaN. u (n,): result of `uniforms`.
+        For numbers these are low, high and step (3, n): a band is from low - t step to high + t
+        step, with t from the held-out scores. For C classes these are the scores (C, n). Rows
+        without a prediction get NaN. u (n,) : random numbers for "aps", or None.
         """
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:
@@ -58,7 +60,7 @@ class ConformityScore:
         return np.array([low, high, step])
 
     def uniforms(self, fit, batch):
-        """Return random numbers (n,) for "aps", which depend on rows' features; else None."""
+        """Return random numbers (n,) for the score "aps", made from rows' features; else None."""
         if self.score != "aps":
             return None
         X = tiles.unpack(batch.X, batch.n).astype(np.float64)
@@ -66,14 +68,20 @@ class ConformityScore:
         return row_uniforms(X, [[self.seed, crc32(name.encode())] for name in names])
 
     def scores(self, answers, y):
-        """Return the scores (n,) of responses y; infinite without a prediction."""
+        """Return the conformity scores (n,) of responses y; infinite without a prediction.
+
+        answers : predictions of the rows, as `of_rows` returns them
+        """
         if self.of_classes:
             own = answers[y.astype(int), np.arange(len(y))]
             return np.where(np.isnan(own), np.inf, own)
         return band_scores(*answers, y)
 
     def sizes(self, answers, held, level):
-        """Return widths of intervals, or sizes of sets, of held-out rows, without their fold."""
+        """Return the widths of intervals, or sizes of sets, of held-out rows.
+
+        answers : predictions of each row by the fit without its fold; held : HeldOut scores
+        """
         if not self.of_classes:
             low, high, step = answers
             width = high - low + 2.0 * held.quantile(level) * step
@@ -93,10 +101,10 @@ CHUNK = 2**21  # number of values that are sorted at a time
 
 @forms.record
 class HeldOut:
-    """Scores of held-out rows, with which scores of new rows are compared.
+    """Conformity scores of held-out rows, with which scores of new rows are compared.
 
     fold : number of the fit without the row
-    score : score of the row by that fit; infinite without a prediction
+    score : distance of response and prediction by that fit; infinite without a prediction
     weight : positive weights; a new row has weight one
     of_class : class of each row if each class has its own quantile, else None
     """
@@ -112,21 +120,21 @@ class HeldOut:
             raise ValueError("no row was held out")
 
     def of(self, code):
-        """Return the held-out rows of one class."""
+        """Return the scores of the held-out rows of one class, given its code."""
         at = self.of_class == code
         return HeldOut(self.fold[at], self.score[at], self.weight[at], None)
 
     @property
     def most(self):
-        """Highest level for which limits are finite."""
+        """Highest coverage level for which intervals or sets are finite."""
         return self.weight.sum() / (self.weight.sum() + 1.0)
 
     def quantile(self, level):
-        """Return the weighted quantile of the scores at `level`, with a new row at infinity."""
+        """Return the weighted `level` quantile of the scores; a new row counts as infinite."""
         return float(self._quantiles(self.score[:, None], level)[0])
 
     def upper(self, base, step, level):
-        """Return the upper limits (m,) of m new rows (Barber et al. 2021, Sect. 3).
+        """Return the upper interval limits (m,) of m new rows (Barber et al. 2021, Sect. 3).
 
         Parameters
         ----------
@@ -159,7 +167,11 @@ class HeldOut:
         return out
 
     def sets(self, scores, level):
-        """Return whether each class is in the set of each row, (K, m, C) -> (m, C); see `below`."""
+        """Return whether each class is in the set of each new row, (m, C).
+
+        scores : (K, m, C), scores of the classes by each of K fits. A class is in the set if the
+        weight of held-out rows with lower scores is small.
+        """
         if self.of_class is None:
             return self.below(scores) < self._needed(level)
         each = (self.of(c).sets(scores[..., [c]], level) for c in range(scores.shape[2]))
@@ -189,7 +201,7 @@ class HeldOut:
         return level * (self.weight.sum() + 1.0) * (1.0 - TIE)
 
     def _quantiles(self, values, level):
-        """Return the weighted quantile of each column, (n, m) -> (m,)."""
+        """Return the weighted `level` quantile over held-out rows per column, (n, m) -> (m,)."""
         needed = self._needed(level)
         if self.weight.sum() < needed:
             return np.full(values.shape[1], np.inf)
@@ -216,21 +228,25 @@ def held_out_weights(given, units):
 
 
 def band_scores(low, high, step, y):
-    """Return the scores (n,) of responses y: distance outside a band in steps, negative inside."""
+    """Return the distance (n,) of responses y outside of bands, in steps; negative inside.
+
+    low, high, step : (n,) limits of the bands, and unit of the distance
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         score = np.maximum(low - y, y - high) / np.maximum(step, np.finfo(float).tiny)
     return np.where(np.isfinite(high), score, np.inf)
 
 
 def least_ambiguous(p):
-    """Return the scores (n, C) of classes: one minus probability p (Sadinle et al. 2019)."""
+    """Return scores of classes: one minus the probability p (n, C) (Sadinle et al. 2019)."""
     return 1.0 - p
 
 
 def adaptive(p, u):
-    """Return the scores (n, C) of classes: total probability of more probable ones, plus u times p.
+    """Return scores (n, C) of classes: total probability of more probable classes, plus u p.
 
-    See Romano, Sesia and Candes (2020), Sect. 2. u (n,) is between 0 and 1.
+    p (n, C) are probabilities, and u (n,) numbers between 0 and 1. See Romano, Sesia and Candes
+    (2020), Sect. 2.
     """
     above = p[:, None, :] > p[:, :, None] + TIE
     return (above * p[:, None, :]).sum(axis=2) + u[:, None] * p

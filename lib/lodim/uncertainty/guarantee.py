@@ -45,7 +45,7 @@ class Guarantee:
         return max(0.0, 1.0 - 2.0 * alpha - slack)
 
     def made(self):
-        """Return one line of text on the method."""
+        """Return one line of text that says how intervals or sets were constructed."""
         rows = counted(self.n_units, self.unit)
         return {
             "cv+": f"Method: CV+ with {self.n_fits} folds of {rows}",
@@ -54,7 +54,7 @@ class Guarantee:
         }[self.method]
 
     def words(self, level):
-        """Return lines of text on the guarantee at a level."""
+        """Return lines of text on the coverage that is guaranteed at a level."""
         new = "new rows" if self.unit == "row" else "rows of new groups"
         least = f"at least {_percent(self.least(level))} guaranteed"
         about = "" if self.method == "split" else f"about {_percent(level)} in practice"
@@ -84,7 +84,10 @@ FEW_VALUES = 10  # numbers with at most this many distinct values: each value is
 
 
 def groups_of(data, by, batch):
-    """Return a dict label -> positions in the batch, for groups by a column or an array."""
+    """Return a dict label of a group -> positions of its rows in the batch.
+
+    by : column name or array that defines the groups; numbers with many values give quarters
+    """
     frame = read_frame(data)
     if isinstance(by, str):
         column = read_column(frame, by)
@@ -108,7 +111,10 @@ def groups_of(data, by, batch):
 
 
 def measured(covered, weight, means):
-    """Return a dict: coverage of rows with standard error and limits, and means of other values."""
+    """Return a dict: share of covered rows with standard error and limits, and means of `means`.
+
+    covered (n,) : which rows are covered; weight (n,); means : dict of arrays (n,)
+    """
     n, total = int((weight > 0).sum()), weight.sum()
     if not total > 0:
         return {"n": n, "coverage": np.nan} | dict.fromkeys((*ERRORS, *means), np.nan)

@@ -11,7 +11,10 @@ CHUNK = 2**22  # largest number of values of a product at a time
 
 
 def percentile(replicates, level):
-    """Return limits (2, q) that contain the share `level` of replicates (R, q), without NaN."""
+    """Return limits (2, q) that contain the share `level` of bootstrap replicates (R, q).
+
+    NaN is ignored.
+    """
     return _quantiles(replicates, np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])[:, None])
 
 
@@ -59,7 +62,7 @@ def accelerations(replicates, weights):
 
 
 def standard_errors(replicates):
-    """Return the standard deviations (q,) of replicates (R, q), ignoring NaN."""
+    """Return the standard deviations (q,) of bootstrap replicates (R, q), ignoring NaN."""
     apart = replicates - _mean(replicates)
     known = np.isfinite(replicates).sum(axis=0)
     square = np.nan_to_num(apart**2).sum(axis=0) / np.maximum(known - 1, 1)
@@ -67,7 +70,7 @@ def standard_errors(replicates):
 
 
 def biases(replicates, estimate):
-    """Return the means of replicates (R, q) minus the estimates (q,)."""
+    """Return the means of bootstrap replicates (R, q) minus the estimates (q,)."""
     return _mean(replicates) - estimate
 
 
@@ -79,7 +82,10 @@ def _mean(replicates):
 
 
 def _quantiles(replicates, shares):
-    """Return quantiles (m, q) of replicates (R, q) at shares (m, 1) or (m, q), without NaN."""
+    """Return quantiles (m, q) of replicates (R, q) at the given shares, without NaN.
+
+    shares : (m, 1), or (m, q) with different shares per column
+    """
     shares = np.broadcast_to(shares, (len(shares), replicates.shape[1]))
     out = np.full(shares.shape, np.nan)
     for j, column in enumerate(replicates.T):

@@ -15,7 +15,10 @@ from lodim.text import shorten
 
 @literal
 def draw_bootstrap(boot, ax=None, *, top, level, kind):
-    """Draw estimates with intervals, per standard deviation of the feature if possible."""
+    """Draw the estimates of a Bootstrap with intervals, per standard deviation if possible.
+
+    top : largest number of estimates; kind : of interval, "percentile" or "bca"
+    """
     frame, xlabel = in_pandas(boot.tidy)(level=level, kind=kind), "statistic"
     if boot.default:
         design = boot.fit.design
@@ -44,7 +47,7 @@ LONGEST_TERM = 36  # largest number of characters of a term's name
 
 @literal
 def draw_stability(stability, ax=None, top=30):
-    """Draw the share of half-samples that select each term, the most frequent term on top."""
+    """Draw the share of half-samples that select each term, the most frequent on top."""
     frame = stability.frame.head(whole("top", top))
     place, share = np.arange(len(frame))[::-1], frame["share"].to_numpy()
     ax = ensure_axes(ax, (7.0, max(2.5, 0.28 * len(frame) + 1.4)))
@@ -70,7 +73,7 @@ LONGEST_GROUP = 28  # largest number of characters of a group's name
 
 
 def draw_conformal(conformal, kind=None, ax=None, **arguments):
-    """Draw a plot of the given kind, for `Conformal.plot`."""
+    """Draw a plot of a Conformal: "intervals" (for classes: sizes of sets) or "coverage"."""
     kinds = {"intervals": sets if conformal.says.of_classes else intervals, "coverage": coverage}
     if kind is not None:
         one_of("kind", kind, kinds)
@@ -107,7 +110,7 @@ def intervals(conformal, ax=None, *, data, level=None, top=MAX_INTERVALS):
 
 
 def sets(conformal, ax=None, *, data, level=None):
-    """Draw shares of rows per class by size of their set; hatched if it lacks the class."""
+    """Draw, per class, the shares of rows by size of their set; hatched if it lacks the class."""
     frame, y = conformal._beside(data, level)
     levels = list(conformal.fit.levels)
     inside = frame[levels].to_numpy(bool)

@@ -400,7 +400,7 @@ class Conformal(Generic[FitT_co]):
         return Table("", frame.rename_axis(None), formats)
 
     def _checked(self, level):
-        """Return the level to use; warn if there are too few held-out rows for it."""
+        """Return the coverage level to use; warn if there are too few held-out rows for it."""
         level = self.level if level is None else share("level", level)
         for name, held in self._compared():
             if not np.isfinite(held.quantile(level)) and level > held.most:
@@ -417,13 +417,19 @@ class Conformal(Generic[FitT_co]):
         return level
 
     def _compared(self):
-        """Return a list of (class or None, HeldOut): the rows with which new rows are compared."""
+        """Return a list of (class, scores of its held-out rows) with which new rows are compared.
+
+        Without calibration per class it has one entry, with class None.
+        """
         if self.held_out.of_class is None:
             return [(None, self.held_out)]
         return [(name, self.held_out.of(c)) for c, name in enumerate(self.fit.levels)]
 
     def _warn_of_training_rows(self, answers, y):
-        """Warn if many rows, with responses y (m,), were held out themselves."""
+        """Warn if many rows whose coverage is measured were themselves held out for calibration.
+
+        answers : predictions of the rows by all fits; y (m,) : their responses
+        """
         of_fits = np.array([self.says.scores(of_fit, y) for of_fit in answers])
         share_known = self.held_out.contains(of_fits)
         if share_known > MANY_RECOGNIZED:
@@ -434,7 +440,7 @@ class Conformal(Generic[FitT_co]):
             )
 
     def _warn_of_drift(self, batch):
-        """Warn if the rows of a batch are not exchangeable with the rows of the call."""
+        """Warn if feature means of new rows differ from training: coverage is not guaranteed."""
         if self.guarantee.unit != "row":  # rows of a group are alike: few groups look like drift
             return
         moved = moved_means(self.fit, batch)
@@ -447,9 +453,10 @@ class Conformal(Generic[FitT_co]):
             )
 
     def _answers(self, data, offset, new_levels, response=False):
-        """Return predictions of all fits, (K, q, m), for rows that all fits can read, and the rows.
+        """Return the predictions of all K fits, (K, q, m), and the m rows that all fits can read.
 
-        Without a prediction a band is infinite, and every class is in the set.
+        For numbers q = 3: low, high and step of a band; for classes one score per class. Without a
+        prediction a band is infinite, and every class is in the set.
         """
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)
@@ -478,7 +485,10 @@ class Conformal(Generic[FitT_co]):
         return frame[known], y[known]
 
     def _limits(self, answers, level):
-        """Return lower and upper limits (m,) of rows from their bands (K, 3, m)."""
+        """Return lower and upper limits (m,) of intervals from bands (K, 3, m) of K fits.
+
+        A band is low, high and step; the step is multiplied by a quantile of held-out scores.
+        """
         low, high, step = np.moveaxis(answers, 1, 0)
         lower, upper = (
             -self.held_out.upper(-low, step, level),
@@ -490,7 +500,10 @@ class Conformal(Generic[FitT_co]):
         return np.clip(lower, family.least, family.most), np.clip(upper, family.least, family.most)
 
     def _words(self, inside):
-        """Return the sets (m, C) as texts, (m,) object."""
+        """Return the sets of classes as texts, (m,) object.
+
+        inside : (m, C), which classes are in the set of each row
+        """
         levels = list(map(str, self.fit.levels))
         words = ["{" + ", ".join(compress(levels, row)) + "}" for row in inside]
         return np.array(words, dtype=object)

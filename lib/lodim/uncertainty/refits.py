@@ -19,14 +19,14 @@ from lodim.formula.formula import leave_out, parse
 
 
 def settled(problem, fit):
-    """Return the problem with all settings fixed at those of a fit, including chosen settings."""
+    """Return the problem with all settings fixed at those of a fit, also settings that it chose."""
     # Settings that a fit does not keep, such as ripr's limits, stay as in the problem.
     known = {name: value for name, value in vars(fit.settings).items() if value is not None}
     return problem.settle(replace(problem.settings, **known))
 
 
 def on_one_thread(problem):
-    """Return the problem with threads=1."""
+    """Return the problem with settings for one thread."""
     if not hasattr(problem.settings, "threads"):
         return problem
     return replace(problem, settings=replace(problem.settings, threads=1))
@@ -70,14 +70,14 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
 
 
 def _warn_once(said, n_fits):
-    """Issue one warning per category of the warnings raised by fits to parts of the rows."""
+    """Issue one warning per category of the warnings `said` that fits to parts of rows raised."""
     for category in dict.fromkeys(each.category for each in said):
         texts = [str(each.message) for each in said if each.category is category]
         warn(f"{len(texts)} of {n_fits} fits to parts of the rows say: {texts[0]}", category)
 
 
 def as_read(fit, batch):
-    """Return rows of a fit's design as rows of its reader, which may have fewer features."""
+    """Return the rows of a batch with only the features that the fit needs for predictions."""
     kept = fit._reader_columns
     if len(kept) == batch.X.shape[1]:
         return batch
@@ -87,7 +87,7 @@ def as_read(fit, batch):
 
 @dataclass(frozen=True)
 class RandomWeights:
-    """Random weights of replicates: standard exponential with mean one, times the rows' weights.
+    """Random weights of bootstrap replicates: exponential with mean one, times the rows' weights.
 
     No weight is zero, so no replicate loses a level, class or group (Xu et al. 2020).
 
@@ -131,7 +131,9 @@ ALIKE = 1e-6  # tolerance for relative differences of means and deviances of the
 
 
 def held_problem(fit, data, groups, arguments):
-    """Return the Problem of a fit's call with fixed settings; raise if the rows are different.
+    """Return the Problem (data, settings) of a fit's call, with fixed settings.
+
+    Raises an error if `data` are not the training rows of the fit.
 
     arguments : arguments of the call that were arrays, which a fit does not keep
     """
@@ -183,7 +185,10 @@ def reweighted(problem, fit, weights):
 
 
 def refit_from_scratch(fit, data, batch: Batch, weights, groups, arguments):
-    """Return the fit of the whole call with other weights (n,); open settings are chosen again."""
+    """Return the fit of the whole call with other weights (n,); open settings are chosen again.
+
+    batch : the complete rows; arguments : arguments of the call that were arrays
+    """
     formula, arguments = fit.design.formula, fit._call_arguments(arguments)
     own = inspect.signature(fit.model).parameters
     # The dot of the formula must not include columns of weights or groups.

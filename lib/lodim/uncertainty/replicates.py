@@ -286,7 +286,7 @@ class Bootstrap(Generic[FitT_co]):
     # Shared by the above --------------------------------------------------------------------------
 
     def _level(self, level):
-        """Return the level; raise ArgumentError if it needs more replicates."""
+        """Return the level; raise ArgumentError if it needs more bootstrap replicates."""
         level = share("level", level)
         least = int(np.ceil(2.0 / (1.0 - level) - 1e-9)) - 1
         if self.n < least:
@@ -294,7 +294,7 @@ class Bootstrap(Generic[FitT_co]):
         return level
 
     def _kept(self):
-        """Return the fits of the replicates; raise ArgumentError if they were not kept."""
+        """Return the fits of the bootstrap replicates; ArgumentError if they were not kept."""
         if not self.fits:
             raise ArgumentError(
                 f"the fits of {self.n} replicates need more than 256 MB and are not stored: use "
@@ -367,7 +367,7 @@ class Bootstrap(Generic[FitT_co]):
         return self.summary(level=self._widest()).as_html()
 
     def _widest(self):
-        """Return the level to print: LEVEL, or the highest level that the replicates allow."""
+        """Return the level to print: 0.95, or the highest level that the replicates allow."""
         return LEVEL if self.n >= 39 else 1.0 - 2.0 / (self.n + 1)
 
     def __repr__(self):
@@ -381,7 +381,10 @@ class Bootstrap(Generic[FitT_co]):
 
 
 def _band(center, each, level):
-    """Return predictions (N,) or (N, K) with limits as a frame, given n replicates, (n, ...)."""
+    """Return a frame of predictions `center`, (N,) or (N, K), with limits from n replicates.
+
+    each : (n, N) or (n, N, K), predictions of the replicates
+    """
     limits = percentile(each.reshape(len(each), -1), level).reshape(2, *each.shape[1:])
     if isinstance(center, pd.Series):
         columns = {"fit": center, "lower": limits[0], "upper": limits[1]}

@@ -29,12 +29,20 @@ FAR = 1e5  # parameter above which the tails of r-concave distributions do not c
 
 
 def worst_case(q, p, cutoff):
-    """Return the bound without assumptions: q^2 / (p (2 tau - 1)) (Theorem 1)."""
+    """Return a bound on the number of stable terms by chance: q^2 / (p (2 cutoff - 1)).
+
+    It needs no assumption (Theorem 1 of Shah and Samworth 2013). q : mean number of selected terms;
+    p : number of terms; cutoff : share of fits that makes a term stable.
+    """
     return q**2 / (p * (2.0 * cutoff - 1.0))
 
 
 def unimodal(q, p, cutoff, n_pairs):
-    """Return the bound for unimodal shares of pairs (Theorem 2); NaN if it does not apply."""
+    """Return a bound on the number of stable terms by chance; NaN if it does not apply.
+
+    It holds if the share of pairs of halves that select a term is unimodal (Theorem 2 of Shah and
+    Samworth 2013). q : mean number of selected terms; p : number of terms.
+    """
     theta, B = q / p, n_pairs
     least = min(0.5 + theta**2, 0.5 + 0.5 / B + 0.75 * theta**2)
     if theta > 3.0**-0.5 or cutoff <= least:
@@ -45,9 +53,10 @@ def unimodal(q, p, cutoff, n_pairs):
 
 
 def r_concave(q, p, cutoff, n_pairs):
-    """Return the bound for -1/2-concave shares of pairs and -1/4-concave shares of halves.
+    """Return a bound on the number of stable terms by chance; NaN if it does not apply.
 
-    See Sect. 3.3, Eq. 8. The result is NaN if the bound does not apply.
+    It holds for -1/2-concave shares of pairs of halves and -1/4-concave shares of halves (Shah and
+    Samworth 2013, Sect. 3.3, Eq. 8). q : mean number of selected terms; p : number of terms.
     """
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))
@@ -216,12 +225,16 @@ def _terms(fit):
 
 
 def _views(fit):
-    """Return a set with the terms of each view of a fit, as tuples of positions."""
+    """Return a set with the terms of each view (set of features) of a fit, as position tuples."""
     return {tuple(np.unique(fit.design.term_of[view]).tolist()) for view in fit._selected_views()}
 
 
 def _frame(design, selected, full, cutoff):
-    """Return a frame with one row per term, most often selected first."""
+    """Return a frame with one row per term, most often selected first, for tidy().
+
+    selected : per half-sample the terms that it selects; full : terms of the fit to all rows;
+    cutoff : smallest share of half-samples that makes a term stable
+    """
     names = design.term_names
     count = np.bincount(np.concatenate([terms for terms, _ in selected]), minlength=len(names))
     share = count / len(selected)
@@ -231,7 +244,10 @@ def _frame(design, selected, full, cutoff):
 
 
 def _views_frame(design, selected, full):
-    """Return a frame with one row per view, most often selected first; None without views."""
+    """Return a frame with one row per view (set of features), most often selected first.
+
+    None if the model has no views.
+    """
     counts: dict = {}
     for _, views in selected:
         for view in views:
@@ -402,7 +418,7 @@ class Stability(Generic[FitT_co]):
         return "none" if response is None else response.name
 
     def _words(self):
-        """Return lines of text on the terms that a half selects, and on the bounds."""
+        """Return lines of text on the number of terms that a half-sample selects, and on bounds."""
         q, p, bounds = self.n_selected, len(self.frame), self.bounds
         known = [k for k in ("unimodal", "r-concave") if np.isfinite(bounds[k])]
         more = [f"{significant(bounds[k])} if shares are {k}" for k in known]
