@@ -245,7 +245,10 @@ def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
 
 
 def part(kind: Any) -> Any:
-    """Declare a field: a record of a class (see `record`), or a dict with the given forms."""
+    """Declare a field: a record of a class, or a dict with the given forms of its entries.
+
+    kind : class whose fields have forms, or a dict name -> form
+    """
     is_dict = isinstance(kind, dict)
     forms = kind if is_dict else kind._forms
 

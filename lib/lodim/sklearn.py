@@ -403,9 +403,12 @@ class GbmapRegressor(
 ):
     """Gradient boosting mapping for a numeric response; see `lodim.gbmap`.
 
+    It predicts by a sum of learners (softplus functions of linear combinations of features).
+
     `family` is "gaussian", "poisson" (counts), "gamma" (positive amounts), "tweedie" (amounts, some
-    of them zero, with `power`), "quantile" (with `quantile`) or "huber" (wild values).
-    transform() gives the embedding, whose L1 distance ignores features irrelevant to y.
+    of them zero, with `power`), "quantile" (with `quantile`) or "huber" (extreme outliers).
+    transform() gives the embedding (the learners' outputs), whose L1 distance ignores features
+    irrelevant to y.
     """
 
 
@@ -419,19 +422,26 @@ class GbmapClassifier(
 ):
     """Gradient boosting mapping for classes; see `lodim.gbmap`.
 
-    transform() gives the embedding, whose L1 distance ignores features irrelevant to y. With K
-    classes each boost has up to K coordinates.
+    It predicts by a sum of learners (softplus functions of linear combinations of features).
+    transform() gives the embedding (the learners' outputs), whose L1 distance ignores features
+    irrelevant to y. With K classes each of the m stages has up to K coordinates.
     """
 
 
 class ProsetRegressor(_Regressor, _Estimator, model="proset", chooses="lambda_v"):
-    """Prototype sets for a numeric response; see `lodim.proset`."""
+    """Prototype sets for a numeric response; see `lodim.proset`.
+
+    Predictions compare a row with prototypes (weighted training rows) on a few features.
+    """
 
 
 class ProsetClassifier(
     _Classifier, _Estimator, model="proset", without=["loss"], chooses="lambda_v"
 ):
-    """Prototype sets for classes; see `lodim.proset`."""
+    """Prototype sets for classes; see `lodim.proset`.
+
+    Predictions compare a row with prototypes (weighted training rows) on a few features.
+    """
 
 
 class CostnetRegressor(
@@ -487,7 +497,10 @@ class RiprRegressor(
     without=["n_clusters", "balanced", "alpha"],
     chooses="lambda_, or the model's own choice of views,",
 ):
-    """A few low-dimensional views, for a numeric response; see `lodim.ripr`."""
+    """A few low-dimensional views, for a numeric response; see `lodim.ripr`.
+
+    Views are small sets of features, in which a row is compared with its nearest training rows.
+    """
 
 
 class RiprClassifier(
@@ -497,14 +510,17 @@ class RiprClassifier(
     without=["n_clusters"],
     chooses="lambda_, or the model's own choice of views,",
 ):
-    """A few low-dimensional views, for classes; see `lodim.ripr`."""
+    """A few low-dimensional views, for classes; see `lodim.ripr`.
+
+    Views are small sets of features, in which a row is compared with its nearest training rows.
+    """
 
 
 class RiprClusterer(ClusterMixin, _Estimator, model="ripr", without=["method", "balanced"]):
     """Clusters in a few low-dimensional views; see `lodim.ripr`.
 
-    `labels_` holds the position of each training row's cluster in `fit_.clusters()`, or -1 for rows
-    without a view.
+    Views are small sets of features. `labels_` holds the position of each training row's cluster in
+    `fit_.clusters()`, or -1 for rows without a view.
     """
 
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:

@@ -21,7 +21,10 @@ _OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 
 def read_only(x):
-    """Return a read-only contiguous view or copy of x: one kernel then compiles for all arrays."""
+    """Return a read-only contiguous view or copy of x.
+
+    Numba compiles a kernel again for arrays that are not contiguous, or not read-only.
+    """
     view = np.ascontiguousarray(x).view()
     view.flags.writeable = False
     return view
@@ -115,9 +118,10 @@ def column_moments(x, rows, weights):
 
 @njit(**_OPTIONS)
 def moments_of_blocks(x):
-    """Return what `moments` returns for x without weights, in full blocks of rows; faster.
+    """Return (5,): number, mean, sum of squared deviations, minimum and maximum of x.
 
-    It is (5,): number of values, mean, sum of squared deviations, minimum and maximum.
+    x must fill whole blocks of rows. Four blocks at a time are faster than `moments`, with the same
+    bits.
     """
     total, mean, spread = 0.0, 0.0, 0.0
     least, greatest = np.full(TILE, np.inf), np.full(TILE, -np.inf)

@@ -209,7 +209,7 @@ def _on_the_clock(moment):
 
 
 def _check_numbers(present, name):
-    """Raise DataError unless all values are numbers; the message shows an example of the others."""
+    """Raise DataError unless all values are numbers; the message shows a value that is not."""
     real = (numbers.Real, decimal.Decimal, np.number)
     others = [v for v in present if not isinstance(v, real) or isinstance(v, (bool, complex))]
     if not others:
@@ -292,7 +292,7 @@ def _place_codes(column, levels, place):
 
 
 def kind_of(column):
-    """Return the column without values and codes: its name, kind and levels."""
+    """Return the column without its rows: only its name, kind and levels."""
     return replace(column, values=None, codes=None)
 
 
@@ -490,7 +490,7 @@ def raise_unknown(names, everywhere):
 def expand_rows(values, where, n):
     """Return values (n,) of all n rows: the given values at positions `where`, NaN elsewhere.
 
-    where : positions of the known rows, or ALL if all n rows are known
+    where : positions of rows with values; an empty array if these are all rows
     """
     if where is ALL_ROWS:
         return values

@@ -468,10 +468,12 @@ def _read(formula, data, given, family, which, missing, reading):
 
 
 def _tiles(design, features, moments, flat, read, reading):
-    """Return the features of all rows in tiles of 64 rows, the response, and the RowInputs.
+    """Return the features of all rows in tiles of 64 rows, the response, and the row inputs.
 
     features : Features; moments (p, 5) of the features; flat (p,) : which features are constant
     read : _Read; reading : Reading, which says where the tiles are held. They may be on workers
+
+    Row inputs are weights, offset, order, clusters and groups.
     """
     rows, parts, limits = read.rows, read.parts, design.limits
     if isinstance(parts, WorkerChunks):
@@ -545,6 +547,6 @@ def _formula(response, terms):
 
 
 def _text(part):
-    """Return a response or factor as formula text, with a column name quoted if necessary."""
+    """Return a response, or a factor of a term, as formula text with quoted names if needed."""
     code = isinstance(part, factors.Expression) or getattr(part, "called", False)
     return part.name if code else quote(part.name)

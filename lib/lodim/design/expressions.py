@@ -198,7 +198,10 @@ def _value(node, scope):
 
 
 def _operand(source, rows):
-    """Return the column `source` as an operand: float64, bool, or an object array of levels."""
+    """Return a column for use in a formula's expression: float64, bool, or array of levels.
+
+    source : the column; rows : rows to use
+    """
     if source.kind == "date":
         raise DataError(f"column {source.name!r} has dates: {columns.date_advice(source.name)}")
     if source.kind != "level":

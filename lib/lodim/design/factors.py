@@ -481,7 +481,7 @@ def as_column(code, node, values):
 
 
 def check_levels(levels, name, least):
-    """Raise ValueError unless levels are storable, distinct and at least `least` in number."""
+    """Raise ValueError unless levels (of a file) are plain values, distinct, at least `least`."""
     if any(isinstance(level, int) and not -(2**63) <= level < 2**63 for level in levels):
         raise ValueError(f"{name} has a level that is beyond the whole numbers of arrays")
     if len(set(levels)) < max(len(levels), least):

@@ -329,7 +329,10 @@ def _as_series(key, value):
 
 
 def _narwhals_frame(data):
-    """Return a frame of a package other than pandas as a Frame."""
+    """Return a frame of a package other than pandas, such as polars, as a Frame.
+
+    Its columns are read through the package narwhals.
+    """
     nw, frame = read_narwhals(data, READABLE)
     names, index = list(frame.columns), pd.RangeIndex(len(frame))
     kind = frame.implementation.value

@@ -124,7 +124,9 @@ MANY_PARTS = 64  # number of chunk summaries that are merged together
 class Scan:
     """Result of a first look at a chunk of rows; scans of consecutive chunks can be joined.
 
-    n : number of rows; runs : as in Labels, with positions counted from the chunk's first row
+    n : number of rows; runs : list of (position, first, place) for row labels: position in the
+        chunk
+        of each run of rows, number of its first row in its file, and name of the file
     flags : Flags of missing values
     beside : dict of Columns: the response, and row inputs given by name
     kinds : dict column name -> (Column without rows, name of the place where it was first read)
@@ -160,7 +162,7 @@ def _add(counts):
 
 
 def join_kinds(kinds, more):
-    """Merge the kinds of columns with their kinds in later rows, which must agree.
+    """Merge the kinds of columns (number, level or date) with their kinds in later rows.
 
     kinds, more : dicts name -> (Column without rows, place where it was first read); errors name
         both places
@@ -313,7 +315,9 @@ def _without_labels(value, n):
 
 
 def draw_sample(data, source, names, inputs, size, seed):
-    """Return a Frame of randomly drawn rows, in the order of the data, and their RowInputs.
+    """Return a Frame of randomly drawn rows, in the order of the data, and their row inputs.
+
+    Row inputs are weights, offset, order, clusters and groups.
 
     data : Frame, or the source; names : columns needed; inputs : RowInputs of all rows
     size : number of rows to draw; all rows if the data have no more

@@ -99,34 +99,49 @@ class RowInputs:
         return [value for value in vars(self).values() if isinstance(value, str)]
 
     def map(self, work):
-        """Return the RowInputs with work(value, name of the input) in place of each given value."""
+        """Return weights, offset, order, clusters and groups, each replaced by work(value, name).
+
+        Inputs that are None stay None; name is that of the input.
+        """
         return RowInputs(**{k: None if v is None else work(v, k) for k, v in vars(self).items()})
 
     def read(self, frame):
-        """Return the RowInputs as float64 arrays (n,) or (n, K) for the rows of a Frame."""
+        """Return weights, offset, order, clusters and groups as float64 arrays for a Frame's rows.
+
+        Inputs that are column names are read from the frame.
+        """
         read = self.map(partial(_read_input, frame))
         if read.groups is not None:
             _check_groups(frame, self.groups, read.groups)
         return read
 
     def arrays(self):
-        """Return the RowInputs with Series and lists as arrays; names and numbers are unchanged."""
+        """Return weights, offset, order, clusters and groups with lists and Series as arrays.
+
+        Column names and numbers are unchanged.
+        """
         return self.map(_as_array)
 
     def take(self, rows):
-        """Return the RowInputs of the given rows; empty `rows` means all rows."""
+        """Return weights, offset, order, clusters and groups of some rows; empty `rows`: all."""
         rows = rows if isinstance(rows, slice) or len(rows) else slice(0)
         return self.map(lambda value, _: columns.take(value, rows))
 
     def stretch(self, start, stop):
-        """Return the RowInputs of the rows start to stop - 1; given values must be arrays."""
+        """Return weights, offset, order, clusters and groups of the rows start to stop - 1.
+
+        Given values must be arrays; call `arrays` first.
+        """
         for what, value in vars(self).items():
             if np.ndim(value) and len(value) < stop:
                 raise DataError(f"{what} must have one value per row; it has only {len(value)}")
         return self.take(slice(start, stop))
 
     def complete(self, rows):
-        """Return the RowInputs of the complete rows; weights that are all one become None."""
+        """Return weights, offset, order, clusters and groups of the complete rows.
+
+        Weights that are all one become None.
+        """
         inputs = self.take(rows)
         if inputs.weights is not None and len(rows):
             _check_weights(inputs.weights)
@@ -141,7 +156,7 @@ class RowInputs:
         return self.weights > 0
 
     def check_classes(self, family, response):
-        """Raise DataError unless an offset of K columns belongs to K classes."""
+        """Raise DataError unless an offset with K columns belongs to a response with K classes."""
         if self.offset is None:
             return
         if self.offset.ndim == 1:

@@ -26,7 +26,10 @@ LINEAR = "glm", "costnet"
 
 
 def leak(subject):
-    """Return findings: features that alone nearly determine the response."""
+    """Look for features that alone nearly determine the response; return a list of findings.
+
+    subject : a fit and rows. A text is returned if the check cannot be made.
+    """
     batch, design = subject.answered, subject.fit._reader
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -67,7 +70,10 @@ def _pure_factors(design, X, code):
 
 
 def wild_values(subject):
-    """Return findings: values of features or the response far outside all other values."""
+    """Look for values far outside all other values of a feature or the response.
+
+    Returns a list of findings. subject : a fit and the rows to check
+    """
     design, found = subject.design, []
     for limits, rows, values in design.wild_rows(subject.data):
         at = np.isin(rows, subject.counted)
@@ -101,7 +107,10 @@ def _labels(subject, rows):
 
 
 def copies(subject):
-    """Return findings: pairs of features from different columns that are nearly equal."""
+    """Look for pairs of features from different columns that are nearly equal.
+
+    Returns a list of findings. subject : a fit and the rows to check
+    """
     design, batch = subject.design, subject.rows
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -130,7 +139,10 @@ def _sources(design):
 
 
 def identifier(subject):
-    """Return findings: columns of numbers that identify rows."""
+    """Look for columns of numbers that identify rows, such as an id; return a list of findings.
+
+    subject : a fit and the rows to check
+    """
     frame, rows, found = read_frame(subject.data), subject.rows.rows, []
     if len(rows) < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -154,7 +166,10 @@ def _plain_numbers(design):
 
 
 def duplicates(subject):
-    """Return findings: rows that repeat the features and the response of an earlier row."""
+    """Look for rows that repeat the features and the response of an earlier row.
+
+    Returns a list of findings. subject : a fit and the rows to check
+    """
     batch, response = subject.rows, np.zeros(len(subject.rows.index))
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -174,7 +189,10 @@ def duplicates(subject):
 
 
 def collinearity(subject):
-    """Return findings: numeric features that are nearly linear combinations of others."""
+    """Look for numeric features that are nearly linear combinations of other features.
+
+    Returns a list of findings. subject : a fit and the rows to check
+    """
     if subject.fit.name not in LINEAR:
         return f"only for {' and '.join(LINEAR)}, which have coefficients"
     design, batch = subject.design, subject.rows
@@ -198,7 +216,10 @@ def collinearity(subject):
 
 
 def empty_cells(subject):
-    """Return findings: combinations of levels of crossed factors with no row or a single row."""
+    """Look for combinations of levels of crossed factors with no row or a single row.
+
+    Returns a list of findings. subject : a fit and the rows to check
+    """
     design, found = subject.design, []
     frame, rows = read_frame(subject.data), subject.rows.rows
     crossed = [[factors.column_with_levels(part) for part in term] for term in design.terms]
@@ -223,7 +244,10 @@ def empty_cells(subject):
 
 
 def rare_level(subject):
-    """Return findings: levels or classes with few rows."""
+    """Look for levels of columns, or classes, with few rows; return a list of findings.
+
+    subject : a fit and the rows to check
+    """
     batch, found = subject.rows, []
     for name, levels, counts in _level_counts(subject.design, subject.data, batch.rows):
         found += [f"{name} = {level}" for level in levels if 0 < counts.get(level, 0) < RARE_ROWS]
@@ -260,7 +284,10 @@ def _columns_of_levels(design):
 
 
 def extrapolation(subject):
-    """Return findings: new rows outside the training range or with levels unknown in training."""
+    """Look for new rows outside the training range, or with levels unknown in training.
+
+    Returns a list of findings. subject : a fit and the rows to check
+    """
     design, batch, found = subject.fit._reader, subject.read, []
     X = subject.X(batch)
     far = beyond(X, subject.fit.n) & ~_is_binary(design, X)
@@ -295,7 +322,10 @@ def _is_binary(design, X):
 
 
 def drift(subject):
-    """Return findings: features whose mean has moved since training."""
+    """Look for features whose mean has moved since training; return a list of findings.
+
+    subject : a fit and the rows to check
+    """
     moved = moved_means(subject.fit, subject.read)
     if isinstance(moved, str) or not moved:
         return moved or []

@@ -8,7 +8,10 @@ MANY_DROPPED = 0.1  # share of dropped rows above which they are reported
 
 
 def convergence(subject):
-    """Return a finding if the optimizer stopped before it met its tolerance."""
+    """Check whether the optimizer of a fit met its tolerance; return a list of findings.
+
+    subject : the fit
+    """
     if subject.fit.converged or subject.fit._separated:
         return []
     sentence = "The optimizer stopped before its tolerance was met."
@@ -19,7 +22,10 @@ def convergence(subject):
 
 
 def separation(subject):
-    """Return a finding if coefficients are infinite because the classes are separated."""
+    """Check whether coefficients are infinite because the classes are separated.
+
+    Returns a list of findings. subject : the fit
+    """
     fit = subject.fit
     if not fit._separates:
         return "only for glm with classes, as other models have finite estimates"
@@ -33,7 +39,10 @@ def separation(subject):
 
 
 def dropped_rows(subject):
-    """Return a finding if many rows were dropped because of missing values."""
+    """Check whether many rows were dropped for missing values; return a list of findings.
+
+    subject : the fit
+    """
     fit = subject.fit
     dropped, n = fit.design.n_dropped, fit.n + fit.design.n_dropped
     if dropped <= MANY_DROPPED * n:
@@ -48,7 +57,10 @@ def dropped_rows(subject):
 
 
 def constant(subject):
-    """Return a finding if features are constant in the training rows."""
+    """Look for features that are constant in the training rows; return a list of findings.
+
+    subject : the fit
+    """
     names = subject.fit.design.constant
     if not names:
         return []
@@ -59,7 +71,10 @@ def constant(subject):
 
 
 def grid_end(subject):
-    """Return findings: settings whose lowest held-out loss is at the smallest penalty tried."""
+    """Look for settings whose lowest held-out loss is at the smallest penalty tried.
+
+    Returns a list of findings. subject : the fit
+    """
     fit = subject.fit
     if fit.selection is None:
         return "no setting was chosen by cross-validation"

@@ -12,7 +12,10 @@ EDGE = 1e-9  # smallest distance of a probability from 0 and 1, for its logit
 
 
 def overfit(subject):
-    """Return a finding if other rows are explained much worse than the training rows."""
+    """Check whether other rows are explained much worse than the training rows.
+
+    Returns a list of findings. subject : a fit and the rows to check
+    """
     fit, row = subject.fit, in_pandas(subject.fit.glance)().iloc[0]
     if fit.design.response is None:
         return "there is no response"
@@ -73,7 +76,10 @@ def _explained(subject, before):
 
 
 def influence(subject):
-    """Return a finding if single rows determine the fit."""
+    """Check whether single rows determine the fit; return a list of findings.
+
+    subject : a fit and the rows to check
+    """
     batch, fit = subject.answered, subject.fit
     if fit._cooks_distance is not None:
         labels, distance = fit._cooks_distance
@@ -95,7 +101,10 @@ def influence(subject):
 
 
 def dispersion(subject):
-    """Return a finding if counts vary more or less than a Poisson response would."""
+    """Check whether counts vary more or less than a Poisson response would.
+
+    Returns a list of findings. subject : a fit and the rows to check
+    """
     fit, batch = subject.fit, subject.answered
     df = batch.n - fit.df
     reason = _no_counts(subject)
@@ -117,7 +126,10 @@ def dispersion(subject):
 
 
 def zeros(subject):
-    """Return a finding if more counts are zero than expected for a Poisson response."""
+    """Check whether more counts are zero than expected for a Poisson response.
+
+    Returns a list of findings. subject : a fit and the rows to check
+    """
     fit, batch = subject.fit, subject.answered
     reason = _no_counts(subject)
     if reason:
@@ -139,7 +151,10 @@ def _no_counts(subject):
 
 
 def calibration(subject):
-    """Return a finding if probabilities, or means, are wrong on average at some predicted value."""
+    """Check whether predicted probabilities or means are wrong on average in some range.
+
+    Returns a list of findings. subject : a fit and the rows to check
+    """
     fit, batch = subject.fit, subject.answered
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"

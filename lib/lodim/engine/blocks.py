@@ -182,7 +182,7 @@ def runs_of(some):
 
 
 def each(work, items, numbers, threads=None):
-    """Return [work(item), ...], with threads if the items hold at least THREADED values.
+    """Return [work(item), ...], with threads if the items hold at least 2,000,000 values.
 
     Only work that releases the GIL gains from threads. Errors are raised in the items' order. Each
     thread gets several items at a time, since handing over an item takes as long as multiplying two

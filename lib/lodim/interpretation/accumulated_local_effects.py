@@ -6,7 +6,10 @@ BINS, PAIR_BINS = 40, 12  # number of intervals of a single feature, and of each
 
 
 def edges_of(x, weight, bins):
-    """Return edges (E,) of at most `bins` intervals of equal weight of x (n,); one if constant."""
+    """Return edges (E,) of at most `bins` intervals of x (n,) that hold equal weight.
+
+    There is a single edge if x is constant.
+    """
     part = np.arange(1, bins + 1) / bins * (1.0 - 1e-12)
     if np.ptp(weight) == 0.0:
         ordered, at = np.sort(x), np.ceil(part * len(x)).astype(int) - 1

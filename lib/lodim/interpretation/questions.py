@@ -82,7 +82,10 @@ class Question:
     seed: int
 
     def of(self, rows, features, terms):
-        """Return a list with the TermEffect of each term."""
+        """Return a list with the effect of each term (a column, or a pair of columns).
+
+        rows : Rows over which effects are averaged; features : dict name -> Feature
+        """
         if self.kind == "importance":
             return self._importance(rows, features, terms)
         drawn = plans.drawn_rows(self.fits[0], rows, self.seed) if self.kind == "pd" else None
@@ -113,7 +116,7 @@ class Question:
         return TermEffect(label, plan.values, each[0], each[1:])
 
     def _by_gradients(self, rows, features, terms):
-        """Return a dict term -> TermEffect, for terms whose effect needs only gradients."""
+        """Return a dict term -> effect, for terms whose effect needs only gradients."""
         design, fit = self.fits[0].design, self.fits[0]
         if self.kind != "ale" or "local" not in fit.types or rows.n < MANY_ROWS:
             return {}

@@ -46,12 +46,14 @@ def assign_by_position(batch, folds, seed):
 
     Conformal guarantees need exchangeable rows: if folds depended on features or response, held-out
     rows could differ from new rows. So rows (or groups) are drawn by position only, and another
-    order of the rows gives other folds. The fold is -1 as for `assign`.
+    order of the rows gives other folds. The fold is -1 without response or weight.
 
     Parameters
     ----------
-    batch, folds, seed
-        As for `assign`; but folds are not balanced within classes.
+    batch : Batch
+    folds : int or array
+        Number of random folds, not balanced within classes; or a value per row of the data.
+    seed : int
     """
     if np.ndim(folds) == 1:
         return assign(batch, folds, None, seed)
@@ -77,8 +79,8 @@ def _in_all_rows(batch, fold):
 def assign_in_place(batch, folds, seed):
     """Return the fold of each row of a batch whose X is not copied, (n,): whole blocks of rows.
 
-    Blocks of 4,096 rows are assigned to folds at random. An array of folds is used row by row, as
-    in `assign`. Groups are an error.
+    Blocks of 4,096 rows are assigned to folds at random. If `folds` is an array with a value per
+    row of the data, rows with the same value are in one fold. Groups are an error.
     """
     if batch.units is not None:
         what = "clusters" if batch.groups is None else "groups"

@@ -252,7 +252,10 @@ def _text(source: Any) -> Iterator[Any]:
 
 
 def _survey(file: FileState, dialect: Dialect, names: list[str], kinds: dict[str, Kinds]) -> int:
-    """Return the number of rows of a CSV file, and add the kinds of its columns to `kinds`."""
+    """Return the number of rows of a CSV file, and add the kinds of its columns to `kinds`.
+
+    Kinds of values are numbers, text etc. names : of the columns
+    """
     n, suspicious = 0, False
     for frame in _frames(file, dialect, {"filepath_or_buffer": file.path}):
         for name in names:
