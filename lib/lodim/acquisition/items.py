@@ -36,7 +36,8 @@ class Items:
     def _options(self):
         """Nodes (Q, V) bool that each item needs, one row per choice of alternatives.
 
-        Also the first row of each item. Nodes are purchases of the dependency graph."""
+        Also the first row of each item. An item is a column that can be bought, a node a purchase
+        of the dependency graph."""
         net, options, first = self.network, [], []
         for name in self.names:
             first.append(len(options))
@@ -51,7 +52,8 @@ class Items:
     def _single(self):
         """Number of choices of alternatives (G,) per item, whether it is one, and its nodes then.
 
-        Nodes are purchases of the dependency graph, (G, V) bool."""
+        An item is a column that can be bought; nodes (G, V) bool are purchases of the dependency
+        graph."""
         options, first = self._options
         count = np.diff(first, append=len(options))
         return count, count == 1, options[first[count == 1]].astype(np.float32)

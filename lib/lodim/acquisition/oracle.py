@@ -132,11 +132,11 @@ class Oracle:
         return np.concatenate(points), weights / weights.sum()
 
     def decide(self, state, trade_off, limit=None, myopic=False):
-        """Return the Decision: the next purchase for a row in a given state.
+        """Return the Decision: the next purchase for a row in a state (what is known and paid).
 
         trade_off : loss that one unit of price must save
         limit : (1 + R,) what is left of price and of R resources; myopic : whether to compare
-            single items only
+            single columns only
         """
         points, weight = self.points(state)
         search = _Search(self, state, points, weight, trade_off, limit)
@@ -177,9 +177,10 @@ class _Search:
         self._known = state.columns
 
     def evaluate(self, sets):
-        """Return price (C,) and loss (C, k) of sets of items, and whether each can be paid.
+        """Return price (C,) and loss (C, k) of C sets of items, and whether each can be paid.
 
-        The loss is that at each of k points (similar training rows)."""
+        An item is a column that can be bought. The loss is that at each of k points (similar
+        training rows)."""
         oracle, state = self.oracle, self.state
         measured, paid = oracle.items.closed(state.measured, state.paid, sets)
         spent = oracle.items.spent(paid) - self.have
@@ -194,7 +195,7 @@ class _Search:
         return spent[:, 0], loss, (spent <= self.limit + 1e-9).all(axis=1)
 
     def add(self, sets):
-        """Add sets of items that are new as candidates; return whether there are any."""
+        """Add new sets of items (columns to buy) as candidates; return whether there are any."""
         keys = [row.tobytes() for row in np.packbits(sets, axis=1)]
         new = [k for k, key in enumerate(keys) if not (key in self._seen or self._seen.add(key))]
         if not new:

@@ -111,14 +111,14 @@ class _Growing:
         self.agreeing = 0
 
     def action(self, row, k):
-        """Return the k-th purchase of the policy for a row, an item number, or -1 for none."""
+        """Return the policy's k-th purchase for a row, the number of a column, or -1 for none."""
         bought = self.played[row].items
         return bought[k] if k < len(bought) else -1
 
     def node(self, rows, bought, depth, questions=QUESTIONS):
-        """Return the Node of the tree for some rows, for which the same items have been bought.
+        """Return the Node of the tree for some rows, for which the same columns have been bought.
 
-        bought : these items; questions : number of questions that may still be asked"""
+        bought : these columns; questions : number of questions that may still be asked"""
         k = len(bought)
         actions = np.array([self.action(r, k) for r in rows])
         item, count = Counter(actions.tolist()).most_common(1)[0]
@@ -154,7 +154,7 @@ class _Growing:
         return self.items.price(states[1].paid) - self.items.price(states[0].paid)
 
     def _branches(self, rows, bought, after):
-        """Return texts and rows of the branches by the values of one of the bought items.
+        """Return texts and rows of the branches by the values of one of the bought columns.
 
         after (n,) : the policy's next purchase for each row, which the branches shall separate
         """
@@ -188,9 +188,9 @@ class _Growing:
         return now, item, groups, cuts
 
     def _groups(self, rows, item, columns):
-        """Return groups of rows by an item's values, as (value, positions of rows) in order.
+        """Return groups of rows by the values of a bought column, as (value, positions of rows).
 
-        Groups are levels of a category, or quantiles of a number."""
+        In order; groups are levels of a category, or quantiles of a number."""
         levels = self._levels(columns)
         X = self.X[np.ix_(rows, columns)]
         if levels is not None:

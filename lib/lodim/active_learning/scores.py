@@ -1,7 +1,8 @@
 """Scores of unlabelled rows: expected benefit of each row's label for a classifier.
 
 Scores are as in Fiterau (2014), Sect. 3.3, with signs such that the largest score is suggested. A
-fit may have its own committee (method `votes`) and information gain without refits (`gains`).
+fit may have its own committee of predictions (method `votes`) and information gain (`gains`);
+otherwise the model is fitted again.
 """
 
 import numpy as np
@@ -21,9 +22,7 @@ def entropies(fit, data):
 
 
 def uncertainty(learner, rng):
-    """Return the entropy (n,) of the class probabilities of the pool's rows: high if uncertain.
-
-    rng is not used."""
+    """Return the entropy (n,) of the class probabilities of rows to label: high if uncertain."""
     return entropies(learner.fit, learner.pool)
 
 

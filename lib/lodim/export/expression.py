@@ -26,7 +26,7 @@ class Node:
 
     @property
     def parts(self):
-        """Nodes from which this node is computed."""
+        """Other nodes (values) from which this node is computed."""
         return ()
 
     @property
@@ -133,7 +133,7 @@ ZERO, ONE = Constant(0.0), Constant(1.0)
 
 
 def constant(value):
-    """Return a plain value as a Constant node; numbers become floats."""
+    """Return a plain value as a Constant, a value in written code; numbers become floats."""
     return Constant(value if isinstance(value, bool | str) else float(value))
 
 

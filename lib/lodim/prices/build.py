@@ -36,9 +36,10 @@ class Graph:
     sources: dict = field(default_factory=dict)
 
     def add(self, name, *, columns=(), needs=(), bought=False):
-        """Add a node with its columns of X and its needs, or add these to an existing node.
+        """Add a node (column, term or purchase) to the graph, or add to an existing one.
 
-        bought : whether the node needs a price"""
+        columns : its columns of X; needs : names of what it needs; bought : whether it needs a
+            price"""
         self.columns[name] = (*self.columns.get(name, ()), *columns)
         self.needs[name] = tuple(dict.fromkeys((*self.needs.get(name, ()), *needs)))
         if bought:
@@ -229,7 +230,7 @@ def _in_order(graph):
 
 
 def _check_series(graph):
-    """Raise ArgumentError if no node needs a series (a set of alternative sources)."""
+    """Raise ArgumentError if nothing in the graph needs a series (a set of alternative sources)."""
     needed = {name for needs in graph.needs.values() for name in needs}
     for series in graph.sources:
         if series not in needed:

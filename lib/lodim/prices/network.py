@@ -1,4 +1,4 @@
-"""The network of purchases: nodes with a cost, each with the nodes that it needs."""
+"""The graph of purchases: nodes (columns and purchases) with a cost, and what each needs."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -48,7 +48,9 @@ class Network:
 
     @cached_property
     def needs(self):
-        """(V, V) bool: whether node v (row) needs node u (column); each node needs itself."""
+        """(V, V) bool: whether node v (row) needs node u (column); each node needs itself.
+
+        A node is a column or purchase."""
         out = np.eye(len(self), dtype=bool)
         for v, parents in enumerate(self.parents):
             for u in parents:
@@ -57,7 +59,7 @@ class Network:
 
     @cached_property
     def children(self):
-        """Per node a tuple of the positions of its children."""
+        """Per node (column or purchase) the positions of nodes that need it directly, a tuple."""
         out: list[list[int]] = [[] for _ in self.names]
         for v, parents in enumerate(self.parents):
             for u in parents:
@@ -65,7 +67,9 @@ class Network:
         return tuple(tuple(sorted(set(nodes))) for nodes in out)
 
     def closed(self, on):
-        """Return which nodes are in `on` (V,) bool or needed by these nodes, (V,) bool."""
+        """Return which nodes are in `on` (V,) bool or needed by these, (V,) bool.
+
+        A node is a column or purchase."""
         on = np.array(on, dtype=bool)
         for v in range(len(self) - 1, -1, -1):
             if on[v] and self.parents[v]:
@@ -73,7 +77,9 @@ class Network:
         return on
 
     def price(self, on):
-        """Return the cost of the nodes `on` (V,) bool and the nodes they need, each paid once."""
+        """Return the cost of the nodes `on` (V,) bool and of all they need, each paid once.
+
+        A node is a column or purchase."""
         paid = np.unique(self.base[self.closed(on)])
         if self.set_cost is not None:
             return float(self.set_cost(frozenset(self.names[v] for v in paid)))
@@ -151,8 +157,8 @@ def _copies(names, parents, sources, uses, source_of):
 def _combined_sources(v, parents, source_of, serving):
     """Return a dict series -> source that a copy of node v with these parents needs.
 
-    A series is a set of alternative sources. None if the copy would need two sources of one
-    series.
+    A node is a column or purchase, a series a set of alternative sources. None if the copy would
+    need two sources of one series.
     """
     combined = {source_of[v]: v} if v in source_of else {}
     for u in parents:

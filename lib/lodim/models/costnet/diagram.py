@@ -74,7 +74,9 @@ def graph(fit, ax, *, most=30):
 
 
 def _boxes(fit):
-    """Return a Box for each purchase and set of alternatives, after the boxes that it needs."""
+    """Return a Box of the graph per purchase (what has a price) and set of alternatives.
+
+    Each comes after the boxes that it needs."""
     network, derived = fit.settings.network, derived_names(fit.design)
     series = [name for name, _ in fit.settings.alternatives]
     at, boxes = {}, []

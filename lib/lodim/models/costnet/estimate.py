@@ -162,10 +162,10 @@ def _judged(batch, settings):
 
 
 def _judge(batch, family, settings, results, draws):
-    """Return the candidate models of the frontier, and their held-out losses as a dict.
+    """Return candidate models of the frontier (best models by price), and their held-out losses.
 
-    results : models that the search rules found with all rows; draws : number of random sets of
-        folds"""
+    The losses are a dict. results : models that the search rules found with all rows; draws :
+    number of random sets of folds"""
     by_cv = _by_cv(settings)
     recipes = (
         recipes_of(results, settings.relax) if by_cv else [RefitRecipe(c) for c in results.listed]
@@ -251,10 +251,10 @@ def _limits(settings):
 
 
 def make_search(batch, family, network, budget, criterion, path=None, threads=None, monotone=None):
-    """Return the Search that all rules share: the candidate columns, their prices and refits.
+    """Return the Search that all rules share: columns to choose among, their prices and refits.
 
-    network is the graph of prices and dependencies. For wide data only the nodes that `path` uses,
-    and promising ones, are kept."""
+    network is the graph of prices and dependencies, a refit an unpenalized model. For wide data
+    only the nodes that `path` uses, and promising ones, are kept."""
     space = SearchSpace.from_network(network, budget, screened_nodes(batch, family, network, path))
     data = SearchData.from_batch(batch, family, space.columns, threads, monotone)
     sample = data.sample()

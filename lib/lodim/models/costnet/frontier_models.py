@@ -1,4 +1,4 @@
-"""Estimates of a costnet fit, single models of its frontier or path, and tables of all models."""
+"""Estimates of a costnet fit: models of its frontier (best models by price) or path, and tables."""
 
 from dataclasses import dataclass
 from numbers import Real
@@ -34,7 +34,9 @@ class Estimates:
     lasso: CostFrontier | None = forms.optional(forms.apart(forms.part(CostFrontier)))
 
     def within(self, budget):
-        """Return the estimates without frontier models that cost more than a budget."""
+        """Return the estimates without models of the frontier that cost more than a budget.
+
+        The frontier has the best model at each price."""
         lists = (part and part.within(budget) for part in (self.frontier, self.lasso))
         return Estimates(self.path, *lists)
 
@@ -171,12 +173,12 @@ def listed_models(fit):
 
 
 def shown_models(fit):
-    """Return the models that a fit prints: the frontier, or its penalized model."""
+    """Return the models that a fit prints: the frontier (best models by price), or one model."""
     return listed_models(fit) if fit.step.number else [fit.step]
 
 
 def check_listed(fit):
-    """Raise an ArgumentError if a fit has no frontier."""
+    """Raise an ArgumentError if a fit has no frontier (best models by price)."""
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit with lambda_ has no frontier: fit without lambda_")
 

@@ -119,7 +119,7 @@ def with_network(problem):
 
 
 def _prices(frontier):
-    """Return the prices of the frontier's models; if there are many, evenly chosen ones."""
+    """Return the prices of a frontier (best models by price); if many, evenly chosen ones."""
     M = len(frontier)
     n = min(M, MOST_BUDGETS)
     at = {round(k * (M - 1) / max(1, n - 1)) for k in range(n)}
@@ -146,7 +146,8 @@ def _choose(problem, frontier, selection):
 def _position(estimates, settings):
     """Return the position of the model for the lambda_ or budget of the settings.
 
-    It is (whether the model is on the frontier, its index there or on the penalized path)."""
+    It is (whether the model is on the frontier, which has the best model at each price, and its
+    index there or on the penalized path)."""
     if settings.lambda_ is not None:
         return False, 0
     budget = np.inf if settings.budget is None else settings.budget

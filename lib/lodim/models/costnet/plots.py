@@ -48,7 +48,7 @@ def cost(fit, ax, *, log=False):
 
 
 def _models_by_rule(ax, frontier, share):
-    """Draw a point for each model of a frontier, with a mark for the search rule that found it."""
+    """Draw a point per model of a frontier (best models by price), marked by its search rule."""
     for k, rule in enumerate(dict.fromkeys((*RULES, *frontier.rule))):
         of = np.array([r == rule for r in frontier.rule])
         if of.any():

@@ -188,7 +188,7 @@ def short(name, most):
 
 
 def _purchases(fit):
-    """Return the table of the model's purchases in a tuple; empty without purchases."""
+    """Return the table of the model's purchases (what it needs and pays) in a tuple, or ()."""
     frame = frontier_models.bought(fit)
     if frame.empty:
         return ()
@@ -288,7 +288,7 @@ def _coefficients_are(fit):
 
 
 def _shown(frame):
-    """Return which rows of a long frontier table are printed: both ends, and around the chosen."""
+    """Return which rows of a long table of models are printed: ends, and around the chosen one."""
     M = len(frame)
     keep = np.ones(M, bool)
     if M > MOST_STEPS:
@@ -299,7 +299,7 @@ def _shown(frame):
 
 
 def _numbered(frame):
-    """Return the labels of a frontier's rows, with * for the chosen model."""
+    """Return labels of the rows of the table of models by price, with * for the chosen model."""
     if len(frame) == 1:
         return ["1"]
     return [f"{k} *" if on else str(k) for k, on in zip(frame.index, frame["chosen"], strict=True)]
@@ -418,7 +418,7 @@ def pictures(fit, data):
 
 
 def _frontier(fit):
-    """Return the picture of the models by price."""
+    """Return the picture of the frontier: the best models by price."""
     prices = fit.prices().reset_index()
     frame = pd.DataFrame(
         {

@@ -94,7 +94,7 @@ class Ensemble:
 
     @property
     def codes(self):
-        """Classes of the rows, (n,), -1 if unknown."""
+        """Class codes of the training rows, (n,), -1 if unknown."""
         return np.where(np.isfinite(self.y), self.y, -1.0).astype(np.int64)
 
     def rows(self, batch):
@@ -187,7 +187,9 @@ class Ensemble:
         return np.ones(distance.shape)
 
     def _reach(self, j, X):
-        """Return the distance (m,) of each row to its last neighbour in view j; -inf if none."""
+        """Return the distance (m,) of each row of X to its k-th neighbour in view j; -inf if none.
+
+        A view is a set of features."""
         distance, _ = self.nearest(j, X, self.k)
         return np.where(np.isfinite(distance), distance, -np.inf).max(axis=1, initial=-np.inf)
 
@@ -245,13 +247,15 @@ class Record:
     overall: float = forms.squares(nan=True)
 
     def _check_fields(self):
-        """Raise a ValueError if more rows are unlabelled or without a view than there are rows."""
+        """Raise a ValueError if more rows are without a response or a view than there are rows."""
         if max(self.unlabelled, self.blind) > self.n:
             raise ValueError(f"the record is of {self.n} rows, and more are without an answer")
 
 
 def record(e, family):
-    """Return the Record of an ensemble e: shares, errors and deviances of its training rows."""
+    """Return the Record of an ensemble e (views and training rows): shares, errors and deviances.
+
+    These are leave-one-out results of the training rows."""
     answers = e.query()
     error = _errors(e, answers)
     counted = e.weight > 0

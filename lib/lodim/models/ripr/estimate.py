@@ -36,8 +36,8 @@ MOST_LAMBDA = 2.0**20  # largest penalty that is tried
 def checked(problem):
     """Return the fitting problem with method and constraints resolved; raise if these do not fit.
 
-    The method is "vote" (all views predict together) or "assignment" (one view predicts each
-    row)."""
+    The method is "vote" (all views, sets of features, predict together) or "assignment" (one view
+    predicts each row)."""
     s = problem.settings
     if len(parse(problem.design.formula).responses) < 2:
         refuse_unused_arguments([problem])
@@ -68,9 +68,10 @@ ASSIGNMENT_DEFAULTS |= {"tolerance": Settings.tolerance, "smooth": Settings.smoo
 
 
 def _with_method(problem):
-    """Return the fitting problem with its method, "vote" (all views together) or "assignment".
+    """Return the fitting problem with its method, "vote" or "assignment".
 
-    The method is None if it depends on the penalty."""
+    With "vote" all views (sets of features) predict a row together, otherwise one view. The method
+    is None if it depends on the penalty."""
     s, axes = problem.settings, None
     reasons = [
         ("needs a response; use 'assignment'", task_of(problem.family) == CLUSTERS),
@@ -172,7 +173,8 @@ def assignment_ensemble(search, lambda_, L):
 def held_out_scores(e, search, eval_batch):
     """Return link scores (m, K) of the held-out rows of `eval_batch` by an ensemble e.
 
-    Rows that miss a feature of every view get the scores of the null model."""
+    The ensemble has views (sets of features) and training rows. Rows that miss a feature of every
+    view get the scores of the null model."""
     score, family = e.query(e.rows(eval_batch), search.threads).score, search.family
     known = np.flatnonzero(np.isfinite(search.y) & (search.weight > 0))
     weight = search.weight[known] / search.weight[known].sum()
@@ -245,9 +247,9 @@ def _common_fields(search, X, views):
 
 
 def _assigned(e, t):
-    """Return the ensemble with `assigned_view` filled in: the view that predicts each training row.
+    """Return the ensemble e with `assigned_view` filled in: the view that predicts each row.
 
-    A row is not its own neighbour. t is the number of threads."""
+    A view is a set of features. A row is not its own neighbour. t is the number of threads."""
     return replace(e, assigned_view=e.query(threads=t.threads).view)
 
 
@@ -323,6 +325,8 @@ def fit_shared(problems):
 
 def _select_shared(searches, losses, weight, ks):
     """Return the penalty chosen by all responses' errors, and its assignment of rows to views.
+
+    A view is a set of features.
 
     searches, losses, ks : search, loss matrix (rows by views) and number of neighbours per response
     weight : weights of the stacked rows of all responses"""

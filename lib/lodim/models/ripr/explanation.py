@@ -1,4 +1,4 @@
-"""Explanation of one prediction: the view that made it and the neighbours in that view."""
+"""Explanation of one prediction: the view (set of features) that made it and its neighbours."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,13 +19,13 @@ from lodim.report.tables import Report, Table, significant
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """Explanation of the prediction of one row.
+    """Explanation of the prediction of one row by views (sets of one to three features).
 
     Attributes
     ----------
     label : label of the row
-    view : str, the view that predicts the row (if views vote, the view with most evidence); None if
-        the row misses a feature in every view
+    view : str, the view that predicts the row (if views vote together, the view with most
+        evidence); None if the row misses a feature in every view
     prediction : class, number or cluster; None without a view, but if views vote the prediction of
         rows without any feature
     probabilities : Series by class, or None
@@ -48,13 +48,13 @@ class Explanation:
     _row: Any = field(repr=False)
 
     def report(self) -> Report:
-        """Return the Report that is printed: header, predictions of the views, neighbours."""
+        """Return the Report that is printed: header, predictions by feature sets, neighbours."""
         tables = [_views(self)] if self.view is None else [_views(self), _neighbours(self)]
         title = f"Explanation of row {self.label}"
         return Report(title, tuple(_header(self)), tuple(tables), _notes(self))
 
     def plot(self, ax: Any = None, **arguments: Any) -> Any:
-        """Draw the views side by side, with the explained row.
+        """Draw the views (sets of features) side by side, with the explained row.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ def _view_frame(fit, answers, X):
 
 
 def _neighbour_frame(fit, X, j, k, label):
-    """Return a table with the row X (1, a) and its nearest training rows in view j."""
+    """Return a table with the row X (1, a) and its k nearest training rows in feature set j."""
     e, d = fit.estimates, fit.design
     distance, where = (z[0] for z in e.nearest(j, X, k))
     distance, where = distance[where >= 0], where[where >= 0]

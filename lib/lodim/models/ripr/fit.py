@@ -21,7 +21,7 @@ PlotKind: TypeAlias = Literal["view", "shares", "objective", "calibration"]
 
 
 class RiprFit(Fit):
-    """Fitted ensemble of views.
+    """Fitted ensemble of views (sets of one to three features).
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class RiprFit(Fit):
         }.get(self.estimates.task, ("response", "link", "view"))
 
     def _answers(self, batch):
-        """Return the predictions (Answers) of the views for the rows of a batch."""
+        """Return the predictions (Answers) of the views (feature sets) for the rows of a batch."""
         return self.estimates.query(self.estimates.rows(batch), self._threads)
 
     def _score(self, batch):
@@ -255,7 +255,7 @@ class RiprFit(Fit):
         return pd.DataFrame(self.estimates.assignment, index=index, columns=self.view_names)
 
     def votes(self, data: Data) -> pd.DataFrame:
-        """Return the prediction of each view for each row.
+        """Return the prediction of each view (set of features) for each row.
 
         Parameters
         ----------
@@ -334,7 +334,7 @@ class RiprFit(Fit):
         return self._in_all_rows(batch, e.information_gains(e.rows(batch)), "gain")
 
     def tidy(self) -> pd.DataFrame:
-        """Return one row per view: share of training rows, error, weight, number of features.
+        """Return one row per view (feature set): share of rows, error, weight, number of features.
 
         Each training row is sent to a view as a new row is, but without itself among the
         neighbours. error is that of a view's rows: share wrong, mean squared error, or mean squared
@@ -428,7 +428,7 @@ class RiprFit(Fit):
 
     @property
     def df(self) -> int:
-        """Number of features that the views use."""
+        """Number of features that the views (sets of features) use."""
         return len(self.estimates.features)
 
     @property

@@ -209,9 +209,9 @@ def kth_squared(refs, start, stop, view, dim, apart, x, k, member, guess, d, bit
 
 @njit(cache=True, forceinline=True)
 def load_row(X, i, view, dim, x):
-    """Copy the features of a view from row i of X (p, n) into x; return whether none is missing.
+    """Copy the features of a view (feature set) from row i of X (p, n) into x.
 
-    view holds the positions of its `dim` features."""
+    view holds the positions of its `dim` features. Returns whether none is missing."""
     complete = True
     for f in range(dim):
         x[f] = X[view[f], i]

@@ -77,7 +77,10 @@ class Ripr(Model):
         return True
 
     def assemble(self, problem, ensemble, log, selection, for_path):
-        """Return the RiprFit of an ensemble (views and training rows), its log and settings."""
+        """Return the RiprFit of an ensemble: views (sets of features) and training rows.
+
+        log : record of the search for views; selection : cross-validation that chose a setting, or
+            None"""
         if not log["converged"]:
             warn_not_converged("the search for views did not converge: try another lambda_")
         batch, lambda_ = problem.batch, problem.settings.lambda_

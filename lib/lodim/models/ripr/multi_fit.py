@@ -50,7 +50,9 @@ class RiprFits:
     fits: dict[str, RiprFit] = forms.entries(forms.part(RiprFit))
 
     def _check_fields(self):
-        """Raise a ValueError unless the fits have equal views and the names of their responses."""
+        """Raise a ValueError unless the fits have equal views and their responses' names.
+
+        A view is a set of features."""
         if not self.fits or any(fit.design.response.name != k for k, fit in self.fits.items()):
             raise ValueError("the fits are not under the names of their responses")
         views = [(fit.design.names, fit.view_features) for fit in self.fits.values()]

@@ -109,7 +109,7 @@ def _drawn(fit, j, X):
 
 
 def _title(fit, j):
-    """Return the title of the panel of view j."""
+    """Return the title of the panel of view j (a set of features)."""
     share, error = fit.record.share[j], fit.record.error[j]
     text = f"view {j + 1}: {100 * share:.0f}% of the rows"
     return text + (f"\n{_error(fit, error)}" if np.isfinite(error) else "")

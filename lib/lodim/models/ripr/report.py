@@ -64,7 +64,7 @@ def summary(fit, full):
 
 
 def _used(fit):
-    """Return the number of features used by the views, with the total if it differs, as text."""
+    """Return the number of features in use, with the total if it differs, as text."""
     return f"{fit.df} of {len(fit.axis_names)}" if _factors(fit) else str(fit.df)
 
 
@@ -79,7 +79,9 @@ def voting(fit):
 
 
 def sampled(fit):
-    """Return the number of rows on which views were chosen, as text; empty if all rows were."""
+    """Return the number of rows on which views (sets of features) were chosen, as text.
+
+    It is empty if they were chosen on all rows."""
     n = int(fit.estimates.references.size)
     return f"{fit.log['sampled']} of {n}" if voting(fit) and fit.log["sampled"] < n else ""
 
@@ -127,7 +129,10 @@ def penalty_label(tasks):
 
 
 def penalty(fit):
-    """Return lambda and how it was chosen, as text, or that forward selection found the views."""
+    """Return the penalty lambda and how it was chosen, as text.
+
+    If forward selection found the views (sets of features), there is no penalty, and the text says
+    so."""
     lambda_ = fit.settings.lambda_
     return (
         "none: forward sel." if lambda_ is None else significant(lambda_) + _lambda_chosen_by(fit)
@@ -162,7 +167,9 @@ def _views(fit, title, notes=()):
 
 
 def view_features(fit):
-    """Return a table of the views' features, one column per axis of a plot; rows count from 1."""
+    """Return a table of the views (sets of features): one row each, numbered from 1.
+
+    The columns x, y and z have the names of the features."""
     names = fit.view_features
     most = max(map(len, names), default=0)
     columns = {"xyz"[a]: [n[a] if a < len(n) else "" for n in names] for a in range(most)}
@@ -170,7 +177,7 @@ def view_features(fit):
 
 
 def _column_note(fit):
-    """Return the note that explains the columns of the table of views."""
+    """Return the note that explains the columns of the table of views (sets of features)."""
     name, words = ERROR[fit.estimates.task]
     if voting(fit):
         return (
@@ -270,7 +277,7 @@ def _screening_notes(fit):
 
 
 def _feature_notes(fit):
-    """Return notes on features with extreme values, and on features in no view, as a list."""
+    """Return notes on features with extreme values, and on features without use, as a list."""
     d, notes = fit.design, []
     flat = [d.names[f] for f in fit.log["flat"] if d.scale[f] != 1.0]
     if flat:
@@ -314,7 +321,7 @@ def _blind_note(fit):
 
 
 def _dimensions(fit):
-    """Return the number of features per view, or the range of these numbers, as text."""
+    """Return the number of features per view (set of features), or the range of it, as text."""
     dims = in_pandas(fit.tidy)()["dim"]
     low, high = dims.min(), dims.max()
     return str(high) if low == high else f"{low} to {high}"
@@ -328,7 +335,7 @@ def _learner(fit):
 
 
 def _number_from(fit):
-    """Return how the number of clusters in a view was chosen, as text."""
+    """Return how the number of clusters in a view (set of features) was chosen, as text."""
     return "given" if fit.settings.n_clusters else "by prediction strength"
 
 

@@ -77,7 +77,7 @@ class Settings:
 
 
 def _check_learner(learner):
-    """Raise an ArgumentError unless a learner has fit() and predict()."""
+    """Raise an ArgumentError unless a user's estimator has fit() and predict()."""
     missing = [name for name in ("fit", "predict") if not callable(getattr(learner, name, None))]
     if isinstance(learner, type):
         raise ArgumentError(

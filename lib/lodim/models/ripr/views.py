@@ -61,7 +61,9 @@ def pad(views, width):
 
 
 def dims(views):
-    """Return each view's number of features, (d*,); views (d*, D) are padded with -1."""
+    """Return the number of features of each view, (d*,); views (d*, D) are padded with -1.
+
+    A view is a set of features, given by their positions."""
     return (views >= 0).sum(axis=1)
 
 

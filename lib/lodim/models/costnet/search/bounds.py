@@ -25,7 +25,8 @@ class Relaxation:
     is convex, and equals the deviance of the least-squares fit if all z are 0 or 1 (Günlük and
     Linderoth 2010). It is tight if split is close to each column's variance given all others.
 
-    rest : (q, q); split : (q,); target : (q,); null : deviance without a column
+    rest (q, q), split (q,) : parts of the products of q columns
+    target : (q,) products of the columns with the response; null : deviance without a column
     """
 
     rest: np.ndarray

@@ -71,7 +71,7 @@ class SearchSpace:
     def requires(self):
         """Whether a candidate (row) needs another candidate (column), (m, m) bool.
 
-        Candidates are the nodes with columns among which a search selects."""
+        Candidates are the nodes of the dependency graph among which a search selects."""
         out = self.network.needs[np.ix_(self.candidates, self.candidates)]
         np.fill_diagonal(out, False)
         return out
@@ -152,7 +152,7 @@ def _single_prices(network, incidence, bases):
 
 
 def _sources(network, nodes):
-    """Return which source each node needs of each of S series (sets of alternatives), (m, S).
+    """Return which source each node of a graph needs of each of S sets of alternatives, (m, S).
 
     It is -1 if the node needs none."""
     numbers = np.unique(network.series[network.series >= 0])

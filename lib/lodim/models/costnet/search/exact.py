@@ -55,7 +55,7 @@ def exhaustive(search: Search, budget: float) -> SearchState:
 
 
 def _has_single_sources(space, used):
-    """Return whether the candidates `used` (m,) need at most one source of each alternative."""
+    """Return whether the candidates `used` need at most one source of each set of alternatives."""
     return all(len(np.unique(column[column >= 0])) <= 1 for column in space.source[used].T)
 
 

@@ -102,7 +102,7 @@ class CostFrontier:
         return paid[-1] if paid else 0
 
     def within(self, budget):
-        """Return the frontier without models that cost more than the budget."""
+        """Return the frontier (best models by price) without models that cost more than this."""
         M = 1 + self.index_within(budget)
         return replace(self, **{f.name: getattr(self, f.name)[:M] for f in fields(self)})
 

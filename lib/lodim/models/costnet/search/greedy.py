@@ -73,7 +73,9 @@ def _price_of(search, used, by_sum):
 
 
 def _additions(search, state):
-    """Yield price, criterion and selection of a model with one more candidate, if it is better."""
+    """Yield price, criterion and selection of a model with one more candidate, if it is better.
+
+    A candidate is a column with its needs, a selection the set of candidates used."""
     moves = possible_moves(search, state, search.budget, drop=False)
     value, by_sum = moves.value[0], moves.price[0]
     kept: dict[float, int] = {}
@@ -91,8 +93,8 @@ def _additions(search, state):
 def _switches(search, state):
     """Yield price, criterion and selection of a model with another source, if it is better.
 
-    A source is one of several alternatives. This is how more expensive sources enter; alone they
-    would rarely beat the cheaper one.
+    A source is one of several alternatives, a selection the set of columns used. This is how more
+    expensive sources enter; alone they would rarely beat the cheaper one.
     """
     for s in range(search.space.source.shape[1]):
         for used in source_switches(search.space, state.used, s):

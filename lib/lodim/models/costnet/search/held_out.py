@@ -54,7 +54,8 @@ class RefitRecipe:
 
     candidate : CandidateModel
     choice : for a model of a path, the source (S,) used of each of S sets of alternatives; None for
-        a model of the frontier, which is replaced by the best one within its price
+        a model of the frontier (best models by price), which is replaced by the best one within its
+        price
     """
 
     candidate: CandidateModel

@@ -17,6 +17,8 @@ MOST_PRICED = 200  # most moves that are priced by a user's cost function
 class SearchState:
     """Model of a search, refitted: the candidates `used` (m,) bool whose columns it has.
 
+    A candidate is a node of the dependency graph that has columns.
+
     price : with everything they need; deviance : mean over the rows
     df : rank of its columns (for K classes times K - 1)
     value : criterion, deviance plus a charge per coefficient

@@ -235,8 +235,8 @@ def _newton(refits, on, cold=False):
 def _start(refits, on, cold):
     """Return starting values of Newton's method, (1 + r, K); the null model if `cold`.
 
-    They are the same model of a sample of the rows, or without a sample the minimum of the
-    quadratic at the null model.
+    They are the coefficients of the same r columns in a sample of the rows, or without a sample the
+    minimum of the quadratic approximation at the null model.
     """
     null, at = refits.null.intercept, refits.at_null
     theta = np.vstack([null, np.zeros((len(on), len(null)))])

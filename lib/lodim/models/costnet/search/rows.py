@@ -1,4 +1,4 @@
-"""Training rows of refits and searches, and the screening of nodes in wide problems."""
+"""Training rows of a search for models, and the choice of columns for it in wide problems."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce

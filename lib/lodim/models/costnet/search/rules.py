@@ -86,7 +86,7 @@ def served_by(space, choice):
 
 
 def forward_models(search):
-    """Return candidate models from forward selection by gain and by gain per price."""
+    """Return candidate models from forward selection of columns, by gain and by gain per price."""
     return [CandidateModel(state, "greedy") for state in forward_selection(search)]
 
 
@@ -144,7 +144,9 @@ def _twins(space, gram):
 
 
 def _exchangeable(space, first, other):
-    """Return whether two candidates have the same price and needs, and nothing needs either."""
+    """Return whether two candidates have the same price and needs, and nothing needs either.
+
+    A candidate is a node (column or purchase) of the dependency graph."""
     network = space.network
     if network.set_cost is not None or (space.source[first] != space.source[other]).any():
         return False

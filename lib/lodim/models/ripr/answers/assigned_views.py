@@ -1,4 +1,4 @@
-"""Ensembles in which one view predicts each row: the view of smallest distance ratio, Eq. 2.11."""
+"""Ensembles where one view (set of features) predicts each row: that of smallest distance ratio."""
 
 from dataclasses import KW_ONLY, dataclass, replace
 
@@ -31,7 +31,7 @@ class Evidence:
 
     @property
     def least(self):
-        """Smallest distance ratio over the classes, by row and view, (m, r)."""
+        """Smallest distance ratio over the classes, by row and view (set of features), (m, r)."""
         return self.ratio.min(axis=2, initial=np.inf)
 
     def scores(self, scale):
@@ -109,9 +109,9 @@ class ClassViews(AssignedViews):
     task = CLASSES
 
     def evidence(self, X=None, threads=1):
-        """Return the Evidence (distance ratios and votes per view and class) for rows X (m, a).
+        """Return the Evidence for rows X (m, a): distance ratios and votes by view and class.
 
-        Without X, for the training rows; none is its own neighbour."""
+        A view is a set of features. Without X, for the training rows; none is its own neighbour."""
         how = {"n_classes": self.n_classes, "balanced": self.balanced, "counts": self.weight > 0}
         how |= {"leave_out": X is None, "threads": threads}
         ratio = knn.class_ratios(
@@ -126,9 +126,9 @@ class ClassViews(AssignedViews):
     def votes(self, j, X=None):
         """Return weights of the K classes among the k nearest training rows in view j, (m, K).
 
-        The weights are relative to the mean weight of a row. Without X, they are for the training
-        rows, and none is its own neighbour. Rows tied at the k-th distance share the remaining
-        places.
+        A view is a set of features. The weights are relative to the mean weight of a row. Without
+        X, they are for the training rows, and none is its own neighbour. Rows tied at the k-th
+        distance share the remaining places.
         """
         k, refs, view = self.k, self.references, self.views[j]
         weight = self.weight[refs] / max(self.weight[refs].mean(), 1e-300)
@@ -220,11 +220,13 @@ class ClusterViews(AssignedViews):
 
     @property
     def cluster_names(self):
-        """Names of the clusters, such as "2.1" for the first cluster of the second view."""
+        """Names of the clusters, such as "2.1" for the first one of the second feature set."""
         return clusters.cluster_names(self)
 
     def centres_in(self, feature):
-        """Return the cluster centres (q,) along a feature; NaN for a view without the feature."""
+        """Return the coordinates of the q cluster centres along a feature, (q,).
+
+        NaN for clusters in a view (set of features) without this feature."""
         own = self.views[self.centre_view]
         at = (own >= 0) & (self.features[own] == feature)
         return np.where(at, self.centres, 0.0).sum(axis=1) + np.where(at.any(axis=1), 0.0, np.nan)
@@ -251,7 +253,7 @@ class ClusterViews(AssignedViews):
 def _at_view(value, view):
     """Return for each row the entry of value (m, r) at its own view: (m,), NaN if it has no view.
 
-    view (m,) is the position of the row's view among r views, or -1."""
+    view (m,) is the position of the row's view (set of features) among r views, or -1."""
     if not value.shape[1]:
         return np.full(len(view), np.nan)
     own = np.take_along_axis(value, np.maximum(view, 0)[:, None], axis=1)[:, 0]

@@ -1,4 +1,4 @@
-"""Clusters in the views: k-means of the rows assigned to each view."""
+"""Clusters in the views (sets of features): k-means of the rows assigned to each view."""
 
 from dataclasses import replace
 
@@ -16,10 +16,10 @@ STARTS, ROUNDS = 10, 100  # starts and most rounds of k-means
 
 
 def fit_clusters(e, n_clusters, seed):
-    """Return the ensemble e with cluster centres in each view (set of features), by k-means.
+    """Return the ensemble e (views and training rows) with cluster centres per view, by k-means.
 
-    If `n_clusters` is None, prediction strength (agreement of k-means fits to random halves of the
-    rows) chooses the number of clusters of each view.
+    A view is a set of features. If `n_clusters` is None, prediction strength (agreement of k-means
+    fits to random halves of the rows) chooses the number of clusters of each view.
     """
     D, centres, of = e.views.shape[1], [], []
     for j in range(len(e)):
@@ -65,7 +65,9 @@ def assign_clusters(e, X, answers):
 
 
 def cluster_names(e):
-    """Return names of the clusters, such as "2.1" for the first cluster of the second view."""
+    """Return the clusters' names, such as "2.1" for the first one of the second view (feature set).
+
+    e is the ensemble: views, training rows and cluster centres."""
     number = [np.count_nonzero(e.centre_view[: q + 1] == j) for q, j in enumerate(e.centre_view)]
     return [f"{j + 1}.{c}" for j, c in zip(e.centre_view, number, strict=True)]
 
@@ -110,7 +112,7 @@ def _agreement(halves, n_clusters, rng):
 
 
 def _unit(e, j):
-    """Return a unit of length in view j, used to decide which distances are tied.
+    """Return a unit of length in view j (a set of features), to decide which distances are tied.
 
     It is the power of two nearest to the spread of the view's features: 1 for standardized
     features. Scaling by a power of two is exact.

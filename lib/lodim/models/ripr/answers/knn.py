@@ -1,4 +1,4 @@
-"""Predictions by the neighbours in the views: Fiterau (2014), Eq. 2.11 and Sect. 2.2.2."""
+"""Predictions by neighbours in views (sets of features): Fiterau (2014), Eq. 2.11, Sect. 2.2.2."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Local learners: a user's estimator, fitted to the rows assigned to each view."""
+"""Local learners: a user's estimator, fitted to the rows assigned to each view (feature set)."""
 
 import copy
 import inspect
@@ -26,7 +26,7 @@ class ConstantLearner:
     value: float
 
     def predict(self, X):
-        """Return the learner's constant value for each row of X, (m,)."""
+        """Return the constant value for each row of X, (m,)."""
         return np.full(len(X), self.value)
 
 
@@ -57,15 +57,15 @@ def check_kind(learner, task):
 
 
 def fit_local_learners(e, learner):
-    """Return the ensemble e with the user's estimator fitted in each view (set of features).
+    """Return the ensemble e (views and training rows) with the user's estimator fitted per view.
 
-    Without a response the ensemble also gets cluster centres."""
+    A view is a set of features. Without a response the ensemble also gets cluster centres."""
     e = replace(e, local_learners=tuple(_fit(e, j, learner) for j in range(len(e))))
     return _with_centres(e) if e.task == CLUSTERS else e
 
 
 def _with_centres(e):
-    """Return the ensemble with cluster centres: the means of the rows of each cluster."""
+    """Return the ensemble e with cluster centres: the mean of the training rows of each cluster."""
     centres, of = [], []
     for j, local in enumerate(e.local_learners):
         at, rows = e.columns(j), _rows(e, j)
@@ -90,7 +90,9 @@ def _rows(e, j):
 
 
 def _fit(e, j, learner):
-    """Return a copy of the user's estimator, fitted to the rows and features of view j."""
+    """Return a copy of the user's estimator, fitted to rows and features of view j (a feature set).
+
+    e is the ensemble of views and training rows; each row is assigned to a view."""
     at, of = e.columns(j), _rows(e, j)
     X, y = e.X[of][:, at], e.y[of]
     if not len(X) or (e.task == CLASSES and len(np.unique(y)) == 1):
@@ -117,9 +119,10 @@ def _fit(e, j, learner):
 
 
 def learner_answers(e, answers, X):
-    """Return predictions (Answers) by the local learners (a user's estimator fitted in each view).
+    """Return predictions (Answers) by local learners: a user's estimator fitted in each view.
 
-    The neighbours still choose the view that predicts a row, as in `answers`."""
+    A view is a set of features. The neighbours still choose the view that predicts a row, as in
+    `answers`."""
     value = np.full(answers.value.shape, np.nan)
     score = np.full_like(answers.score, np.nan)
     for j, local in enumerate(e.local_learners):
@@ -145,8 +148,8 @@ def learner_answers(e, answers, X):
 def _probabilities(e, j, local, X):
     """Return class probabilities (m, K) of rows X by the user's estimator of view j, at least 1e-6.
 
-    If an estimator has no probabilities, its predicted class gets the estimator's accuracy on its
-    own training rows, with one row added per class.
+    A view is a set of features. If an estimator has no probabilities, its predicted class gets the
+    estimator's accuracy on its own training rows, with one row added per class.
     """
     p = np.zeros((len(X), e.n_classes))
     if hasattr(local, "predict_proba"):
@@ -162,7 +165,8 @@ def _probabilities(e, j, local, X):
 def _share_right(e, j, local):
     """Return the share of its own training rows that the estimator of view j classifies correctly.
 
-    One row is added per class, so that the share is neither 0 nor 1.
+    A view is a set of features. One row is added per class, so that the share is neither 0 nor
+    1.
     """
     of = _rows(e, j)
     hits = (_codes(e, local, e.X[of][:, e.columns(j)]) == e.y[of]).sum() if len(of) else 0
@@ -181,5 +185,5 @@ def _codes(e, local, X):
 
 
 def describe(learner: Any) -> str:
-    """Return the name of a learner for printed reports."""
+    """Return the name of a user's estimator for printed reports."""
     return "k-NN" if learner is None else type(learner).__name__

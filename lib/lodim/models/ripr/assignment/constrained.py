@@ -235,7 +235,7 @@ class Constraints:
         return cls(design.names, prices, parts, budget, groups, hard, further)
 
     def on_views(self, views, rows):
-        """Return the constraints for some views and rows, as ViewConstraints.
+        """Return the constraints for some views (sets of features) and rows, as ViewConstraints.
 
         views : (d*, D) features of each view, padded with -1; rows : (m,) positions in the data"""
         cost, extra, budget = None, None, self.budget

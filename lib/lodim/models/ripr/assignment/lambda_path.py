@@ -1,9 +1,9 @@
-"""Lambda path: choose the number of views by leave-one-out predictions.
+"""Lambda path: choose the number of views (sets of features) by leave-one-out predictions.
 
-For each lambda, every row is predicted by the selected views without itself. The chosen lambda is
-the largest whose mean error exceeds the smallest mean error by at most `Control.tolerance` standard
-errors of the paired difference. Errors increase sharply once a needed view is lost; views that only
-fit noise increase them too.
+For each penalty lambda, every row is predicted by the selected views without itself. The chosen
+lambda is the largest whose mean error exceeds the smallest mean error by at most
+`Control.tolerance` standard errors of the paired difference. Errors increase sharply once a needed
+view is lost; views that only fit noise increase them too.
 """
 
 from dataclasses import dataclass

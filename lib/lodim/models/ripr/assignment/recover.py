@@ -176,7 +176,8 @@ def _better(rival, best, n_more, weight):
 def _by_penalty(data, k, lambda_, L):
     """Return the Recovery (selected views) for a penalty, and leave-one-out errors (n,) or None.
 
-    If lambda_ is None, the path of penalties chooses it. L are losses (n, d*) of rows in views."""
+    If lambda_ is None, the path of penalties chooses it. L are losses (n, d*) of rows in views
+    (sets of features), k is the number of neighbours."""
     L = data.losses(k) if L is None else L
     unit = (
         lambda_path.mean_row_variance(L)

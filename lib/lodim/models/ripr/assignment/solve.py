@@ -100,8 +100,8 @@ def with_log(own, search):
 def next_vertex(row, delta, u, v):
     """Return the next vertex of the lower left convex hull after the point (u, v), and its slope.
 
-    The points are (row[j], delta[j]), the loss and the penalty of view j; -1 if there is no
-    vertex."""
+    The points are (row[j], delta[j]), the loss and the penalty of view j (a set of features); -1 if
+    there is no vertex."""
     at, slope = -1, 0.0
     for j in range(row.size):
         if delta[j] < v and row[j] < np.inf:

@@ -1,4 +1,4 @@
-"""ViewSearch: the rows of a batch, prepared for the search for views."""
+"""ViewSearch: the rows of a batch, prepared for the search for views (sets of features)."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -80,7 +80,7 @@ class ViewSearch:
 
     @property
     def used(self):
-        """Positions of the rows used in the search for views.
+        """Positions of the rows used in the search for views (sets of features).
 
         They have positive weight and, if the response is numeric, a known response."""
         known = np.isfinite(self.y) | (self.task != NUMBERS)

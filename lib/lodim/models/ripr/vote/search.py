@@ -207,9 +207,10 @@ def class_factors(lo, hi, factor, losses, base, total, new, goal, weight):
     """Find the factor t >= 0 with the lowest log-loss of softmax(base + t (total + new[j])).
 
     For j in [lo, hi); fills factor and losses. base (K,) are log prior probabilities of K classes,
-    total (n, K) the evidence of the views chosen so far, new (V, n, K) that of V further views,
-    goal (n, K) target probabilities, weight (n,) sums to one. The losses are convex in t: Newton's
-    method, bounded by the interval that contains the minimum.
+    total (n, K) the evidence (log ratios to the prior) of the views (feature sets) chosen so far,
+    new (V, n, K) that of V further views, goal (n, K) target probabilities, weight (n,) sums to
+    one. The losses are convex in t: Newton's method, bounded by the interval that contains the
+    minimum.
     """
     n, K = total.shape
     z = np.empty(K)

@@ -34,7 +34,8 @@ class Voters:
     def of_classes(cls, A, category_distance, y, weight, n_classes):
         """Return the Voters (training rows that vote) of classes y (n,), given as codes.
 
-        A (n, q) are values on the axes, category_distance (q,) squared distances of two levels."""
+        A (n, q) are the values of numbers and factors, category_distance (q,) the squared distance
+        of two levels of a factor."""
         weight = weight / weight.mean()
         target = (y[:, None] == np.arange(n_classes)).astype(np.float64)
         prior = np.maximum(np.einsum("i,ic->c", weight, target) / weight.sum(), 1e-12)
@@ -44,7 +45,8 @@ class Voters:
     def of_numbers(cls, A, category_distance, y, weight):
         """Return the Voters (training rows that vote) of numbers y (n,), which are standardized.
 
-        A (n, q) are values on the axes, category_distance (q,) squared distances of two levels."""
+        A (n, q) are the values of numbers and factors, category_distance (q,) the squared distance
+        of two levels of a factor."""
         weight = weight / weight.mean()
         mean = weight @ y / weight.sum()
         spread = np.sqrt(weight @ (y - mean) ** 2 / weight.sum()) or 1.0

@@ -19,6 +19,9 @@ from lodim.models.ripr.vote.voters import Voters
 class VotingViews(Ensemble):
     """Ensemble whose views (sets of features) predict together, by the sum of their evidence.
 
+    The evidence of a view is the log ratio of its votes for a class to the class's share, or for
+    numbers the difference from the mean.
+
     factor : factor of the summed evidence
     category_distance : squared distance of two levels of a factor; zero for numbers
     """
@@ -120,9 +123,9 @@ def evidence_of(e, voters, X=None, threads=1):
 
 
 def calibrated(e, threads=1):
-    """Return the ensemble with the factor of its summed evidence that is best for left-out rows.
+    """Return the ensemble e with the factor of its views' votes that is best for left-out rows.
 
-    Shares of the views (sets of features) in each row are filled in too."""
+    A view is a set of features. Shares of the views in each row are filled in too."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)
@@ -136,7 +139,8 @@ def calibrated(e, threads=1):
 def scores(e, voters, evidence):
     """Return link scores (m, K) from the evidence of all views (sets of features).
 
-    Rows that miss a feature in every view get the scores of the null model."""
+    evidence (r, m, C) are log ratios of votes to class shares, or differences from the mean. Rows
+    that miss a feature in every view get the scores of the null model."""
     total = e.factor * evidence.sum(axis=0)
     if not voters.classes:
         return voters.mean + voters.spread * total
