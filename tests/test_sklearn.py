@@ -61,8 +61,11 @@ CHEAP = {  # settings that choose nothing by cross-validation
     "GlmClassifier": {},
 }  # fmt: skip
 WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
-NEIGHBOURS = "a row of weight 2 is one neighbour, two rows are two"
-CANDIDATES = "a row of weight 2 is one candidate, two rows are two, each of which scores the other"
+NEIGHBOURS = "a row of weight 2 is one neighbour, but two equal rows are two neighbours"
+CANDIDATES = (
+    "a row of weight 2 is one candidate, but two equal rows are two candidates, which vote for "
+    "each other"
+)
 EXPECTED = {  # checks that fail, and why; vignettes/scikit_learn.py shows them
     "ProsetRegressor": {WEIGHTS: CANDIDATES},
     "ProsetClassifier": {WEIGHTS: CANDIDATES},
@@ -272,7 +275,7 @@ def test_cv_chooses_by_the_folds_that_it_is_given(cars):
 
 
 def test_groups_without_folds_are_refused(wine):
-    with pytest.raises(ld.ArgumentError, match="ripr draws no folds: groups need cv="):
+    with pytest.raises(ld.ArgumentError, match="groups= needs cv= for ripr"):
         estimator("RiprClassifier").fit(*wine, groups=np.arange(178))
     with pytest.raises(ld.ArgumentError, match="groups must have one value for each of 178 rows"):
         estimator("MelmClassifier").fit(*wine, groups=[1, 2])

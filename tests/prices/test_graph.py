@@ -138,7 +138,7 @@ def test_a_series_says_what_needs_what():
     assert parse.depends_on(twice) == (("trend", ("slope", "bp_cuff")),)
     table = pd.DataFrame({"parent": ["hr", None], "child": ["slope", "arm"]})
     assert parse.depends_on(table) == (("slope", ("hr",)),)
-    with pytest.raises(ld.ArgumentError, match="holds nan, which is no name"):
+    with pytest.raises(ld.ArgumentError, match="must have names, not nan"):
         parse.depends_on({"slope": ["hr", np.nan]})
 
 

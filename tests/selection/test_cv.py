@@ -234,7 +234,7 @@ def test_progress_of_each_call_is_its_outermost_bar(df, capsys, monkeypatch, cal
         ({"grid": {"standardize": [True, False]}, "lambda_": 0.1}, "standardize"),
         ({"folds": 1}, "from 2"),
         ({"folds": 1000}, "1000"),
-        ({"folds": np.zeros(90)}, "single fold"),
+        ({"folds": np.zeros(90)}, "at least two folds"),
         ({"folds": np.zeros((90, 2))}, "folds"),
         ({"n_lambda": 1}, "n_lambda"),
         ({"gamma": 1}, "gamma"),
@@ -465,7 +465,7 @@ def test_a_given_penalty_is_the_one_that_is_cross_validated(df):
 
 def test_grids_hold_none_where_the_model_has_its_own_choice(df):
     for grid in ({"lambda_": [None, 0.1]}, pd.DataFrame({"lambda_": [np.nan, 0.1]})):
-        with pytest.raises(ld.ArgumentError, match="lambda_ cannot be None in the grid"):
+        with pytest.raises(ld.ArgumentError, match="lambda_ must be numbers in the grid, not None"):
             ld.cv(ld.gbmap, "y ~ x1", df, folds=2, grid=grid, m=1)
     made = ld.cv(ld.ripr, "c ~ x1 + x2", df, folds=2, grid={"lambda_": [None, 1.0]}, threads=1)
     again = ld.cv(ld.ripr, "c ~ x1 + x2", df, folds=2, grid=made.frame[["lambda_"]], threads=1)
@@ -593,7 +593,7 @@ def test_models_hold_out_whole_groups_where_they_draw_folds(name, monkeypatch):
     assert "groups='patient'" in fit.call
     again = model("y ~ a + b", data, groups=data["patient"], threads=1, **OPEN[name])
     assert again.predict(data, "prob").equals(fit.predict(data, "prob"))
-    with pytest.raises(ld.DataError, match="single group"):
+    with pytest.raises(ld.DataError, match="only one group"):
         model("y ~ .", data, groups=np.zeros(len(data)), threads=1, **OPEN[name])
 
 

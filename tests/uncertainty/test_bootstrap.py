@@ -348,7 +348,7 @@ def test_large_fits_are_not_kept(cars, line, monkeypatch):
     monkeypatch.setattr("lodim.uncertainty.bootstrap.MOST_BYTES", 100)
     boot = ld.bootstrap(line, cars, n=40)
     assert boot.fits == () and len(boot.tidy()) == 3
-    with pytest.raises(ld.ArgumentError, match="not kept"):
+    with pytest.raises(ld.ArgumentError, match="not stored"):
         boot.predict(cars)
 
 

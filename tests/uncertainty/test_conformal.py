@@ -396,7 +396,7 @@ def test_groups_are_held_out_together_and_count_as_one():
     np.testing.assert_allclose(found.held_out.weight, 1 / 3)
     codes = found.held_out.fold[np.argsort(np.argsort(found.held_out.fold, kind="stable"))]
     assert np.bincount(codes).tolist() == [6] * 10
-    with pytest.raises(ld.DataError, match="a single group counts"):
+    with pytest.raises(ld.DataError, match="only one group"):
         ld.conformal(ld.glm, "y ~ a", df.assign(u=1), groups="u")
 
 
@@ -559,7 +559,7 @@ def test_rows_without_a_response_are_not_measured():
     new.loc[[1, 2], "y"], new.loc[5, "a"] = np.nan, np.nan
     found = ld.conformal(ld.glm, "y ~ a", frame())
     assert found.coverage(new)["n"][0] == 17 and len(found.predict(new)) == 20
-    with pytest.raises(ld.DataError, match="no complete row"):
+    with pytest.raises(ld.DataError, match="a row without missing values"):
         found.coverage(new[1:3])
 
 
@@ -581,7 +581,7 @@ def test_plots(axes):
         assert "level 0.9" in found.plot(data=new).get_title()
         ax = found.plot("coverage", data=new, by="g")
         assert [t.get_text()[0] for t in ax.get_yticklabels()] == ["r", "s", "t"]
-    with pytest.raises(ld.ArgumentError, match="needs data"):
+    with pytest.raises(ld.ArgumentError, match="needs new rows"):
         found.plot()
     with pytest.raises(ld.ArgumentError, match="needs by"):
         found.plot("coverage", data=new)
