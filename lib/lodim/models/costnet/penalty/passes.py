@@ -58,8 +58,8 @@ def losses(f, y, weight, loss, r, h, threads):
 
     Arrays hold rows in tiles of 64. Slopes -dl/df are written to r, and all second derivatives of a
     row to h (n_tiles, K * K, 64); if h has one number per row and K > 1, no second derivatives are
-    written. The dual's curvature is the squared slope of a row over its curvature; for classes (1 -
-    p) / p, where p is the probability of the row's own class.
+    written. The dual's curvature is the sum over rows of squared slope over curvature; for classes
+    of (1 - p) / p, where p is the probability of the row's own class.
     """
     return sum_blocks(_losses, f, (2,), y, weight, loss, r, h, threads=threads)
 

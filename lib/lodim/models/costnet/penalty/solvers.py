@@ -60,7 +60,7 @@ class PathState:
     rows
     loss, c (K, A), slope (K, F) : half the mean deviance at f, and minus its gradient for penalized
     and free coefficients
-    bend : curvature of the dual objective there, the largest squared slope over curvature of a row
+    bend : curvature of the dual objective there, the sum over rows of squared slope over curvature
     dual (K, members) : dual vectors of the groups
     """
 

@@ -85,10 +85,9 @@ def _assignment(views, first, second, share, mass, lambda_, log, converged):
 
 
 def with_log(own, search):
-    """Return the assignment `own` with the objective and convergence of `search`.
+    """Return the assignment `own` with the objective log of `search`; converged if both are.
 
-    The latter is the Assignment to all views (sets of features) that selected the views of
-    `own`."""
+    `search` is the Assignment to all views (sets of features) that selected the views of `own`."""
     converged = search.converged and own.converged
     return replace(own, objective=search.objective, converged=converged)
 
