@@ -104,7 +104,7 @@ def as_seed(value: Any) -> int:
 
 
 def as_threads(value: Any, name: str = "threads") -> int:
-    """Return an argument as a number of threads; raise ArgumentError if it is not valid."""
+    """Return an argument as a number of threads (int); raise ArgumentError if it is not valid."""
     return whole(name, value, 1, MOST_THREADS)
 
 

@@ -47,8 +47,8 @@ def auc(positive, score, weight):
 def macro_auc(code, probability, weight):
     """Return the mean AUC over classes, each class against all others.
 
-    Classes without rows are skipped; the result is NaN if only one class occurs. code, weight :
-    (n,); probability : (n, K).
+    Classes without rows are skipped; the result is NaN if only one class occurs. code (n,) : class
+    of each row; probability : (n, K), of each class; weight : (n,).
     """
     areas = np.array([auc(code == k, p, weight) for k, p in enumerate(probability.T)])
     known = areas[~np.isnan(areas)]

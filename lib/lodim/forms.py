@@ -265,7 +265,10 @@ def part(kind: Any) -> Any:
 
 
 def one_of(*kinds: type) -> Any:
-    """Declare a record of one of several classes, stored with the number of its class."""
+    """Declare a field: a record of one of several classes.
+
+    It is stored with the number of its class.
+    """
     parts = [part(kind) for kind in kinds]
 
     def read(value, where, sizes):
@@ -331,7 +334,7 @@ def take_forms(kind: Any) -> None:
 
 
 def read(kind: type[T], state: Any) -> T:
-    """Return the record of a class from its stored state; raise ValueError if it is invalid."""
+    """Return a record of the class `kind` from its stored state; ValueError if it is invalid."""
     return part(kind).read(state, "", {})
 
 
@@ -352,7 +355,7 @@ def read_all(forms: dict[str, Any], values: Any, where: str, sizes: dict) -> dic
 
 
 def write_all(forms: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
-    """Return a dict of stored values, each written by its form."""
+    """Return a dict of values as stored in a file, each written by its form (rule for a field)."""
     return {name: form.write(values[name]) for name, form in forms.items()}
 
 

@@ -85,7 +85,7 @@ class Step:
         return f"{self.what}: {self.done} of {self.total}" if self.total > 1 else self.what
 
     def counting(self, function: Callable) -> Callable:
-        """Return the function with a counter: each call counts as a completed step."""
+        """Return the function, wrapped so that each of its calls counts as a completed step."""
 
         def counted(*arguments):
             result = function(*arguments)
@@ -119,7 +119,7 @@ class Display:
         """Update the progress display."""
 
     def shown(self) -> list[Step]:
-        """Return the tasks to show: the outermost and the innermost one with several steps."""
+        """Return the tasks to show: the outermost and the innermost one that have several steps."""
         current = list(self.steps)
         several = [step for step in current if step.total > 1]
         return list(dict.fromkeys([*several[:1], *(several or current)[-1:]]))
@@ -188,7 +188,7 @@ class Bars(Display):
         self._close()
 
     def refresh(self):
-        """Draw the bar of the outermost task."""
+        """Draw the progress bar of the outermost task."""
         with self.lock:
             step = next(iter(self.shown()), None)
             if step is not self.of:

@@ -133,7 +133,10 @@ def _one_each(name, values, data):
 
 
 def _folds_of(splitter, X, y, groups):
-    """Return the fold of each row, (n,), for a splitter whose test sets partition the rows."""
+    """Return the fold of each row, (n,), for a scikit-learn splitter.
+
+    Its test sets must contain each row once.
+    """
     fold, n_times = np.zeros(len(y), int), np.zeros(len(y), int)
     try:
         for k, (_, test) in enumerate(splitter.split(X, y, groups)):
@@ -454,10 +457,10 @@ class CostnetRegressor(
 ):
     """The best linear model at every price; see `lodim.costnet`.
 
-    `family` is "gaussian", "poisson" (counts), "gamma" (positive amounts) or "tweedie" (amounts,
-    some of them zero, with `power`).
-    transform() keeps the columns that the model needs. `costs` and similar arguments use the column
-    names of X, or x0, x1, ... for arrays.
+    The price of a model is the total cost of the columns that it needs. `family` is "gaussian",
+    "poisson" (counts), "gamma" (positive amounts) or "tweedie" (amounts, some of them zero, with
+    `power`). transform() keeps the columns that the model needs. `costs` and similar arguments use
+    the column names of X, or x0, x1, ... for arrays.
     """
 
 
@@ -471,8 +474,9 @@ class CostnetClassifier(
 ):
     """The best logistic model at every price; see `lodim.costnet`.
 
-    transform() keeps the columns that the model needs. `costs` and similar arguments use the column
-    names of X, or x0, x1, ... for arrays.
+    The price of a model is the total cost of the columns that it needs. transform() keeps the
+    columns that the model needs. `costs` and similar arguments use the column names of X, or x0,
+    x1, ... for arrays.
     """
 
 
@@ -481,7 +485,8 @@ class MelmClassifier(
 ):
     """The linear view in which classes overlap least; see `lodim.melm`.
 
-    transform() gives the k coordinates of the view.
+    A view is a set of k linear combinations of features. transform() gives the k coordinates of
+    each row in the view.
     """
 
     _coordinates = "projection"
@@ -544,7 +549,7 @@ class RiprClusterer(ClusterMixin, _Estimator, model="ripr", without=["method", "
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the position of each row's cluster in `fit_.clusters()`, (n,), or -1."""
+        """Return the cluster of each row, (n,), as a position in `fit_.clusters()`; -1 for none."""
         values = self._predicted(X, "cluster")
         return pd.Index(self.fit_.clusters()["cluster"]).get_indexer(values)
 

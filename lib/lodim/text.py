@@ -23,7 +23,7 @@ def first_few(names, most=8):
 
 
 def first_names(names, most, n=None):
-    """Return the first `most` of n names as text: a, b and 3 more."""
+    """Return the first `most` of n names as text, such as "a, b and 3 more"."""
     n = len(names) if n is None else n
     return ", ".join(names[:most]) + (f" and {n - most} more" if n > most else "")
 

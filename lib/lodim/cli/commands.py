@@ -91,7 +91,10 @@ def show_data(args: argparse.Namespace) -> None:
 
 
 def compile_kernels(args: argparse.Namespace) -> None:
-    """Compile and cache the kernels of models, by calls with defaults for each kind of response."""
+    """Compile and cache the kernels (numerical loops) of models, so that later fits start fast.
+
+    Each model is called with defaults for each kind of response.
+    """
     unknown = [name for name in args.models if name not in MODELS]
     if unknown:
         raise ArgumentError(f"no model is called {unknown[0]!r}. There are: {', '.join(MODELS)}.")

@@ -49,11 +49,11 @@ class Task:
 
     @property
     def n_scores(self):
-        """Number of scores per row."""
+        """Number of link scores per row: one, or one per class for more than two classes."""
         return self.family.n_scores
 
     def inputs_of(self, rows):
-        """Return the weights and groups of the given rows of the batch."""
+        """Return the weights and groups of the rows at the given positions of the batch."""
         return self.inputs.arrays().take(self.batch.rows[rows])
 
 

@@ -44,7 +44,10 @@ class Rows:
         return max(int(n) - 1, 1)
 
     def covariance(self, parts):
-        """Return the covariance (q, q) of q statistics from each row's contribution, (n, q)."""
+        """Return the covariance (q, q) of q statistics.
+
+        parts : (n, q), contribution of each row to each statistic
+        """
         if self.units is not None:
             code = np.unique(self.units, return_inverse=True)[1]
             parts = np.stack([np.bincount(code, part) for part in parts.T], axis=1)
@@ -58,7 +61,10 @@ def means(losses, rows):
 
 
 def explained(losses, null, rows):
-    """Return the explained shares (q,) of the null losses (n,), and their standard errors (q,)."""
+    """Return the explained shares (q,) of the null model's losses, and their standard errors (q,).
+
+    losses : (n, q), of q models; null : (n,), of the null model; rows : weights, folds, groups
+    """
     total = rows.weight @ null
     if total <= 0:
         return np.full(losses.shape[1], np.nan), np.full(losses.shape[1], np.nan)

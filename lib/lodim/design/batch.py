@@ -73,7 +73,10 @@ class Batch:
 
     @property
     def units(self):
-        """Codes (n,) of rows held out together: groups, or else clusters; None without either."""
+        """Codes (n,) of groups of rows that are held out together: groups, or else clusters.
+
+        None if there are neither.
+        """
         return self.clusters if self.groups is None else self.groups
 
     @property
@@ -188,7 +191,7 @@ def with_positive_weight(batch):
 
 
 def subset(batch, i, X=None):
-    """Return a batch of the rows at positions i, with other features X (n, p) if given."""
+    """Return a batch of the rows at positions i; X (n, p), if given, replaces their features."""
     given = {name: getattr(batch, name) for name in ("y", *INPUTS)}
     return Batch(
         X=tiles.pack(tiles.rows(batch.X, i) if X is None else X, batch.X.dtype),

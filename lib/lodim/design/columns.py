@@ -204,7 +204,7 @@ def _object_column(array, name):
 
 
 def _on_the_clock(moment):
-    """Return a date unchanged, or a datetime without its time zone."""
+    """Return a datetime without its time zone; a date is unchanged."""
     return moment.replace(tzinfo=None) if isinstance(moment, datetime.datetime) else moment
 
 
@@ -356,7 +356,7 @@ def _sort(column):
 
 
 def take(values, rows):
-    """Return the given rows of an array, Column, Series or frame; names and numbers unchanged.
+    """Return some rows of an array, Column, Series or frame; column names and numbers unchanged.
 
     rows : slice, or array of positions or bools; an empty array means all rows
     """

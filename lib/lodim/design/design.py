@@ -313,7 +313,10 @@ class Design:
         return restricted, kept
 
     def rescaled(self, mean, scale):
-        """Return the design with its features further centred and scaled by mean, scale (p,)."""
+        """Return the design with features that are further centred and scaled.
+
+        mean, scale : (p,); a new feature is (old - mean) / scale
+        """
         return replace(self, mean=self.mean + self.scale * mean, scale=self.scale * scale)
 
     def _require_response(self):
@@ -535,12 +538,12 @@ def _response(leaf):
 
 
 def _answers(response):
-    """Return the names of the columns that a response is computed from."""
+    """Return the names of the columns from which a response is computed, such as y in np.log(y)."""
     return [] if response is None else factors.columns_of(response.key)
 
 
 def _formula(response, terms):
-    """Return the text of the formula with this response and these terms."""
+    """Return the text of a formula with a response and terms."""
     left = "" if response is None else _text(response)
     right = " + ".join(dict.fromkeys(":".join(map(_text, term)) for term in terms)) or "1"
     return f"{left} ~ {right}".strip()

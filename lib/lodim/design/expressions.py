@@ -158,7 +158,10 @@ def _matrix(node, scope):
 
 
 def _report(value, node, scope):
-    """Raise DataError that names the first row and value for which an expression is not finite."""
+    """Raise DataError that names the first row and value for which an expression is not finite.
+
+    node : syntax tree of the expression
+    """
     table = scope.table
     i = int(np.flatnonzero(~np.isfinite(value).all(axis=1))[0])
     position = table.rows[i] if table.rows.size else i
@@ -213,7 +216,10 @@ def _operand(source, rows):
 
 
 def _float(value, node, scope):
-    """Return a value as float64; raise DataError that names the column if it is text."""
+    """Return a value of an expression as float64.
+
+    Raises DataError that names the column if the value is text.
+    """
     array = np.asarray(value)
     if array.dtype.kind in "OUS":
         name = column_name(node)
@@ -271,7 +277,7 @@ def _compare(node, scope):
 
 
 def _call(node, scope):
-    """Return the value of a call of a function that formulas may use."""
+    """Return the value of a call such as np.log(x), given as syntax tree."""
     name = function_name(node.func)
     if name == "I":
         return _value(node.args[0], scope)

@@ -76,7 +76,7 @@ class Levels:
         return cls(name, called, levels, labels, matrix, (), None, None)
 
     def _check_fields(self):
-        """Raise ValueError unless the labels fit the levels."""
+        """Raise ValueError unless the labels of columns fit the levels."""
         columns_of((None if self.called else self.name, self.name if self.called else None))
         check_levels(self.levels, self.name, least=1)
         check_levels(self.unseen, self.name, least=0)
@@ -117,7 +117,7 @@ class Expression:
     states: tuple = forms.several(None, LEARNT)
 
     def _check_fields(self):
-        """Raise ValueError unless the states fit the expression."""
+        """Raise ValueError unless what the expression has learned fits its text."""
         columns_of((None, self.name))
         expressions.check_states(self.name, self.width, self.states)
 
@@ -278,7 +278,7 @@ def width(factor):
 
 
 def letters(factor):
-    """Return the approximate length of the names of a factor's columns."""
+    """Return the approximate length of the names of a factor's columns, in characters."""
     shown = max(map(len, factor.labels), default=0) if isinstance(factor, Levels) else 0
     return shown + len(factor.name)
 

@@ -216,7 +216,10 @@ def scaling(found, names, standardize):
 
 
 def check_distance(distance, scale, term, dtype):
-    """Raise DataError if a feature's largest distance from its mean is too large to use."""
+    """Raise DataError if a feature has a value too far from its mean for the computations.
+
+    distance : largest distance from the mean; scale : of the feature, by which it is divided
+    """
     with np.errstate(over="ignore"):
         largest = distance / scale
     if largest > FAR[dtype.name]:
@@ -525,7 +528,7 @@ def _too_small(folder, size, free):
 
 
 def fits_memory(n, p, dtype):
-    """Return whether tiles of n rows and p features take at most half of the free memory."""
+    """Return whether the features of n rows, p of them, take at most half of the free memory."""
     return count(n) * p * TILE * np.dtype(dtype).itemsize <= SHARE * free_memory()
 
 

@@ -59,7 +59,10 @@ def _names(term, name):
 
 
 def _keeps_order(term):
-    """Return whether a term is a number, a factor with two levels, or one coded by thresholds."""
+    """Return whether a term can have a monotone effect.
+
+    It must be a number, a factor with two levels, or an ordered factor coded by thresholds.
+    """
     if len(term) != 1 or isinstance(term[0], Numeric):
         return len(term) == 1
     factor = term[0]

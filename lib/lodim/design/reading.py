@@ -258,7 +258,7 @@ class _FirstPass:
         return columns.Column("weights", "number", values)
 
     def _learn(self, size):
-        """Summarize the next `size` complete rows."""
+        """Summarize the columns of the next `size` complete rows."""
         rows, self.open = self.open[:size], self.open[size:]
         span = span_of(rows, 0, 0)
         held = self.cutter.take(span, [*self.request.names, None])

@@ -203,7 +203,10 @@ def _read_input(frame, value, what):
 
 
 def _codes(frame, values, what):
-    """Return codes of the distinct values of a column or array, (n,) float64; NaN if missing."""
+    """Return codes of the distinct values of a column or array, (n,) float64; NaN if missing.
+
+    what : name of the argument, for messages
+    """
     if isinstance(values, str):
         column = read_column(frame, values)
         values = column.values
@@ -405,7 +408,7 @@ def _raise_no_rows(n, dropped, incomplete):
 
 
 def learn_response(response, family, table):
-    """Return the coded response, its levels, and its family if not given.
+    """Return the coded response, its Response with levels, and its family if not given.
 
     Returns
     -------
@@ -622,7 +625,10 @@ def filled(table, fills):
 
 
 def _fill(column, value):
-    """Return a column with missing values replaced; unchanged if the value has another type."""
+    """Return a column with missing values replaced by `value`.
+
+    It is unchanged if the value has another type than the column.
+    """
     number = isinstance(value, float)
     if column.kind == "level":
         if number:

@@ -237,7 +237,7 @@ def _merge_levels(column, parts):
 
 
 def check_count(column, n_levels):
-    """Raise DataError if a column has too many levels to make features."""
+    """Raise DataError if a column has too many levels, since each would be a feature."""
     if n_levels > MOST_LEVELS:
         raise DataError(
             f"column {column.name!r} has over {MOST_LEVELS:,} levels, so it seems to be row "
@@ -318,7 +318,7 @@ def may_be_wild(moments, n):
 
 @dataclass(frozen=True, eq=False)
 class Tails:
-    """The smallest and the largest of the n numbers of a feature, each sorted."""
+    """The smallest and the largest of the n numbers of a feature, sorted, to find outliers."""
 
     n: int
     low: np.ndarray
@@ -326,7 +326,7 @@ class Tails:
 
     @classmethod
     def of_values(cls, x, size):
-        """Return the Tails of numbers x (n,), with `size` numbers at each end."""
+        """Return the `size` smallest and the `size` largest of the numbers x (n,), as Tails."""
         if len(x) > 2 * size:
             parted = np.partition(x, (size - 1, len(x) - size))
             return cls(len(x), np.sort(parted[:size]), np.sort(parted[-size:]))

@@ -160,7 +160,7 @@ def _weighted(batch, weights):
 
 
 def _known(fit, data, offset):
-    """Return the batch of rows with known response and their scores, or None if there are none."""
+    """Return the rows with known response (a batch), and their link scores; None without any."""
     if not fit._reader.has_response(data):
         return None
     batch = fit._reader.apply(data, offset=offset, response=True, new_levels="missing")

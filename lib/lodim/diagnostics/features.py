@@ -443,7 +443,10 @@ def near_copies(X, sources):
 
 
 def tells_number(x, y):
-    """Return the larger absolute value of Pearson's and Spearman's correlation of x and y."""
+    """Return how well x determines the numbers y: the larger of two absolute correlations.
+
+    These are Pearson's and Spearman's.
+    """
     return max(abs(_correlation(x, y)), abs(_correlation(rankdata(x), rankdata(y))))
 
 

@@ -65,7 +65,7 @@ def _say_compiling():
 
 
 def njit(*signatures, **options):
-    """Compile like numba's njit, with a writable cache folder, a temporary one, or no cache.
+    """Compile like numba's njit; the cache folder may be a temporary one, or there is no cache.
 
     `signatures` and `options` are arguments of numba.njit.
     """
@@ -140,7 +140,7 @@ LINE = 64  # size of a cache line in bytes
 
 @intrinsic
 def ask_for(typingctx, array, offset):
-    """Prefetch the memory `offset` bytes after the start of an array into cache.
+    """In kernels: load the memory `offset` bytes after the start of an array into cache.
 
     It changes and reads nothing, so the address may be beyond the end of the array.
     """

@@ -39,7 +39,10 @@ def unpack(tiles, n):
 
 
 def by_row(tiles, n):
-    """Return values of the first n rows, (n_tiles, 64) -> (n,) or (n_tiles, K, 64) -> (n, K)."""
+    """Return values of the first n rows from tiles of 64 rows: (n_tiles, 64) -> (n,).
+
+    With K values per row: (n_tiles, K, 64) -> (n, K).
+    """
     return tiles.reshape(-1)[:n] if tiles.ndim == 2 else unpack(tiles, n)
 
 

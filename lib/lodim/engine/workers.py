@@ -109,7 +109,7 @@ class WorkerTiles:
         return self.spans(_tilewise, *arrays, work)
 
     def take(self, i):
-        """Return the rows at positions i, (r,) -> (r, ...)."""
+        """Return the rows at positions i (r,), fetched from the workers, as an array (r, ...)."""
         order = np.argsort(i, kind="stable")
         first = np.array([group.lo * ROWS_PER_CHUNK for group in self.groups])
         each = np.split(i[order], np.searchsorted(i[order], first[1:]))
@@ -121,7 +121,7 @@ class WorkerTiles:
         return out
 
     def astype(self, dtype):
-        """Return the tiles converted to a dtype; the same object if they have it."""
+        """Return the tiles converted to a dtype on the workers; the same object if they have it."""
         return self if dtype == self.dtype else self.map(_cast, dtype, dtype=dtype)
 
     def constant(self, value):
@@ -164,7 +164,7 @@ class WorkerTiles:
         self._sent.append((ref(values), there))
 
     def varies(self):
-        """Return which columns are not zero in all rows, (p,) bool."""
+        """Return which features are not zero in all rows, (p,) bool."""
         futures = self.cluster.submit(_varies, (self,))
         return np.any(self.cluster.results(futures), axis=0)
 
@@ -244,7 +244,7 @@ def _read(group, make):
 
 
 def _as_tiles(v):
-    """Return a column (n,) or (n, K) as tiles (n_tiles, 64) or (n_tiles, K, 64)."""
+    """Return values per row, (n,) or (n, K), as (n_tiles, 64) or (n_tiles, K, 64): 64 rows each."""
     if v.ndim == 2:
         return tiles.pack(v)
     return tiles.pad(v, tiles.count(len(v)))

@@ -124,7 +124,7 @@ class Estimate:
         return Report(f"Memory and passes of {self.model}()", head, (), notes)
 
     def _where(self):
-        """Return a note that says where the features are held."""
+        """Return a sentence that says where the features are held, such as in memory."""
         if self.workers:
             return "The workers keep the features and make the passes of the fit."
         if self.in_place:
@@ -233,7 +233,7 @@ def estimate(
 
 @dataclass
 class _Looked:
-    """Sample of the rows of the data of a planned call."""
+    """Sample of the rows of the data, from which the needs of a planned call are estimated."""
 
     model: DeclaredModel
     formula: str
@@ -278,7 +278,7 @@ class _Looked:
             return n, replace(problem, batch=batch), f"all {n:,} rows, of which a sample was drawn"
 
     def _need(self, names):
-        """Set `names`, the columns that the call reads."""
+        """Store in `names` which columns the call reads."""
         named = [v for k in INPUTS if isinstance(v := self.arguments.get(k), str)]
         self.names = columns_read(self.formula, names, self.arguments.get("family"), named)
 

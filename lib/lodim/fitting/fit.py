@@ -474,7 +474,7 @@ class Fit(Delegates):
 
     @property
     def _deviance(self):
-        """Mean deviance of the training rows."""
+        """Mean deviance of the training rows under the fit."""
         return self.log["deviance"][-1]
 
     @property
@@ -488,7 +488,7 @@ class Fit(Delegates):
 
     @property
     def _null_deviance(self):
-        """Mean deviance of the null model."""
+        """Mean deviance of the training rows under the null model (intercept and offset)."""
         return self.null_deviance
 
     def _explained(self, deviance):
@@ -502,7 +502,7 @@ class Fit(Delegates):
         return None if self.selection is None else nearest_loss(self.selection, self.settings)
 
     def _answered(self, batch):
-        """Return the rows of a batch with known response and prediction, and their link scores."""
+        """Return those rows of a batch with a known response and a prediction, and their scores."""
         score = self._score(batch)
         known = ~(np.isnan(batch.y) | np.isnan(score).any(axis=1))
         if known.all():
@@ -589,7 +589,10 @@ class Fit(Delegates):
         return self.model(data=data, **arguments)
 
     def _call_arguments(self, changes: dict[str, Any]) -> dict[str, Any]:
-        """Return the call's arguments with changes; raise ArgumentError if one was not kept."""
+        """Return the call's arguments with changes.
+
+        Raises ArgumentError if an unchanged argument was an array, which a fit does not keep.
+        """
         arguments = self.arguments | changes
         for name, value in arguments.items():
             if isinstance(value, str) and value == ARRAY:

@@ -37,7 +37,10 @@ def wrap(fit, data, type):
 
 
 def _texts(read):
-    """Return a dict column -> (text -> level), for levels that are neither text nor booleans."""
+    """Return a dict column -> (dict text -> level), for levels that are neither text nor booleans.
+
+    read : dict of columns
+    """
     return {
         name: {str(level): level for level in column.levels}
         for name, column in read.items()

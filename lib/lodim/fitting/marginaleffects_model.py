@@ -15,7 +15,10 @@ SHIFT = 1e5
 
 
 class LodimModel(ModelAbstract):
-    """Predictions of a fit for data, at its coefficients or at coefficients near them."""
+    """A fit and data in the form that the package marginaleffects expects.
+
+    It predicts at the fit's coefficients, or at coefficients near them, for derivatives.
+    """
 
     _n_offsets = 0  # columns in addition to the design matrix
 
@@ -73,7 +76,7 @@ class LodimModel(ModelAbstract):
         return "models of lodim"
 
     def _long(self, values, levels):
-        """Return predictions (n,) or (n, K) as a polars frame with one row per row and class."""
+        """Return predictions (n,) or (n, K) as a polars frame with one line per row and class."""
         rows = pl.Series("rowid", range(len(values)), dtype=pl.Int32)
         if values.ndim == 1:
             return pl.DataFrame([rows, pl.Series("estimate", values)])

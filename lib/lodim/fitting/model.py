@@ -87,7 +87,7 @@ class Problem:
     def call(self):
         """Text of the call as a user would write it, without defaults; df stands for the data.
 
-        So fits to equal rows from different sources have equal bytes.
+        So fits to equal rows from different sources (files or frames) have equal bytes.
         """
         function = self.model.function
         parameters = inspect.signature(function).parameters
@@ -153,7 +153,7 @@ def lambda_grid(problem, penalty, n, ratio=None):
 
 
 class Model:
-    """A kind of model: its name, its abilities, and its steps from a problem to a fit.
+    """A kind of model: its name, its abilities, and its steps from data to a fit.
 
     A subclass must define the attributes without a value and the methods that raise
     NotImplementedError; it overrides others if it differs.

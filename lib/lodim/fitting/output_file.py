@@ -170,5 +170,5 @@ def _table(frame):
 
 
 def _named(frame):
-    """Return the frame with a text as the name of each column."""
+    """Return a pandas frame whose column names are text."""
     return frame.set_axis([name_of(label) for label in frame.columns], axis=1)

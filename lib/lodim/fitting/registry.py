@@ -19,5 +19,5 @@ def model_module(name):
 
 
 def model_function(name):
-    """Return the function that fits the named model."""
+    """Return the public function of the named model, such as `lodim.gbmap`."""
     return getattr(model_module(name), name)

@@ -154,7 +154,10 @@ def _features(fit, as_fitted):
 
 
 class _Offsets:
-    """The part of an offset for each chunk; arrays are in the order of rows."""
+    """An offset that is given to the chunks of data one after the other.
+
+    Arrays are in the order of rows.
+    """
 
     def __init__(self, offset):
         if isinstance(offset, (pd.Series, pd.DataFrame)):

@@ -164,7 +164,7 @@ def _leaves(tree):
 
 
 def _check_dots(formula):
-    """Raise FormulaError if a product contains a dot that stands for no column."""
+    """Raise FormulaError if a product such as a:. has a dot that stands for no column."""
     for _, part in _summands(formula.right):
         if isinstance(part, Joined) and any(leaf.kind == "dot" for leaf in _leaves(part)):
             fail(
@@ -255,5 +255,5 @@ class _Names:
 
 
 def _spelt(name):
-    """Return a name with the code points of its characters, to distinguish similar names."""
+    """Return a name with the Unicode numbers of its characters, to distinguish similar names."""
     return repr(name) if name.isascii() else f"{name!r} ({name!a})"

@@ -154,7 +154,10 @@ def place(code, node):
 
 
 def canonical(name):
-    """Return the name that Python reads if this name is written without Q."""
+    """Return the name that Python would read if this column name is written without Q('').
+
+    Python changes some Unicode characters of names.
+    """
     return unicodedata.normalize("NFKC", name)
 
 

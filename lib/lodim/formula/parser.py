@@ -145,7 +145,7 @@ def side(text, tokens, after):
 
 
 class _Reader:
-    """Recursive-descent parser of one side of a formula."""
+    """Parser of one side of a formula, which reads its tokens from left to right."""
 
     def __init__(self, text, tokens, after):
         self.text, self.tokens, self.at = text, tokens, 0

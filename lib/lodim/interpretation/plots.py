@@ -176,5 +176,5 @@ def _surface(effects, ax, part, term):
 
 
 def _names(effects, term):
-    """Return the names of the two features of a pair."""
+    """Return the names of the two features of a term that is a pair, such as a:b."""
     return next((a, b) for a in effects.rugs for b in effects.rugs if f"{a}:{b}" == term)

@@ -168,7 +168,7 @@ class Question:
 
 
 def _alone(design):
-    """Return a dict name -> feature position of numbers that occur in no other term.
+    """Return a dict name -> feature position of columns of numbers that occur in only one term.
 
     Indicators of missing values do not count, since they are zero for known values.
     """

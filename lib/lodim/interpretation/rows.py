@@ -54,7 +54,7 @@ class Rows:
         return Rows(held, self.weight[at], offset)
 
     def with_values(self, feature, values):
-        """Return the rows with other values of a feature, (n,) or one value for all rows."""
+        """Return the rows with other values of a feature: (n,), or one value for all rows."""
         values = np.broadcast_to(values, self.n)
         columns = self.columns | {feature.name: _column(feature, values)}
         return replace(self, columns=columns, _read={})
@@ -84,7 +84,7 @@ class Rows:
 
 
 def read_rows(fit, data, offset, response=False, replicates=()):
-    """Return the Rows of data, and a dict name -> Feature of the columns of the right side.
+    """Return the data as Rows, and a dict name -> Feature of the columns that the formula uses.
 
     replicates : other fits, which may use columns that `fit` did not select
     """
@@ -139,7 +139,7 @@ def _feature(column, design, n):
 
 
 def _column(feature, values):
-    """Return values of a feature as a column that designs can read."""
+    """Return values of a feature as a data column, from which designs compute features."""
     if feature.dates:
         return columns.to_moments(values)
     if feature.levels is None:
@@ -149,7 +149,7 @@ def _column(feature, values):
 
 
 def _plain(column, n):
-    """Return a Column that is never changed as a column that designs can read."""
+    """Return a Column whose values stay unchanged as a data column that designs can read."""
     if column.kind == "level":
         return _coded(column.codes, column.levels, column.ordered)
     if column.kind == "date":
@@ -158,7 +158,7 @@ def _plain(column, n):
 
 
 def _coded(codes, levels, ordered):
-    """Return levels from their codes, -1 if missing, as a column that designs can read."""
+    """Return levels, given by codes (-1 if missing), as a data column that designs can read."""
     if levels and all(isinstance(level, bool) for level in levels):
         return pd.array([*levels, None], dtype="boolean")[codes]
     if levels and all(isinstance(level, int | float) for level in levels) and not ordered:

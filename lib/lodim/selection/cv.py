@@ -308,7 +308,10 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return the value at a point of the first named setting in the grid, or in `best`."""
+        """Return the value of a setting at a point of the grid, or in the fit `best`.
+
+        names : settings, of which the first one in the grid is used; index : row of the point
+        """
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])
@@ -400,7 +403,7 @@ def _check_grid(grid, problem):
 
 
 def _check_not_given(grid, arguments):
-    """Raise ArgumentError if a given number conflicts with the values of the default grid."""
+    """Raise ArgumentError if a setting has a given value and other values in the default grid."""
     for name, values in grid.items():
         value = arguments.get(name)
         if isinstance(value, int | float) and [value] != list(values):

@@ -60,12 +60,12 @@ def values_of(name, values, model):
 
 
 def _sorted_names(model):
-    """Return the names of the settings whose values are sorted."""
+    """Return the names of the model's settings whose order of values has a meaning."""
     return (*model.penalties, model.stage_setting, model.shared_setting)
 
 
 def _check_values(name, values, model):
-    """Raise ArgumentError if a setting whose values are sorted has a value that is no number."""
+    """Raise ArgumentError if a setting has a value that is not a number, but must be sorted."""
     if name not in _sorted_names(model):
         return
     for value in values:
@@ -124,8 +124,9 @@ def loss_of(problem, name):
 
 
 def summarize(problem, points, settings, losses, stage, draws=1):
-    """Return a frame with mean and standard error per point, and the settings of each point.
+    """Return a frame with mean loss and standard error per grid point, and the points' settings.
 
+    losses : per point, one row per stage of (mean, weight, SE) per fold
     stage : per point the number of stages to report if it is not given
     """
     stages = problem.model.stage_setting

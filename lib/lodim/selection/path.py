@@ -18,7 +18,7 @@ from lodim.typing import Data, FitT, FitT_co, Model, P, Values
 
 
 def penalty_of(model, name):
-    """Return the name of the penalty of a path: the given name, or the model's first penalty."""
+    """Return the name of the penalty that varies: the given name, or the model's first penalty."""
     names = tuple(model.penalties)
     if not names:
         raise ArgumentError(f"{model.name} has no penalty, and so no path")
@@ -124,7 +124,7 @@ def path(
 
 
 def _check_others(problem, varied):
-    """Raise ArgumentError if a penalty other than the varied one has no value but needs one."""
+    """Raise ArgumentError if a penalty that is needed, other than the varied one, has no value."""
     for name, penalty in problem.model.penalties.items():
         if penalty.needed and name != varied and getattr(problem.settings, name) is None:
             raise ArgumentError(f"a path over {varied} needs a fixed {name}: give {name}=")

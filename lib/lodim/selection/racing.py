@@ -187,7 +187,7 @@ class StageLosses:
         return [range(i, len(self.splits), n) for i in range(min(n, len(self.splits)))]
 
     def advance(self, folds, bar):
-        """Fit the next stage of some folds.
+        """Fit the next stage (such as one learner added) of the given folds.
 
         For a model without stages, the progress bar advances with each fold.
         """
@@ -239,7 +239,7 @@ class StageLosses:
 
     @property
     def rises(self):
-        """Whether the mean loss after the last stage is not the lowest."""
+        """Whether an earlier stage has a lower mean loss than the last stage."""
         return self.means[-1] > min(self.means)
 
     def lowest(self, stages=None):

@@ -29,8 +29,10 @@ INNER = {"cache": True, "forceinline": True, "inline": "always"}
 class Minimum:
     """Results of q independent minimizations.
 
-    theta (q, d); value (q,); grad_norm (q,) largest absolute (pseudo-)gradient; n_iter (q,);
-    converged (q,) bool; n_eval : total number of evaluations, each a pass over the data
+    theta : (q, d) parameters at the minimum; value : (q,)
+    grad_norm : (q,) largest absolute gradient, with the slope of absolute values included
+    n_iter : (q,) steps; converged : (q,) bool
+    n_eval : total number of evaluations, each a pass over the data
     """
 
     theta: np.ndarray

@@ -17,13 +17,13 @@ from lodim.sources.source import ROWS_PER_CHUNK, Chunk, Piece, Source
 
 
 def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
-    """Return a dict column -> levels of a categorical column over all pieces.
+    """Return a dict column -> levels of a categorical column over all pieces of the data.
 
     Levels are in order of appearance, and declared categories keep their order, including unused
     ones. If a file stores only values, as Parquet does for numbers, the levels are sorted, with a
     DataWarning if an order was declared.
 
-    pieces : sequence of objects with `tables(names)`; schema : pyarrow Schema over all files
+    pieces : runs of rows with a method `tables(names)`; schema : pyarrow Schema over all files
     """
     is_dictionary = arrow().types.is_dictionary
     names = [field.name for field in schema if is_dictionary(field.type)]
@@ -188,10 +188,10 @@ def _parquet_outline(file: FileState) -> tuple[Any, list[int]]:
 
 
 def as_written(schema: Any, notes: dict[bytes, bytes]) -> Any:
-    """Return the schema with the original categorical types, also of numeric categories.
+    """Return the schema of a Parquet file with the original categorical types.
 
     Parquet stores only the values of categories, and pyarrow restores categories of text only. The
-    original types are in the metadata of the file.
+    original types are in `notes`, the metadata of the file.
     """
     pa = arrow()
     if b"ARROW:schema" not in notes:

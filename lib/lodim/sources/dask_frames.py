@@ -103,7 +103,7 @@ def read_dask(frame: Any) -> Source:
 
 
 def _partitions(frame: Any) -> list[Any]:
-    """Return one Delayed per partition, with only the part of the graph that it needs."""
+    """Return one Delayed per partition of a Dask frame, with only the tasks that it needs."""
     from dask.delayed import Delayed
     from dask.optimization import cull
 

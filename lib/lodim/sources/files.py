@@ -24,7 +24,7 @@ URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 @dataclass(frozen=True)
 class FileState:
-    """State of a file when its source was created.
+    """State of a file when reading of the data was prepared, to detect later changes.
 
     name : as given by the user; path : absolute; size : bytes; modified : time in nanoseconds
     filesystem : pyarrow's file system of a Dataset that is not on local disks; else None

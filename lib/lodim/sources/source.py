@@ -64,7 +64,7 @@ class Source:
 
     @property
     def paths(self) -> list[str]:
-        """Paths of the files on local disks."""
+        """Paths of the data files that are on local disks."""
         return [file.path for file in self.files if file.filesystem is None]
 
     def select(self, names: Sequence[str]) -> "Source":

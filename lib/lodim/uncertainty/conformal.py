@@ -231,7 +231,7 @@ def _fits(problem, fold, method, score, choose):
 
 
 def _known_score(fit, score):
-    """Return the requested score, or the default score of the fit's model."""
+    """Return the requested conformity score, such as "absolute", or the model's default score."""
     known = fit._conformity
     if score is None:
         return known[0]

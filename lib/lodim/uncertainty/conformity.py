@@ -153,10 +153,9 @@ class HeldOut:
         return out
 
     def below(self, scores):
-        """Return the weight of held-out rows whose score is below that of a new row, per class.
+        """Return the weight of held-out rows with lower scores than each new row's classes, (m, C).
 
-        scores : (K, m, C) float64, scores of the classes by the fit of each fold; the result is (m,
-            C)
+        scores : (K, m, C) float64, scores of the m new rows' C classes by the fit without each fold
         """
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
@@ -178,7 +177,7 @@ class HeldOut:
         return np.column_stack(list(each))
 
     def contains(self, scores):
-        """Return the share of new rows that were held out, recognized by scores (K, m).
+        """Return the share of new rows that were themselves held out, recognized by scores (K, m).
 
         The result is zero if scores cannot identify rows, because rows of a fold have equal scores
         or folds are too small.
@@ -197,7 +196,7 @@ class HeldOut:
         return found.mean()
 
     def _needed(self, level):
-        """Return the weight of held-out rows that a limit must reach."""
+        """Return the weight of held-out rows whose scores must be within limits of this level."""
         return level * (self.weight.sum() + 1.0) * (1.0 - TIE)
 
     def _quantiles(self, values, level):
@@ -258,7 +257,8 @@ def row_uniforms(X, seeds):
     The number is a periodic function along a random direction, so distant rows differ and copies
     agree.
 
-    X : standardized features, NaN if missing; seeds : (q + 1,) integers
+    X : standardized features, NaN if missing; seeds : (q + 1,) seeds, one per feature and a last
+        one
     """
     *of_features, last = seeds
     direction = np.array([np.random.default_rng(s).normal() for s in of_features])

@@ -35,7 +35,10 @@ class Guarantee:
     by: str | None = forms.choice(None, "class")
 
     def least(self, level):
-        """Return the guaranteed coverage at a level (Barber et al. 2021, Theorems 1 and 4)."""
+        """Return the smallest coverage that is guaranteed at a level.
+
+        See Barber et al. 2021, Theorems 1 and 4.
+        """
         alpha, n, K = 1.0 - level, self.n_units, self.n_fits
         if self.method == "split":
             return level

@@ -70,7 +70,7 @@ class Conformal(Generic[FitT_co]):
     name = "conformal"
 
     def _check_fields(self):
-        """Raise ValueError unless all parts belong to the same model and response."""
+        """Raise ValueError unless all fits and scores belong to the same model and response."""
         fit, classes, by = self.fit, self.held_out.of_class, self.guarantee.by
         if {(type(one), one.levels) for one in self.fits} != {(type(fit), fit.levels)}:
             raise ValueError("the fits are not of one model and response")
@@ -510,7 +510,7 @@ class Conformal(Generic[FitT_co]):
 
 
 def _at(batch, rows):
-    """Return the part of a batch with the rows at the given positions of the data."""
+    """Return a batch of only those rows that are at the given positions of the data."""
     if np.array_equal(batch.rows, rows):
         return batch
     return subset(batch, np.searchsorted(batch.rows, rows))

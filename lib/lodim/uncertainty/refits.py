@@ -118,7 +118,7 @@ class RandomWeights:
         return cls(base, unit, len(of_unit), np.random.SeedSequence(seed).spawn(n))
 
     def of_units(self, k):
-        """Return the weights (n_units,) of the units in replicate k, with mean one."""
+        """Return the weights (n_units,) of rows or groups in replicate k, with mean one."""
         draw = np.random.default_rng(self.seeds[k]).exponential(size=self.n_units)
         return draw / draw.mean()
 
@@ -178,7 +178,7 @@ def _check_same_rows(problem, fit):
 
 
 def reweighted(problem, fit, weights):
-    """Return the fit of a problem with other weights (n,); settings and design are unchanged."""
+    """Return the fit to the same rows with other weights (n,), but the same settings and design."""
     point = replace(problem, batch=replace(problem.batch, weights=weights))
     found = problem.model.reweigh(point, fit)
     return problem.model.run(point, warm_start=fit.estimates, for_path=True, found=found)

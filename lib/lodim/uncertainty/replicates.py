@@ -332,7 +332,7 @@ class Bootstrap(Generic[FitT_co]):
         return notes
 
     def _on_zeros(self):
-        """Return a list of notes on terms that replicates did not select."""
+        """Return a list of notes on terms that some replicates did not select."""
         zero, q = self.values == 0.0, len(self.terms)
         some, notes = int((zero.any(axis=0) & ~zero.all(axis=0)).sum()), []
         varies = ~self.terms.get_level_values(-1).isin(self.fit.design.constant)

@@ -65,11 +65,11 @@ def r_concave(q, p, cutoff, n_pairs):
 
 
 def largest_tail(mean, t, B, r):
-    """Return the largest P(X >= t / B) over (-r)-concave distributions with a given mean.
+    """Return the largest P(X >= t / B) over (-r)-concave distributions on 0, 1 / B, ..., 1.
 
-    The distributions are on 0, 1 / B, ..., 1. The maximum is reached by a mixture of distributions
-    on 0..k and 0..k + 1 with probabilities proportional to (a + j)^(-1 / r), where a gives the mean
-    (Appendix A.4).
+    Their mean is given. The maximum is reached by a mixture of distributions on 0..k and 0..k + 1
+    with probabilities proportional to (a + j)^(-1 / r), where a gives the mean (Shah and Samworth
+    2013, Appendix A.4).
     """
     from scipy.optimize import brentq, minimize_scalar
 
