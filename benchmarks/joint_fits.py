@@ -1,0 +1,79 @@
+"""Joint fits of gbmap to many rows: evaluations, seconds, loss, beside boosted trees.
+
+    python benchmarks/joint_fits.py [--rows 10000,100000,1000000] [--threads 2]
+                                    [--out benchmarks/results/joint_fits.csv]
+
+Data: 25 normal features, five of which matter, by bends, a product and a sine (the explained share
+of the variance is 0.95 at most); as many rows again, at most 100,000, are held out. The fits have
+30 learners, the penalty 0.003 and single precision. A row for each size: held-out R2 and seconds of
+boosts alone; R2, seconds, evaluations of the loss with its gradient, and whether the optimizer
+converged, of boosts and joint fit together; R2 and seconds of scikit-learn's boosted trees
+(histograms, default settings), and the joint fit's seconds as a multiple of the trees'.
+"""
+
+import argparse
+import csv
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.metrics import r2_score
+
+import lodim as ld
+
+GIVEN = {"m": 30, "lambda_": 0.003, "dtype": "float32", "progress": False}
+FIELDS = ("rows", "boosts_r2", "boosts_seconds", "joint_r2", "joint_seconds", "evaluations",
+          "converged", "trees_r2", "trees_seconds", "multiple")  # fmt: skip
+
+
+def draw(n, seed):
+    """Return a frame of n rows with the response y."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 25))
+    signal = np.abs(X[:, 0]) + X[:, 1] * X[:, 2] + np.sin(2 * X[:, 3]) + np.maximum(X[:, 4], 0)
+    noise = rng.normal(size=n) * np.sqrt(0.05 / 0.95) * 1.5
+    return pd.DataFrame(X, columns=[f"x{j}" for j in range(25)]).assign(y=signal + noise)
+
+
+def timed(call):
+    start = time.perf_counter()
+    return call(), time.perf_counter() - start
+
+
+def measure(n, threads):
+    """Return the row of the table for n training rows."""
+    data, new = draw(n, 0), draw(min(n, 100_000), 1)
+    out = {"rows": n}
+    for kind, name in (("none", "boosts"), ("joint", "joint")):
+        fit, seconds = timed(lambda: ld.gbmap("y ~ .", data, refit=kind, threads=threads, **GIVEN))  # noqa: B023
+        out |= {f"{name}_r2": r2_score(new["y"], fit.predict(new)), f"{name}_seconds": seconds}
+    out |= {"evaluations": fit.refit_log["n_eval"], "converged": fit.refit_log["converged"]}
+    trees = HistGradientBoostingRegressor(random_state=0)
+    _, seconds = timed(lambda: trees.fit(data.drop(columns="y"), data["y"]))
+    found = r2_score(new["y"], trees.predict(new.drop(columns="y")))
+    multiple = out["joint_seconds"] / seconds
+    return out | {"trees_r2": found, "trees_seconds": seconds, "multiple": multiple}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", default="10000,100000,1000000")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--out", default=Path(__file__).parent / "results/joint_fits.csv")
+    given = parser.parse_args()
+    ld.gbmap("y ~ .", draw(500, 2), refit="joint", **GIVEN)  # kernels are compiled
+    with open(given.out, "w", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        writer.writeheader()
+        for n in map(int, given.rows.split(",")):
+            row = measure(n, given.threads)
+            line = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()}
+            writer.writerow(line)
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
