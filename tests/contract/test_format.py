@@ -45,6 +45,16 @@ CASES = {  # data set and fit of each file
         lambda df: ld.ripr("species + petal_width ~ sepal_length + sepal_width", df, threads=1),
     ),
     "glm": ("autompg", lambda df: ld.glm("mpg ~ bs(weight, df=4) + C(origin, Sum)", df)),
+    "acquire": (
+        "heart",
+        lambda df: ld.acquire(
+            "disease ~ age + max_heart_rate + st_depression",
+            df,
+            costs=PRICES,
+            depends_on=NEEDS,
+            trade_off=0.001,
+        ),
+    ),
     "conformal": ("autompg", lambda df: ld.conformal(ld.glm, "mpg ~ weight", df, method="split")),
 }
 cases = pytest.mark.parametrize("name", CASES)
@@ -65,6 +75,8 @@ def predictions(name, fit):
     """Predict rows that are no training rows, as a table of numbers."""
     df = ld.data(CASES[name][0])
     new = df.iloc[1 :: len(df) // STEP // N_NEW * STEP][:N_NEW]
+    if name == "acquire":
+        return fit.run(new).select_dtypes("number").to_numpy(float)
     return pd.DataFrame(fit.predict(new)).to_numpy(float)
 
 
@@ -111,7 +123,9 @@ def test_a_file_predicts_as_when_it_was_written(name):
 def test_a_fit_from_a_file_prints(name, capsys):
     fit = ld.load(file_of(name))
     print(fit)
-    call = fit.fit.call if name == "conformal" else fit.call
+    call = (
+        fit.design.formula if name == "acquire" else (fit.fit if name == "conformal" else fit).call
+    )
     assert " ".join(call.split()) in " ".join(capsys.readouterr().out.split())
 
 

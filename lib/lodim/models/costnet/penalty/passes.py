@@ -218,7 +218,7 @@ def _logistic(f, y, weight, r, h):
     return total, bend
 
 
-@njit(**EXACT)
+@njit(**EXACT, forceinline=True)
 def _shared(loss, f, y, weight, values, r, h):
     total, bend = 0.0, 0.0
     tile_loss_slope(loss, y, f, weight, values, r)
