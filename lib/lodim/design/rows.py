@@ -99,27 +99,18 @@ class RowInputs:
         return [value for value in vars(self).values() if isinstance(value, str)]
 
     def map(self, work):
-        """Return weights, offset, order, clusters and groups, each replaced by work(value, name).
-
-        Inputs that are None stay None; name is that of the input.
-        """
+        """Return the row inputs (weights, offset etc.), each replaced by work(value, name)."""
         return RowInputs(**{k: None if v is None else work(v, k) for k, v in vars(self).items()})
 
     def read(self, frame):
-        """Return weights, offset, order, clusters and groups as float64 arrays for a Frame's rows.
-
-        Inputs that are column names are read from the frame.
-        """
+        """Return the row inputs (weights, offset etc.) of a Frame's rows as float64 arrays."""
         read = self.map(partial(_read_input, frame))
         if read.groups is not None:
             _check_groups(frame, self.groups, read.groups)
         return read
 
     def arrays(self):
-        """Return weights, offset, order, clusters and groups with lists and Series as arrays.
-
-        Column names and numbers are unchanged.
-        """
+        """Return the row inputs (weights, offset etc.) as arrays; names and numbers unchanged."""
         return self.map(_as_array)
 
     def take(self, rows):
@@ -128,20 +119,14 @@ class RowInputs:
         return self.map(lambda value, _: columns.take(value, rows))
 
     def stretch(self, start, stop):
-        """Return weights, offset, order, clusters and groups of the rows start to stop - 1.
-
-        Given values must be arrays; call `arrays` first.
-        """
+        """Return the row inputs (weights, offset etc.) of the rows start to stop - 1."""
         for what, value in vars(self).items():
             if np.ndim(value) and len(value) < stop:
                 raise DataError(f"{what} must have one value per row; it has only {len(value)}")
         return self.take(slice(start, stop))
 
     def complete(self, rows):
-        """Return weights, offset, order, clusters and groups of the complete rows.
-
-        Weights that are all one become None.
-        """
+        """Return the row inputs of the complete rows; weights that are all one become None."""
         inputs = self.take(rows)
         if inputs.weights is not None and len(rows):
             _check_weights(inputs.weights)

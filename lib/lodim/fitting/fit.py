@@ -109,20 +109,14 @@ class Fit(Delegates):
         return lines, report.Table("", table, {"estimate": report.significant})
 
     def _glance(self, sizes, ends):
-        """Return the one-row frame of glance().
-
-        sizes : columns before the deviances, such as df; ends : columns at the end
-        """
+        """Return the one-row frame of glance(); `sizes` are its columns before deviances."""
         row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
         row |= {"p": len(self.design.names)} | sizes | {"deviance": self._deviance}
         row |= {name: getattr(self, name) for name in ("null_deviance", "dev_ratio", "converged")}
         return pd.DataFrame([row | ends])
 
     def _complexity(self) -> dict[str, Any]:
-        """Return a dict of measures of the model's size, such as the number of features.
-
-        Its keys are "features", and possibly "parts", "part" (noun for one part) and "price".
-        """
+        """Return a dict of the model's size: features, perhaps parts, part (their noun), price."""
         return {"features": self.df}
 
     def _check_fields(self) -> None:
@@ -142,17 +136,11 @@ class Fit(Delegates):
         return ("normalized", "absolute") if self.family.link == "log" else ("absolute",)
 
     def _spread_of_rows(self, batch):
-        """Return the standard deviations (n,) of the responses up to a common factor.
-
-        They are used by `lodim.conformal` with score "normalized".
-        """
+        """Return standard deviations (n,) of responses up to a factor, for scores "normalized"."""
         return self.family.spread(self.family.mean(self._score(batch)))
 
     def _quantiles_of_rows(self, batch, shares):
-        """Return the quantiles (n, L) of each row's response at the probabilities `shares` (L,).
-
-        They are used by `lodim.conformal` with score "quantile".
-        """
+        """Return the quantiles (n, L) of each row's response at the probabilities `shares` (L,)."""
         raise NotImplementedError
 
     def _selected_features(self):
@@ -280,10 +268,7 @@ class Fit(Delegates):
         return mean, (name if mean.ndim == 1 else list(self.levels))
 
     def _in_all_rows(self, batch, values, names):
-        """Return values of the complete rows as a frame or Series of all rows, in their order.
-
-        Other rows get NaN (None for classes). names : of the columns
-        """
+        """Return values of complete rows as a frame or Series of all rows; NaN (None) elsewhere."""
         shape = (len(batch.index), *values.shape[1:])
         if values.dtype == object:
             full = np.full(shape, None, dtype=object)
@@ -590,10 +575,7 @@ class Fit(Delegates):
         return self.model(data=data, **arguments)
 
     def _call_arguments(self, changes: dict[str, Any]) -> dict[str, Any]:
-        """Return the call's arguments with changes.
-
-        Raises ArgumentError if an unchanged argument was an array, which a fit does not keep.
-        """
+        """Return the call's arguments with changes; ArgumentError if an array was not kept."""
         arguments = self.arguments | changes
         for name, value in arguments.items():
             if isinstance(value, str) and value == ARRAY:
@@ -608,10 +590,7 @@ class Fit(Delegates):
         return in_pandas(self.tidy)()
 
     def _comparable(self, reference):
-        """Return the rows of tidy() in a form that can be compared with a `reference` fit.
-
-        Both fits are to the same rows.
-        """
+        """Return the rows of tidy() to compare with a `reference` fit to the same rows."""
         return self._of_tables()
 
     def save(self, path: FilePath) -> None:
