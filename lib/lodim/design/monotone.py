@@ -13,7 +13,7 @@ def check_ways(monotone):
     """Raise unless `monotone` is a dict: column name -> "increasing" or "decreasing"."""
     if not (isinstance(monotone, dict) and all(way in WAYS.values() for way in ways(monotone))):
         raise ArgumentError(
-            'monotone must be a direction per column, as in {"age": "increasing"}, '
+            'monotone must be one direction per column, as in {"age": "increasing"}, '
             f"of increasing or decreasing, not {monotone!r:.80}"
         )
 

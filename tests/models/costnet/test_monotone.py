@@ -270,7 +270,7 @@ def test_twins_of_other_signs_stay():
         ("y ~ a", {"monotone": {"b": "increasing"}}, "needs 'b' as a numeric column"),
         ("y ~ a + a:b", {"monotone": {"a": "increasing"}}, "needs 'a' as a numeric column"),
         ("y ~ bs(a, df=4)", {"monotone": {"a": "increasing"}}, "has bs"),
-        ("y ~ a", {"monotone": {"a": "up"}}, "must be a direction"),
+        ("y ~ a", {"monotone": {"a": "up"}}, "must be one direction"),
         ("o ~ a", {"monotone": {"a": "increasing"}}, "4 classes"),
     ],
 )
