@@ -24,7 +24,9 @@ def test_a_kind_that_takes_no_data_names_those_that_do():
         return axes.ensure_axes(ax)
 
     kinds = {"weights": weights, "points": points}
-    with pytest.raises(ld.ArgumentError, match="'weights' takes no data; kinds that do: points"):
+    with pytest.raises(
+        ld.ArgumentError, match="'weights' has no argument data; these kinds have it: points"
+    ):
         axes.draw(kinds, "weights", None, None, {"data": 1})
     with pytest.raises(ld.ArgumentError, match=r"plot of kind 'weights': .*colour"):
         axes.draw(kinds, None, None, None, {"colour": 1})

@@ -265,7 +265,7 @@ def test_what_is_asked_twice_or_wrongly_is_refused():
     for call, words in [
         (lambda: fit.at(), "either a budget or lambda_"),
         (lambda: fit.at(budget=1, lambda_=1), "either a budget or lambda_"),
-        (lambda: fit.at(budget=-1), "0 or more, not -1"),
+        (lambda: fit.at(budget=-1), "at least 0, not -1"),
         (lambda: fit.at(budget="all"), "not 'all'"),
         (lambda: fit.at(lambda_=np.nan), "not nan"),
         (lambda: fit.at(budget=True), "not True"),
@@ -474,7 +474,7 @@ def test_a_damaged_state_is_refused(tmp_path):
         record[name] = value
         store.write(tmp_path / "fit", "costnet", whole)
         record[name] = own
-        with pytest.raises(ld.StoreError, match="whole costnet fit"):
+        with pytest.raises(ld.StoreError, match="valid costnet fit"):
             ld.load(tmp_path / "fit")
 
 
@@ -589,9 +589,9 @@ def test_what_a_lambda_leaves_without_effect_is_refused_and_not_repeated():
         (lambda: ld.path(ld.costnet, "y ~ .", df, **ALONE, rules="lasso"), "leave rules out"),
         (
             lambda: ld.path(ld.costnet, "y ~ .", df, **ALONE, relax=0.5),
-            "of one lambda_, not refitted",
+            "of one lambda_, which are not refitted",
         ),
-        (lambda: ld.costnet("y ~ .", df, **ALONE, lambda_=1.0, relax=0.5), "lambda_ or relax"),
+        (lambda: ld.costnet("y ~ .", df, **ALONE, lambda_=1.0, relax=0.5), "lambda_ and relax"),
         (
             lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, grid=grid, n_lambda=5),
             "leave n_lambda out",

@@ -543,7 +543,7 @@ def test_a_file_that_was_changed_is_refused(fit, tmp_path, where, value):
         part = part[name]
     part[where[-1]] = value
     storage.write(tmp_path / "fit", "melm", state)
-    with pytest.raises(ld.StoreError, match="whole melm fit"):
+    with pytest.raises(ld.StoreError, match="valid melm fit"):
         ld.load(tmp_path / "fit")
 
 

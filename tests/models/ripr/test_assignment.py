@@ -251,7 +251,7 @@ def test_recovery_of_clusters_and_refusals():
     assert found.views[0].tolist() == [1, 4] and found.lambda_ == 2.0
     with pytest.raises(ArgumentError, match="task"):
         recover(RecoveryData(X, None, enumerate_views(6, 2, 2), "other"))
-    with pytest.raises(DataError, match="no row"):
+    with pytest.raises(DataError, match="predict any row"):
         X, y = np.full((9, 3), np.nan), np.arange(9) % 2
         recover(RecoveryData(X, y, enumerate_views(3), "class"), lambda_=1.0)
 

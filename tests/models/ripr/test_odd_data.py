@@ -228,7 +228,7 @@ def test_far_values_leave_the_order_of_the_others():
     df.loc[:3, ["a", "b"]] = 1e6  # too many rows for wild values, which are limited
     after = ld.ripr("y ~ .", df, threads=1)
     assert after.record.overall < before.record.overall + 0.035 and "a, b" in after.view_names
-    note = "standard deviation of a and b: distances hardly depend on the others"
+    note = "standard deviation of a and b, so distances hardly depend on the other values"
     assert note in " ".join(str(after.summary()).split())
     assert "hardly see" not in " ".join(str(before.summary()).split())
 

@@ -149,7 +149,7 @@ def test_errors_of_a_learner_are_those_of_the_rows_it_was_fitted_to():
     assert "leave-one-out" not in words(fit.summary()).replace("on leave-one-out errors", "")
     assert "Error (training rows): 0" in words(fit.summary())
     assert "Error: of the training rows of the learner" in words(fit)
-    assert "and fitted the learner: new rows may have larger errors" in words(fit.summary())
+    assert "and the learner: new rows may have larger errors" in words(fit.summary())
     pyplot = pytest.importorskip("matplotlib.pyplot")
     assert "error on its own rows 0" in fit.plot()[0].get_title()
     pyplot.close("all")
@@ -225,11 +225,11 @@ def test_the_unit_of_lambda_is_that_of_the_losses():
 @pytest.mark.parametrize(
     ("formula", "arguments", "match"),
     [
-        ("y ~ .", {"alpha": 0.9}, "alpha is for classes and clusters; this response is numeric"),
-        ("y ~ .", {"balanced": True}, "balanced is for a response with classes"),
-        ("y + x1 ~ .", {"alpha": 0.9}, "alpha is for classes"),
-        ("~ . - y", {"balanced": True}, "balanced is for a response with classes"),
-        ("y ~ .", {"control": {"smooth": 3.0}}, "smooth is for rows in an order: give order="),
+        ("y ~ .", {"alpha": 0.9}, "alpha needs classes or clusters; this response is numeric"),
+        ("y ~ .", {"balanced": True}, "balanced needs a response with classes"),
+        ("y + x1 ~ .", {"alpha": 0.9}, "alpha needs classes"),
+        ("~ . - y", {"balanced": True}, "balanced needs a response with classes"),
+        ("y ~ .", {"control": {"smooth": 3.0}}, "smooth needs order="),
         ("y ~ .", {"max_views": 4}, "max_views must be at least the number of features, 5"),
         ("y ~ .", {"n_clusters": 3}, "without a response"),
     ],
@@ -361,7 +361,7 @@ def test_kmeans_of_a_learner_does_as_kmeans():
     [
         (lambda B, views: 3, "must return a list of CVXPY constraints, not 3"),
         (lambda B, views: None, "must return a list of CVXPY constraints, not None"),
-        (lambda B, views: [True], "True is none"),
+        (lambda B, views: [True], "not True"),
         (lambda B: [], "a function of two arguments"),
         (3, "a function of two arguments"),
     ],
