@@ -87,7 +87,7 @@ def test_the_middle_stands_for_them(name):
     model, formula = getattr(ld, name), "k ~ a + b + c + d"
     fit = model(formula, clean, **CHEAP[name])
     with pytest.warns(
-        ld.DataWarning, match="are replaced by the middle of the others: c in 2 rows"
+        ld.DataWarning, match="are replaced by the middle of the other values: c in 2 rows"
     ):
         other = model(formula, far, **CHEAP[name])
     assert fit.design.wild == ()
@@ -101,7 +101,7 @@ def test_the_middle_stands_for_them(name):
     pd.testing.assert_series_equal(other.predict(wild_new), other.predict(plain))
     note = other.summary().notes[-1]
     assert note.startswith(
-        "Values far outside all others are replaced by the middle of the others: c in 2 rows "
+        "Values far outside all others are replaced by the middle of the other values: c in 2 rows "
         "(-1e+07; the"
     )
     finding = next(one for one in other.check(far) if one.code == "wild-values")
@@ -127,7 +127,9 @@ def test_files_and_exports_have_the_limits(tmp_path):
 def test_glm_is_that_of_the_middle():
     df = frame()
     df.loc[7, "a"] = 1e12
-    with pytest.warns(ld.DataWarning, match="are replaced by the middle of the others: a in 1 row"):
+    with pytest.warns(
+        ld.DataWarning, match="are replaced by the middle of the other values: a in 1 row"
+    ):
         fit = ld.glm("y ~ a", df)
     df.loc[7, "a"] = fit.design.wild[0].middle
     expected = sm.OLS(df["y"], sm.add_constant(df["a"])).fit()

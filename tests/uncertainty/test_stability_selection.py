@@ -182,9 +182,9 @@ def test_bounds_are_ordered_and_end_where_theorems_do():
 @pytest.mark.parametrize(
     "model, how, words",
     [
-        (ld.glm, {}, "glm uses all features"),
+        (ld.glm, {}, "not glm, which uses all"),
         (ld.gbmap, {"m": 1, "lambda_": 1.0}, "gbmap with l1_ratio above 0"),
-        (ld.melm, {"gamma": 1.0}, "melm uses all features"),
+        (ld.melm, {"gamma": 1.0}, "not melm, which uses all"),
         (ld.costnet, {"cutoff": 0.5}, "cutoff must be above 0.5"),
         (ld.costnet, {"cutoff": "0.9"}, "cutoff must be above 0.5"),
         (ld.costnet, {"n": 0}, "n must be an integer from 1"),

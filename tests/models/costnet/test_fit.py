@@ -597,7 +597,7 @@ def test_what_a_lambda_leaves_without_effect_is_refused_and_not_repeated():
             "leave n_lambda out",
         ),
         (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, grid=grid, relax=0.5), "leave relax out"),
-        (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, lambda_=1.0, n_lambda=5), "or n_lambda"),
+        (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, lambda_=1.0, n_lambda=5), "and n_lambda"),
         (lambda: ld.cv(ld.costnet, "y ~ .", df, **ALONE, budget=2.0), "budget=2.0 is given"),
     ):
         with pytest.raises(ld.ArgumentError, match=words):
@@ -609,7 +609,7 @@ def test_what_a_lambda_leaves_without_effect_is_refused_and_not_repeated():
         ld.costnet("y ~ .", df, **ALONE, lambda_=one.step.lambda_).predict(df)
     )
     assert fit.update(df, lambda_=1.0).settings.lambda_ == 1.0
-    with pytest.raises(ld.ArgumentError, match="lambda_ or n_lambda"):
+    with pytest.raises(ld.ArgumentError, match="lambda_ and n_lambda"):
         fit.update(df, lambda_=1.0, n_lambda=7)
 
 

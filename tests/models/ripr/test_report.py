@@ -240,7 +240,7 @@ def test_arguments_that_change_nothing_are_refused(formula, arguments, match):
 
 
 def test_arguments_that_change_something_are_not():
-    with pytest.raises(ld.ArgumentError, match="n_clusters is of k-means"):
+    with pytest.raises(ld.ArgumentError, match="n_clusters is for k-means"):
         ld.ripr("~ .", blobs(), n_clusters=3, learner=Grid(), threads=1)
     assert (
         len(ld.ripr("y + x1 ~ .", TWO, alpha=0.9, balanced=True, lambda_=1.0, threads=1).fits) == 2
@@ -388,7 +388,7 @@ def test_a_category_is_paid_once_by_the_name_of_its_column():
 
     assert constraints({"g": 2.0, "x2": 3.0, "x1": 0.5}) == [2.0, 2.5, 3.0, 0.5]
     assert constraints({"g[u]": 2.0, "g[v]": 4.0}) == [6.0, 0.0, 0.0, 0.0]
-    with pytest.raises(ld.ArgumentError, match=r"'h'.*it may have: x1, .*g\[u\].*, x2"):
+    with pytest.raises(ld.ArgumentError, match=r"x1, .*g\[u\].*, x2.*, not 'h'"):
         constraints({"h": 1.0})
     priced = {"prices": {"g": 1.0}, "budget": 0.0}
     fit = ld.ripr("y ~ x1 + x2 + g", df, lambda_=1.0, constraints=priced, threads=1)
@@ -457,6 +457,6 @@ def test_features_used_are_counted_as_the_views_have_them():
     assert len(fit.design.names) == 5 and fit.df == 3
     assert "Rows: 398, features: 5, used: 3 of 3 (a factor is one)" in str(fit)
     text = str(fit.summary())
-    assert "Features used:                  3 of 3" in text and "a factor is one" in text
+    assert "Features used:                  3 of 3" in text and "is one feature" in text
     plain = ld.ripr("mpg ~ weight + model_year", cars, k=20, threads=1)
     assert "features: 2, used: 2\n" in str(plain) and "factor" not in str(plain.summary())
