@@ -75,10 +75,13 @@ def test_bytes_are_a_name(tmp_path):
 
 def test_what_is_no_file_is_neither_written_nor_read(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    for path, words in ((tmp_path / "pipe", "no regular file"), (tmp_path, "a folder|no regular")):
+    for path, words in (
+        (tmp_path / "pipe", "not a regular file"),
+        (tmp_path, "folder|regular"),
+    ):
         with pytest.raises(StoreError, match=words):
             save(path)
-        with pytest.raises(StoreError, match="no regular file"):
+        with pytest.raises(StoreError, match="not a regular file"):
             store.read(path)
 
 

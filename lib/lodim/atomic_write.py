@@ -56,7 +56,7 @@ def _status(target):
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(found.st_mode):
-        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "no regular file"
+        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
         raise OSError(0, f"it is {kind}")
     if not os.access(target, os.W_OK):
         raise PermissionError(0, "it is write-protected")

@@ -236,7 +236,7 @@ def test_what_the_others_are_asked(value):
         lambda: fit_of(ld.melm).plot("loadings", of=value),
         lambda: proset.plot("surface", level=value),
         lambda: proset.plot("shapley", data=df, level=value),
-        lambda: both[value], lambda: both.explain(value, df), lambda: both.predict(df, value),
+        lambda: both[value], lambda: both.predict(df, value),
         lambda: fit_of(ld.ripr).plot("view", top=value),
     ):  # fmt: skip
         with pytest.raises(ld.ArgumentError):

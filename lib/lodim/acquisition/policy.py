@@ -40,10 +40,8 @@ class Policy:
 
     Attributes
     ----------
-    design : Design
-        Formula and what it learned.
-    network : Network
-        Prices and what each purchase needs.
+    design, network : Design, Network
+        Formula and what it learned; prices and what each purchase needs.
     resources : tuple of str
         Names of what purchases take besides their price.
     mixture : Mixture
@@ -52,10 +50,8 @@ class Policy:
         Training rows, standardized.
     trade_off : float
         Loss that one unit of price must save.
-    settings : dict
-        Settings of the predictor and its loss on held-out rows.
-    pending : int
-        Rows added by `update` since the predictor was learned.
+    settings, pending : dict, int
+        Settings of the predictor and its held-out loss; rows that `update` added since it learned.
 
     See Also
     --------
@@ -456,11 +452,10 @@ class Policy:
         Examples
         --------
         >>> import lodim as ld
-        >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
-        >>> wine = ld.data("wine")
+        >>> policy = ld.acquire("cultivar ~ .", ld.data("wine")[::2])
         >>> with TemporaryDirectory() as folder:
-        ...     ld.acquire("cultivar ~ .", wine[::2]).report(Path(folder) / "wine.html")
+        ...     policy.report(folder + "/wine.html")
         """
         from lodim.acquisition import page
 

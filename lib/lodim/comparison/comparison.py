@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from lodim import family as families
-from lodim.checks import as_seed, as_threads, flag
+from lodim.checks import as_seed, as_threads, flag, one_of
 from lodim.comparison import report
 from lodim.comparison.candidates import Candidate, candidates
 from lodim.comparison.held_out import COUNTS, Record, Task, fit_all, hold_out, null_scores
@@ -44,7 +44,7 @@ def compare(
     data: Data,
     models: Sequence[OneModel] | Mapping[str, OneModel] | None = None,
     *,
-    family: Family | NumberFamily | None = None,
+    family: Family | NumberFamily | Literal["negative_binomial"] | None = None,
     power: float | None = None,
     quantile: float | None = None,
     folds: int | Values = 10,
@@ -162,6 +162,8 @@ def compare(
     'gbmap'
     """
     flag("baselines", baselines)
+    if family is not None:
+        one_of("family", family, [name for name in families.FAMILIES if name != "none"])
     seed, folds = as_seed(seed), as_folds(folds)
     if threads is not None:
         threads = as_threads(threads)
