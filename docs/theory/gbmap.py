@@ -64,8 +64,6 @@ ax = ax.set(xlabel="x", ylabel="y")
 # | `path_stages` | 10 | number of boosts of `path` if `m` is omitted |
 # | `reference_rows` | 10,000 | number of training rows that are kept for neighbours and drift |
 #
-# **Heavy tails.** A column of `.` with a number more than eight standard deviations from its mean enters as `np.arcsinh(standardize(x))`, which grows like a logarithm. Otherwise a few far rows would decide the slopes, and new rows still farther out would get extreme predictions. The summary names these columns. They enter as they are if the formula writes their name, as in `y ~ income + .`. A column with two distinct numbers, or with wild values that count as the middle of the others, is not compressed. The term rises with x, so `monotone=` also works for x.
-#
 # **Choice of `m` and `lambda_`.** Settings are compared by the deviance of held-out rows. Up to 2,000 rows there are two sets of five random folds, up to 4,000 rows one set. With more rows, one of five folds is held out, of at most 20,000 random rows. With 64 or more columns there is one set of folds; its fits end at `tol` 1e-5 and `ftol` 1e-6 and are rounded to 12 bits. Fits of folds use one starting point per sign.
 #
 # The comparison begins with nine penalties. As long as the largest or smallest penalty is best, two more are added on that side. Bad penalties are dropped early: every ten boosts, a penalty is dropped if its loss exceeds the lowest by more than two standard errors. After any boost, it is dropped if its loss increases and exceeds the lowest by more than four standard errors. Boosting ends if 15 boosts have lowered the loss by at most a twentieth of its standard error, or after `max_stages` boosts.
@@ -75,7 +73,7 @@ ax = ax.set(xlabel="x", ylabel="y")
 # **Joint fit.** Each boost is optimal given the earlier boosts only. A joint fit (`refit="joint"`) then optimizes all learners together, starting from the boosts. After a joint fit, `staged` and `first` return partial sums of learners that predict poorly, except the last sum.
 #
 # - *Size.* A joint fit has 60 learners per score, or fewer, so that there are at least as many rows as parameters (m (2 + p) per score).
-# - *Penalty.* It has its own `lambda_`, chosen by the held-out deviance of joint fits of at most 100 evaluations. Five penalties are tried: the `lambda_` of the boosts, the next larger and three smaller ones. As long as the largest or one of the two smallest is best, two more are added on that side.
+# - *Penalty.* It has its own `lambda_`, chosen by the held-out deviance of joint fits of at most 100 evaluations. Three penalties around the `lambda_` of the boosts are tried. As long as the largest or smallest one is best, two more are added on that side.
 # - *When it is used.* If `refit` is omitted, the joint fit is used if its held-out deviance is at least 2% lower than that of the boosts. It is not tried if the rows allow fewer than eight learners, with an L1 penalty, or with the identity activation. `path` and `cv` use joint fits only if `refit="joint"` is given.
 # - *Optimization.* One evaluation is one pass over the rows for any number of learners. L-BFGS ends if ten further steps would lower the objective by at most 3% of the standard error of the mean loss, or at `tol` and `ftol` if you give them. The parameters that it tries are rounded to multiples of 2^-18, so that rounding errors cannot grow from step to step.
 #

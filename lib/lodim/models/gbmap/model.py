@@ -189,9 +189,7 @@ def gbmap(
     ----------
     formula : str
         Such as "mpg ~ .", "np.log(price) ~ . - id", "y ~ x1 * x2 + bs(age, df=4)".
-        Ordered pandas categories are coded by thresholds; C(x) ignores the order. A column x of "."
-        with heavy tails (a number over 8 standard deviations from the mean) enters as
-        np.arcsinh(standardize(x)), unless the formula names x.
+        Ordered pandas categories are coded by thresholds; C(x) ignores the order.
     data : frame, path or other source
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame.
