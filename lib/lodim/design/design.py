@@ -113,7 +113,6 @@ class Design:
         dtype="float64",
         missing="drop",
         reference_levels=False,
-        compress_tails=False,
         which=None,
         reading=Reading(),  # noqa: B008
     ):
@@ -143,8 +142,6 @@ class Design:
         reference_levels : bool
             Code factors as R does: one column per level except the first, orthogonal polynomials
             for ordered categories, and one column per level where R's formula rules ask for it.
-        compress_tails : bool
-            Transform columns of a dot with heavy tails, see `terms.compress_tails`.
         which : int, optional
             Index of the response, if the formula has several responses.
         reading : Reading, optional
@@ -164,24 +161,13 @@ class Design:
         rows, parts, summaries, fills = read.rows, read.parts, read.summaries, ()
         if missing == "indicator":
             fills = learn_fills(columns_within(summaries, parts))
-
-        def features_of(keys):
-            to_learn = keys, parts, summaries, fills, missing, reference_levels
-            terms, named, n_sampled = design_terms.learn(*to_learn)
-            features = Features(terms, fills, parts, missing)
-            names = named["names"]
-            moments = features.moments(len(names), summaries)
-            wild = features.limits(names, moments)
-            return terms, named, n_sampled, features, moments, wild
-
-        found, keys = features_of(read.keys), read.keys
-        if compress_tails:
-            kept = written(parse(formula)) | {one.feature for one in found[-1]}
-            keys = design_terms.compress_tails(keys, summaries, kept)
-        if keys != read.keys:
-            found = features_of(keys)
-        terms, named, n_sampled, features, moments, wild = found
+        terms, named, n_sampled = design_terms.learn(
+            read.keys, parts, summaries, fills, missing, reference_levels
+        )
         names = named["names"]
+        features = Features(terms, fills, parts, missing)
+        moments = features.moments(len(names), summaries)
+        wild = features.limits(names, moments)
         if wild:
             moments = features.moments_within(limits_by_position(wild, names), moments)
         mean, scale, size, flat = scaling(moments, names, standardize)

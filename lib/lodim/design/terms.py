@@ -14,14 +14,13 @@ from lodim.design.frame import check_numeric_text
 from lodim.design.rows import filled, indicators
 from lodim.design.summaries import ColumnRequest, merge, summarize_values
 from lodim.errors import DataError, DataWarning, warn
-from lodim.formula.formula import compressed, quote
+from lodim.formula.formula import quote
 
 MAX_FEATURES = 1_000_000
 MAX_LETTERS = 25_000_000  # largest total length of the features' names
 # Largest number of features: FEATURES_PER_COLUMN per column is always allowed; beyond it
 # MANY_FEATURES in all, with at most MANY_NUMBERS numbers in all rows (0.8 GB).
 FEATURES_PER_COLUMN, MANY_FEATURES, MANY_NUMBERS = 100, 100_000, 100_000_000
-FAR = 8.0  # standard deviations from the mean to the farthest number of a column with heavy tails
 SAMPLE = 1_000_000  # largest number of rows from which splines, centres and scales are learned
 
 
@@ -70,30 +69,6 @@ def row_names(keys, summaries, written):
             DataWarning,
         )
     return found
-
-
-def compress_tails(keys, summaries, kept):
-    """Return the terms, in which columns with heavy tails are replaced by `compressed` ones.
-
-    A column has heavy tails if its farthest number is more than FAR standard deviations from the
-    mean. Columns in `kept`, interactions and columns with two distinct numbers are not replaced.
-    """
-    alone = [term[0][0] if len(term) == 1 and term[0][1] is None else None for term in keys]
-    heavy = {n for n in alone if n not in kept and n in summaries and _is_heavy(summaries[n])}
-    return tuple(
-        ((None, compressed(name)),) if name in heavy else term
-        for name, term in zip(alone, keys, strict=True)
-    )
-
-
-def _is_heavy(summary):
-    """Return whether a column of numbers has heavy tails, see `compress_tails`."""
-    if summary.column.kind != "number" or summary.moments is None:
-        return False
-    total, mean, spread, least, greatest = summary.moments
-    below, above, variance = mean - least, greatest - mean, spread / total if total else 0.0
-    # Two distinct numbers have the largest variance for their mean (Bhatia & Davis 2000).
-    return max(below, above) ** 2 > FAR**2 * variance > 0.0 and variance < 0.99 * below * above
 
 
 def learn(keys, parts, summaries, fills, missing, reference_levels):

@@ -155,11 +155,6 @@ def written(formula):
     return {named.name for leaf in columns for named in leaf.columns}
 
 
-def compressed(name):
-    """Return the term of a formula that stands for a column with heavy tails."""
-    return f"np.arcsinh(standardize({quote(name)}))"
-
-
 def _leaves(tree):
     if isinstance(tree, Leaf):
         yield tree

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lodim.formula.formula import ANSWERS, compressed, quote
+from lodim.formula.formula import ANSWERS
 from lodim.report.numbers import significant
 from lodim.text import counted, join_words
 
@@ -167,13 +167,6 @@ def wild(design):
     return [
         f"Values far outside all others are replaced by the middle of the other values: {said}."
     ]
-
-
-def heavy_tails(design):
-    """Return a list with a note on columns of a dot whose heavy tails are compressed, or []."""
-    names = [n for n in design.features if compressed(n) in design.term_names]
-    told = ", ".join(map(quote, names))
-    return [f"Heavy tails, so that np.arcsinh(standardize(x)) is used: {told}."] if names else []
 
 
 def limits_in_words(limits):
