@@ -73,7 +73,7 @@ ax = ax.set(xlabel="x", ylabel="y")
 # **Joint fit.** Each boost is optimal given the earlier boosts only. A joint fit (`refit="joint"`) then optimizes all learners together, starting from the boosts. After a joint fit, `staged` and `first` return partial sums of learners that predict poorly, except the last sum.
 #
 # - *Size.* A joint fit has 60 learners per score, or fewer, so that there are at least as many rows as parameters (m (2 + p) per score).
-# - *Penalty.* It has its own `lambda_`, chosen by the held-out deviance of joint fits of at most 100 evaluations. Three penalties around the `lambda_` of the boosts are tried. As long as the largest or smallest one is best, two more are added on that side.
+# - *Penalty.* It has its own `lambda_`, chosen by the held-out deviance of joint fits of at most 100 evaluations. Five penalties are tried: the `lambda_` of the boosts, the next larger and three smaller ones. As long as the largest or one of the two smallest is best, two more are added on that side.
 # - *When it is used.* If `refit` is omitted, the joint fit is used if its held-out deviance is at least 2% lower than that of the boosts. It is not tried if the rows allow fewer than eight learners, with an L1 penalty, or with the identity activation. `path` and `cv` use joint fits only if `refit="joint"` is given.
 # - *Optimization.* One evaluation is one pass over the rows for any number of learners. L-BFGS ends if ten further steps would lower the objective by at most 3% of the standard error of the mean loss, or at `tol` and `ftol` if you give them. The parameters that it tries are rounded to multiples of 2^-18, so that rounding errors cannot grow from step to step.
 #
