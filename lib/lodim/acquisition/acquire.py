@@ -118,7 +118,7 @@ def acquire(
     ...     "disease ~ .", heart[::2], costs=prices["cost"], depends_on=prices["needs"]
     ... )
     >>> sorted(policy.run(heart[1::2][:3], budget=20).columns)[:3]
-    ['.bought', '.price', 'fit']
+    ['.bought', '.price', 'absent']
     """
     seed = as_seed(seed)
     trade_off = None if trade_off is None else number("trade_off", trade_off, 0.0)
