@@ -232,7 +232,7 @@ def test_losses_of_kernels(name):
 @pytest.mark.parametrize("name", ["gaussian", "binomial", *LOG_LINKS])
 def test_losses_of_tiles_in_single_precision(name):
     y, f = LOG_LINKS.get(name, np.arange(N) % 2 * 1.0), RNG.normal(size=N)
-    loss = families.make(name, 2).kernel_loss(y, WEIGHT)
+    loss = families.make(name, 2, PARAMETER.get(name)).kernel_loss(y, WEIGHT)
     tiles = [np.resize(v, 64).astype(np.float32) for v in (y, f, WEIGHT)]
     out = np.empty((3, 64), np.float32)
     losses.tile_loss_slope(loss, *tiles, out[0], out[1])

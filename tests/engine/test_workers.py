@@ -372,7 +372,7 @@ def test_what_client_cannot_be_for_is_refused(client, files, monkeypatch):
         ld.gbmap("y ~ a", source, m=1, lambda_=0.1, client=3)
     with pytest.raises(ArgumentError, match="sample= and client= cannot be combined"):
         ld.gbmap("y ~ a", source, m=1, lambda_=0.1, client=client, sample=1000)
-    with pytest.raises(ArgumentError, match="solver='cvxpy' has all rows of a classification"):
+    with pytest.raises(ArgumentError, match="solver='cvxpy' needs all rows in this process"):
         ld.costnet("y ~ a", source, lambda_=0.1, client=client, solver="cvxpy")
     with pytest.raises(DeviceError, match="engine='cuda' needs the rows in this process"):
         ld.gbmap("y ~ a", source, m=1, lambda_=0.1, client=client, engine="cuda")

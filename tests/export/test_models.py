@@ -124,7 +124,7 @@ def test_many_columns_and_wide_sums():
     fit = ld.gbmap("y ~ .", data=df, m=1, lambda_=0.1, n_starts=1, threads=1)
     for run in (in_python, in_onnx):
         assert gap(run(fit, df.head(3)), expected(fit, df.head(3))) <= 1e-12
-    with pytest.raises(ld.ArgumentError, match="PostgreSQL allows 1,600"):
+    with pytest.raises(ld.ArgumentError, match="PostgreSQL allows at most 1,600"):
         fit.to_sql("postgres")
 
 

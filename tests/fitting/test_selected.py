@@ -56,4 +56,4 @@ def test_a_view_of_classes_has_the_share_of_its_held_out_rows():
     share = 1.0 - fit.measures["held_deviance"] / fit.measures["null_deviance"]
     assert f"Dev. ratio (held out): {share:.4f}" in repr(fit)
     text = " ".join(str(fit.summary()).split())
-    assert "is of the rows that cross-validation held out." in text and "optimistic" not in text
+    assert "is for the rows that cross-validation held out." in text and "optimistic" not in text

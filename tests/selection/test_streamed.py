@@ -51,7 +51,7 @@ def test_rows_of_a_draw_stand_in_their_order(problem):
 
 
 def test_what_blocks_cannot_do_is_refused(problem):
-    with pytest.raises(ld.ArgumentError, match="more than the 18 blocks of 4,096 rows"):
+    with pytest.raises(ld.ArgumentError, match="at most 18, the number of blocks of 4,096 rows"):
         assign_in_place(problem.batch, 19, 0)
     with pytest.raises(ld.ArgumentError, match="groups cannot be held out as a whole"):
         assign_in_place(replace(problem.batch, groups=np.zeros(N)), 3, 0)

@@ -331,7 +331,7 @@ def test_drift_threshold(chosen, fits, df):
             bad()
     with pytest.raises(ld.ArgumentError, match="quantile"):
         chosen.drift_threshold(quantile=95)
-    with pytest.raises(ld.DataError, match="no complete row"):
+    with pytest.raises(ld.DataError, match="a row without missing values"):
         fits["y"].drift_threshold(df.loc[["r7"]])
 
 

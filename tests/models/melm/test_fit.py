@@ -588,7 +588,7 @@ def test_a_class_that_is_flat_is_named():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("k, drawn, note", [(1, 0, "is approximate"), (4, 5100, "drawn at random")])
+@pytest.mark.parametrize("k, drawn, note", [(1, 0, "is approximate"), (4, 5100, "sample of 5100")])
 def test_many_rows_are_said_to_be_summed_otherwise(k, drawn, note, tmp_path, monkeypatch):
     monkeypatch.setattr(search, "FINE", 5100)
     rng = np.random.default_rng(0)

@@ -67,7 +67,7 @@ def test_path_names_no_feature_without_weight(cells):
 
 @pytest.mark.long
 def test_refusals(fit, cells):
-    with pytest.raises(ld.LodimError, match="for numeric responses"):
+    with pytest.raises(ld.LodimError, match="needs a numeric response"):
         ld.proset("diagnosis ~ .", cells, loss="density")
     with pytest.raises(ld.LodimError, match="other values"):
         fit.export(cells.assign(**{n: 0.0 for n in fit.shrink().design.names}))

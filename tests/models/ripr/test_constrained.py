@@ -81,9 +81,9 @@ def test_constraints_of_ones_own_and_files(tmp_path):
     [
         (3, "must be a dict"),
         ({"price": {}}, "must only have the entries prices.*, not 'price'"),
-        ({"prices": {"x1": 1.0}}, "go together"),
+        ({"prices": {"x1": 1.0}}, "given together"),
         ({"prices": {"z": 1.0}, "budget": 1.0}, "prices must be for features .*, not 'z'"),
-        ({"prices": {"x1": -1.0}, "budget": 1.0}, "0 or more"),
+        ({"prices": {"x1": -1.0}, "budget": 1.0}, "at least 0"),
         ({"prices": {"x1": 1.0}, "budget": "much"}, "budget must be numbers"),
         ({"prices": {"x1": 1.0}, "budget": [1.0, 2.0]}, "each of the 120 rows"),
         ({"groups": [1, 2]}, "each of the 120 rows"),
@@ -100,5 +100,5 @@ def test_refused(constraints, words):
 def test_limits_are_for_one_response_without_an_order():
     with pytest.raises(ld.ArgumentError, match="cannot be combined"):
         fit({}, order=np.arange(len(TWO)))
-    with pytest.raises(ld.ArgumentError, match="for one response"):
+    with pytest.raises(ld.ArgumentError, match="needs a single response"):
         ld.ripr("y + x1 ~ .", TWO, constraints={})

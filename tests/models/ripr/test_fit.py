@@ -553,7 +553,7 @@ def test_several_responses_of_new_levels(tmp_path):
 def test_a_row_that_is_not_answered_is_not_explained():
     fit = ld.ripr("y ~ .", TWO, threads=1, missing="drop")
     row = TWO.iloc[[0]].assign(**{fit.design.features[0]: np.nan})
-    with pytest.raises(ld.DataError, match="the row misses a feature"):
+    with pytest.raises(ld.DataError, match="the row has a missing feature"):
         fit.explain(row)
 
 

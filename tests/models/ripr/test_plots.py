@@ -49,7 +49,7 @@ def test_rows_that_a_view_serves_are_solid_and_the_others_faint(name):
         assert same_points(points(ax, 0.5), X[known & (view == j)])
         assert same_points(points(ax, 0.0, 0.5), X[known & (view != j)])
         share = 100 * (view == j).sum() / (view >= 0).sum()
-        assert f"serves {share:.0f} %" in ax.get_title()
+        assert f": {share:.0f}% of the rows" in ax.get_title()
     axes[0].figure.canvas.draw()
 
 

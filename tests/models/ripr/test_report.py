@@ -132,8 +132,8 @@ def test_errors_of_views_chosen_on_the_same_rows_say_so():
         assert "errors and Dev. ratio are for the rows that determined" in words(
             fit_of(name).summary()
         )
-    assert "rows that chose the views" in words(fit_of("given").summary())
-    assert "rows that chose the views and their number" in words(fit_of("forward").summary())
+    assert "determined the views" in words(fit_of("given").summary())
+    assert "determined the views and their number" in words(fit_of("forward").summary())
     both = ld.ripr("y + x1 ~ .", TWO, threads=1)
     for report in (both, both.summary()):
         assert "Errors: leave-one-out, in views chosen on these rows" in words(report)

@@ -114,7 +114,7 @@ class RiprFits:
 
         See Also
         --------
-        votes, evaluate
+        evaluate
 
         Examples
         --------
