@@ -710,7 +710,6 @@ def test_any_problem(problem, budget, criterion):
             assert one.cost == pytest.approx(sum(costs[name] for name in paid))
 
 
-@pytest.mark.filterwarnings("ignore::lodim.errors.ConvergenceWarning")  # no finite minimum
 @pytest.mark.long
 @pytest.mark.parametrize("lambda_", [0.0, 1e-3])
 def test_a_class_without_rows_is_as_improbable_far_out(lambda_):

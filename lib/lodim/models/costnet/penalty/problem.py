@@ -120,7 +120,10 @@ class PathProblem:
         known = {"loss": self.loss, "columns": columns, "threads": self.threads}
         work = partial(passes.curved_moments, **known)
         G = sum_tiles(work, self.X, self.y, self.weight, f)
-        G[self.absent] = G[:, self.absent] = 0.0
+        if self.absent.any():  # as if the others were all: what they share changes no probability
+            G[self.absent] = G[:, self.absent] = 0.0
+            each = np.arange(len(G))
+            G[each, each] -= G.sum(axis=1)
         return G
 
     def _by_kind(self, g):
