@@ -108,9 +108,11 @@ def _race(runs, n_jobs):
                 far = BEHIND if stage % heat == 0 else FAR_BEHIND
                 if run.patient and (stage % heat == 0 or run.rises):
                     run.behind = run.means[-1] > loss + far * error
-            left = [run for run in running if not run.finished]
-            bar.update(sum(len(run.splits) for run in running if run.staged and run not in left))
-            running = left
+            ended = [run for run in running if run.finished]
+            bar.update(sum(len(run.splits) for run in ended if run.staged))
+            for run in ended:  # its losses are kept, not the rows and scores of its fits
+                run.fits = ()
+            running = [run for run in running if run not in ended]
 
 
 def _in_turn(runs):
