@@ -140,7 +140,7 @@ class _SmallData:
         self.way = state.loss, start_at, *self.margin, *slopes
         self.room = HingeArrays.of_size(2 + 2 * MIXTURES, *start_X.shape, settings.n_starts)
         self.target = np.arange(state.family.n_scores)
-        self.turn = np.argsort(state.class_order)
+        self.turn = np.argsort(state.starts.class_order)
 
     def starts(self, k, waves, n_starts):
         """Return starting learners for score k, their signs b, and the loss without a new learner.
@@ -159,7 +159,7 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
     starting point hardly change its result; L-BFGS can end in different minima after dozens of
     steps.
     """
-    order, n_starts = state.class_order, state.settings.n_starts
+    order, n_starts = state.starts.class_order, state.settings.n_starts
     waves = [draw_waves(MIXTURES, rng) for _ in order]
     theta, sign = np.zeros((len(order), small_data.ridge.size)), np.empty(len(order))
     theta[:, 0] = -math.log(2.0) / small_data.beta
@@ -193,7 +193,7 @@ def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
     which is tried as a starting point.
     """
     learners, logs = [None] * state.family.n_scores, [{}] * state.family.n_scores
-    for k in state.class_order:
+    for k in state.starts.class_order:
         learners[k], logs[k], other_signs[k] = _fit_learner(
             state, stage, k, rng, warm_start, other_signs[k]
         )

@@ -52,6 +52,40 @@ class Rotation:
         return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis.T])
 
 
+@dataclass(frozen=True, eq=False)
+class StartRows:
+    """Rows from which starting learners are drawn, the same for all settings of a search.
+
+    at : positions of the rows, within the sample if there is one, else among all rows
+    key : a number per row that depends only on the row's content
+    class_order : (K,), order in which the learners of a boost are fitted; independent of class
+        names
+    tiles : tiles of the sample, or of all rows
+    """
+
+    at: np.ndarray
+    key: np.ndarray
+    class_order: np.ndarray
+    tiles: np.ndarray
+
+    @classmethod
+    def from_batch(cls, batch, X, sample, sample_X, family, seed):
+        """Choose the rows, once per batch and seed, among those with positive weight.
+
+        X : tiles of all rows, possibly rotated; sample, sample_X : as in BoostState
+        """
+
+        def choose():
+            return cls(*_start_rows(batch, sample, family), X if sample is None else sample_X)
+
+        return batch.once((cls, seed, family.n_scores, X is batch.X), choose)
+
+    @cached_property
+    def X(self):
+        """Features of the rows, (n, p)."""
+        return np.ascontiguousarray(tiles.rows(self.tiles, self.at), np.float64)
+
+
 @dataclass(frozen=True)
 class BoostState:
     """Training rows of a fit and their scores under the learners fitted so far.
@@ -68,10 +102,7 @@ class BoostState:
     p : number of features that vary
     sample, sample_X : positions of the sampled rows and their tiles, always on the host; all rows
         if there are few and X is on a GPU; None if there are few and X is on the host
-    start_at, start_key : positions of the rows from which starting learners are drawn, within the
-        sample if there is one, and the keys of these rows
-    class_order : (K,), order in which the learners of a boost are fitted; independent of class
-        names
+    starts : StartRows, from which starting learners are drawn
     rotation : Rotation that made X from wide data, or None
     device : DeviceRows or WorkerRows if X is on a GPU or on workers, or None
     unit : (2 + p,), sizes by which parameters are divided; powers of four, so that scaling is exact
@@ -90,9 +121,7 @@ class BoostState:
     p: int
     sample: np.ndarray | None
     sample_X: np.ndarray | None
-    start_at: np.ndarray
-    start_key: np.ndarray
-    class_order: np.ndarray
+    starts: StartRows
     rotation: Rotation | None
     device: Any
     unit: np.ndarray
@@ -115,7 +144,7 @@ class BoostState:
             rotation = Rotation.from_batch(batch)
             X = rotation.X
         sample, sample_X = _draw_sample(batch, X, settings)
-        starts = _start_rows(batch, sample, family)
+        starts = StartRows.from_batch(batch, X, sample, sample_X, family, settings.seed)
         host, X, score, device = X, place(X, settings.engine), None, None
         if not on_host(host):
             device = WorkerRows.from_batch(batch, family, loss, null, scale, sample)
@@ -127,10 +156,10 @@ class BoostState:
             from lodim.models.gbmap.kernels.device_rows import DeviceRows  # loads CUDA
 
             device = DeviceRows.from_host(X, y, weight, score, sample)
-        rows = X, y, weight, score, null / scale, scale, p, sample, sample_X
+        rows = X, y, weight, score, null / scale, scale, p, sample, sample_X, starts
         is_known = rotation is None and batch.size is not None
         unit = _unit(batch.size if is_known else np.ones(X.shape[1]))
-        return cls(family, settings, loss, *rows, *starts, rotation, device, unit, batch.runs)
+        return cls(family, settings, loss, *rows, rotation, device, unit, batch.runs)
 
     @property
     def on_workers(self):
@@ -158,8 +187,8 @@ class BoostState:
         rows from which starting learners are drawn.
         """
         y, weight = (tiles.pad(v, len(self.X)) for v in (self.y, self.weight))
-        columns = np.ascontiguousarray(self._start_X.T)
-        return y, self.score, weight, self.start_at, columns, self.start_key
+        columns = np.ascontiguousarray(self.starts.X.T)
+        return y, self.score, weight, self.starts.at, columns, self.starts.key
 
     @property
     def spanned(self):
@@ -234,15 +263,10 @@ class BoostState:
         They are features, first and second derivative of the loss, and keys (numbers that depend
         only on a row's content).
         """
-        i = self.start_at
+        i = self.starts.at
         y, score, weight = (v[i] for v in self.sample_margin(k))
         by_row = derivatives(self.loss, y, score, weight / weight.sum())
-        return self._start_X, *by_row, self.start_key
-
-    @cached_property
-    def _start_X(self):
-        X = self.X if self.sample is None else self.sample_X
-        return np.ascontiguousarray(tiles.rows(X, self.start_at), np.float64)
+        return self.starts.X, *by_row, self.starts.key
 
     def margin(self, k, rows):
         """Return response and current score of score k for a slice of rows.
