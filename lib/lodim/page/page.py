@@ -31,12 +31,23 @@ def write(fit: Any, path: str | PathLike, data: Any = None) -> None:
             "offset=, or leave data out"
         )
     frame = _as_pandas(data)
-    text = html(fit, frame)
+    save(html(fit, frame), path)
+
+
+def save(text: str, path: str | PathLike) -> None:
+    """Write the text of a page to a file; raise StoreError if that is not possible."""
     try:
         with replacing(path) as file:
             file.write(text.encode("utf-8"))
     except (OSError, TypeError, ValueError) as error:
         raise StoreError(f"the report cannot be written to {path!r}: {error}") from error
+
+
+def filled(template: Path, **values: Any) -> str:
+    """Return the text of a page: a template of Jinja, filled with values by name."""
+    _, jinja2 = charts.libraries()
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(template.read_text(encoding="utf-8")).render(**values)
 
 
 def _as_pandas(data):
@@ -54,13 +65,13 @@ def _as_pandas(data):
 
 def html(fit: Any, data: pd.DataFrame | None = None) -> str:
     """Return the text of the HTML page of a fit."""
-    _, jinja2 = charts.libraries()
+    charts.libraries()  # an error if a package is missing, before the work
     columns = inputs.from_design(fit.design) if data is None else inputs.from_data(fit.design, data)
     groups, notes = _pictures(fit, columns, data)
     shown = [picture for group in groups.values() for picture in group]
     program, reason = _program(fit) if columns else (None, "no data were given to the report")
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+    return filled(
+        TEMPLATE,
         title=f"{fit.name}: {fit.design.formula}",
         words=fit._in_words(),
         facts=sections.facts(fit) | _versions() | {"call": fit.call},
