@@ -6,7 +6,7 @@ import numpy as np
 
 from lodim.engine.blocks import dot, sum_rows
 from lodim.engine.compiled import scalar
-from lodim.family.family import Family
+from lodim.family.identity_link import IdentityLink
 
 SQUARED = 0, 0.0, 0.0, 0.0, 0.0  # format: see `losses`
 
@@ -25,11 +25,10 @@ def curvature(y, f, weight):
 
 
 @dataclass(frozen=True)
-class Gaussian(Family):
+class Gaussian(IdentityLink):
     """Family of numbers with constant variance; the deviance is (y - f)^2."""
 
     name: str = "gaussian"
-    link: str = "identity"
     loss: str = "squared error"
     n_scores: int = 1
     dispersed = True
@@ -39,12 +38,6 @@ class Gaussian(Family):
 
     def deviance(self, y, score):
         return (y - score[:, 0]) ** 2
-
-    def mean(self, score):
-        return score[:, 0]
-
-    def residual(self, y, score):
-        return y - score[:, 0]
 
     def variance(self, mean):
         return np.ones_like(mean)

@@ -7,7 +7,7 @@ import numpy as np
 from lodim.engine.blocks import dot, sum_rows
 from lodim.engine.compiled import scalar
 from lodim.engine.scalar_math import like
-from lodim.family.family import Family
+from lodim.family.identity_link import IdentityLink
 from lodim.family.quantile import weighted_quantile
 
 HUBER = 4  # the code of the loss; its parameter is the error from which it is linear
@@ -42,12 +42,11 @@ def learned_limit(y, weight):
 
 
 @dataclass(frozen=True)
-class Huber(Family):
+class Huber(IdentityLink):
     """Family of numbers with outliers; deviance d^2 of an error d, 2 c |d| - c^2 beyond limit c."""
 
     limit: float
     name: str = "huber"
-    link: str = "identity"
     loss: str = "Huber's loss"
 
     def per(self, scale):
@@ -60,12 +59,6 @@ class Huber(Family):
         d = np.abs(y - score[:, 0])
         near = np.minimum(d, self.limit)
         return near * (2.0 * d - near)
-
-    def mean(self, score):
-        return score[:, 0]
-
-    def residual(self, y, score):
-        return y - score[:, 0]
 
     def most_deviance(self, y):
         """Return the largest deviance of a held-out row that counts: an error of the range of y."""

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import betainc, gammaln, polygamma, psi, xlogy
 
 from lodim.engine.blocks import dot, sum_rows
-from lodim.family.family import RAREST
+from lodim.family.family import LARGEST_LOG, RAREST
 from lodim.family.log_link import LogLink
 
 LEAST, MOST = 1e-6, 1e8  # of theta; beyond the latter the counts are Poisson's
@@ -39,7 +39,9 @@ class NegativeBinomial(LogLink):
     def deviance(self, y, score):
         mean = self.mean(score)
         rest = (y + self.theta) * np.log1p((y - mean) / (mean + self.theta))
-        return np.maximum(2.0 * (xlogy(y, y) - y * np.minimum(score[:, 0], 700.0) - rest), 0.0)
+        return np.maximum(
+            2.0 * (xlogy(y, y) - y * np.minimum(score[:, 0], LARGEST_LOG) - rest), 0.0
+        )
 
     def log_likelihood(self, y):
         """Return the log-likelihood of counts whose means are the counts, (n,)."""

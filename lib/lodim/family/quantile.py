@@ -9,7 +9,7 @@ from lodim.engine.compiled import scalar
 from lodim.engine.scalar_math import like
 from lodim.family.binomial import curvature as logistic_curvature
 from lodim.family.binomial import loss_slope as logistic
-from lodim.family.family import Family
+from lodim.family.identity_link import IdentityLink
 
 CHECK = 3  # the code of the loss; its parameters are the quantile and the width of the rounding
 WIDTH = 0.1  # of the rounding, as a share of the check loss of the null model
@@ -46,7 +46,7 @@ def weighted_quantile(x, weight, share):
 
 
 @dataclass(frozen=True)
-class Quantile(Family):
+class Quantile(IdentityLink):
     """Family of numbers that predicts a quantile q; deviance 2 max(q (y - f), (q - 1) (y - f)).
 
     For the median that is the absolute error of the prediction f.
@@ -54,7 +54,6 @@ class Quantile(Family):
 
     quantile: float
     name: str = "quantile"
-    link: str = "identity"
     loss: str = "twice the check loss"
     degree = 1
 
@@ -72,13 +71,6 @@ class Quantile(Family):
 
     def deviance(self, y, score):
         return self._twice(y - score[:, 0])
-
-    def mean(self, score):
-        """Return the predicted quantile of each row, (n,), from scores."""
-        return score[:, 0]
-
-    def residual(self, y, score):
-        return y - score[:, 0]
 
     def most_deviance(self, y):
         """Return the largest deviance of a held-out row that counts: an error of the range of y."""
