@@ -142,7 +142,7 @@ def acquire(
     used = np.flatnonzero(~np.isnan(batch.y) & (batch.row_weights > 0.0))
     if len(used) < 10:
         raise DataError(f"acquire needs at least 10 rows with a response, not {len(used)}")
-    X, y = tiles.unpack(batch.X, batch.n)[used].astype(np.float64), batch.y[used]
+    X, y = tiles.unpack(batch.X, batch.n)[used], batch.y[used]
     weight, K = batch.row_weights[used], len(design.levels or ())
     centre, scale = (0.0, 1.0) if K else (float(y.mean()), float(y.std()) or 1.0)
     y, fold = (y - centre) / scale, assign(batch, 5, design.levels, seed)[used]

@@ -268,7 +268,7 @@ class Policy:
             own, mean = self._some_rows(CALIBRATED), number("mean_budget", mean_budget, 0.0)
             alpha = trade_off_for(mean, self._oracle, self.X[own], own, limit)
         batch = self.design.apply(data)
-        X = tiles.unpack(batch.X, batch.n).astype(np.float64)
+        X = tiles.unpack(batch.X, batch.n)
         played = Player(self._oracle, alpha, limit).play(X)
         names, spent = self._oracle.items.names, np.array([one.spent for one in played])
         columns: dict[str, Any] = {
@@ -329,7 +329,7 @@ class Policy:
         known = np.flatnonzero(~np.isnan(batch.y))
         if not len(known):
             raise DataError("no row has a known response")
-        X = tiles.unpack(batch.X, batch.n).astype(np.float64)[known]
+        X = tiles.unpack(batch.X, batch.n)[known]
         y = batch.y[known]
         given = [self.trade_off * share for share in curves.SHARES]
         given = given if trade_offs is None else list(trade_offs)
@@ -375,7 +375,7 @@ class Policy:
             X = self.X[own]
         else:
             batch = self.design.apply(data)
-            X = tiles.unpack(batch.X, batch.n).astype(np.float64)
+            X = tiles.unpack(batch.X, batch.n)
         played = Player(self._oracle, self._alpha(None)).play(X, own)
         return grow(self, X, played, depth)
 
@@ -642,7 +642,7 @@ class Policy:
         items = self._oracle.items
         frame = frame.assign(**{k: np.nan for k in items.names if k not in frame})
         batch = self.design.apply(frame)
-        x = tiles.unpack(batch.X, 1)[0].astype(np.float64)
+        x = tiles.unpack(batch.X, 1)[0]
         known = [g for g in range(len(items)) if not np.isnan(x[items.column_item == g]).all()]
         one = items.one_hot(*known)
         nothing = np.zeros(len(items), bool), np.zeros(len(self.network), bool)

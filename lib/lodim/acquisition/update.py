@@ -24,7 +24,7 @@ def updated(policy, data, window, decay, every):
     used = np.flatnonzero(~np.isnan(batch.y) & (batch.row_weights > 0.0))
     if not len(used):
         raise DataError("no row has a known response")
-    X = tiles.unpack(batch.X, batch.n).astype(np.float64)[used]
+    X = tiles.unpack(batch.X, batch.n)[used]
     y = (batch.y[used] - policy.centre) / policy.scale
     recent = _recent_surprises(policy, X, y)
     rows = [np.vstack([policy.X, X]), np.append(policy.y, y)]

@@ -87,7 +87,7 @@ def test_peak_of_memory(tmp_path, open_):
     finally:
         tracemalloc.stop()
     of_folds = 3 * 20_000 * p * 8 if open_ else 0
-    assert peak <= 36 * n + X.nbytes / (3 if open_ else 8) + of_folds
+    assert peak <= 36 * n + X.nbytes / 8 + of_folds
 
 
 def test_sums_are_those_of_the_spans(rows):
