@@ -1,10 +1,7 @@
 """Kernels that minimize a quadratic plus a group penalty: block descent and Newton steps.
 
-There are K scores and A penalized coefficients. H (K, K, A, A) is the Hessian of the smooth part,
-and `c` (K, A) is minus its gradient at w (K, A). Groups [g0, g1) have their members within the
-coefficients [lo, hi). start, member and cost describe the groups: group g has the coefficients
-member[start[g]:start[g + 1]] and the weight cost[g].
-"""
+H (K, K, A, A) is the Hessian for K scores and A coefficients w (K, A), `c` minus the gradient.
+Group g has the coefficients member[start[g]:start[g + 1]] and the weight cost[g]."""
 
 import numpy as np
 
@@ -26,13 +23,10 @@ STEPS = 60  # proximal steps on a block per visit
 
 @njit(**FAST)
 def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
-    """Return the Newton step (K s,) of quadratic plus group penalty in the s coefficients `at`.
+    """Return the Newton step (K s,) of quadratic + lam sum_g cost_g ||w_g|| in s coefficients `at`.
 
-    w (K, A) are the coefficients of K scores, H the Hessian and `c` minus the gradient of the
-    quadratic; groups [g0, g1) of start, member and cost have the penalty lam cost_g ||w_g||.
-    position (hi,) is the position of each coefficient in `at`, or -1. Groups with norm zero are not
-    included.
-    """
+    H is the quadratic's Hessian, `c` minus its gradient at w (K, A). `position` maps each
+    coefficient to its place in `at`, or to -1. Only groups [g0, g1) with a nonzero norm count."""
     K, s = w.shape[0], at.size
     M, rhs = np.empty((K * s, K * s)), np.empty(K * s)
     for k in range(K):
@@ -75,16 +69,11 @@ def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
 
 @njit(**FAST)
 def newton_steps(span, groups, H, c, w, lam, d, eps):
-    """Make Newton steps on the nonzero coefficients w, in place, until a step gains little.
+    """Make Newton steps on the nonzero coefficients w, in place, until a step gains at most eps.
 
-    They minimize a quadratic (Hessian H, minus gradient `c`) plus lam sum_g cost_g ||w_g||, which
-    is smooth there. If a step would take the norm of a group through zero, or a coefficient to the
-    wrong sign, the group or the coefficient becomes zero, and the others continue. `c` is updated
-    over the span; `d` (K, A) is a work array; eps is the smallest gain.
-
-    span : lo, hi, g0, g1, start and end of its coefficients and of its groups
-    groups : start, member and cost of all groups, and required signs
-    """
+    The objective is a quadratic (Hessian H, minus gradient `c`) plus lam sum_g cost_g ||w_g||. A
+    group or coefficient that would cross zero becomes zero, since the penalty is not smooth at
+    zero. `span` has the first and last coefficient and group; `d` is a work array."""
     for _ in range(NEWTON_STEPS):
         gain, crossed = _newton_step(span, groups, H, c, w, lam, d)
         if not crossed and gain <= eps:
@@ -95,8 +84,7 @@ def newton_steps(span, groups, H, c, w, lam, d, eps):
 def _newton_step(span, groups, H, c, w, lam, d):
     """Make one Newton step on w; return the objective's decrease, and whether a group became zero.
 
-    The objective is a quadratic (Hessian H, minus gradient c) plus lam sum_g cost_g ||w_g||. span :
-    start and end of the coefficients and of the groups; groups : start, member, cost, signs"""
+    The objective is a quadratic (Hessian H, minus gradient c) plus lam sum_g cost_g ||w_g||."""
     lo, hi, g0, g1 = span
     start, member, cost, sign = groups
     K = w.shape[0]
@@ -156,7 +144,7 @@ def stop_at_zero(w, d, sign, lo, hi):
 
 @njit(**INNER)
 def _zero_crossings(w, d, g0, g1, start, member):
-    """Return shares of step d at which each group's norm becomes zero, and the smallest share.
+    """Return the share of step d at which each group's norm becomes zero, and the smallest share.
 
     Groups [g0, g1) have the coefficients member[start[g]:start[g + 1]] of w."""
     out, nearest = np.empty(g1 - g0), np.inf
@@ -190,11 +178,11 @@ def _move(H, c, w, lo, hi, d):
 
 @njit(**INNER)
 def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
-    """Make one proximal gradient step on block b of the coefficients w; return its squared length.
+    """Make a proximal gradient step on block b of w; return its squared length, and if zeros
+    stayed.
 
-    The objective is a quadratic (Hessian H, minus gradient c) plus lam times the group penalty; L
-    bounds the Hessian's eigenvalues in the block. Also returns whether the same coefficients stayed
-    nonzero.
+    The objective is a quadratic (Hessian H, minus gradient c) plus lam times the group penalty. L
+    bounds the Hessian's eigenvalues in the block, which is a set of groups that share coefficients.
     """
     block, first, _, start, member, cost, _, sign = layout
     lo, hi = block[b], block[b + 1]
@@ -218,10 +206,10 @@ def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
 
 @njit(**INNER)
 def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps):
-    """Minimize over block b of the coefficients w, others fixed; return the largest gain of a step.
+    """Minimize over block b of the coefficients w, in place; return the largest gain of a step.
 
-    In place. The objective is a quadratic (Hessian H, minus gradient c) plus lam times the group
-    penalty of `layout`."""
+    The objective is a quadratic (Hessian H, minus gradient c) plus lam times the group penalty of
+    `layout`. A block is a set of groups that share coefficients; other blocks stay fixed."""
     block, first, nested, start, member, cost, _, sign = layout
     u, d, old = spaces
     lo, hi, g0, g1 = block[b], block[b + 1], first[b], first[b + 1]
@@ -254,10 +242,8 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps):
 def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
     """Minimize w'Hw / 2 - c0'w + lam Omega(w), in place, starting from w; return the sweeps made.
 
-    Omega is the group penalty of `layout`, `dual` (K, members) its dual vectors. Stops if the
-    duality gap is below `target`, where Omega at the minimum is at most `radius`. `c` is c0 - Hw;
-    `lipschitz` (B,) bounds the largest eigenvalue of H in each of B blocks.
-    """
+    Omega is the group penalty of `layout`, `dual` its dual vectors, and `c` is c0 - Hw. It stops
+    when the duality gap is below `target`; Omega at the minimum must be at most `radius`."""
     _, first, nested, start, member, cost, _, sign = layout
     K, A = w.shape
     u, d, old = np.empty((K, A)), np.empty((K, A)), np.empty((K, A))
@@ -282,22 +268,19 @@ def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
 
 @njit(**INNER)
 def saturated(i, share, last):
-    """Return whether glmnet's rule stops a path at penalty i, by the share of deviance explained.
+    """Return whether a path stops at penalty i, given the share of the deviance that is explained.
 
-    It stops if the share is almost one, or hardly increased since the `last` penalty.
-    """
+    As in glmnet: the share is above 0.999, or hardly larger than the `last` penalty's share."""
     return share > 0.999 or (i >= 4 and share - last < 1e-5 * share)
 
 
 @njit(**FAST)
 def gaussian_path(layout, H, c0, w, dual, lams, ridges, null, target, max_sweeps, early_stop):
-    """Minimize null - c0'w + w'Hw / 2 plus the group penalty along a path of L penalties.
+    """Minimize null - c0'w + w'Hw / 2 + ridge |w|^2 / 2 + lam Omega(w) along a path of L penalties.
 
-    Returns w (L, 1, A), loss, gap and sweeps (L,) for each penalty. lams and ridges are the factors
-    of the group norms and of the ridge. Starts from w (1, A) and dual vectors `dual` (1, members);
-    with `early_stop` it stops if almost all deviance is explained, or hardly more than before, as
-    glmnet does. The last ridge stays on H's diagonal.
-    """
+    Omega is the group penalty of `layout`. Return w (L, 1, A), and the loss, duality gap and number
+    of sweeps per penalty. The last ridge stays on H's diagonal. With `early_stop` the path ends
+    when the explained deviance hardly increases."""
     block, first, _, start, member, cost, _, _ = layout
     L, A = lams.size, w.shape[1]
     path, loss = np.zeros((L, 1, A)), np.zeros(L)
@@ -357,7 +340,7 @@ def _loss(c0, c, w, null):
 
 @njit(**FAST)
 def subtract_product(H, d, lo, hi, c, a, b):
-    """Subtract H d from c[:, a:b]: d changes the coefficients [lo, hi), H is the Hessian."""
+    """Subtract H d from c[:, a:b], for a change d of coefficients [lo, hi) and the Hessian H."""
     for k in range(c.shape[0]):
         for j in range(lo, hi):
             step = d[k, j]

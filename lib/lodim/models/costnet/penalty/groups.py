@@ -1,4 +1,4 @@
-"""Penalty of a dependency graph: norms of overlapping groups of coefficients, and their layout."""
+"""Group penalty of a dependency graph, and the order of coefficients in compiled functions."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,51 +10,27 @@ from scipy.sparse.csgraph import connected_components
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Group penalty sum_g cost_g ||w_g||_2 over q coefficients; each copy of a column has its own.
+    """Group penalty sum_g cost_g ||w_g||_2 over q coefficients; groups may overlap.
 
-    feature : (q,) int64, column of X that a coefficient belongs to
-    node : (q,) int64, node of the dependency graph that owns it; -1 without a graph
-    cost : (G,) float64, positive weights of the G groups
-    start : (G + 1,) int64, group g has the entries start[g] to start[g + 1] of `member`
-    member : int64, positions of coefficients; a group follows all groups that it contains
-    crossed : (G,) bool, whether a smaller group is partly within it
-    sign : (q,) float64, required sign of each coefficient, 1 or -1, or 0 without one; or None
-    Coefficients in no group are free.
-    """
+    A column that exists in several copies has one coefficient per copy. Coefficients in no group
+    are not penalized. A group follows all groups that it contains."""
 
-    feature: np.ndarray
-    node: np.ndarray
-    cost: np.ndarray
-    start: np.ndarray
-    member: np.ndarray
-    crossed: np.ndarray
-    sign: np.ndarray | None = None
+    feature: np.ndarray  # (q,) column of X of each coefficient
+    node: np.ndarray  # (q,) node of the dependency graph that owns it; -1 without a graph
+    cost: np.ndarray  # (G,) positive weights of the groups
+    start: np.ndarray  # (G + 1,) group g has the coefficients member[start[g]:start[g + 1]]
+    member: np.ndarray  # positions of coefficients
+    crossed: np.ndarray  # (G,) bool, whether the group overlaps a smaller one without containing it
+    sign: np.ndarray | None = None  # (q,) required signs 1 or -1, or 0 without one
 
     @classmethod
     def from_network(cls, network, dependents="all", p=None, monotone=None):
         """Return the penalty of a dependency graph: one group for each node with a price.
 
-        If no node has a price, each node with columns gets price 1; otherwise there would be no
-        penalty, and the path would consist of the full model. A free column with a given sign costs
-        as much as the cheapest group, because free coefficients have no bounds.
-
-        Parameters
-        ----------
-        network : Network
-            Prices of nodes (columns and purchases), and what each needs.
-        dependents : {'all', 'direct'}
-            A node's group: the node and everything that needs it, or only its children (Fiterau
-            2014, Eq. 5.1).
-        p : int or None
-            Number of columns of X; None: as many as the network has. Columns of no node are free.
-        monotone : tuple (p,) or None
-            Required signs of the coefficients of columns: 1, -1, or 0 without one.
-
-        Returns
-        -------
-        Groups
-            Groups with the same members are merged, and their costs added.
-        """
+        The group of a node has the columns of the node and of all `dependents` ("all", or "direct":
+        only its children, Fiterau 2014, Eq. 5.1). Groups with equal members are merged and their
+        costs added. If no node has a price, each node with columns gets price 1, because a penalty
+        is needed. A free column with a required sign costs as much as the cheapest group."""
         node = [v for v, columns in enumerate(network.columns) for _ in columns]
         feature = [j for columns in network.columns for j in columns]
         p = max(feature, default=-1) + 1 if p is None else p
@@ -83,7 +59,7 @@ class Groups:
 
     @classmethod
     def weighted_lasso(cls, cost, network=None, monotone=None):
-        """Return the penalty sum_j cost_j |w_j| of columns with costs (p,); cost 0: free."""
+        """Return the penalty sum_j cost_j |w_j| for column costs (p,); cost 0 means no penalty."""
         cost = np.asarray(cost, np.float64)
         node = np.full(len(cost), -1, np.int64)
         for v, columns in enumerate(network.columns if network else ()):
@@ -138,10 +114,7 @@ class Groups:
 
 
 def _crossed(sets, q):
-    """Return which sets of positions overlap a smaller set without containing it, (G,) bool.
-
-    The sets are sorted, smaller ones first.
-    """
+    """Return which sets overlap a smaller, earlier set without containing it, (G,) bool."""
     crossed = np.zeros(len(sets), bool)
     last = np.full(q, -1, np.int64)  # largest group of each coefficient so far
     for g, positions in enumerate(sets):
@@ -152,28 +125,20 @@ def _crossed(sets, q):
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Order of the A penalized coefficients in kernels, block by block.
+    """Order of the A penalized coefficients in compiled functions, block by block.
 
-    A block consists of groups that overlap each other; within it contained groups come first.
+    A block is a set of groups that share coefficients; in a block, contained groups come first.
+    Group g has the coefficients member[start[g]:start[g + 1]] and the weight cost[g]."""
 
-    at : (A,) int64, position in Groups of each coefficient
-    block, first : (B + 1,) int64, start of each block's coefficients and groups
-    nested : (B,) bool, whether a block's groups form a tree
-    start, member, cost : group g has the coefficients member[start[g]:start[g + 1]], as positions
-        in this order, and the weight cost[g]
-    overlapping : whether some block is not nested, also before a restriction to fewer coefficients
-    sign : (A,) required sign of each coefficient, 1 or -1, or 0 without one; or None
-    """
-
-    at: np.ndarray
-    block: np.ndarray
-    first: np.ndarray
-    nested: np.ndarray
+    at: np.ndarray  # (A,) position in Groups of each coefficient
+    block: np.ndarray  # (B + 1,) start of each block's coefficients
+    first: np.ndarray  # (B + 1,) start of each block's groups
+    nested: np.ndarray  # (B,) bool, whether a block's groups form a tree
     start: np.ndarray
     member: np.ndarray
     cost: np.ndarray
-    overlapping: bool
-    sign: np.ndarray | None
+    overlapping: bool  # whether some block is not nested, also before `restrict`
+    sign: np.ndarray | None  # (A,) required signs 1 or -1, or 0 without one
 
     @classmethod
     def from_groups(cls, groups):
@@ -200,9 +165,7 @@ class Layout:
 
     @classmethod
     def _sorted(cls, at, block, block_of_group, size, member, cost, nested, overlapping, sign):
-        """Return a Layout of coefficients and groups sorted by block (groups that overlap).
-
-        Empty blocks are left out."""
+        """Return a Layout of coefficients and groups sorted by block; empty blocks are left out."""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))
@@ -234,9 +197,9 @@ class Layout:
 
     @property
     def arrays(self):
-        """Arrays of the layout as a tuple, the form in which compiled functions take it.
+        """Arrays of the layout as a tuple for compiled functions.
 
-        `nested` is None if all groups are nested, `sign` is None without required signs."""
+        `nested` is None if all groups are nested, so that numba compiles only the code it needs."""
         groups = self.start, self.member, self.cost
         nested = self.nested if self.overlapping else None
         return self.block, self.first, nested, *groups, self.assigned_group, self.sign

@@ -1,8 +1,7 @@
 """Passes over the rows: scores, slopes and curvatures of a loss, and moments of columns.
 
-Tiles are blocks of 64 rows; scores, slopes and curvatures are (n_tiles, ., 64). Column -1 is the
-intercept, with value one in every row.
-"""
+Rows are stored in tiles (blocks of 64 rows): X is (n_tiles, p, 64), scores are (n_tiles, K, 64).
+Column -1 is the intercept."""
 
 import numpy as np
 
@@ -26,18 +25,16 @@ MOMENTS = 2**25  # numbers in the partial sums of a Gram matrix, over all blocks
 
 
 def add_scores(X, columns, step, f, threads):
-    """Add to scores f (n_tiles, K, 64) the effect of a step (K, C) of C coefficients, in place.
+    """Add the effect of a `step` (K, C) of C coefficients to scores f (n_tiles, K, 64), in place.
 
-    X holds the rows in tiles of 64; `columns` are the columns of the coefficients, -1 the
-    intercept."""
+    Arrays hold blocks of 64 rows. Column -1 of `columns` is the intercept."""
     over_rows(_add_scores, X, columns, step, f, threads=threads)
 
 
 def scores_after(X, columns, step, f, threads):
-    """Return scores (n_tiles, K, 64) after a step (K, C) of C coefficients from scores f.
+    """Return scores (n_tiles, K, 64) after a change `step` (K, C) of C coefficients from scores f.
 
-    X holds the rows in tiles of 64; `columns` are the columns of the coefficients, -1 the
-    intercept. f is not changed."""
+    Arrays hold blocks of 64 rows. Column -1 of `columns` is the intercept."""
     if not on_host(X):
         return X.add(_add_scores, f, columns, step)
     f = f.copy()
@@ -46,9 +43,9 @@ def scores_after(X, columns, step, f, threads):
 
 
 def slopes(X, r, threads):
-    """Return products X'r (K, 1 + p) of p columns and slopes r (n_tiles, K, 64) of the loss.
+    """Return X'r (K, 1 + p) for slopes r (n_tiles, K, 64) of the loss; the intercept comes first.
 
-    X holds the rows in tiles of 64. The first entry is for the intercept."""
+    Arrays hold blocks of 64 rows; there are p columns and K scores."""
     shape = (r.shape[1], 1 + X.shape[1])
     return sum_blocks(_slopes, X, shape, r, threads=threads)
 
@@ -56,18 +53,16 @@ def slopes(X, r, threads):
 def losses(f, y, weight, loss, r, h, threads):
     """Return half the weighted mean deviance at scores f, and the curvature of its dual, (2,).
 
-    Arrays hold rows in tiles of 64. Slopes -dl/df are written to r, and all second derivatives of a
-    row to h (n_tiles, K * K, 64); if h has one number per row and K > 1, no second derivatives are
-    written. The dual's curvature is the sum over rows of squared slope over curvature; for classes
-    of (1 - p) / p, where p is the probability of the row's own class.
-    """
+    Slopes -dl/df are written to r and second derivatives to h (n_tiles, K * K, 64), all in blocks
+    of 64 rows. If h has one number per row and K > 1, second derivatives are omitted. The dual's
+    curvature is the sum over rows of squared slope over curvature."""
     return sum_blocks(_losses, f, (2,), y, weight, loss, r, h, threads=threads)
 
 
 def moments(X, columns, h, threads):
     """Return X_C' h X_C of C columns, (K, K, C, C), for curvatures h (n_tiles, K^2, 64).
 
-    X holds the rows in tiles of 64; K is the number of scores."""
+    X holds blocks of 64 rows; K is the number of scores."""
 
     def part(rows):
         # Each span alone, so that its sum does not depend on the number of spans.
@@ -78,9 +73,10 @@ def moments(X, columns, h, threads):
 
 
 def at_scores(X, y, weight, f, *, loss, threads):
-    """Return loss, curvature of its dual, and X'r for slopes r, at scores f; (2 + K (1 + p),).
+    """Return loss, curvature of its dual, and X'r for slopes r at scores f, as one array.
 
-    Arrays hold some rows in tiles of 64; there are K scores, p columns and an intercept."""
+    Its length is 2 + K (1 + p) for K scores, p columns and an intercept. Rows come in blocks of 64.
+    """
     r, h = np.empty_like(f), np.empty((len(f), 1, TILE))
     values = losses(f, y, weight, loss, r, h, threads)
     return np.concatenate((values, slopes(X, r, threads).ravel()))
@@ -89,18 +85,16 @@ def at_scores(X, y, weight, f, *, loss, threads):
 def curved_moments(X, y, weight, f, *, loss, columns, threads):
     """Return X_C' h X_C of C columns, (K, K, C, C), with the loss's curvatures h at scores f.
 
-    Arrays hold some rows in tiles of 64; there are K scores."""
+    Rows come in blocks of 64; there are K scores."""
     r, h = np.empty_like(f), np.empty((len(f), f.shape[1] ** 2, TILE))
     losses(f, y, weight, loss, r, h, threads)
     return moments(X, columns, h, threads)
 
 
 def quadratic(X, y, weight, offset, *, spread, columns, threads):
-    """Return squared loss of some rows at their offset, X'r, and moments of columns, as one array.
+    """Return squared loss at the offset, X'r for residuals r, and moments of columns, as one array.
 
-    Arrays hold the rows in tiles of 64; r are the residuals. y and offset (n, ...) are divided by
-    `spread`.
-    """
+    X holds blocks of 64 rows. y and offset are divided by `spread` first."""
     f = padded(offset, len(X), spread)
     y, weight = padded(y, len(X), spread), padded(weight, len(X))
     known = {"loss": SQUARED, "threads": threads}
@@ -109,9 +103,7 @@ def quadratic(X, y, weight, offset, *, spread, columns, threads):
 
 
 def padded(values, n_tiles, spread=1.0):
-    """Return values (n,) or (n, K), divided by `spread`, as tiles of 64 rows, the last one padded.
-
-    The result is (n_tiles, 64) or (n_tiles, K, 64)."""
+    """Return values (n,) or (n, K), divided by `spread`, in blocks of 64 rows; pad the last one."""
     if values.ndim == 1:
         return tiles.pad(values if spread == 1.0 else values / spread, n_tiles)
     out = np.empty((n_tiles, values.shape[1], TILE))

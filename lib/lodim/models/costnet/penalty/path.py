@@ -28,33 +28,16 @@ def penalty_path(
 ):
     """Fit the models of a path of penalties, each starting from the previous one.
 
-    Parameters
-    ----------
-    batch : Batch
-    family : Family
-    groups : Groups
-        The group penalty sum_g cost_g ||w_g||.
-    lambdas : array (L,) or None
-        None: `n_lambda` values from lambda_max (where all priced coefficients are zero) down to
-        lambda_min_ratio times it, evenly on the log scale. As in glmnet, the path stops early if
-        0.999 of the deviance is explained, or if this share hardly increases.
-    l1_ratio : float
-        Share of the norms, in (0, 1]; the rest is a ridge.
-    lambda_min_ratio : float or None
-        None: 1e-4 with more rows than columns, otherwise 1e-2.
-    tol : float
-        Allowed duality gap, relative to the null model's objective.
-    max_iter : int
-        Most quadratic models (for a gaussian response: sweeps, times 5) for each penalty.
-    threads : int or None
-        None: all.
-    make_solver : callable(problem, n) -> solver, or None
-        None: moments for a quadratic loss of few columns, otherwise passes over the rows.
+    By default the path has `n_lambda` penalties from lambda_max (all priced coefficients are zero)
+    down to lambda_min_ratio lambda_max, evenly on the log scale. It then stops early if the
+    explained deviance hardly increases, as in glmnet.
 
-    Returns
-    -------
-    PenaltyPath
-    """
+    l1_ratio : share of the group norms in the penalty, in (0, 1]; the rest is ridge
+    lambda_min_ratio : by default 1e-4 with more rows than columns, otherwise 1e-2
+    tol : allowed duality gap, relative to the null model's objective
+    max_iter : most quadratic models (gaussian response: a fifth of the sweeps) per penalty
+    make_solver : callable(problem, n) -> solver; None: moments for a quadratic loss of few columns,
+        otherwise passes over the rows"""
     with single_blas():
         problem = PathProblem.from_batch(batch, family, groups, threads)
         start = _own_solver(problem)
@@ -80,21 +63,16 @@ def penalty_path(
 
 
 def lambda_max(batch, family, groups, l1_ratio=1.0, threads=None):
-    """Return the smallest lambda for which all coefficients with a price are zero.
-
-    groups : the group penalty; l1_ratio : share of the norms in it, the rest is a ridge"""
+    """Return the smallest lambda for which all coefficients with a price are zero."""
     with single_blas():
         problem = PathProblem.from_batch(batch, family, groups, threads)
         return _own_solver(problem).lambda_max / l1_ratio * problem.spread
 
 
 def _own_solver(problem):
-    """Return the solver of a penalized path that suits a problem.
+    """Return a MomentSolver for a quadratic loss of few columns, otherwise a NewtonSolver.
 
-    It is a MomentSolver (from second moments) for a quadratic loss of few columns, otherwise a
-    NewtonSolver (by passes over the rows). Moments are not accurate enough if free columns are
-    nearly collinear.
-    """
+    Moments are not accurate enough if unpenalized columns are nearly collinear."""
     if problem.loss == SQUARED and len(problem.columns) <= MOST_MOMENTS:
         solver = MomentSolver(problem)
         if solver.least > SHARP:

@@ -17,27 +17,20 @@ RANK = 1e-13  # relative size of a column's unexplained part that is rounding
 
 @dataclass(frozen=True, eq=False)
 class PathProblem:
-    """Rows, penalty and threads of a penalized path; a gaussian response has unit spread here.
+    """Data of a penalized path: rows, penalty and number of threads.
 
-    X : tiles (blocks of 64 rows)
-    given : response (n,), weight (n,) of sum one, and offset (n, K), in units of the data
-    loss : the loss, in the form that compiled passes over the rows take
-    groups, layout : the penalty, and the order of its coefficients
-    spread : standard deviation by which y is divided
-    null : (K,) intercepts of the null model, in units of the data
-    absent : (K,) bool, classes without rows: they keep the null model's scores, since no finite
-        coefficient is optimal for them
+    X holds blocks of 64 rows. A gaussian response is divided by `spread`, its standard deviation.
     """
 
     X: np.ndarray
-    given: tuple
-    loss: tuple
+    given: tuple  # y (n,), weight (n,) of sum one, offset (n, K), in units of the data
+    loss: tuple  # in the form that compiled passes over the rows take
     groups: Groups
     layout: Layout
     spread: float
     threads: int
-    null: np.ndarray
-    absent: np.ndarray
+    null: np.ndarray  # (K,) intercepts of the null model, in units of the data
+    absent: np.ndarray  # (K,) bool, classes without rows; they keep the null model's scores
 
     @classmethod
     def from_batch(cls, batch, family, groups, threads=None):
@@ -57,23 +50,23 @@ class PathProblem:
 
     @cached_property
     def y(self):
-        """Response in tiles of 64 rows, (n_tiles, 64); a numeric one has standard deviation 1."""
+        """Response in blocks of 64 rows, (n_tiles, 64); a gaussian one has standard deviation 1."""
         return self._tiles(self.given[0], self.spread)
 
     @cached_property
     def weight(self):
-        """Row weights in tiles of 64 rows, (n_tiles, 64)."""
+        """Row weights in blocks of 64 rows, (n_tiles, 64)."""
         return self._tiles(self.given[1])
 
     @property
     def offset(self):
-        """Offset in units of the response, as new tiles of 64 rows (n_tiles, K, 64)."""
+        """Offset divided by `spread`, as a new array of blocks of 64 rows, (n_tiles, K, 64)."""
         return self._tiles(self.given[2], self.spread)
 
     def _tiles(self, values, spread=1.0):
-        """Return values (n,) or (n, K), divided by `spread`, as tiles of 64 rows.
+        """Return values (n,) or (n, K), divided by `spread`, in blocks of 64 rows.
 
-        They are stored on the machine where the tiles of X are."""
+        If the rows are on the workers of a cluster, the result is too."""
         if on_host(self.X):
             return passes.padded(values, len(self.X), spread)
         there = self.X.column(values)
@@ -95,7 +88,10 @@ class PathProblem:
         return self.groups.feature[self.layout.at]
 
     def at_offset(self):
-        """Return squared loss at the offset, its slopes, and moments of free and other columns."""
+        """Return squared loss at the offset, its slopes, and moments of all coefficients' columns.
+
+        Slopes are for penalized, then for unpenalized coefficients; moments have the latter first.
+        """
         columns = np.r_[self.free_columns, self.columns]
         work = partial(passes.quadratic, spread=self.spread, columns=columns, threads=self.threads)
         found = sum_spans(work, self.X, len(self.given[0]), *self.given)
@@ -104,11 +100,9 @@ class PathProblem:
         return float(found[0]), *self._by_kind(found[None, ends[0] : ends[1]]), G
 
     def at_scores(self, f):
-        """Return the loss at scores f, minus its gradient, and the curvature of its dual.
+        """Return the loss at scores f, minus its gradient, and the curvature of the dual objective.
 
-        The gradient has two parts for K scores: (K, A) for penalized and (K, F) for free
-        coefficients.
-        """
+        The gradient has two parts: (K, A) for penalized and (K, F) for unpenalized coefficients."""
         work = partial(passes.at_scores, loss=self.loss, threads=self.threads)
         found = sum_tiles(work, self.X, self.y, self.weight, f)
         gradient = found[2:].reshape(self.n_scores, -1)
@@ -127,24 +121,22 @@ class PathProblem:
         return G
 
     def _by_kind(self, g):
-        """Split a gradient g (K, 1 + p) into that of penalized (K, A) and free coefficients (K, F).
-
-        There are K scores, p columns and an intercept."""
+        """Split a gradient (K, 1 + p) into penalized (K, A) and unpenalized coefficients (K, F)."""
         return g.take(self._at[0], axis=1), g.take(self._at[1], axis=1)
 
     @cached_property
     def _at(self):
-        """Positions of penalized and of free coefficients in (1 + p,), the intercept first."""
+        """Positions of penalized and of unpenalized coefficients in (1 + p,), intercept first."""
         return 1 + self.columns, 1 + self.free_columns
 
     def scores_after(self, f, columns, step):
-        """Return the scores after a step (K, C) of the coefficients of C columns from scores f."""
+        """Return the scores after a change `step` (K, C) of the coefficients of C columns."""
         return passes.scores_after(self.X, columns, np.ascontiguousarray(step), f, self.threads)
 
     def by_column(self, w, b):
         """Return coefficients by column, (K, 1 + p), the intercept first.
 
-        w (K, A) are the penalized and b (K, F) the free coefficients; copies of a column are added
+        w (K, A) are penalized and b (K, F) unpenalized coefficients; copies of a column are added
         up."""
         out = np.zeros((self.n_scores, 1 + self.X.shape[1]))
         for k in range(self.n_scores):
@@ -160,9 +152,9 @@ class PathProblem:
 
 @dataclass(frozen=True, eq=False)
 class PathSolution:
-    """Solutions for L penalties: w (L, K, A) are penalized and b (L, K, F) free coefficients.
+    """Solutions for L penalties: penalized coefficients w (L, K, A) and unpenalized b (L, K, F).
 
-    loss : (L,) half the mean deviance; gap : (L,) duality gaps; n_iter : (L,) iterations"""
+    loss is half the mean deviance, gap the duality gap; both (L,), as is n_iter."""
 
     w: np.ndarray
     b: np.ndarray
@@ -172,25 +164,19 @@ class PathSolution:
 
     @classmethod
     def from_steps(cls, steps):
-        """Build from a list of (w, b, loss, gap, n_iter), one per penalty."""
+        """Return the PathSolution of a list of (w, b, loss, gap, n_iter), one per penalty."""
         w, b, *numbers = zip(*steps, strict=True)
         return cls(np.stack(w), np.stack(b), *map(np.array, numbers))
 
 
 @forms.record
 class PenaltyPath:
-    """Models along a path of L penalties, the largest first.
+    """Models along a path of L penalties, the largest first; p columns, K scores.
 
     The objective is half the weighted mean deviance + lambda (l1_ratio sum_g cost_g ||w_g|| + (1 -
-    l1_ratio) / 2 sum of squares of the coefficients that are not free).
-
-    coef : coefficients of the p columns of X, summed over their copies
-    latent : (L, q, K) coefficients of all q copies of columns
-    deviance : weighted mean
-    gap : no model has an objective below objective - gap. Computed from the rows' slopes, or close
-        to convergence an estimate: twice the decrease predicted by a Newton step
-    null_deviance : deviance of the free coefficients alone
-    """
+    l1_ratio) / 2 |w|^2). `coef` sums over the copies of a column, `latent` has all q copies. No
+    model has an objective below objective - gap. `null_deviance` is that of the unpenalized
+    coefficients alone."""
 
     lambdas: np.ndarray = forms.real("L", least=0)
     intercept: np.ndarray = forms.real("L", "K")
@@ -207,18 +193,11 @@ class PenaltyPath:
     def from_solution(cls, problem, lambdas, scaled, ridges, solution, null, tol):
         """Return the path of models in units of the response, from a solver's PathSolution.
 
-        Parameters
-        ----------
-        problem : PathProblem
-        lambdas, scaled, ridges : (L,)
-            Penalties, and the factors of the norms and of the ridge that the solver used.
-        solution : PathSolution
-            It may cover only the first penalties.
-        null : float
-            Objective of the free coefficients alone.
-        tol : float
-            Allowed duality gap, in units of `null`.
-        """
+        lambdas, scaled, ridges : (L,) penalties, and the factors of norms and ridge that the solver
+            used
+        solution : may cover only the first penalties
+        null : objective of the unpenalized coefficients alone
+        tol : allowed duality gap, in units of `null`"""
         L, spread, groups = len(solution.loss), problem.spread, problem.groups
         w, b = solution.w, solution.b
         coef = np.stack([problem.by_column(*both) for both in zip(w, b, strict=True)])
@@ -250,14 +229,13 @@ class PenaltyPath:
 
 @dataclass(frozen=True, eq=False)
 class ReducedQuadratic:
-    """Quadratic model of J scores, after minimizing over the F free (unpenalized) coefficients.
+    """Quadratic model of J scores, after minimizing over the F unpenalized coefficients.
 
-    H : (J, J, A, A) matrix of the A other coefficients
-    elimination : (J F, J A), a step v of the others moves the free ones by -elimination v
-    inverse : (J F, J F) pseudo-inverse of the free coefficients' Hessian
-    alone : (A,) bool, columns that are not combinations of free ones; others have zeros in H
-    least : smallest eigenvalue used of the free columns, relative to the largest
-    """
+    H : (J, J, A, A) Hessian of the A other coefficients
+    elimination : (J F, J A), a step v of the others moves the unpenalized ones by -elimination v
+    inverse : (J F, J F) pseudo-inverse of the unpenalized coefficients' Hessian
+    alone : (A,) bool, columns that are not combinations of unpenalized ones; others have zeros in H
+    least : smallest eigenvalue used of the unpenalized columns, relative to the largest"""
 
     H: np.ndarray
     elimination: np.ndarray
@@ -267,7 +245,9 @@ class ReducedQuadratic:
 
     @classmethod
     def from_moments(cls, G, n_free):
-        """Build from second moments (J, J, F + A, F + A) of J scores, the F free columns first."""
+        """Return the model for second moments (J, J, F + A, F + A) of J scores.
+
+        The F unpenalized columns come first."""
         J, F, A = G.shape[0], n_free, G.shape[2] - n_free
         flat = G.transpose(0, 2, 1, 3)
         inverse, least = _pseudo_inverse(flat[:, :F, :, :F].reshape(J * F, J * F), J)
@@ -280,19 +260,20 @@ class ReducedQuadratic:
         return cls(np.ascontiguousarray(H), elimination, inverse, alone, least)
 
     def slope(self, c, free):
-        """Return minus the gradient (K, A) after minimizing over the free coefficients.
+        """Return minus the gradient (K, A) after minimizing over the unpenalized coefficients.
 
-        c (K, A) and free (K, F) are minus the gradients for penalized and for free coefficients."""
+        c (K, A) and free (K, F) are minus the gradients of penalized and unpenalized coefficients.
+        """
         return (c - self._multiply(free, self.elimination.T).reshape(c.shape)) * self.alone
 
     def free_step(self, free, step):
-        """Return the step (K, F) of the free coefficients with a step (K, A) of the others.
+        """Return the step (K, F) of the unpenalized coefficients for a step (K, A) of the others.
 
-        free (K, F) is minus the gradient for the free coefficients."""
+        free (K, F) is minus the gradient for the unpenalized coefficients."""
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
-        """Return twice the possible decrease by the free coefficients alone (the Newton decrement).
+        """Return the Newton decrement: twice the possible gain by the unpenalized coefficients.
 
         free (K, F) is minus the gradient for these coefficients."""
         return float((free * self._multiply(free, self.inverse)).sum())
@@ -302,11 +283,9 @@ class ReducedQuadratic:
 
 
 def hold_absent(slopes, absent):
-    """Set slopes or a step (K, ...) to zero for classes without rows, in place.
+    """Set slopes or a step (K, ...) to zero for classes without rows, in place; centre the others.
 
-    absent (K,) says which classes have none: their coefficients would diverge. The values of the
-    other classes are centred.
-    """
+    `absent` (K,) marks classes without rows, whose coefficients would diverge."""
     if absent.any():
         slopes[absent] = 0.0
         slopes[~absent] -= slopes[~absent].mean(axis=0)
@@ -323,10 +302,8 @@ def _spread(y, weight, offset):
 def _pseudo_inverse(M, J):
     """Return the pseudo-inverse of a semidefinite M (J F, J F), and its least eigenvalue used.
 
-    M is for J scores and F columns. The eigenvalue is relative to the largest. Directions of
-    constant and repeated columns are not used. Columns are scaled to a common size, the same in all
-    scores.
-    """
+    M is for J scores and F columns; the eigenvalue is relative to the largest one. Directions of
+    constant and repeated columns are left out."""
     unit = np.tile(np.sqrt(np.diag(M).reshape(J, -1).mean(axis=0)), J)
     unit = 1.0 / np.where(unit > 0.0, unit, np.inf)
     value, vector = np.linalg.eigh(0.5 * (M + M.T) * unit * unit[:, None])

@@ -1,11 +1,8 @@
 """Kernels of the group penalty Omega(w) = sum_g cost_g ||w_g||: proximal maps and duality gaps.
 
-Coefficients w are (K, A), one row per score; c is minus the gradient of the smooth part. Group g
-has the coefficients member[start[g]:start[g + 1]]; the dual vectors of all groups are (K, members).
-`layout` is the tuple of the groups' arrays. `nested` is None if all groups are nested, and `sign`
-is None without required signs: numba then compiles only the code that is needed. Arrays are created
-by `np.empty` and filled, since `np.zeros` and `np.full` would be compiled too.
-"""
+Coefficients w are (K, A), one row per score. Group g has the coefficients member[start[g]:start[g +
+1]]; dual vectors of all groups are (K, members). `nested` is None if all groups are nested, and
+`sign` None without required signs, so that numba compiles less."""
 
 import numpy as np
 
@@ -19,12 +16,9 @@ FIRST = ZERO  # first coefficient or group
 
 @njit(**FAST)
 def keep_signs(u, sign, lo, hi):
-    """Set coefficients of u[:, lo:hi] with the wrong sign to zero, in place.
+    """Set coefficients of u[:, lo:hi] with the wrong sign to zero, in place; `sign` None: none is.
 
-    Nothing changes if `sign` is None. The proximal map of a penalty with signs is this step
-    followed by the penalty's own proximal map, since the penalty depends only on |u_j| and does not
-    decrease in it.
-    """
+    A proximal map with sign constraints is this step, then the proximal map without constraints."""
     if sign is None:
         return
     for k in range(u.shape[0]):
@@ -37,9 +31,8 @@ def keep_signs(u, sign, lo, hi):
 def prox_tree(u, scale, g0, g1, start, member, cost):
     """Apply the proximal map of scale * Omega to u (K, A), in place, for nested groups [g0, g1).
 
-    Omega(u) = sum_g cost_g ||u_g||; group g has the coefficients member[start[g]:start[g + 1]].
-    Exact in one pass, contained groups first (Jenatton et al. 2011, Algorithm 1).
-    """
+    Omega(u) = sum_g cost_g ||u_g||. Exact in one pass if contained groups come first (Jenatton et
+    al. 2011, Algorithm 1)."""
     for g in range(g0, g1):
         square = 0.0
         for i in range(start[g], start[g + 1]):
@@ -56,10 +49,8 @@ def prox_tree(u, scale, g0, g1, start, member, cost):
 def prox_overlapping(u, dual, t, lam, g0, g1, start, member, cost, tol):
     """Apply the proximal map of t lam Omega to u (K, A), in place, for overlapping groups [g0, g1).
 
-    Omega(u) = sum_g cost_g ||u_g||; group g has the coefficients member[start[g]:start[g + 1]].
-    Block ascent over dual vectors x_g with ||x_g|| <= lam cost_g, where u = argument - t sum of
-    x_g. `dual` (K, members) is the start, and is replaced by the result.
-    """
+    Omega(u) = sum_g cost_g ||u_g||. By block ascent over dual vectors x_g with ||x_g|| <= lam
+    cost_g; the result is the argument minus t sum_g x_g. `dual` holds the start and the result."""
     K = u.shape[0]
     for g in range(g0, g1):
         for i in range(start[g], start[g + 1]):
@@ -77,8 +68,8 @@ def prox_overlapping(u, dual, t, lam, g0, g1, start, member, cost, tol):
 def prox_block(u, dual, t, lam, b, nested, first, start, member, cost, tol):
     """Apply the proximal map of t lam Omega to the coefficients u (K, A) of block b, in place.
 
-    Omega(u) = sum_g cost_g ||u_g|| over the groups first[b] to first[b + 1]; group g has the
-    coefficients member[start[g]:start[g + 1]]. `dual` holds the groups' dual vectors."""
+    Omega(u) = sum_g cost_g ||u_g|| over the block's groups, which share coefficients. `dual` holds
+    the groups' dual vectors."""
     if nested is None or nested[b]:
         prox_tree(u, t * lam, first[b], first[b + 1], start, member, cost)
     else:
@@ -87,12 +78,10 @@ def prox_block(u, dual, t, lam, b, nested, first, start, member, cost, tol):
 
 @njit(**FAST)
 def _dual_ascent(u, dual, t, lam, on, g0, g1, start, member, cost, tol):
-    """Maximize over the dual vectors of the groups `on` by block ascent with momentum, in place.
+    """Maximize over the dual vectors x_g of the groups `on` by block ascent with momentum, in
+    place.
 
-    `on` (g1 - g0,) marks groups among [g0, g1); u is the argument less t times the sum of dual
-    vectors. After each pass every vector is within its ball ||x_g|| <= lam cost_g, also after
-    momentum.
-    """
+    u is the argument minus t times the sum of dual vectors. At the end ||x_g|| <= lam cost_g."""
     K, i0, i1 = u.shape[0], start[g0], start[g1]
     old = dual[:, i0:i1].copy()
     age, last = 0, np.inf
@@ -120,9 +109,7 @@ def _dual_ascent(u, dual, t, lam, on, g0, g1, start, member, cost, tol):
 
 @njit(**INNER)
 def _inside_ball(dual, limit, i0, i1):
-    """Return whether entries [i0, i1) of `dual`, a dual vector, are shorter than limit.
-
-    Rounding does not count."""
+    """Return whether entries [i0, i1) of a dual vector are shorter than `limit`, up to rounding."""
     square = 0.0
     for i in range(i0, i1):
         for k in range(dual.shape[0]):
@@ -134,8 +121,7 @@ def _inside_ball(dual, limit, i0, i1):
 def _update_dual(u, dual, t, limit, i0, i1, member):
     """Maximize over one group's dual vector, others fixed, in place; return its largest change.
 
-    The vector has the entries [i0, i1) of `dual` and at most the length `limit`; u is the argument
-    less t times the sum of dual vectors."""
+    The vector has the entries [i0, i1) of `dual` and at most the length `limit`."""
     square = 0.0
     for i in range(i0, i1):
         for k in range(u.shape[0]):
@@ -154,9 +140,7 @@ def _update_dual(u, dual, t, limit, i0, i1, member):
 
 @njit(**FAST)
 def penalty(w, lam, g0, g1, start, member, cost):
-    """Return lam sum_g cost_g ||w_g|| over groups [g0, g1) of coefficients w.
-
-    Group g has the coefficients member[start[g]:start[g + 1]]."""
+    """Return lam sum_g cost_g ||w_g|| over groups [g0, g1) of coefficients w."""
     total = 0.0
     for g in range(g0, g1):
         square = 0.0
@@ -169,12 +153,10 @@ def penalty(w, lam, g0, g1, start, member, cost):
 
 @njit(**FAST)
 def duality_gap(w, c, dual, lam, layout, u, tol):
-    """Return s = lam Omega(w) - c'w, and d, the dual norm of the part of c that dual vectors leave.
+    """Return s = lam Omega(w) - c'w, and the dual norm d of the part of c that dual vectors leave.
 
-    Omega is the group penalty of `layout`, w (K, A) the coefficients, c minus the gradient of the
-    loss. The dual vectors are within lam. Then c'v <= (lam + d) Omega(v) for every v, and the
-    duality gap is at most s + d times Omega of the minimum. The remaining part of c is written to u
-    (K, A); `tol` is the accuracy of d.
+    Omega is the group penalty of `layout`, c minus the gradient of the loss. The duality gap is at
+    most s + d Omega(minimum). The remaining part of c is written to u; `tol` is the accuracy of d.
     """
     _, first, nested, start, member, cost, owner, sign = layout
     K, A = w.shape
@@ -193,8 +175,7 @@ def duality_gap(w, c, dual, lam, layout, u, tol):
 def dual_norm_bound(u, lo, hi, cost, owner):
     """Return an upper bound of the group penalty's dual norm of u over the coefficients [lo, hi).
 
-    Each coefficient counts only in its most expensive group, `owner`.
-    """
+    Each coefficient counts only in its most expensive group, `owner`."""
     square = np.empty(cost.size)
     square[:] = 0.0
     for k in range(u.shape[0]):
@@ -208,11 +189,10 @@ def dual_norm_bound(u, lo, hi, cost, owner):
 
 @njit(**FAST)
 def dual_norm(layout, c):
-    """Return the dual norm of c, the smallest lam whose proximal map of c is 0, and dual vectors.
+    """Return the dual norm of c under the group penalty Omega of `layout`, and the dual vectors.
 
-    It belongs to the group penalty Omega of `layout`. lam <- c'w / Omega(w), with w the proximal
-    map at lam, converges to it in few steps (Dinkelbach 1967).
-    """
+    It is the smallest lam whose proximal map of c is 0. The iteration lam <- c'w / Omega(w), with w
+    the proximal map at lam, converges in few steps (Dinkelbach 1967)."""
     block, first, nested, start, member, cost, owner, sign = layout
     K = c.shape[0]
     u, dual, largest = np.empty(c.shape), np.empty((K, member.size)), 0.0
@@ -240,9 +220,9 @@ def dual_norm(layout, c):
 
 @njit(**FAST)
 def _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, sign, block):
-    """Give the part of c that block b's dual vectors leave to one group each; return its dual norm.
+    """Add the rest of c in block b to one dual vector per coefficient; return the rest's dual norm.
 
-    `owner` is the group that each coefficient is given to; u is a work array."""
+    The rest is the part of c that the dual vectors leave; `owner` is the group that gets it."""
     if nested is None:
         return -np.inf
     if nested[b]:
@@ -267,8 +247,8 @@ def _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, sign, 
 def _block_residual(w, dual, lam, b, nested, first, start, member, cost, u, owner, tol):
     """Replace block b of u by the part that dual vectors leave of it, accurate to `tol`.
 
-    The dual vectors x_g of the block's groups have ||x_g|| <= lam cost_g; w are the
-    coefficients."""
+    The dual vectors x_g of the block's groups have ||x_g|| <= lam cost_g; w are the coefficients.
+    """
     if nested is None or nested[b]:
         prox_tree(u, lam, first[b], first[b + 1], start, member, cost)
     else:
@@ -279,7 +259,7 @@ def _block_residual(w, dual, lam, b, nested, first, start, member, cost, u, owne
 def _dual_residual(w, dual, lam, g0, g1, start, member, cost, u, owner, tol):
     """Subtract the dual vectors of groups [g0, g1) from u, in place.
 
-    They are known if the group's coefficients w_g are not zero, otherwise they are computed."""
+    If a group's coefficients w_g are not zero its vector is known, otherwise it is computed."""
     K = w.shape[0]
     zero = np.empty(g1 - g0, np.bool_)
     least = np.inf

@@ -19,13 +19,10 @@ ZERO = 1e-6  # relative to the largest coefficient, at least 1: smaller ones are
 
 
 class ConicSolver(NewtonSolver):
-    """Solver of a penalized path with n rows by a cone program in CVXPY, solved by Clarabel.
+    """Solver of a penalized path by a cone program in CVXPY, solved by Clarabel.
 
-    Duality gaps are computed as in NewtonSolver. One parametrized program is used for all
-    penalties: lambda enters as two parameters, so that CVXPY reduces it to a cone program only once
-    (disciplined parametrized programming). Rows of a gaussian response enter by a triangular factor
-    of their moments.
-    """
+    One program serves all penalties: lambda is a parameter, so that CVXPY reduces the program only
+    once. Duality gaps are computed as in NewtonSolver."""
 
     def __init__(self, problem, n):
         if not on_host(problem.X) and problem.loss != SQUARED:
@@ -49,10 +46,9 @@ class ConicSolver(NewtonSolver):
         self._program = cp.Problem(cp.Minimize(loss + penalty + squares), signs)
 
     def _solve(self, lam, ridge, target, max_iter):
-        """Solve for one penalty in at most `max_iter` iterations; return the gap and iterations.
+        """Solve for one penalty; return the duality gap and the number of iterations.
 
-        lam and ridge are the factors of the group norms and of the squares; `target` is the allowed
-        gap."""
+        lam and ridge are the factors of the group norms and of the squares."""
         import cvxpy as cp
 
         self._lam.value, self._ridge.value = lam, ridge
@@ -75,7 +71,7 @@ def _sparse(w):
 def _loss(problem, n, w, b):
     """Return half the weighted mean deviance as a CVXPY expression.
 
-    w (A, K) are penalized and b (F, K) free coefficients, n is the number of rows."""
+    w (A, K) are penalized and b (F, K) unpenalized coefficients, n is the number of rows."""
     import cvxpy as cp
 
     if problem.loss == SQUARED:
@@ -98,7 +94,7 @@ def _loss(problem, n, w, b):
 def _power_loss(power, constant, y, score):
     """Return the loss of rows with log means `score` as a CVXPY expression.
 
-    The variance is proportional to the mean to the given power (Poisson, gamma, Tweedie)."""
+    The variance is proportional to mean^power (Poisson, gamma, Tweedie)."""
     import cvxpy as cp
 
     mean = cp.exp((2.0 - power) * score) / (2.0 - power) if power < 2.0 else score
@@ -109,8 +105,7 @@ def _power_loss(power, constant, y, score):
 def _compressed(problem):
     """Return R, t and s so that the mean squared error of coefficients v is |R v - t|^2 + s.
 
-    The free (unpenalized) coefficients come first in v.
-    """
+    Unpenalized coefficients come first in v. R has one row per coefficient, not per data row."""
     loss, slope, free, G = problem.at_offset()
     G = G[0, 0]
     value, vector = np.linalg.eigh(G)

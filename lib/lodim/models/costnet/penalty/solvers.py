@@ -19,14 +19,11 @@ HALVINGS = 30
 
 
 class MomentSolver:
-    """Solver of paths of a quadratic loss from the second moments of all columns.
+    """Solver of paths of a quadratic loss that needs only the second moments of all columns.
 
-    The rows are read only once.
-
-    lambda_max : smallest penalty for which nothing with a price is used
-    null : objective of the free coefficients alone
-    least : smallest eigenvalue of the free columns, relative to the largest
-    """
+    It has lambda_max (smallest penalty at which all priced coefficients are zero), null (objective
+    of the unpenalized coefficients alone) and least (relative eigenvalue of the unpenalized
+    columns)."""
 
     def __init__(self, problem):
         loss, c, self._free_slope, G = problem.at_offset()
@@ -38,11 +35,10 @@ class MomentSolver:
         self.lambda_max, self._dual = dual_norm(self._layout, self._c)
 
     def path(self, lams, ridges, target, max_iter, early_stop):
-        """Return the PathSolution for decreasing penalties.
+        """Return the PathSolution for decreasing penalties, within the duality gap `target`.
 
-        lams, ridges : factors of the group norms and of the squares; target : allowed duality gap
-        max_iter : largest number of sweeps; early_stop : stop if the fit hardly improves, as glmnet
-            does"""
+        lams and ridges are the factors of the group norms and of the squares. With `early_stop` the
+        path ends when the fit hardly improves."""
         start = np.zeros_like(self._c), self._dual.copy()
         limits = self.null, target, SWEEPS_PER_MODEL * max_iter, early_stop
         w, loss, gap, sweeps = block_descent.gaussian_path(
@@ -54,15 +50,12 @@ class MomentSolver:
 
 @dataclass(eq=False)
 class PathState:
-    """Current state of a path of penalties.
+    """Current state of a path of penalties, for K scores.
 
-    w (K, A), b (K, F) : penalized and free coefficients of K scores; f : scores, in tiles of 64
-    rows
-    loss, c (K, A), slope (K, F) : half the mean deviance at f, and minus its gradient for penalized
-    and free coefficients
-    bend : curvature of the dual objective there, the sum over rows of squared slope over curvature
-    dual (K, members) : dual vectors of the groups
-    """
+    w (K, A), b (K, F) : penalized and unpenalized coefficients; f : scores in blocks of 64 rows
+    loss, c, slope : half the mean deviance at f; minus its gradient for w and for b
+    bend : curvature of the dual, the sum over rows of squared slope over curvature
+    dual (K, members) : dual vectors of the groups"""
 
     w: np.ndarray
     b: np.ndarray
@@ -76,13 +69,11 @@ class PathState:
 
 @dataclass(eq=False)
 class QuadraticModel:
-    """Quadratic model of the loss in some of the penalized coefficients, which is currently used.
+    """Quadratic model of the loss in some of the penalized coefficients.
 
     keep : (A,) bool, its coefficients; member : (members,) bool, the members of groups among them
-    layout : Layout (order by groups) of the kept coefficients
     reduced : the quadratic after minimizing over the unpenalized coefficients
-    lipschitz : (B,) largest eigenvalue of the Hessian in each block of groups, including `ridge`
-    """
+    lipschitz : (B,) largest eigenvalue of the Hessian per block of groups, including `ridge`"""
 
     keep: np.ndarray
     member: np.ndarray
@@ -107,9 +98,8 @@ class QuadraticModel:
 class ModelStep:
     """Step to the minimum of a quadratic model of the loss, plus penalty.
 
-    dw (K, A), db (K, F) : changes of the penalized and of the free coefficients of K scores
-    gain : decrease of the objective predicted by the model, plus the model's remaining gap
-    """
+    dw (K, A) and db (K, F) change the penalized and unpenalized coefficients. `gain` is the
+    predicted decrease of the objective, plus the model's remaining duality gap."""
 
     dw: np.ndarray
     db: np.ndarray
@@ -119,9 +109,8 @@ class ModelStep:
 class NewtonSolver:
     """Proximal Newton solver of a penalized path: quadratics in coefficients likely nonzero.
 
-    lambda_max : smallest penalty for which nothing with a price is used
-    null : objective of the free coefficients alone
-    """
+    It has lambda_max (smallest penalty at which all priced coefficients are zero) and null
+    (objective of the unpenalized coefficients alone)."""
 
     def __init__(self, problem):
         K, A, layout = problem.n_scores, len(problem.columns), problem.layout
@@ -137,11 +126,10 @@ class NewtonSolver:
         self._last_lam = self.lambda_max
 
     def path(self, lams, ridges, target, max_iter, early_stop):
-        """Return the PathSolution for decreasing penalties.
+        """Return the PathSolution for decreasing penalties, within the duality gap `target`.
 
-        lams, ridges : factors of the group norms and of the squares; target : allowed duality gap
-        max_iter : most quadratic models; early_stop : stop if the fit hardly improves, as glmnet
-            does"""
+        lams and ridges are the factors of the group norms and of the squares. With `early_stop` the
+        path ends when the fit hardly improves."""
         steps, share, s = [], 0.0, self.state
         for i, (lam, ridge) in enumerate(zip(lams.tolist(), ridges.tolist(), strict=True)):
             gap, n_iter = self._solve(lam, ridge, target, max_iter)
@@ -152,7 +140,7 @@ class NewtonSolver:
         return PathSolution.from_steps(steps)
 
     def evaluate(self, w, b, lam, ridge, target):
-        """Move to penalized coefficients w (K, A) and free b (K, F); return their duality gap."""
+        """Move to coefficients w (K, A) and unpenalized b (K, F); return their duality gap."""
         s, p = self.state, self.problem
         s.w, s.b = w, b
         all_columns = np.arange(-1, p.X.shape[1])
@@ -160,9 +148,7 @@ class NewtonSolver:
         return self._gap(lam, ridge, target)[0] if lam > 0.0 else self._decrement(ridge)
 
     def _decrement(self, ridge):
-        """Return twice the predicted decrease by a Newton step without group norms.
-
-        The ridge counts."""
+        """Return twice the decrease of loss plus ridge that a Newton step predicts."""
         s, p = self.state, self.problem
         columns, F = np.r_[p.free_columns, p.columns], len(p.free_columns)
         G, at = p.moments_at(s.f, columns), np.arange(F, len(columns))
@@ -172,13 +158,13 @@ class NewtonSolver:
         return model.decrement(np.hstack([s.slope, s.c - ridge * s.w]))
 
     def _set_scores(self, f, known=None):
-        """Move to scores f and set loss and gradient there, from `known` if given."""
+        """Move to scores f and set loss and gradient at f, from `known` if given."""
         s = self.state
         s.f = f
         s.loss, s.c, s.slope, s.bend = known or self.problem.at_scores(f)
 
     def _fit_free(self):
-        """Fit the free coefficients alone, from the null model by Newton's method."""
+        """Fit the unpenalized coefficients alone, from the null model by Newton's method."""
         s, p, K = self.state, self.problem, self.problem.n_scores
         self._set_scores(s.f)
         for _ in range(100):
@@ -193,7 +179,7 @@ class NewtonSolver:
     def _line_search(self, dw, db, lam, ridge):
         """Move along a step, halved until the objective decreases; return whether it decreased.
 
-        dw (K, A), db (K, F) : step of the penalized and of the free coefficients"""
+        dw (K, A) and db (K, F) change the penalized and the unpenalized coefficients."""
         s, p = self.state, self.problem
         change = p.by_column(dw, db)
         on = np.flatnonzero(change.any(axis=0))
@@ -211,18 +197,14 @@ class NewtonSolver:
         return False
 
     def _objective(self, w, loss, lam, ridge):
-        """Return the loss plus the penalty of coefficients w (K, A).
-
-        lam and ridge are the factors of the group norms and of the squares."""
+        """Return the loss plus lam times the group norms plus ridge / 2 |w|^2."""
         return loss + self.problem.penalty(w, lam) + 0.5 * ridge * float((w * w).sum())
 
     def _gap(self, lam, ridge, target):
-        """Return duality gap and the part of the slopes (K, A) that dual vectors do not absorb.
+        """Return the duality gap and the part of the slopes (K, A) that dual vectors do not absorb.
 
-        lam and ridge are the factors of the group norms and of the squares. The rows' slopes,
-        shrunk until dual vectors of the groups can absorb them, are a dual point. Along the way the
-        dual objective's curvature is bounded by that of the current state.
-        """
+        The dual point is the rows' slopes, shrunk until dual vectors of the groups can absorb them.
+        lam and ridge are the factors of the group norms and of the squares."""
         s, layout = self.state, self.problem.layout
         left, norms = np.empty_like(s.w), self.problem.penalty(s.w, lam)
         value = s.loss + norms + 0.5 * ridge * float((s.w * s.w).sum())
@@ -233,11 +215,9 @@ class NewtonSolver:
         return slack + min(shrunk, over * value / lam), left
 
     def _free_gap(self):
-        """Return the part of the gap due to unconverged free coefficients.
+        """Return the part of the duality gap due to unconverged unpenalized coefficients.
 
-        It is twice their possible gain, plus the effect of the change of the other slopes on the
-        dual vectors. Directions in which free columns do not vary have no effect.
-        """
+        It is twice their possible gain, plus the effect of their change on the dual vectors."""
         s, reduced = self.state, self._model.reduced
         *_, cost, owner, _ = self._model.layout.arrays
         gap = 2.0 * reduced.decrement(s.slope)
@@ -251,8 +231,7 @@ class NewtonSolver:
     def _solve(self, lam, ridge, target, max_iter):
         """Solve for one penalty; return the duality gap and the number of iterations.
 
-        lam and ridge are the factors of the group norms and of the squares; `target` is the allowed
-        gap."""
+        lam and ridge are the factors of the group norms and of the squares."""
         s = self.state
         wanted = s.w.any(axis=0)
         if lam < self.lambda_max:
@@ -279,8 +258,7 @@ class NewtonSolver:
     def _strong_set(self, lam, ridge, target):
         """Return the coefficients that may be nonzero at the next penalty, (A,) bool.
 
-        By the strong rule (Tibshirani et al. 2012); lam and ridge are the factors of norms and
-        squares."""
+        By the strong rule (Tibshirani et al. 2012)."""
         s, before = self.state, self._last_lam
         self._last_lam = lam
         _, left = self._gap(max(2.0 * lam - before, 0.1 * lam), ridge, target)
@@ -295,9 +273,9 @@ class NewtonSolver:
         return False
 
     def _renew_model(self, keep, ridge):
-        """Compute the quadratic model at the current scores, for some coefficients; return True.
+        """Compute the quadratic model of the coefficients `keep` (A,) at the current scores.
 
-        keep : (A,) which of the penalized coefficients"""
+        Return True, as `_extend_model` does for a new model."""
         p, s, model = self.problem, self.state, self._model
         G = p.moments_at(s.f, np.r_[p.free_columns, p.columns[keep]])
         reduced = ReducedQuadratic.from_moments(G, len(p.free_columns))
@@ -312,7 +290,7 @@ class NewtonSolver:
     def _model_step(self, lam, ridge, target):
         """Return the ModelStep to the minimum of the quadratic model plus penalty.
 
-        It is solved within a tenth of the current duality gap."""
+        The minimum is found within a thousandth of the allowed duality gap `target`."""
         s, model = self.state, self._model
         # compress() keeps rows contiguous, unlike indexing by a mask.
         w, c = s.w.compress(model.keep, axis=1), s.c.compress(model.keep, axis=1)
