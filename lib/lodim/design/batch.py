@@ -16,21 +16,16 @@ FLAT = 1e-9  # relative standard deviation below which a column counts as consta
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The complete rows of a frame as numbers.
+    """The complete rows of a frame as numbers. N is the number of all rows, n of the complete ones.
 
-    X : (n_tiles, p, 64) features in tiles of 64 rows, centred and scaled, zero beyond row n
+    X : (n_tiles, p, 64) features in blocks of 64 rows, centred and scaled, zero beyond row n
     y : (n,) float64, or codes 0..K-1 of classes; None without a response
-    weights : (n,) float64 as given; None if all are one
-    offset : (n,) or (n, K) float64, or None
-    index : labels of all N rows of the frame
-    rows : (n,) int64, positions of the complete rows in `index`, ascending
-    order : (n,) float64, time or order of the rows, or None
-    clusters : (n,) float64, codes of clusters, or None
-    groups : (n,) float64, codes of groups that are held out together, or None
-    streamed : whether X may be larger than memory (see `out_of_core`)
-    size : (p,) standard deviations of the columns of X over the training rows (1 for standardized
-        or constant features); None for new data
-    cache : values computed by `once`; a changed copy of the batch starts with an empty cache
+    weights, offset : (n,) as given, offset also (n, K); None if all weights are one, without offset
+    index : labels of all N rows
+    rows : (n,) positions of the complete rows in `index`, ascending
+    order, clusters, groups : (n,) time, codes of clusters, codes of rows held out together; or None
+    streamed : whether X may be larger than memory
+    size : (p,) standard deviations of the columns of X in training; None for new data
     """
 
     X: np.ndarray
@@ -73,10 +68,7 @@ class Batch:
 
     @property
     def units(self):
-        """Codes (n,) of groups of rows that are held out together: groups, or else clusters.
-
-        None if there are neither.
-        """
+        """Codes (n,) of groups of rows that are held out together: groups or clusters; or None."""
         return self.clusters if self.groups is None else self.groups
 
     @property
@@ -96,9 +88,9 @@ class Batch:
 
     @cached_property
     def runs(self):
-        """Pairs (lo, hi) of ranges of row blocks that contain all rows with positive weight.
+        """Ranges (lo, hi) of blocks of 4,096 rows that have all rows of positive weight.
 
-        None if one range contains all rows.
+        None if these are all blocks.
         """
         if self.weights is None or self.n <= SPAN_ROWS:
             return None
@@ -122,7 +114,7 @@ class Batch:
 
 
 def split(batch, held_out, standardize):
-    """Return the training rows and the held-out rows of a batch, held_out (n,) bool, as batches.
+    """Return the training rows and the held-out rows, held_out (n,) bool, as two batches.
 
     Features are centred (and scaled, if `standardize`) by the training rows only.
     """
@@ -130,9 +122,9 @@ def split(batch, held_out, standardize):
 
 
 def split_and_scaling(batch, held_out, standardize):
-    """Return a batch's training rows and held-out rows as batches, and their means and scales.
+    """Return the training rows and the held-out rows as two batches, their means and scales.
 
-    Features are centred by the means (p,) and divided by the scales (p,) of the training rows.
+    Means (p,) and scales (p,) are of the training rows; both batches are standardized by them.
     """
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
@@ -163,11 +155,10 @@ def _moments(X, weight):
 
 
 class SplitsInPlace(Sequence):
-    """Pairs of training and held-out batches, one pair per fold, without copies of X.
+    """Pairs of training rows and held-out rows, one pair per fold, without copies of the features.
 
-    Both batches of a pair have all rows; rows that do not belong to a batch have weight zero.
-    Features keep the centre and scale of all rows. `fold` (n,) is the fold of each row from 0 on;
-    rows with -1 are never held out.
+    Both batches of a pair have all rows, with weight zero for rows that do not belong. fold : (n,)
+    number of each row's fold from 0 on, or -1 for rows that are never held out.
     """
 
     def __init__(self, batch, fold):
@@ -186,12 +177,12 @@ class SplitsInPlace(Sequence):
 
 
 def with_positive_weight(batch):
-    """Return the batch without rows of weight zero; the same object if it has none."""
+    """Return the batch without rows of weight zero."""
     return batch if batch.n_positive == batch.n else subset(batch, batch.positive_weight)
 
 
 def subset(batch, i, X=None):
-    """Return a batch of the rows at positions i; X (n, p), if given, replaces their features."""
+    """Return a batch of the rows at positions i, with the features X (n, p) instead if given."""
     given = {name: getattr(batch, name) for name in ("y", *INPUTS)}
     return Batch(
         X=tiles.pack(tiles.rows(batch.X, i) if X is None else X, batch.X.dtype),

@@ -1,7 +1,7 @@
-"""Data in chunks of PART complete rows: in memory, read again in each pass, or on Dask workers.
+"""Data in chunks of 65,536 complete rows: in memory, read again in each pass, or on Dask workers.
 
-Sums are computed within each chunk and added in the order of the chunks. Frames, files and Dask
-clusters use the same functions, so results are identical bit for bit.
+Sums are computed per chunk and added in the order of the chunks, so results are identical bit for
+bit for frames, files and Dask clusters.
 """
 
 from bisect import bisect_right
@@ -33,8 +33,7 @@ class Span:
 
     k : number of the chunk; first : position of its first row among all complete rows
     start, stop : range of the data's rows that contains the chunk
-    rows : (n,) int64, positions of the chunk's rows in that range; empty if they fill the range
-    n : number of rows of the chunk
+    rows : (n,) positions of the chunk's rows in that range; empty if they fill the range
     """
 
     k: int
@@ -46,7 +45,7 @@ class Span:
 
 
 def spans_of(rows, n):
-    """Return a list of Spans: each has up to 65,536 of the n complete rows.
+    """Return the Spans (row ranges) of the chunks of n complete rows, 65,536 rows each.
 
     rows : positions of the complete rows in the data; empty means positions 0, 1, ..., n - 1
     """
@@ -63,44 +62,35 @@ def _span(rows, k, first, last):
 
 
 def span_of(rows, k, first):
-    """Return the Span of chunk k, whose complete rows are at the positions `rows` of the data.
-
-    first : position of its first row among all complete rows
-    """
+    """Return the Span of chunk k, given the positions `rows` of its complete rows in the data."""
     start, stop = int(rows[0]), int(rows[-1]) + 1
     whole = stop - start == len(rows)
     return Span(k, first, start, stop, ALL_ROWS if whole else rows - start, len(rows))
 
 
 def draw_positions(n, size, seed):
-    """Return `size` random positions out of n, increasing; they depend only on n, size and seed."""
+    """Return `size` random positions out of n, increasing; they depend only on n, size, seed."""
     drawn = np.random.default_rng(seed).choice(n, size, replace=False, shuffle=False)
     return np.sort(drawn)
 
 
 def summarize_part(_, table, request):
-    """Return a list of summaries of the columns of one chunk (up to 65,536 rows).
-
-    request : the columns to summarize
-    """
+    """Return a list of summaries of the requested columns of one chunk of rows."""
     return summarize(table, request)
 
 
 def merge_summaries(found, request):
-    """Merge the column summaries of all chunks, in order, into a dict column name -> Summary.
-
-    found : a list of summaries per chunk
-    """
+    """Merge the column summaries of all chunks, in order, into a dict column name -> Summary."""
     return dict(zip(request.names, merge(found), strict=True))
 
 
 def tiles_of(X, span):
-    """Return a view of those of the tiles X (blocks of 64 rows) that hold the rows of a Span."""
+    """Return the part of X, (n_tiles, p, 64) in blocks of 64 rows, that holds a chunk's rows."""
     return X[span.first // TILE : -(-(span.first + span.n) // TILE)]
 
 
 def table_of_span(table, span, columns):
-    """Return the table of one chunk of rows (Span), given the columns of its range of rows."""
+    """Return the table of one chunk of rows (Span), given the columns in its row range."""
     here = slice(span.first, span.first + span.n)
     index, rows = table.index[span.start : span.stop], read_only(span.rows)
     given = table.weights_of(here)
@@ -147,7 +137,7 @@ class TableChunks(Chunks):
     def map(self, work, names):
         """Return a list of work(span, table) per chunk of rows, in order, with threads if faster.
 
-        span : Span of the chunk; table : its rows; names : the columns that `work` reads
+        span : row range of the chunk; table : its rows; names : the columns that `work` reads
         """
         table = self.table
         parts = spans_of(table.rows, table.n)
@@ -164,7 +154,7 @@ class TableChunks(Chunks):
 
 @dataclass(frozen=True)
 class RowPlace:
-    """Name of a row in messages: its number, and the file or other part of the data that has it."""
+    """A row's number and its file (or other part of the data), for messages."""
 
     row: int
     place: str
@@ -177,9 +167,8 @@ class RowPlace:
 class Labels:
     """Row labels for messages: the file (or other piece) that contains a row, and its number there.
 
-    runs : list of (position, first, place), one per run of consecutive rows of a piece: the
-        position of the run's first row among all rows, its number in the piece, and the name of the
-        piece
+    runs : list of (position, first, place) per run of consecutive rows of a piece: position of its
+        first row among all rows, number of that row in the piece, name of the piece
     rows : positions, among all rows, of the rows to label
     """
 
@@ -211,16 +200,13 @@ class Cutter:
         self.held, self.stop = [], stop
 
     def put(self, start, stop, stretch):
-        """Append columns of the rows start to stop - 1, which follow those of the previous call.
-
-        stretch : dict of the columns
-        """
+        """Append a dict of columns with the rows start to stop - 1, which follow the last ones."""
         self.stop = stop
         if stop > start:
             self.held.append((start, stop, stretch))
 
     def take(self, span, names):
-        """Return a dict name -> column of a Span's rows, and drop all rows up to its end."""
+        """Return a dict of columns with the rows of a Span, and drop all rows up to its end."""
         within = [h for h in self.held if h[0] < span.stop and h[1] > span.start]
         self.held = [h for h in self.held if h[1] > span.stop]
         return {
@@ -236,9 +222,10 @@ class Cutter:
 
 @dataclass(frozen=True, eq=False)
 class ChunkStore:
-    """Pieces of data that are not in memory (such as files), with row positions; can be pickled.
+    """Data that are not in memory, with the row positions of their pieces (such as files).
 
-    starts : (n_pieces + 1,) position of the first row of each piece, then the number of rows
+    starts : (n_pieces + 1,) position of the first row of each piece, then the number of rows. Can
+        be pickled
     """
 
     source: object
@@ -358,7 +345,7 @@ class SourceChunks(Chunks):
             return [work(span, table) for span, table in tables]
 
     def tasks(self, work, names):
-        """Return a list of picklable calls, one per chunk of rows: each gives work(span, table)."""
+        """Return picklable calls, one per chunk of rows; each returns work(span, table)."""
         return [
             partial(part_task, self.store, span, self._bare(span), work, list(names))
             for span in spans_of(self.table.rows, self.n)
@@ -407,12 +394,9 @@ class SourceChunks(Chunks):
 
 @dataclass(frozen=True, eq=False)
 class ChunkReader:
-    """Function k -> Batch of chunk k (65,536 complete rows) of the data; can be pickled.
+    """Function k -> Batch (rows as numbers) of chunk k of the data, which Dask workers can call.
 
-    design : Design, which converts the rows to numbers
-    store : ChunkStore, from which the rows are read
-    stretches : (n_chunks, 2) int64, first row and end of the range of rows of each chunk
-    inputs : RowInputs of all N rows of the data, with weights and offset only
+    stretches : (n_chunks, 2) row range of each chunk; inputs : weights and offset of all rows
     """
 
     design: object
@@ -422,10 +406,7 @@ class ChunkReader:
 
     @classmethod
     def from_parts(cls, design, learnt, inputs):
-        """Return the reader of the chunks of rows from which a design was learned.
-
-        learnt : SourceChunks; inputs : RowInputs of all rows
-        """
+        """Return the reader of the chunks (SourceChunks) from which a design was learned."""
         spans = spans_of(learnt.table.rows, learnt.n)
         stretches = np.array([(span.start, span.stop) for span in spans])
         inputs = RowInputs(inputs.weights, inputs.offset).arrays()
@@ -443,16 +424,12 @@ class ChunkReader:
 
 
 def part_task(store, span, table, work, names):
-    """Return work(span, table) for one chunk of rows, on the process that calls this function.
-
-    table : Table of the chunk without columns, which are read here from the store; work : picklable
-        function; names : of the columns to read
-    """
+    """Return work(span, table) for one chunk of rows, whose columns are read from the store."""
     return work(span, replace(table, columns=store.columns(names, span)))
 
 
 def _pick(span, table, rows):
-    """Return a dict name -> values of those rows of a chunk that are at the given positions.
+    """Return a dict of columns with those rows of a chunk that are at the given positions.
 
     rows : positions among all complete rows; None means all rows of the chunk
     """
@@ -473,7 +450,7 @@ def flags_of(positions, n):
 
 
 def client_for(client, source, sample, scratch):
-    """Return the Dask client whose workers read the data, or None to read them in this process.
+    """Return the Dask client whose workers read the data; None to read them in this process.
 
     A Dask frame uses the client of this process, if there is one, unless `client` is False.
     """
@@ -519,10 +496,9 @@ class WorkerChunks(SourceChunks):
         return dask_cluster.run_tasks(self.client, part_task, self.store, each)
 
     def tiles(self, design, given, inputs):
-        """Return the features as WorkerTiles, the response and the RowInputs, read by the workers.
+        """Return X (WorkerTiles, held by the workers), the response and the RowInputs.
 
-        given : RowInputs as column names, or of all rows of the data; inputs : of the complete
-            rows
+        given : RowInputs as column names, or of all rows; inputs : of the complete rows
         """
         make = ChunkReader.from_parts(design, self, given)
         X = workers.read_parts(self.client, make, self.n, len(design.names), design.dtype)

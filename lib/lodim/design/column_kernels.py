@@ -1,7 +1,7 @@
-"""Kernels for one column: find missing values, compute moments, write the column into tiles.
+"""Compiled loops over one column: find missing values, compute moments, copy it into X.
 
-Each kernel reads the column once. `rows` holds the positions of the rows to use. If it is empty,
-all rows are used in order (the usual case, which the compiler vectorizes).
+`rows` holds the positions of the rows to use. An empty array means all rows in order, which is
+faster.
 """
 
 import math
@@ -21,30 +21,27 @@ _OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 
 def read_only(x):
-    """Return a read-only contiguous view or copy of x.
-
-    Numba compiles a kernel again for arrays that are not contiguous, or not read-only.
-    """
+    """Return a read-only contiguous view or copy of x; Numba compiles again for other arrays."""
     view = np.ascontiguousarray(x).view()
     view.flags.writeable = False
     return view
 
 
 def weight_unit(weights):
-    """Return a divisor for weights (n,) with which sums of squares stay within float64."""
+    """Return a divisor for weights (n,) that keeps sums of their squares finite; usually 1."""
     if weights is None or not len(weights) or 1e-100 < weights.max() < 1e100:
         return 1.0
     return float(weights.max())
 
 
 def as_real(values):
-    """Return a column's values as float64; float32 stays if there are at least 65,536 values."""
+    """Return a column's values as float64. Long columns (65,536 values) of float32 stay float32."""
     keeps = values.dtype == np.float64 or (values.dtype == np.float32 and len(values) >= SPAN_ROWS)
     return read_only(values if keeps else values.astype(np.float64))
 
 
 def kernel_weights(weights, unit=1.0):
-    """Return weights (n,) divided by `unit`; an empty array if all weights are one."""
+    """Return weights (n,) divided by `unit`; None (all weights are one) gives an empty array."""
     if weights is None:
         return read_only(NO_WEIGHTS)
     return read_only(weights if unit == 1.0 else weights / unit)
@@ -75,8 +72,8 @@ def scan(x, bad):
 def moments(x, rows, weights):
     """Return sum of weights, weighted mean, sum of squared deviations, minimum and maximum of x.
 
-    Rows of weight zero are ignored. Each block is centred at its own mean, and blocks are merged by
-    the formula of Chan, Golub & LeVeque (1979), which is accurate also if the mean is large.
+    Rows of weight zero are ignored. Blocks of 512 rows are merged by Chan, Golub & LeVeque (1979),
+    which is accurate even if the mean is large.
     """
     n = rows.size if rows.size else x.size
     total, mean, spread = 0.0, 0.0, 0.0
@@ -107,7 +104,7 @@ def moments(x, rows, weights):
 
 
 def column_moments(x, rows, weights):
-    """Return (5,): sum of weights, mean, sum of squared deviations, minimum and maximum of x.
+    """Return sum of weights, mean, sum of squared deviations, minimum and maximum of x, (5,).
 
     rows : positions to use, empty for all; weights : empty if all are one
     """
@@ -118,10 +115,9 @@ def column_moments(x, rows, weights):
 
 @njit(**_OPTIONS)
 def moments_of_blocks(x):
-    """Return (5,): number, mean, sum of squared deviations, minimum and maximum of x.
+    """Return number, mean, sum of squared deviations, minimum and maximum of x.
 
-    x must fill whole blocks of rows. Four blocks at a time are faster than `moments`, with the same
-    bits.
+    It gives the same bits as `moments`, but is faster. The length of x is a multiple of 2,048.
     """
     total, mean, spread = 0.0, 0.0, 0.0
     least, greatest = np.full(TILE, np.inf), np.full(TILE, -np.inf)
@@ -156,7 +152,7 @@ def moments_of_blocks(x):
 
 
 def merge_moments(parts):
-    """Merge moments of consecutive parts of the rows, (..., 5) each, into moments of all rows.
+    """Merge the moments of consecutive parts of the rows, (..., 5) each, into moments of all rows.
 
     Moments are sum of weights, mean, sum of squared deviations, minimum and maximum.
     """
@@ -179,11 +175,10 @@ def merge_moments(parts):
 
 @njit(**_OPTIONS)
 def pack(x, rows, mean, scale, inverse, tiles, k, size):
-    """Write (x - mean) / scale of the given rows into column k of tiles (n_tiles, p, 64).
+    """Write (x - mean) / scale of the given rows to column k of X, stored as (n_tiles, p, 64).
 
-    `inverse` is 1 / scale, or 0 to divide instead. size (64,) float64 receives the largest |x -
-    mean| per position in a tile, because one maximum of all would not vectorize. The caller
-    allocates it, since NumPy calls are slow to compile.
+    inverse : 1 / scale to multiply by, or 0 to divide by the scale
+    size : (64,) receives the largest |x - mean| per position within a block of 64 rows
     """
     for j in range(TILE):
         size[j] = 0.0

@@ -1,8 +1,7 @@
 """A column of the user's data: numbers, dates or levels, and its missing values.
 
-A date is stored as days since 1970-01-01, with the time of day as a fraction (to a microsecond). A
-time with a time zone is stored as local time of that zone. Columns are never modified; numpy
-numbers are read in place.
+A date is stored as days since 1970-01-01, with the local time of day as a fraction. Columns are
+never modified; numbers of NumPy are read in place.
 """
 
 import datetime
@@ -57,10 +56,7 @@ def parse_date(text):
 
 
 def date_part(name, days, origin="1970-01-01"):
-    """Return the values of a date function of formulas, such as "year", (n,) float64.
-
-    days : (n,) days since 1970-01-01
-    """
+    """Return values of a date function, such as "year"; days : (n,) days since 1970-01-01."""
     if name == "days":
         return days - np.datetime64(origin, "D").astype(np.int64)
     day = np.floor(days)
@@ -85,12 +81,12 @@ def date_advice(name):
 class Column:
     """A column of N rows.
 
-    kind : 'number', 'level', 'date', or 'empty' if every value is missing and the kind is unknown
-    values : (N,) numbers of any real dtype, or days for dates; NaN if missing; None for levels
-    codes : (N,) integers, positions in `levels`, or -1 if missing; None unless kind is 'level'
+    kind : 'number', 'level', 'date', or 'empty' if every value is missing
+    values : (N,) numbers of any dtype, or days for dates; NaN if missing; None for levels
+    codes : (N,) positions in `levels`, or -1 if missing; None unless kind is 'level'
     levels : str, bool, int or float values, in the order of the categories, or else sorted
-    whole : whether the values are integers (also if missing values turned them into floats)
-    declared : whether levels are declared categories, which may have no rows
+    whole : whether the values are integers, even if missing values made them floats
+    declared : whether the levels are categories declared by the user, which may have no rows
     ordered : whether the order of the levels has a meaning
     """
 
@@ -140,10 +136,7 @@ def to_column(series, name):
 
 
 def refusal(name, kind):
-    """Return an error message for a column that holds neither numbers nor categories.
-
-    kind : description of what it holds
-    """
+    """Return an error message for a column that holds `kind`, neither numbers nor categories."""
     low = kind.lower()
     if any(word in low for word in ("time", "duration")):
         advice = "make it a number, for instance of days or hours"
@@ -235,7 +228,7 @@ def as_float(values):
 
 
 def as_levels(column):
-    """Return the column with each distinct number as a level; a column of levels is unchanged."""
+    """Return the column with each distinct number as a level; levels stay unchanged."""
     if column.kind == "level":
         return column
     codes, values = pd.factorize(column.values, use_na_sentinel=True)
@@ -244,9 +237,9 @@ def as_levels(column):
 
 
 def without_levels(column, known, forgiven=None):
-    """Return the column with levels that are not in `known` set to missing.
+    """Return the column with levels (or numbers) that are not in `known` set to missing.
 
-    forgiven : levels for which this is allowed; other unknown levels are kept. None means all
+    forgiven : levels that may be set to missing; None means all. Other unknown levels are kept.
     """
     if column.kind != "level":
         unknown = forgiven is None and ~np.isin(as_float(column.values), known)
@@ -260,10 +253,9 @@ def without_levels(column, known, forgiven=None):
 
 
 def concat(stretches):
-    """Return one column from consecutive chunks of its rows.
+    """Return one column from consecutive chunks of its rows; raise DataError if their kinds differ.
 
-    Categories declared identically in all chunks are kept; otherwise the levels of all chunks are
-    sorted. Raises DataError if some chunks hold numbers and others text or categories.
+    Categories declared identically in all chunks are kept; other levels are collected and sorted.
     """
     if len(stretches) == 1:
         return stretches[0]
@@ -297,10 +289,7 @@ def kind_of(column):
 
 
 def join_kinds(kinds):
-    """Return one column without rows, with the kind and the levels of all chunks of a column.
-
-    kinds : the chunks' columns without rows
-    """
+    """Return a column without rows, with the common kind and all levels of a column's chunks."""
     held = [kind for kind in kinds if not is_open(kind)]
     if not held:
         return next((kind for kind in kinds if kind.kind == "level"), kinds[0])
@@ -333,7 +322,7 @@ def sketch(column):
 def check_alike(one, other, here="one part", there="another"):
     """Raise DataError if a column holds numbers in one place and text or categories in another.
 
-    one, other : the column in the two places; here, there : names of the places in the message
+    here, there : names of the two places in the message
     """
     if is_open(one) or is_open(other) or _sort(one) == _sort(other):
         return
@@ -348,7 +337,7 @@ def check_alike(one, other, here="one part", there="another"):
 
 
 def _sort(column):
-    """Return what two columns must share to be joined: the kind, or the type of their levels."""
+    """Return the kind of a column, or the type of its levels; chunks must agree in it."""
     if column.kind != "level":
         return column.kind
     level = column.levels[0]
@@ -356,7 +345,7 @@ def _sort(column):
 
 
 def take(values, rows):
-    """Return some rows of an array, Column, Series or frame; column names and numbers unchanged.
+    """Return some rows of an array, Column, Series or frame; other values stay unchanged.
 
     rows : slice, or array of positions or bools; an empty array means all rows
     """
@@ -379,7 +368,7 @@ def used_levels(column, rows):
 def recode(column, levels, rows, cure=""):
     """Return the positions in `levels` of a column's values, (n,) int64; -1 if missing.
 
-    rows : rows to use. Raises DataError with the advice `cure` if a value is not among `levels`.
+    Raises DataError with the advice `cure` for a value that is not among `levels`.
     """
     if column.kind == "date":
         raise DataError(
@@ -410,14 +399,13 @@ def raise_unknown_level(name, level, levels, cure=""):
 class Table:
     """Columns, with the positions of the complete rows that are used.
 
-    columns : dict name -> Column; rows : (n,) positions to use, empty if all; index : row labels
-    n : number of rows used
-    positive_weight : (n,) bool, which rows have positive weight; None if all have
+    rows : (n,) positions of the rows to use, empty for all; index : row labels
+    positive_weight : (n,) bool, rows of positive weight; None if all are
     missing : treatment of missing features: 'drop', 'indicator' or 'keep'
-    weights : (n,) weights used while learning, None if all are one
-    filled : dict name -> Column with imputed values
+    weights : (n,) weights used in training; None if all are one
+    filled : dict name -> Column with missing values replaced
     complete_columns : names of columns without missing values
-    weight_unit : divisor of the weights that keeps sums within float64
+    weight_unit : divisor of the weights that keeps sums finite
     """
 
     columns: dict
@@ -447,9 +435,9 @@ class Table:
 
 
 def known_rows(table, names):
-    """Return a table of the rows without missing values in the named columns.
+    """Return a Table of the rows without missing values in the named columns, and their positions.
 
-    Also returns the positions of these rows, (n_known,) int64, or empty if no value is missing.
+    The positions are an empty array if no value is missing.
     """
     if table.missing != "keep" or not table.n:
         return table, ALL_ROWS
@@ -463,11 +451,7 @@ def known_rows(table, names):
 
 
 def rows_to_learn(table, names):
-    """Return a table of the rows without missing values in the named columns, and their positions.
-
-    The positions are empty if no value is missing. Raises DataError if no such row has positive
-    weight.
-    """
+    """Return `known_rows` (the rows without missing values); raise if none has positive weight."""
     part, where = known_rows(table, names)
     if part.n and (part.positive_weight is None or part.positive_weight.any()):
         return part, where
@@ -476,9 +460,9 @@ def rows_to_learn(table, names):
 
 
 def raise_unknown(names, everywhere):
-    """Raise DataError: names[0] is missing in every row, if `everywhere`.
+    """Raise DataError: names[0] is always missing, or the columns have no complete weighted row.
 
-    Otherwise the message says that no row of positive weight has values in all named columns.
+    everywhere : whether names[0] is missing in every row
     """
     if everywhere:
         raise DataError(f"column {names[0]!r} is missing in every row: leave it out of the formula")
@@ -488,10 +472,7 @@ def raise_unknown(names, everywhere):
 
 
 def expand_rows(values, where, n):
-    """Return values (n,) of all n rows: the given values at positions `where`, NaN elsewhere.
-
-    where : positions of rows with values; an empty array if these are all rows
-    """
+    """Return values (n,) of all n rows: the given values at positions `where`, NaN elsewhere."""
     if where is ALL_ROWS:
         return values
     full = np.full(n, np.nan)

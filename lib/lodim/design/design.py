@@ -49,30 +49,21 @@ MISSING = ("drop", "indicator", "keep")  # allowed treatments of missing feature
 class Design:
     """Formula with everything that it learns from training data, but no row of the data.
 
-    formula : as the user wrote it
-    family : name of the response's family, 'none' without a response
-    parameter : of the family, such as Tweedie's power; None without
-    terms : tuple of terms; a term is a tuple of factors, whose columns are multiplied
+    family : of the response, 'none' without; parameter : of the family, such as Tweedie's power
+    terms : a term is a tuple of factors, whose columns are multiplied
     names, term_names : names of the p features, and of the terms
     term_of : (p,) number of the term that makes each feature
     mean, scale : (p,), X = (raw - mean) / scale. A constant feature has X = 0, also in new data
-    constant : names of the constant features
-    n_dropped : number of rows with positive weight dropped because of missing values
-    weights, offset : names of columns, if given by name
-    offset_given : whether an offset was used
-    dtype : dtype of X
-    left_out : columns that a dot in the formula leaves out: predictions of a model (`.fitted`), and
-        columns that identify rows
-    missing : treatment of missing features. 'drop': the row is dropped. 'indicator': a number is
-        replaced by its training mean, with an indicator column if training had missing values; a
-        missing category is a level. 'keep': features, and the response, are NaN
-    fills : a Fill per column of the right side, in order; empty unless missing is 'indicator'
-    n_incomplete : number of rows with positive weight that miss only features
-    frame_kind : package of the data frame: "pandas" (also for a dict) or "polars"
-    n_sampled : number of sampled rows from which splines, centres and scales were learned; 0 if no
-        sample was used
-    wild : Limits of each feature with extreme outliers, in order (see `summaries`). The middle of
-        the other values replaces outliers, also in new data
+    n_dropped, n_incomplete : rows dropped for missing values; rows that miss only features (both of
+        positive weight)
+    weights, offset : names of columns, if given by name; offset_given : whether there was an offset
+    left_out : columns that a dot leaves out: predictions of a model, and identifiers of rows
+    missing : 'drop': rows with missing features are dropped. 'indicator': a number becomes its
+        training mean, with an indicator column; a missing category is a level. 'keep': NaN stays
+    fills : replacements of missing values per column; empty unless missing is 'indicator'
+    frame_kind : package of the data frame; "pandas" also for a dict
+    n_sampled : rows from which splines, centres and scales were learned; 0 without a sample
+    wild : range (Limits) of features with extreme outliers, which become a middle value
     """
 
     formula: str = forms.text()
@@ -116,43 +107,18 @@ class Design:
         which=None,
         reading=Reading(),  # noqa: B008
     ):
-        """Learn a design from data, and apply it to the same data.
+        """Learn a design from data, and return it with the Batch (rows as numbers) of these data.
 
-        Rows with a missing response, weight or offset are dropped, and by default also rows with a
-        missing feature. Means and scales are weighted (population standard deviation, divisor the
-        sum of weights); rows of weight zero are kept but do not influence them.
+        Means and scales are weighted; rows of weight zero are kept but do not influence them.
 
-        Parameters
-        ----------
-        formula : str
-            For instance ``"y ~ ."``; see `lodim.formula.formula`.
-        data : DataFrame, mapping, path or other source
-        inputs : RowInputs, optional
-            Column names, or arrays (N,) or (N, K); weights may be "balanced", see `class_weights`.
-        family : name of `lodim.family.FAMILIES`, optional
-            None infers it: levels, and numbers that are exactly {0, 1} or {-1, 1}, are classes;
-            other numbers are gaussian.
-        power, quantile : float
-            Parameters of families, see `lodim.family.PARAMETERS`.
-        standardize : bool
-            Scale features to unit standard deviation; they are always centred.
-        dtype : {'float64', 'float32'}
-        missing : {'drop', 'indicator', 'keep'}
-            Treatment of missing features, see `Design`. 'keep' also keeps rows without a response.
-        reference_levels : bool
-            Code factors as R does: one column per level except the first, orthogonal polynomials
-            for ordered categories, and one column per level where R's formula rules ask for it.
-        which : int, optional
-            Index of the response, if the formula has several responses.
-        reading : Reading, optional
-
-        Returns
-        -------
-        Design, Batch
-
-        Raises
-        ------
-        FormulaError, DataError, ArgumentError, MissingExtraError
+        inputs : RowInputs (weights, offset etc.) as column names or arrays of the N rows
+        family : None guesses it: levels, and numbers {0, 1} or {-1, 1}, are classes
+        power, quantile : parameters of families, see `lodim.family.PARAMETERS`
+        standardize : whether to scale features to unit standard deviation; they are always centred
+        missing : treatment of missing features, see `Design`
+        reference_levels : whether to code factors as R does, without a column for the first level
+        which : index of the response, if the formula has several
+        reading : how rows are read, and where X is held
         """
         _check_arguments(family, dtype, standardize, missing)
         read = _read(formula, data, inputs, family, which, missing, reading)
@@ -199,34 +165,15 @@ class Design:
         return design, Batch(X, y, **vars(inputs), **at)
 
     def apply(self, data, *, offset=None, response=False, new_levels="error"):
-        """Convert new data to numbers as `learn` did.
+        """Return new data as a Batch of numbers, converted as the training data were.
 
-        Rows without an offset (with `response`, also rows without response or weight) are left out,
-        and by default rows that miss a feature. `Batch.rows` has the positions of the other rows.
+        Incomplete rows are left out; `Batch.rows` has the positions of the others. A warning is
+        given if more rows have extreme outliers than chance explains.
 
-        Parameters
-        ----------
-        data : DataFrame or mapping
-        offset : str, number, (N,) or (N, K) array, optional
-            Required if `learn` got an array. If `learn` got a column name, that column is read.
-        response : bool
-            Also read and code the response, and the weights if they are a column.
-        new_levels : {'error', 'missing'}
-            Treatment of new levels. A declared category without training rows is always missing.
-
-        Returns
-        -------
-        Batch
-
-        Raises
-        ------
-        DataError
-            If a column is missing, has another kind or has a new level.
-
-        Warns
-        -----
-        ExtrapolationWarning
-            If more rows have extreme outliers than chance explains."""
+        offset : required if it was an array in training; a column of training is read again
+        response : whether to read the response too, and weights that are a column
+        new_levels : "error", or "missing" to treat new levels as missing values
+        """
         frame = read_frame(data)
         if response:
             self._require_response()
@@ -252,9 +199,7 @@ class Design:
     def batch_of(self, frame, inputs, response, known, part=False):
         """Return the complete rows of a Frame (named columns) as a Batch, which holds numbers.
 
-        response : whether to read and code the response; known : result of `known_levels`
-        part : whether these are some of the training rows; weights are then not divided by their
-            sum
+        known : result of `known_levels`; part : whether these are some of the training rows
         """
         target, names = self.response if response else None, self.features
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
@@ -271,10 +216,7 @@ class Design:
         return Batch(X, y, **vars(inputs), index=frame.index, rows=rows)
 
     def wild_rows(self, data):
-        """Return the extreme outliers of data: (Limits, row positions, values) per feature.
-
-        Features without limits (whose training rows had no extreme outliers) are not included.
-        """
+        """Return per feature with limits its extreme outliers: (Limits, row positions, values)."""
         at = [self.names.index(one.feature) for one in self.wild]
         design, kept = self.restrict(at)
         frame, known = read_frame(data), design.known_levels("missing")
@@ -289,10 +231,9 @@ class Design:
         return found
 
     def restrict(self, features):
-        """Return the design with only the terms that make the given features.
+        """Return the design with only the terms of the given features, and its features' positions.
 
-        Also returns the positions of its features among the features of this design. A term with
-        several columns (levels, a spline) is kept whole if one of its columns is given.
+        A term with several columns (levels, a spline) is kept whole.
         """
         wanted = np.unique(self.term_of[features])
         kept = np.flatnonzero(np.isin(self.term_of, wanted))
@@ -313,10 +254,7 @@ class Design:
         return restricted, kept
 
     def rescaled(self, mean, scale):
-        """Return the design with features that are further centred and scaled.
-
-        mean, scale : (p,); a new feature is (old - mean) / scale
-        """
+        """Return the design with each feature replaced by (feature - mean) / scale."""
         return replace(self, mean=self.mean + self.scale * mean, scale=self.scale * scale)
 
     def _require_response(self):
@@ -355,9 +293,9 @@ class Design:
         return list(dict.fromkeys([*self.features, *_answers(self.response), *others]))
 
     def known_levels(self, new_levels):
-        """Return a dict column -> (levels of training, levels that count as missing in new data).
+        """Return a dict column -> (training levels, new levels that count as missing).
 
-        The second is None if all new levels count as missing (new_levels="missing").
+        The second is None if all new levels do, as with new_levels="missing".
         """
         one_of("new_levels", new_levels, ("error", "missing"))
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))
@@ -383,10 +321,7 @@ class Design:
 
     @property
     def limits(self):
-        """Dict feature position -> (lower, upper, middle), for features with extreme outliers.
-
-        Values outside lower and upper are replaced by the middle.
-        """
+        """Dict feature position -> (lower, upper, middle); values outside become the middle."""
         return limits_by_position(self.wild, self.names)
 
     def _is_constant(self):
@@ -417,10 +352,9 @@ class Design:
 class _Read:
     """Data as read for a Design, before the features are learned.
 
-    kind : package of the frame; keys : of the terms, tuples of (column name, code)
-    left_out : names of columns that a dot in the formula leaves out
-    family : name; response : Response; y : response of the complete rows
-    given : RowInputs as given, with balanced class weights computed
+    keys : terms as tuples of (column name, None) or (None, code)
+    left_out : columns that a dot in the formula leaves out
+    given : RowInputs as given; y : response of the complete rows
     rows : Rows; parts : chunks of the rows; summaries : dict column name -> Summary
     """
 
@@ -471,12 +405,9 @@ def _read(formula, data, given, family, which, missing, reading):
 
 
 def _tiles(design, features, moments, flat, read, reading):
-    """Return the features of all rows in tiles of 64 rows, the response, and the row inputs.
+    """Return X in blocks of 64 rows, the response, and the row inputs (weights, offset etc.).
 
-    features : Features; moments (p, 5) of the features; flat (p,) : which features are constant
-    read : _Read; reading : Reading, which says where the tiles are held. They may be on workers
-
-    Row inputs are weights, offset, order, clusters and groups.
+    moments : (p, 5) of the features; flat : (p,) constant features; reading : where X is held
     """
     rows, parts, limits = read.rows, read.parts, design.limits
     if isinstance(parts, WorkerChunks):
@@ -503,10 +434,7 @@ def _check_arguments(family, dtype, standardize, missing):
 
 
 def read_formula(text, family, which=None):
-    """Return the parsed Formula and its response; raise FormulaError if the family forbids it.
-
-    which : index of the response if the formula has several
-    """
+    """Return the parsed Formula and its response; raise FormulaError if the family forbids it."""
     parsed = parse(text)
     response = parsed.response if which is None else parsed.responses[which]
     if response is None and family not in (None, "none"):
@@ -519,9 +447,9 @@ def read_formula(text, family, which=None):
 
 
 def columns_read(formula, names, family=None, beside=()):
-    """Return the names of the columns that a formula and other arguments read.
+    """Return those of the data's column names that a formula and other arguments read.
 
-    names : of all columns of the data; beside : arguments that may be column names
+    beside : arguments that may be column names
     """
     parsed, chosen = read_formula(formula, family)
     keys = expand(parsed, names, set(beside))
@@ -530,10 +458,7 @@ def columns_read(formula, names, family=None, beside=()):
 
 
 def _response(leaf):
-    """Return the Response for the parsed left side of a formula; None without a response.
-
-    Its levels are not known yet.
-    """
+    """Return the Response, without its levels, for the parsed left side of a formula, or None."""
     return None if leaf is None else Response(leaf.text, None, leaf.kind == "call")
 
 

@@ -38,7 +38,6 @@ COMPARISONS = {
 class _Scope:
     """State of the evaluation of one expression of a formula.
 
-    table : columns; code : text of the expression, for messages
     states : what its transforms (such as splines) have learned, in order
     learning : whether they learn now; position : number of transforms evaluated so far
     """
@@ -52,10 +51,9 @@ class _Scope:
 
 @functools.lru_cache(5000)
 def tree(code):
-    """Return the checked syntax tree of a formula's expression, given as text.
+    """Return the syntax tree of an expression; FormulaError for code that formulas forbid.
 
-    Raises FormulaError if it contains anything that formulas do not allow, since the text may come
-    from a saved file.
+    The text may come from a saved file, so it is checked.
     """
     try:
         node = language.read(code)
@@ -69,20 +67,14 @@ def tree(code):
 
 
 def learn(code, table):
-    """Return an expression's number of columns, and what its transforms learn from a table.
-
-    code : text, such as "bs(x, df=4)", where the transform is a spline that learns knots
-    """
+    """Return an expression's number of columns, and what its transforms (splines) learn."""
     scope = _Scope(table, code, learning=True)
     width = _matrix(tree(code), scope).shape[1]
     return width, tuple(scope.states)
 
 
 def check_states(code, width, states):
-    """Raise ValueError unless an expression with what it has learned makes `width` columns.
-
-    states : what its transforms (such as splines) have learned, from a file
-    """
+    """Raise ValueError unless an expression with the learned `states` makes `width` columns."""
     left = list(states)
     with np.errstate(all="ignore"):
         found = _width(tree(code), left)
@@ -91,10 +83,7 @@ def check_states(code, width, states):
 
 
 def _width(node, states):
-    """Return the number of columns of an expression, given as syntax tree.
-
-    states : list of what its transforms have learned; used entries are removed
-    """
+    """Return the number of columns of a syntax tree; removes its entries from `states`."""
     if column_name(node) is not None:
         return 1
     called = isinstance(node, ast.Call)
@@ -116,10 +105,7 @@ def _width(node, states):
 
 
 def _settings(node):
-    """Return the constant arguments of a call, which follow its data: a list, and a dict by name.
-
-    node : syntax tree of the call, such as bs(x, df=4)
-    """
+    """Return the constant arguments of a call, as 4 in bs(x, 4): a list, and a dict by name."""
     settings = [ast.literal_eval(arg) for arg in node.args[count_data(node) :]]
     return settings, {w.arg: ast.literal_eval(w.value) for w in node.keywords}
 
@@ -127,16 +113,13 @@ def _settings(node):
 def evaluate(code, node, table, states=()):
     """Return the values of an expression in all rows of a table, (n, width) float64, all finite.
 
-    code : its text, for messages; node : its syntax tree; states : what its transforms learned
+    node : syntax tree of the code; states : what its transforms (such as splines) learned
     """
     return _matrix(node, _Scope(table, code, list(states)))
 
 
 def _matrix(node, scope):
-    """Return the values of an expression (a syntax tree), (n, width) float64.
-
-    Raises DataError if some are not finite.
-    """
+    """Return the values of a syntax tree, (n, width) float64; raise unless all are finite."""
     try:
         with np.errstate(all="ignore"):
             value = _float(_value(node, scope), node, scope)
@@ -158,10 +141,7 @@ def _matrix(node, scope):
 
 
 def _report(value, node, scope):
-    """Raise DataError that names the first row and value for which an expression is not finite.
-
-    node : syntax tree of the expression
-    """
+    """Raise DataError that names the first row in which an expression is not finite."""
     table = scope.table
     i = int(np.flatnonzero(~np.isfinite(value).all(axis=1))[0])
     position = table.rows[i] if table.rows.size else i
@@ -201,10 +181,7 @@ def _value(node, scope):
 
 
 def _operand(source, rows):
-    """Return a column for use in a formula's expression: float64, bool, or array of levels.
-
-    source : the column; rows : rows to use
-    """
+    """Return rows of a column for an expression: float64, bool, or array of levels."""
     if source.kind == "date":
         raise DataError(f"column {source.name!r} has dates: {columns.date_advice(source.name)}")
     if source.kind != "level":
@@ -216,10 +193,7 @@ def _operand(source, rows):
 
 
 def _float(value, node, scope):
-    """Return a value of an expression as float64.
-
-    Raises DataError that names the column if the value is text.
-    """
+    """Return a value of an expression as float64; raise DataError if it is text."""
     array = np.asarray(value)
     if array.dtype.kind in "OUS":
         name = column_name(node)
@@ -229,10 +203,7 @@ def _float(value, node, scope):
 
 
 def _single(node, scope):
-    """Return the value of a syntax tree as float64, (n,) or a number.
-
-    Raises an error if it has several columns.
-    """
+    """Return the value of a syntax tree as float64, (n,) or a number; not several columns."""
     value = _float(_value(node, scope), node, scope)
     if value.ndim > 1:
         raise FormulaError(
@@ -243,7 +214,7 @@ def _single(node, scope):
 
 
 def _truth(node, scope):
-    """Return the value of a syntax tree as bool, (n,) or a single bool; else raise FormulaError."""
+    """Return the value of a syntax tree as bool, (n,) or a single one; else FormulaError."""
     value = np.asarray(_value(node, scope))
     if value.dtype != bool:
         raise FormulaError(
@@ -317,10 +288,7 @@ def _days(name, scope):
 
 
 def _data(node, scope):
-    """Return the data argument of a call such as bs(x) as float64: a value or row per data row.
-
-    Raises an error if a value is not finite.
-    """
+    """Return the data argument of a call such as bs(x), (n,) or (n, k) finite float64."""
     value = _float(_value(node, scope), node, scope)
     if value.ndim == 0 or len(value) != scope.table.n:
         raise FormulaError(f"{scope.code}: {ast.unparse(node)} must have one value for each row")
@@ -332,9 +300,8 @@ def _data(node, scope):
 def _transform(name, data, settings, words, scope):
     """Return the values of a spline or standardization, such as bs(x) or scale(x).
 
-    If the scope is learning, its knots or means are first learned from the data.
-
-    settings, words : its other arguments, by position and by name
+    If the scope is learning, knots or means are learned from the data first. settings, words :
+    other arguments, by position and by name
     """
     values = None
     try:

@@ -1,7 +1,7 @@
 """A factor of a term: the numbers of a column, its levels, or an expression of columns.
 
-A factor stores as plain numbers what it learns from training rows (levels, knots, means). It makes
-columns with the same meaning from new data.
+A factor stores what it learns from training rows (levels, knots, means), so that it makes columns
+with the same meaning from new data.
 """
 
 import ast
@@ -48,14 +48,15 @@ class Numeric:
 class Levels:
     """Part of a term (a factor) with levels: of a column, of C() or of a condition in I().
 
-    Two levels make one 0/1 column, for the second level. More levels make one column each, so that
-    a penalty treats all levels alike. For models with reference levels the first level has no
-    column. With a contrast, row i of ``matrix`` holds the column values of level i.
+    Two levels make one 0/1 column; more levels make one column each, so that a penalty treats them
+    alike. With reference levels the first level has no column.
 
-    ``name`` is a column, or if ``called`` the code, such as ``C(x, Sum)`` or ``I(x > 0)`` with
-    levels False and True. ``unseen`` are declared categories without rows, treated as missing. If
-    missing values have their own column, ``missing`` is the label of that column, the last one.
-    Otherwise the training ``shares`` (n_levels,) replace a missing value.
+    name, called : a column, or if `called` the code, such as C(x, Sum)
+    labels : of the columns
+    matrix : contrasts, row i with the column values of level i; None for 0/1 columns
+    unseen : declared categories without training rows, treated as missing
+    missing : label of the last column, which marks missing values; or None
+    shares : (n_levels,) training shares, which replace a missing value; or None
     """
 
     name: str = forms.text()
@@ -69,10 +70,7 @@ class Levels:
 
     @classmethod
     def known(cls, name, called, levels, labels, matrix=None):
-        """Return a Levels factor without missing values; all of its levels occur in the rows.
-
-        name, called : column name, or code if `called`; labels : of the columns; matrix : contrasts
-        """
+        """Return a Levels factor of levels that all occur, without missing values."""
         return cls(name, called, levels, labels, matrix, (), None, None)
 
     def _check_fields(self):
@@ -106,10 +104,9 @@ LEARNT = forms.Form(_read_learnt, list)
 
 @forms.record
 class Expression:
-    """Part of a term (a factor) that is a call over columns, such as bs(x) or x1 + x2 in I().
+    """Part of a term (a factor) that is a call over columns, such as bs(x) or I(x1 + x2).
 
-    ``states`` hold what its splines and means learned: (function, dict of numbers and arrays), in
-    the order of evaluation.
+    states : pairs (function, dict) with what its splines and means learned, in order of evaluation
     """
 
     name: str = forms.text()
@@ -127,16 +124,13 @@ KINDS = (Numeric, Levels, Expression, Missing)
 
 @functools.lru_cache(5000)
 def columns_of(key):
-    """Return the names of the data columns of a part of a term, given as (column name, code).
-
-    The code is None for a plain column.
-    """
+    """Return the data columns of a part of a term: (column name, None) or (None, code)."""
     name, code = key
     return (name,) if code is None else tuple(column_name(n) for n in column_nodes(tree(code)))
 
 
 def learn(key, summaries, table, missing, polynomials=False):
-    """Return the Factor (part of a term) of a key, with what it learns from the training rows.
+    """Return the factor (part of a term) of a key, with what it learns from the training rows.
 
     key : (column name, None), or (None, code) for an expression
     summaries : dict of Summary by column name, or by key for computed values in C()
@@ -167,10 +161,7 @@ def learn(key, summaries, table, missing, polynomials=False):
 
 
 def _of_column(summary, n, polynomials):
-    """Return the Levels factor of a column, from its summary.
-
-    n : number of rows with a value; polynomials : whether to code ordered categories by polynomials
-    """
+    """Return the Levels factor of a column, from its summary; n : rows with a value."""
     column, levels = summary.column, summary.used_levels
     check_numeric_text(column, levels, n)
     if names_rows(summary):
@@ -184,9 +175,9 @@ def _of_column(summary, n, polynomials):
 
 
 def names_rows(summary):
-    """Return whether a column identifies rows: most rows have a level that no other row has.
+    """Return whether a column seems to identify rows: most rows have a level of their own.
 
-    Declared categories and columns of up to 20 levels never identify rows.
+    Declared categories and columns of up to 20 levels never do.
     """
     column = summary.column
     if column.kind != "level" or column.declared or len(summary.levels) <= FEW_LEVELS:
@@ -195,7 +186,7 @@ def names_rows(summary):
 
 
 def row_names(summary):
-    """Return the phrase of a warning that a column identifies its rows, with its counts."""
+    """Return a phrase for warnings: a column seems to hold row names, with its counts."""
     own, n = np.count_nonzero(summary.counts == 1), summary.counts.sum()
     return (
         f"column {summary.column.name!r} seems to be row names: {own:,} of {n:,} rows have a "
@@ -204,10 +195,7 @@ def row_names(summary):
 
 
 def learn_expression(code, table):
-    """Return the factor (part of a term) of a call other than C(), such as bs(x).
-
-    What the call learns (such as knots) is from the rows of the table.
-    """
+    """Return the Expression factor of a call such as bs(x), with knots learned from the table."""
     if not remembers(code):
         return Expression(code, 1, ())
     known = rows_to_learn(table, columns_of((None, code)))[0]
@@ -284,7 +272,7 @@ def letters(factor):
 
 
 def least_width(key):
-    """Return the smallest possible number of columns of a factor, before it learns from data.
+    """Return the smallest number of columns that a part of a term can have before it learns.
 
     key : (column name, None), or (None, code) for an expression
     """
@@ -302,7 +290,7 @@ def needs(factor):
 def prepare(factor, table):
     """Return the values of a factor (part of a term) in all rows of a table.
 
-    These are numbers or codes of levels, (n,), or numbers (n, width) of an expression.
+    They are numbers (n,), codes of levels (n,), or numbers (n, width) of an expression.
     """
     if isinstance(factor, Numeric):
         return as_float(take(raw_numbers(factor, table), table.rows))
@@ -322,7 +310,7 @@ def prepare(factor, table):
 def column(factor, prepared, j):
     """Return column j of a factor (part of a term), (n,) float64.
 
-    prepared : its numbers or codes of levels, as `prepare` returns them
+    prepared : numbers or codes of levels, as `prepare` returns them
     """
     if isinstance(factor, Numeric | Missing):
         return prepared
@@ -340,14 +328,14 @@ def column(factor, prepared, j):
 
 
 def level_of(factor, j):
-    """Return the position of the level for which column j is the 0/1 column; no contrasts."""
+    """Return the position of the level whose 0/1 column is column j; not for contrasts."""
     return j + len(factor.levels) - len(factor.labels)
 
 
 def of_missing(factor, j):
     """Return the value of a factor's column j in rows where the factor is missing.
 
-    It is zero if missing values have their own column, else the training mean of column j.
+    It is zero if missing values have a column of their own, else the training mean.
     """
     if factor.missing is not None or factor.shares is None:
         return 0.0
@@ -409,7 +397,7 @@ def _is_number(value):
 def _categorical(code, name, used):
     """Return the Levels factor of C(x), C(x, contrast), C(x, levels=[...]) or I(x > 0).
 
-    used : the levels that occur
+    name : of the column, for messages; used : levels that occur
     """
     node = tree(code)
     keywords = {word.arg: word.value for word in node.keywords}
@@ -429,10 +417,7 @@ def _categorical(code, name, used):
 
 
 def _with_missing(factor, summary, missing):
-    """Return a Levels factor that also knows how to code missing values and unused categories.
-
-    summary : of the column; missing : 'drop', 'indicator' or 'keep'
-    """
+    """Return a Levels factor that also codes missing values and unused categories."""
     declared = summary.levels if summary.column.declared else ()
     factor = replace(factor, unseen=tuple(v for v in declared if v not in factor.levels))
     if missing != "indicator":
@@ -471,17 +456,14 @@ def _inner(code, node, table):
 
 
 def as_column(code, node, values):
-    """Return the values (n,) of an expression as a Column of numbers or bools.
-
-    code, node : text and syntax tree of the expression, for messages
-    """
+    """Return the values (n,) of an expression (its syntax tree `node`) as a Column."""
     if language.is_condition(node):
         return Column(code, "level", None, values.astype(np.int8), TRUTH)
     return Column(code, "number", values)
 
 
 def check_levels(levels, name, least):
-    """Raise ValueError unless levels (of a file) are plain values, distinct, at least `least`."""
+    """Raise ValueError unless levels from a file are distinct values, at least `least`."""
     if any(isinstance(level, int) and not -(2**63) <= level < 2**63 for level in levels):
         raise ValueError(f"{name} has a level that is beyond the whole numbers of arrays")
     if len(set(levels)) < max(len(levels), least):

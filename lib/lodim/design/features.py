@@ -1,8 +1,7 @@
-"""The features of a design in all rows: their moments and their tiles.
+"""The features of a design in all rows: their moments, and X in memory or in a scratch file.
 
-Tiles are in memory, in a memory-mapped scratch file, or read directly from the user's columns. The
-scratch file has no name (on Windows the system removes it when the process ends), so nothing
-remains if the process dies. Its disk space is reserved before anything is written.
+The scratch file has no name, so nothing remains if the process dies. Its disk space is reserved
+before anything is written.
 """
 
 import errno
@@ -46,7 +45,7 @@ KEPT = 4_000_000  # largest number of factor values kept between terms
 
 
 class Prepared:
-    """Function factor (part of a term) -> its values in all rows; keeps results for later terms.
+    """Function that returns the values of a part of a term in all rows, with a cache.
 
     again : whether all terms will be evaluated a second time; small results are then kept
     """
@@ -66,9 +65,9 @@ class Prepared:
 
 
 def _sources(term, table, prepared):
-    """Yield an array of values and the row positions to use, per feature of a term.
+    """Yield an array of values, and the positions of the rows to use, per feature of a term.
 
-    The array is the user's own if the term is a column of numbers; empty positions mean all rows.
+    The array is the user's own column if possible. Empty positions mean all rows.
     """
     part, where = known_rows(table, [name for f in term for name in factors.needs(f)])
     if where is ALL_ROWS:
@@ -103,10 +102,7 @@ def _product(columns):
 
 
 def _for_terms(work, terms, table, p):
-    """Call work(term, position of its first feature) per term, with threads if the data are large.
-
-    p : number of features
-    """
+    """Call work(term, position of its first feature) per term, with threads for large data."""
     widths = [math.prod(map(factors.width, term)) for term in terms]
     firsts = np.cumsum([0, *widths])[:-1].tolist()
     pairs = list(zip(terms, firsts, strict=True))
@@ -114,10 +110,10 @@ def _for_terms(work, terms, table, p):
 
 
 def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
-    """Write the features, except constant ones, into tiles X (64 rows each) of the table's rows.
+    """Write the features, except constant ones (flat), to X, (n_tiles, p, 64) in blocks of 64 rows.
 
-    mean, scale (p,) : X = (feature - mean) / scale; flat (p,) bool : which features are constant
-    limits : dict feature position -> (lower, upper, middle); values outside are set to the middle
+    mean, scale : (p,) X = (feature - mean) / scale
+    limits : dict feature position -> (lower, upper, middle); values outside become the middle
     """
     prepared, inverse = prepared or Prepared(terms, table), inverses(scale, X.dtype)
 
@@ -133,11 +129,10 @@ def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
 
 
 def learn_moments(terms, table, prepared=None, *, known, limits):
-    """Return the moments of the features of terms in a table, (p, 5).
+    """Return the moments (p, 5) of the features: weights, mean, squared deviations, range.
 
-    Moments are sum of weights, mean, sum of squared deviations, minimum and maximum. `known` (p,)
-    bool marks features whose moments are already known; their rows of the result are zero. limits :
-    dict feature position -> (lower, upper, middle).
+    known : (p,) features to skip, with zeros in the result
+    limits : dict feature position -> (lower, upper, middle); values outside become the middle
     """
     prepared, found = prepared or Prepared(terms, table), np.zeros((len(known), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
@@ -157,10 +152,7 @@ def learn_moments(terms, table, prepared=None, *, known, limits):
 
 
 def raw_features(terms, table, p):
-    """Return the features of terms as computed, (n, p) float64, without centring and scaling.
-
-    Extreme outliers are not replaced.
-    """
+    """Return the features of terms, (n, p) float64, without scaling or removal of outliers."""
     prepared, out = Prepared(terms, table), np.empty((table.n, p))
 
     def work(term, first):
@@ -194,12 +186,10 @@ def learn_tails(terms, table, prepared=None, *, at, size):
 
 
 def scaling(found, names, standardize):
-    """Return mean, scale and size (p,) of features, and which features are constant, (p,) bool.
+    """Return mean, scale, size (p,) of features, and which are constant, (p,) bool.
 
     found : (p, 5) sum of weights, mean, sum of squared deviations, minimum and maximum
     size : standard deviation divided by the scale, or 1 for a constant feature
-
-    Raises DataError if numbers are too large to be squared.
     """
     total, mean, spread, least, greatest = found.T
     with np.errstate(all="ignore"):
@@ -216,10 +206,7 @@ def scaling(found, names, standardize):
 
 
 def check_distance(distance, scale, term, dtype):
-    """Raise DataError if a feature has a value too far from its mean for the computations.
-
-    distance : largest distance from the mean; scale : of the feature, by which it is divided
-    """
+    """Raise DataError if distance / scale, of the value farthest from the mean, is too large."""
     with np.errstate(over="ignore"):
         largest = distance / scale
     if largest > FAR[dtype.name]:
@@ -232,10 +219,7 @@ def check_distance(distance, scale, term, dtype):
 
 
 def _known_moments(x, rows, weights):
-    """Return moments (5,) of x in the rows where x is not missing.
-
-    These are sum of weights, mean, sum of squared deviations, minimum and maximum.
-    """
+    """Return the moments (5,) of x in the rows where x is not missing."""
     if rows.size or not np.isnan(x).any():
         return column_moments(x, rows, weights)
     at = np.flatnonzero(~np.isnan(x))
@@ -245,10 +229,9 @@ def _known_moments(x, rows, weights):
 
 
 class Features:
-    """The features of a design in all rows: their moments, outlier limits and tiles.
+    """The features of a design in all rows: their moments, outlier limits and X.
 
-    Tiles are blocks of 64 rows. If one chunk has all rows, factors evaluated for the moments are
-    reused for the tiles.
+    Data that fit in one chunk are evaluated once, for moments and X.
     """
 
     def __init__(self, terms, fills, parts, missing):
@@ -256,7 +239,7 @@ class Features:
         self._kept = None
 
     def moments(self, p, summaries):
-        """Return sum of weights, mean, squared deviations, minimum and maximum per feature, (p, 5).
+        """Return the moments (p, 5) of the features: weights, mean, squared deviations, range.
 
         Moments of plain columns of numbers are taken from the summaries.
         """
@@ -268,10 +251,9 @@ class Features:
         return self._learn_moments(found, known, {})
 
     def limits(self, names, moments):
-        """Return the Limits (range without extreme outliers) of features that have such outliers.
+        """Return the range without outliers (Limits) of each feature that has extreme outliers.
 
-        moments : (p, 5) of all features. Only numeric features are examined, since levels and
-        splines are bounded.
+        moments : (p, 5) of all features. Only numeric features are examined; others are bounded.
         """
         positive = self.parts.positive_weight
         n = self.parts.n if positive is None else int(positive.sum())
@@ -287,10 +269,9 @@ class Features:
         return tuple(one for one in limits if one is not None)
 
     def moments_within(self, limits, moments):
-        """Return the moments (p, 5) after extreme outliers are replaced, given the moments before.
+        """Return the moments (p, 5) after extreme outliers are replaced, given those before.
 
-        limits : dict feature position -> (lower, upper, middle); values outside are set to the
-            middle
+        limits : dict feature position -> (lower, upper, middle); values outside become the middle
         """
         known = np.ones(len(moments), bool)
         known[np.isin(self._term_of, self._term_of[list(limits)])] = False
@@ -331,9 +312,9 @@ class Features:
         return [self.terms[t] for t in np.unique(self._term_of[at])]
 
     def in_place(self, dtype):
-        """Return the frame's columns if tiles can be computed from them when read, else None.
+        """Return the frame's columns if X can be computed from them when read, else None.
 
-        Features then need no memory of their own. dtype : of the features
+        X then needs no memory of its own.
         """
         if self.missing == "keep" or not isinstance(self.parts, TableChunks):
             return None
@@ -343,9 +324,9 @@ class Features:
         return columns_in_place(self.terms, table.columns.__getitem__, table.n, dtype)
 
     def tiles_in_place(self, columns, found, mean, scale, flat, dtype):
-        """Return tiles that are computed from the frame's columns when read.
+        """Return X as an object that computes blocks of 64 rows from the frame's columns when read.
 
-        found : (p, 5) moments; mean, scale (p,) : X = (column - mean) / scale; flat (p,) : constant
+        found : (p, 5) moments; mean, scale : (p,) X = (column - mean) / scale; flat : (p,) constant
         """
         least, greatest = found[:, 3], found[:, 4]
         if self.parts.table.weights is not None:  # moments ignore rows of weight zero
@@ -357,10 +338,7 @@ class Features:
         return tiles_in_place(columns, mean, scale, flat, dtype)
 
     def write(self, X, mean, scale, flat, limits):
-        """Write the features of all rows into the tiles X (blocks of 64 rows).
-
-        flat (p,) : which features are constant; limits : feature position -> (lower, upper, middle)
-        """
+        """Write the features of all rows, except constant ones (flat), to X, (n_tiles, p, 64)."""
         if self._kept is not None:
             write_features(self.terms, self._kept[0], X, mean, scale, flat, limits, self._kept[1])
             return
@@ -369,10 +347,7 @@ class Features:
 
 
 def columns_within(summaries, parts):
-    """Return a list of column summaries, with moments computed after outliers are replaced.
-
-    parts : chunks of the rows
-    """
+    """Return summaries of columns, with moments computed after outliers are replaced."""
     numbers = [name for name, known in summaries.items() if known.moments is not None]
     columns = Features(tuple((factors.Numeric(name),) for name in numbers), (), parts, "keep")
     moments = np.array([summaries[name].moments for name in numbers]).reshape(-1, 5)
@@ -384,11 +359,7 @@ def columns_within(summaries, parts):
 
 
 def has_known_moments(term, summaries, missing):
-    """Return whether a term is a column of numbers whose moments are in its summary.
-
-    This excludes a column with missing values that are imputed. missing : 'drop', 'indicator' or
-    'keep'
-    """
+    """Return whether a term is a column of numbers whose moments are in its summary."""
     if len(term) > 1 or not isinstance(term[0], factors.Numeric):
         return False
     known = summaries[term[0].name]
@@ -407,10 +378,7 @@ def _needed(terms):
 
 
 def apply_to_chunk(_, table, terms, fills, missing, work):
-    """Return work(terms, table) for one chunk of rows, with imputed values; may run on a worker.
-
-    fills : replacements of missing values; missing : 'drop', 'indicator' or 'keep'
-    """
+    """Return work(terms, table) for one chunk of rows, with missing values replaced."""
     return work(terms, filled(replace(table, missing=missing), fills))
 
 
@@ -426,12 +394,10 @@ MAX_TILE_BYTES = 2**15  # largest size of a tile in bytes, so that it fits the f
 def columns_in_place(terms, read, n, dtype):
     """Return the data columns of which the features are standardized copies, or None.
 
-    All columns must be contiguous floats of one precision, at most that of the features. A copy of
-    them must take at least 64 MiB, and one tile must fit into the first-level cache.
+    X is then computed when read, which saves memory. It takes at least 64 MiB and contiguous
+    floats.
 
-    terms : tuples of factors
-    read : callable(name) -> Column without missing values, of which all n rows are used
-    dtype : dtype of the features
+    read : callable(name) -> Column without missing values; dtype : of the features
     """
     size = np.dtype(dtype).itemsize
     plain = all(len(term) == 1 and isinstance(term[0], factors.Numeric) for term in terms)
@@ -449,10 +415,7 @@ def columns_in_place(terms, read, n, dtype):
 
 
 def tiles_in_place(columns, mean, scale, flat, dtype):
-    """Return ColumnTiles: tiles that are computed from columns as (column - mean) / scale.
-
-    Features marked in `flat` (p,) bool are zero.
-    """
+    """Return X as ColumnTiles: computed when read, as (column - mean) / scale, zero if `flat`."""
     return ColumnTiles(columns, mean, np.where(flat, np.inf, scale), dtype)
 
 
@@ -460,10 +423,10 @@ SHARE = 0.5  # largest share of the free memory that tiles take
 
 
 def tiles_for(is_source, n, p, dtype, folder):
-    """Return an array for tiles of 64 rows, (n_tiles, p, 64), in memory or in a scratch file.
+    """Return zeros for X, (n_tiles, p, 64) in blocks of 64 rows, in memory or in a scratch file.
 
-    A scratch file is used if a `folder` is given, or if the data are on disk (`is_source`) and
-    tiles need over half of the free memory.
+    The file is used with a `folder`, or for data on disk (is_source) if X needs over half of the
+    free memory.
     """
     if folder is not None:
         return tiles_in(folder, n, p, dtype)
@@ -481,10 +444,9 @@ def tiles_for(is_source, n, p, dtype, folder):
 
 
 def tiles_in(folder, n, p, dtype):
-    """Return tiles (64 rows each) of zeros, (n_tiles, p, 64), in an unnamed file of a folder.
+    """Return zeros for X, (n_tiles, p, 64) in blocks of 64 rows, in an unnamed file of a folder.
 
-    The disk space is freed together with the array. Raises ArgumentError if the folder does not
-    exist, DataError if it is full or cannot be written.
+    The disk space is freed together with the array.
     """
     shape, dtype = (count(n), p, TILE), np.dtype(dtype)
     size = shape[0] * shape[1] * shape[2] * dtype.itemsize
@@ -528,7 +490,7 @@ def _too_small(folder, size, free):
 
 
 def fits_memory(n, p, dtype):
-    """Return whether the features of n rows, p of them, take at most half of the free memory."""
+    """Return whether n rows of p features take at most half of the free memory."""
     return count(n) * p * TILE * np.dtype(dtype).itemsize <= SHARE * free_memory()
 
 

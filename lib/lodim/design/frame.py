@@ -1,8 +1,7 @@
 """The user's table as named columns, and results of a fit as a table of the user's kind.
 
-Reads pandas frames, mappings of arrays, and other frames through narwhals (imported if needed).
-Methods of a fit return tables of the same kind as their data or the training data. Columns of text
-that hold numbers or dates raise an error unless they can be categories.
+pandas frames and dicts are read directly, other frames through narwhals. Text columns that hold
+numbers or dates raise an error unless they can be categories.
 """
 
 import functools
@@ -30,7 +29,7 @@ EAGER = (PANDAS, "polars", "pyarrow", "modin", "cudf")  # readable kinds of fram
 
 
 def read_narwhals(data, words):
-    """Return the narwhals module, and a narwhals frame over a frame of another package.
+    """Return the module narwhals, and `data` (a frame, such as of polars) wrapped as its DataFrame.
 
     words : description of readable data, for error messages
     """
@@ -57,10 +56,7 @@ def read_narwhals(data, words):
 
 
 def frame_kind(data):
-    """Return the name of the package of a data frame, such as "polars".
-
-    It is "pandas" for dicts, files and Dask frames.
-    """
+    """Return the package of a data frame, such as "polars"; "pandas" for dicts and files."""
     package = type(data).__module__.partition(".")[0]
     if package in ("polars", "pyarrow"):  # also lazy frames
         return package
@@ -88,9 +84,7 @@ def with_column(data, name, values):
 def convert(values, kind):
     """Return a pandas Series or DataFrame as an object of the package `kind`, such as "polars".
 
-    It is returned unchanged if that package is not installed; other objects are returned unchanged
-    too. Missing values become null, and row labels are dropped. A column with several levels of
-    labels gets a name such as estimate[USA].
+    Missing values become null, and row labels are dropped. Other objects stay unchanged.
     """
     if kind == PANDAS or not isinstance(values, pd.Series | pd.DataFrame):
         return values
@@ -108,7 +102,7 @@ def convert(values, kind):
 
 
 def with_columns(data, new, kind):
-    """Return the data with the columns of `new` (a pandas DataFrame) added or replaced.
+    """Return the data with the columns of the pandas DataFrame `new` added or replaced.
 
     kind : package of the data and of the result, such as "polars"
     """
@@ -207,10 +201,10 @@ def _nulls(nw, frame):
 
 
 def as_given(method: F) -> F:
-    """Decorate a method that returns a pandas frame, to return the kind of frame of its `data`.
+    """Decorate a method (fit, data, ...) that returns a pandas frame to return the kind of `data`.
 
-    The method's arguments are (fit, data, ...). Without `data`, the kind is that of the training
-    data. lodim itself calls the method through `in_pandas`, which skips the conversion.
+    Without `data`, the result has the kind of the training data. lodim itself calls the method
+    through `in_pandas`, which skips the conversion.
     """
 
     takes_data = "data" in inspect.signature(method).parameters
@@ -231,7 +225,7 @@ def as_given(method: F) -> F:
 
 
 def in_pandas(method: F) -> F:
-    """Return a method decorated by `as_given` without the conversion: it returns pandas frames."""
+    """Return a method decorated by `as_given` without conversion; it returns pandas frames."""
     bound: Any = method
     return cast(F, functools.partial(bound.in_pandas, bound.__self__))
 
@@ -241,12 +235,10 @@ READABLE = "a pandas or polars DataFrame, a pyarrow Table, or a dict of columns"
 
 @dataclass(frozen=True)
 class Frame:
-    """The user's data as named columns of equal length.
+    """The user's data as named columns of equal length; fetch(keys[name]) returns a column.
 
-    keys : dict column name -> argument with which `fetch` gets it; repeated : names that two
-    columns share
-    fetch : function that returns a column
-    kind : package of the data frame; "pandas" for mappings too
+    repeated : names that several columns share
+    kind : package of the data frame; "pandas" for dicts too
     """
 
     names: tuple[str, ...]
@@ -258,16 +250,9 @@ class Frame:
 
 
 def read_frame(data):
-    """Return a pandas frame, a mapping or a frame of another package as a Frame.
+    """Return a pandas frame, a dict or a frame of another package as a Frame of named columns.
 
-    A Frame is returned unchanged. A pandas Series is one row; its index holds the column names.
-
-    Raises
-    ------
-    DataError
-        If `data` is of another type.
-    MissingExtraError
-        If narwhals is needed and not installed.
+    A pandas Series is one row, with the column names as its index.
     """
     if isinstance(data, Frame):
         return data
@@ -329,10 +314,7 @@ def _as_series(key, value):
 
 
 def _narwhals_frame(data):
-    """Return a frame of a package other than pandas, such as polars, as a Frame.
-
-    Its columns are read through the package narwhals.
-    """
+    """Return a frame of a package such as polars as a Frame of named columns."""
     nw, frame = read_narwhals(data, READABLE)
     names, index = list(frame.columns), pd.RangeIndex(len(frame))
     kind = frame.implementation.value
@@ -371,11 +353,7 @@ def _has_own_levels(column):
 
 
 def read_column(frame, name):
-    """Return the named column of a frame as a Column.
-
-    Raises DataError if the column is absent, its name is repeated, it holds neither numbers nor
-    levels, or its text is not valid Unicode.
-    """
+    """Return a column of a Frame as numbers, days or coded levels; else raise DataError."""
     check_name(frame, name)
     column = frame.fetch(frame.keys[name])
     if isinstance(column, Column):
@@ -399,7 +377,7 @@ def check_name(frame, name):
 
 
 def _check_text(text, what, cure):
-    """Raise DataError if a text is not valid Unicode (it has half of a surrogate pair).
+    """Raise DataError if a text contains half of a surrogate pair, which cannot be saved as UTF-8.
 
     what : name of the text, and cure : advice, for the message
     """
@@ -426,14 +404,10 @@ SOME_LEVELS = 10  # columns of up to this many levels are always categories
 
 
 def check_numeric_text(column, levels, n, answer=False):
-    """Raise DataError or warn if a text column holds mostly numbers or dates.
+    """Raise DataError or warn if a text column mostly holds numbers or dates, but is no category.
 
-    Declared categories always pass, and also up to 20 numeric levels without a mark of missing
-    values ("?", "n/a"). Dates raise an error if there are over 10 levels. Numbers raise an error if
-    there are more levels than half of the rows, or over 20 levels that are mostly fractions.
-
-    column : Column; levels : tuple of levels that occur; n : number of rows
-    answer : whether the column is the response
+    levels : texts that occur; n : number of rows; answer : whether the column is the response.
+        Declared categories and up to 20 distinct numbers pass. Dates pass up to 10 levels.
     """
     if column.declared or not all(isinstance(level, str) for level in levels):
         return
@@ -454,10 +428,7 @@ def check_numeric_text(column, levels, n, answer=False):
 
 
 def _are_many(levels, others):
-    """Return whether `others` are too many exceptions among the levels of a column.
-
-    All levels except one are too many as well.
-    """
+    """Return whether too many levels are exceptions (`others`): over 10%, or all except one."""
     return len(levels) - len(others) < 2 or len(others) > max(2, len(levels) // 10)
 
 
@@ -468,7 +439,7 @@ def _is_number(level):
 
 
 def _check_dates(what, name, levels, answer):
-    """Raise DataError if a text column's levels are dates, except for a few levels.
+    """Raise DataError if nearly all of more than 10 levels of a text column are dates.
 
     what : description of the column for messages; answer : whether it is the response
     """
@@ -487,10 +458,7 @@ def _check_dates(what, name, levels, answer):
 
 
 def _cure(name, levels, answer):
-    """Return advice for messages: how to convert a text column to numbers or declare its levels.
-
-    answer : whether the column is the response
-    """
+    """Return advice for messages: how to convert a text column to numbers or declare its levels."""
     texts = [level for level in levels if _is_number(level)]
     commas = [level for level in texts if "," in level]
     decimal = not all(THOUSANDS.fullmatch(level) for level in commas)
@@ -506,8 +474,5 @@ def _cure(name, levels, answer):
 
 
 def _category(name, answer):
-    """Return code for messages that declares a column as categorical.
-
-    answer : whether the column is the response
-    """
+    """Return code for messages that declares a column (the response, if `answer`) as a category."""
     return f"df[{name!r}].astype('category')" if answer else f"C({quote(name)}) in the formula"

@@ -18,18 +18,14 @@ def check_ways(monotone):
 
 
 def ways(monotone):
-    """Return a list with 1 for "increasing", -1 for "decreasing" and None for other values.
-
-    monotone : dict column name -> direction
-    """
+    """Return per direction 1 for "increasing", -1 for "decreasing" and None for any other value."""
     return [WAYS.get(way) if isinstance(way, str) else None for way in monotone.values()]
 
 
 def directions(monotone, design, family):
     """Return a tuple with 1, -1 or 0 (increasing, decreasing, free) for each column of X.
 
-    monotone : dict column name -> "increasing" or "decreasing". Raises ArgumentError if a column is
-    not a term of its own.
+    Raises ArgumentError if a column of `monotone` also occurs in a product of the formula.
     """
     if family.n_scores > 1:
         raise ArgumentError(
@@ -51,18 +47,12 @@ def directions(monotone, design, family):
 
 
 def _names(term, name):
-    """Return whether a term reads the column `name`.
-
-    An indicator of its missing values does not count.
-    """
+    """Return whether a term reads the column `name`, other than as indicator of missing values."""
     return any(name in needs(factor) for factor in term if not isinstance(factor, Missing))
 
 
 def _keeps_order(term):
-    """Return whether a term can have a monotone effect.
-
-    It must be a number, a factor with two levels, or an ordered factor coded by thresholds.
-    """
+    """Return whether a term has an order: a number, two levels, or an ordered category."""
     if len(term) != 1 or isinstance(term[0], Numeric):
         return len(term) == 1
     factor = term[0]

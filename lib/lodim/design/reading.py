@@ -41,15 +41,13 @@ from lodim.errors import DataError
 
 @dataclass(frozen=True)
 class Reading:
-    """Settings: how rows are read, and where their features are held.
+    """Settings: how rows are read, and where X is held.
 
     sample : number of rows drawn at random with `seed`; None means all rows
-    scratch : folder of the file that holds the features. By default features are in memory;
-        features of data on disk go to the temporary folder if they need over half of the free
-        memory
-    client : Dask client whose workers read the data and hold the features. Default: the client of
-        this process for a Dask frame; False means none
-    in_place : whether features may be computed from uncopied columns whenever they are read
+    scratch : folder of a file that holds X; default: memory, or a temporary file for large files
+    client : Dask client whose workers read the data and hold X; default: that of this process for a
+        Dask frame; False means none
+    in_place : whether X may be computed from the user's columns whenever it is read
     """
 
     sample: int | None = None
@@ -65,11 +63,8 @@ class Reading:
     def reader(self, data, source, request, answers, inputs, missing):
         """Return a function that reads the complete rows (RowInputs -> Rows), and its argument.
 
-        The argument is `inputs`, restricted to the sampled rows if a sample is requested.
-
-        data : Frame in memory, or `source`; request : columns to summarize; answers : columns of
-            the
-            response; missing : 'drop', 'indicator' or 'keep'
+        The argument is `inputs`, restricted to the sampled rows if a sample is requested. request :
+        columns to summarize; answers : columns of the response
         """
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)
@@ -84,11 +79,10 @@ class Reading:
 class Rows:
     """The complete rows of some data, before features are learned.
 
-    inputs : RowInputs of the complete rows; table : Table with at least the columns of the
-        response; parts : chunks with all columns
-    rows : (n,) int64, positions of the complete rows in `index`, the labels of all N rows
-    n_dropped : number of rows with positive weight that were dropped for missing values
-    n_incomplete : number of rows with positive weight that miss only features
+    table : Table with at least the columns of the response; parts : chunks with all columns
+    rows : (n,) positions of the complete rows in `index`, the labels of all N rows
+    n_dropped, n_incomplete : number of dropped rows, and of rows that miss only features; both of
+        positive weight
     streamed : whether the chunks are read again in each pass
     """
 
@@ -105,8 +99,7 @@ class Rows:
 def read_frame_rows(frame, request, answers, inputs, missing):
     """Return the complete rows of a Frame in memory, as Rows.
 
-    request : columns to summarize; answers : columns of the response; missing : 'drop', 'indicator'
-    or 'keep'
+    request : columns to summarize; answers : columns of the response
     """
     inputs = inputs.read(frame)
     read = read_complete(frame, list(request.names), answers, inputs, missing, learning=True)
@@ -124,10 +117,8 @@ MANY_PARTS = 64  # number of chunk summaries that are merged together
 class Scan:
     """Result of a first look at a chunk of rows; scans of consecutive chunks can be joined.
 
-    n : number of rows; runs : list of (position, first, place) for row labels: position in the
-        chunk
-        of each run of rows, number of its first row in its file, and name of the file
-    flags : Flags of missing values
+    runs : list of (position in the chunk, row number in the file, file) per run of rows
+    flags : Flags, which mark missing values
     beside : dict of Columns: the response, and row inputs given by name
     kinds : dict column name -> (Column without rows, name of the place where it was first read)
     """
@@ -162,10 +153,9 @@ def _add(counts):
 
 
 def join_kinds(kinds, more):
-    """Merge the kinds of columns (number, level or date) with their kinds in later rows.
+    """Merge the kinds of columns with their kinds in later rows; raise if a column's differ.
 
-    kinds, more : dicts name -> (Column without rows, place where it was first read); errors name
-        both places
+    kinds, more : dict name -> (Column without rows, place where it was first read)
     """
     joined = dict(kinds)
     for name, (kind, place) in more.items():
@@ -177,10 +167,7 @@ def join_kinds(kinds, more):
 
 
 def scan(chunk, request, answers, inputs, missing):
-    """Return the Scan (missing values, kinds of columns) of a Chunk of rows, and its columns.
-
-    The columns are a dict by name. answers : columns of the response
-    """
+    """Return the Scan (missing values, kinds of columns) of a chunk of rows, and its columns."""
     read = read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
     n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
     frame = frame_of(read, Labels(runs, range(n)))
@@ -197,8 +184,7 @@ def scan(chunk, request, answers, inputs, missing):
 def read_source_rows(source, request, answers, inputs, missing):
     """Return the complete rows of data not in memory, read in one pass, as Rows.
 
-    request : columns to summarize; answers : columns of the response; missing : 'drop', 'indicator'
-    or 'keep'
+    request : columns to summarize; answers : columns of the response
     """
     needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
     check_names(source, needed)
@@ -222,10 +208,7 @@ class _FirstPass:
         self.open = np.empty(0, np.int64)  # positions of complete rows that are not summarized yet
 
     def scan(self, source, names):
-        """Yield (Scan, dict of columns) per chunk of rows, without empty chunks.
-
-        A Scan tells which values are missing, and the kinds of the columns.
-        """
+        """Yield (Scan, dict of columns) per chunk of rows; a Scan has kinds and missing values."""
         start = 0
         for piece in source.pieces:
             for chunk in piece.read(names):
@@ -273,7 +256,7 @@ class _FirstPass:
             self.n_levels = 0
 
     def rows(self, source, inputs):
-        """Return the Rows (complete rows, read again in later passes) after adding all chunks."""
+        """Return the Rows (complete rows, read again in each pass) after all chunks were added."""
         if not self.n:
             raise DataError("the data has no rows")
         if len(self.open):
@@ -308,19 +291,16 @@ def _rows_of(found, first, source, labels, inputs):
 
 
 def _without_labels(value, n):
-    """Return values per row as an array if their row labels are 0 to n - 1, else unchanged."""
+    """Return values with row labels 0 to n - 1 as an array; other values stay unchanged."""
     if isinstance(value, pd.Series | pd.DataFrame) and value.index.equals(pd.RangeIndex(n)):
         return value.to_numpy()
     return value
 
 
 def draw_sample(data, source, names, inputs, size, seed):
-    """Return a Frame of randomly drawn rows, in the order of the data, and their row inputs.
+    """Return a Frame of `size` random rows, in the order of the data, and their row inputs.
 
-    Row inputs are weights, offset, order, clusters and groups.
-
-    data : Frame, or the source; names : columns needed; inputs : RowInputs of all rows
-    size : number of rows to draw; all rows if the data have no more
+    data : Frame, or the source; names : columns needed; inputs : weights, offset etc. of all rows
     """
     n = len(data.index) if source is None else count_rows(source, names)
     rows = draw_positions(n, size, seed) if size < n else np.arange(n)

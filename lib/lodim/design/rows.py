@@ -1,7 +1,4 @@
-"""The response, the row inputs (weights, offset, order, clusters, groups), and missing values.
-
-Finds the complete rows, and imputes missing features by the training mean or by a level.
-"""
+"""The response, the row inputs (weights, offset, order, clusters, groups), and missing values."""
 
 import ast
 from dataclasses import dataclass, fields, replace
@@ -39,9 +36,8 @@ LARGEST = 1e70  # largest absolute response, weight or offset: losses use its fo
 class Response:
     """The left side of a formula.
 
-    ``levels`` are the classes as the user wrote them (str, bool, int or float), or None for a
-    numeric response. Of two classes, the second one is the success. ``called`` means that ``name``
-    is an expression such as ``np.log(y)``, not a column.
+    levels : classes as the user wrote them; the second of two is the success. None for numbers
+    called : whether `name` is an expression such as np.log(y), not a column
     """
 
     name: str = forms.text()
@@ -80,11 +76,10 @@ class Response:
 
 @dataclass(frozen=True, eq=False)
 class RowInputs:
-    """Weights, offset, order, clusters and groups of rows: column names, arrays, or None.
+    """Weights, offset, order, clusters and groups of the rows: column names, arrays, or None.
 
-    `read` returns float64 arrays with NaN for missing values: weights (n,), offset (n,) or (n, K),
-    order (n,), and codes of clusters and of groups, (n,). Clusters are used for covariances that
-    allow dependence within a cluster. Rows of a group are held out together.
+    `read` makes arrays of float64: offset (n,) or (n, K), others (n,), with codes for clusters and
+    groups. Rows of a cluster may be dependent. Rows of a group are held out together.
     """
 
     weights: Any = None
@@ -110,11 +105,11 @@ class RowInputs:
         return read
 
     def arrays(self):
-        """Return the row inputs (weights, offset etc.) as arrays; names and numbers unchanged."""
+        """Return the row inputs (weights, offset etc.) as arrays; column names stay unchanged."""
         return self.map(_as_array)
 
     def take(self, rows):
-        """Return weights, offset, order, clusters and groups of some rows; empty `rows`: all."""
+        """Return the row inputs (weights, offset etc.) of some rows; empty `rows` means all."""
         rows = rows if isinstance(rows, slice) or len(rows) else slice(0)
         return self.map(lambda value, _: columns.take(value, rows))
 
@@ -165,9 +160,9 @@ INPUTS = tuple(field.name for field in fields(RowInputs))
 
 
 def _read_input(frame, value, what):
-    """Return one of weights, offset, order, clusters or groups as an array for the rows.
+    """Return the argument `what` (such as "weights") as an array for the rows.
 
-    value : column name, or values per row; what : name of the argument
+    value : column name, or values per row
     """
     if what in ("clusters", "groups"):
         return _codes(frame, value, what)
@@ -188,10 +183,7 @@ def _read_input(frame, value, what):
 
 
 def _codes(frame, values, what):
-    """Return codes of the distinct values of a column or array, (n,) float64; NaN if missing.
-
-    what : name of the argument, for messages
-    """
+    """Return codes of the distinct values of a column or array, (n,) float64; NaN if missing."""
     if isinstance(values, str):
         column = read_column(frame, values)
         values = column.values
@@ -207,7 +199,7 @@ def _codes(frame, values, what):
 
 
 def _check_groups(frame, groups, codes):
-    """Raise DataError if a row has no group, since it may belong to any group."""
+    """Raise DataError if a row has no group, because it could belong to any group."""
     missing = np.flatnonzero(np.isnan(codes))
     if len(missing):
         name = f"groups: column {groups!r}" if isinstance(groups, str) else "groups"
@@ -228,10 +220,7 @@ def _check_size(values, what):
 
 
 def _input_array(frame, value, what):
-    """Return values per row (such as weights) as an array; check length and row labels.
-
-    what : name of the argument, for messages
-    """
+    """Return values per row (such as weights) as an array; check length and row labels."""
     array = _as_numbers(value, what)
     n = len(frame.index)
     if what == "offset" and array.ndim == 0:
@@ -279,19 +268,14 @@ def _check_weights(weights):
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Read columns, and return a table of the complete rows.
+    """Read columns, and return a Table of the complete rows, their positions, and two numbers.
 
-    Rows that miss a weight or offset are incomplete. So are rows that miss any column if `missing`
-    is "drop", or rows that miss the response if it is "indicator". `features` and `answers` name
-    the
-    columns of the right and the left side of the formula. `known` : dict column -> arguments of
-    `columns.without_levels`.
+    The numbers count the dropped rows, and the rows that lack only features. A row is complete if
+    it has a response, weight and offset, and all features unless `missing` is "indicator" or
+    "keep".
 
-    Returns
-    -------
-    Table, rows, n_dropped, n_incomplete
-        `rows` are positions of the complete rows, (n,) int64. In the table they are empty if all
-        rows are complete.
+    features, answers : columns of the right and the left side of the formula
+    known : dict column -> arguments of `without_levels`, which makes new levels missing
     """
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
@@ -308,11 +292,11 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
 
 @dataclass(frozen=True, eq=False)
 class Flags:
-    """Which rows have missing values.
+    """Rows that have missing values.
 
     gaps : (n,) bool, rows that miss a feature which may be missing
     bad : (n,) bool, rows that miss a value which must not be missing
-    columns, inputs : number of rows that miss each column, and each row input
+    columns, inputs : dicts with the number of rows that miss each column, and each row input
     """
 
     gaps: np.ndarray
@@ -322,10 +306,10 @@ class Flags:
 
 
 def flag_missing(read, answers, inputs, missing, index):
-    """Return the Flags of rows, which tell where values are missing.
+    """Return the Flags of the rows, which mark missing values.
 
-    read : dict of columns; answers : names of the response's columns; missing : 'drop', 'indicator'
-    or 'keep'; index : row labels
+    read : dict of columns; answers : columns of the response; missing : 'drop', 'indicator' or
+        'keep'
     """
     n = len(index)
     gaps, bad, lacking = np.zeros(n, bool), np.zeros(n, bool), {}
@@ -344,13 +328,9 @@ def flag_missing(read, answers, inputs, missing, index):
 
 
 def complete_rows(flags, weights, missing, learning):
-    """Return the positions of the complete rows, and the numbers of dropped rows.
+    """Return the positions of the complete rows, and the numbers of other and of incomplete rows.
 
-    Returns
-    -------
-    rows, n_dropped, n_incomplete
-        Positions of the complete rows, (n,) int64; number of all other rows; number of rows that
-        miss only features. Rows of weight zero are not counted in the numbers.
+    Incomplete rows miss only features. Rows of weight zero are not counted in the two numbers.
     """
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"
     of_use = ~(bad | gaps) if drop else ~bad
@@ -364,10 +344,7 @@ def complete_rows(flags, weights, missing, learning):
 
 
 def _flag(column, bad, index):
-    """Set bad (n,) to True where a column is missing; return the number of missing values.
-
-    Raises DataError if a number is infinite.
-    """
+    """Set bad (n,) to True in rows where a column is missing; return how many rows these are."""
     if column.kind == "level":
         missing = column.codes < 0
         bad[missing] = True  # never write False: several threads mark the same rows
@@ -393,13 +370,9 @@ def _raise_no_rows(n, dropped, incomplete):
 
 
 def learn_response(response, family, table):
-    """Return the coded response, its Response with levels, and its family if not given.
+    """Return the response (n,) with classes coded, its Response with levels, and its family.
 
-    Returns
-    -------
-    y : (n,) float64, NaN if missing in a row that is kept; or None
-    response : Response, or None
-    family : str
+    A missing response in a row that is kept is NaN. The family is guessed from the values if None.
     """
     if response is None:
         return None, None, "none"
@@ -421,10 +394,7 @@ def learn_response(response, family, table):
 
 
 def _are_proportions(source, rows, table):
-    """Return whether the binomial response `source` holds proportions of trials.
-
-    The numbers of trials are then the weights.
-    """
+    """Return whether a binomial response holds proportions, with numbers of trials as weights."""
     if source.kind == "level":
         return False
     y = columns.take(source.values, rows)
@@ -441,16 +411,15 @@ def _are_proportions(source, rows, table):
 
 
 def is_balanced(weights, names):
-    """Return whether weights is "balanced", and this is not the name of a column."""
+    """Return whether weights= is "balanced" (equal weight per class), not a column of that name."""
     return isinstance(weights, str) and weights == BALANCED and BALANCED not in names
 
 
 def class_weights(y, response, rows, size):
-    """Return weights (size,) with equal sums per class: n / (K n_k) for rows of class k.
+    """Return weights (size,) with equal sums per class: n / (K n_k) for a row of class k of K.
 
-    y (n,) : class codes, NaN if missing; rows (n,) : positions of these rows among the `size` rows
-        of the data; n : number of rows with a class, n_k of them in class k, K classes. Other rows
-        have weight one.
+    y : (n,) class codes, NaN if missing; rows : (n,) positions of these rows among all `size` rows.
+        Rows without a class have weight one.
     """
     if response is None or response.levels is None:
         name = "there is none" if response is None else f"{response.name!r} is numeric"
@@ -463,7 +432,7 @@ def class_weights(y, response, rows, size):
 
 
 def code_response(response, table, family):
-    """Return the response of new data, (n,) float64; classes are coded by the known levels."""
+    """Return the response of new data, (n,) float64, with classes coded as in training."""
     n = table.n
     table, where = known_rows(table, factors.columns_of(response.key))
     if not table.n:
@@ -476,7 +445,7 @@ def code_response(response, table, family):
 
 
 def _source(response, table):
-    """Return the response as a Column, and the positions of its rows to use (empty for all)."""
+    """Return the response as a Column, and the positions of the rows to use (empty for all)."""
     if not response.called:
         source = table.columns[response.name]
         if source.kind == "date":
@@ -535,10 +504,7 @@ def _check_varies(y, name, positive_weight):
 
 
 def _as_condition(name, levels):
-    """Return advice for messages: how to make two classes of the number `name`.
-
-    It is "" if the levels are not numbers.
-    """
+    """Return advice for messages: a condition that makes two classes of numbers, else ""."""
     if not all(isinstance(level, int | float) for level in levels):
         return ""
     return f", or a condition such as I({name} > {levels[len(levels) // 2]:g})"
@@ -564,8 +530,8 @@ LARGEST_MEAN = 1e160  # largest mean in a file whose square is finite
 class Fill:
     """Replacement for the missing values of a column.
 
-    value : weighted mean of the training rows, or the most frequent level of a category. The level
-        is used only inside functions; elsewhere missing categories are a level of their own
+    value : weighted mean of the training rows, or the most frequent level. A level replaces values
+        only inside functions; otherwise a missing category is coded as a level
     n_missing : number of training rows with positive weight in which the column is missing
     """
 
@@ -580,10 +546,7 @@ class Fill:
 
 
 def learn_fills(summaries):
-    """Return the replacement of missing values (Fill) of each summarized column.
-
-    Raises DataError if a column is missing in all rows of positive weight.
-    """
+    """Return the replacement of missing values (Fill) of each column, from its Summary."""
     return tuple(_learn_fill(found) for found in summaries)
 
 
@@ -603,17 +566,14 @@ def _learn_fill(summary):
 
 
 def filled(table, fills):
-    """Return the table with missing values replaced (fills: one Fill per column)."""
+    """Return the table with missing values replaced; fills : a replacement (Fill) per column."""
     gaps = [f for f in fills if f.name in table.columns and has_gaps(table, f.name)]
     columns = {f.name: _fill(table.columns[f.name], f.value) for f in gaps}
     return replace(table, filled=columns)
 
 
 def _fill(column, value):
-    """Return a column with missing values replaced by `value`.
-
-    It is unchanged if the value has another type than the column.
-    """
+    """Return a column with missing values replaced by `value`, if it has the column's type."""
     number = isinstance(value, float)
     if column.kind == "level":
         if number:
@@ -633,9 +593,9 @@ def _fill(column, value):
 
 
 def indicators(terms, fills):
-    """Return the terms that are 1 where a column is missing, one per column with missing values.
+    """Return the terms that are 1 in rows where a column is missing, one per column that needs it.
 
-    Columns whose missing values are a level of a term need none. fills : one Fill per column
+    No indicator is needed if the formula codes missing values of the column as a level.
     """
     coded = (term[0] for term in terms if len(term) == 1)
     own = {factors.column_with_levels(part) for part in coded}

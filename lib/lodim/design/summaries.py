@@ -1,12 +1,8 @@
-"""Summaries of columns: levels and their counts, moments, missing values, extreme values.
+"""Summaries of columns (levels and counts, moments, missing values, outliers), merged over chunks.
 
-Summaries of chunks are merged in order, and factors are learned from the result.
-
-Wild values are extreme outliers: a few numbers that are far outside the range of all others. They
-are replaced by a middle value, because a single cell of 1e12 would determine mean and scale and
-make all other rows nearly equal. A value is wild only if its gap to the others is many times their
-whole range, so that heavy tails stay unchanged. Wild values are not clipped to the nearest other
-value, since a few rows would then still determine the slope.
+Extreme outliers ("wild" values) are replaced by a middle value: a single cell of 1e12 would
+determine mean and scale. A value is wild only if its gap to the others is many times their range,
+so that heavy tails stay unchanged. Clipping would still let a few rows determine the slope.
 """
 
 from dataclasses import dataclass, replace
@@ -44,8 +40,10 @@ MOST_LEVELS = 1_000_000  # with more levels a formula would have too many featur
 class ColumnRequest:
     """Columns to summarize, and the summaries needed.
 
-    names : of all columns; coded : columns whose numbers become levels; summed : columns whose
-        moments are needed; ranged : columns whose extreme numbers must be located
+    names : of all columns
+    coded : columns whose distinct numbers are counted as levels
+    summed : columns whose moments (mean etc.) are needed
+    ranged : columns whose rows with the smallest and the largest number are needed
     """
 
     names: tuple[str, ...]
@@ -58,14 +56,13 @@ class ColumnRequest:
 class Summary:
     """Summary of a column over the complete rows.
 
-    column : a Column without rows
-    n : number of rows; n_missing : number of rows in which the column is missing
+    column : the Column without its rows
+    n, n_missing : number of rows, and of rows in which the column is missing
     n_known, n_gaps : number of rows of positive weight in which it is known, and missing
     levels : levels of a category, or distinct values
     counts, mass : (n_levels,) number of rows, and total weight, per level
-    moments : (5,) sum of weights, mean, sum of squared deviations, minimum and maximum; None if not
-    requested
-    extremes : positions of the rows with the smallest and largest number; -1 if not requested
+    moments : (5,) sum of weights, mean, sum of squared deviations, minimum and maximum
+    extremes : positions of the rows with the smallest and the largest number, or -1
     """
 
     column: Column
@@ -85,13 +82,13 @@ class Summary:
         return tuple(level for level, n in zip(self.levels, self.counts, strict=True) if n)
 
     def mass_of(self, levels):
-        """Return the total weights of the given levels, (n_levels,) float64; 0 if absent."""
+        """Return the total weights (n_levels,) of the given levels; 0 for an unknown level."""
         known = dict(zip(self.levels, self.mass.tolist(), strict=True))
         return np.array([known.get(level, 0.0) for level in levels])
 
 
 def summarize(table, request):
-    """Return a list of summaries of the requested columns of a table."""
+    """Return the list of Summary of the requested columns of a table."""
     names = list(request.names)
     return each(lambda name: _summarize(table, name, request), names, table.n * len(names))
 
@@ -116,10 +113,9 @@ def _summarize(table, name, request):
 
 
 def _moments(table, column, known):
-    """Return (5,) of a column's numbers: sum of weights, mean, squared deviations, range.
+    """Return a column's sum of weights, mean, sum of squared deviations, minimum and maximum, (5,).
 
-    known : which rows have a value. If missing values are to be imputed, only rows of positive
-    weight count. The range is minimum and maximum.
+    known : rows that have a value; None means all
     """
     values, rows, weights = as_real(column.values), table.rows, table.weights
     if known is not None:
@@ -135,7 +131,7 @@ def _moments(table, column, known):
 def _extremes(table, column, found):
     """Return the positions of the first rows with the smallest and the largest number of a column.
 
-    found : its moments. Only rows of positive weight count; -1 if there is none.
+    found : moments of the column. Only rows of positive weight count; -1 if there is none.
     """
     x, positive = as_float(take(column.values, table.rows)), table.positive_weight
     places = []
@@ -146,9 +142,9 @@ def _extremes(table, column, found):
 
 
 def _count(table, column, known):
-    """Return the number and the total weight of rows per level of a column, with the levels.
+    """Return a dict with the levels of a column, their numbers of rows and their total weights.
 
-    Levels without rows are dropped unless declared. known : rows with a value
+    known : rows that have a value. Levels without rows are dropped unless declared.
     """
     codes, weights = take(column.codes, table.rows), table.weights
     if known is not None:
@@ -164,9 +160,9 @@ def _count(table, column, known):
 
 
 def summarize_values(table, name, values, n):
-    """Return the Summary of computed numbers, each distinct number as a level.
+    """Return the Summary of computed numbers, with each distinct number as a level.
 
-    values : of the rows of `table` without missing values; n : number of all rows
+    values : of the table's rows, which miss no value; n : number of all rows
     """
     column, positive = Column(name, "number", values), table.positive_weight
     n_known = table.n if positive is None else int(positive.sum())
@@ -175,10 +171,7 @@ def summarize_values(table, name, values, n):
 
 
 def merge(parts_found):
-    """Merge the summaries of consecutive chunks of rows: one list per chunk into one list.
-
-    Raises DataError if a column has different kinds in two chunks, or too many levels.
-    """
+    """Merge the summaries of consecutive chunks of rows: one list per chunk into one list."""
     if len(parts_found) == 1:
         return list(parts_found[0])
     columns = list(zip(*parts_found, strict=True))
@@ -255,9 +248,8 @@ DEPTH = 10  # depth of the examined tails, in multiples of `most_wild`
 
 @forms.record
 class Limits:
-    """Range of a feature's values without the wild values (extreme outliers) of training rows.
+    """Range of a feature's training values without extreme outliers ("wild" values).
 
-    feature : name of the feature
     least, greatest : range of the values that are not wild
     middle : value that replaces wild values: mean of a low and a high quantile of all values
     n : number of training rows with wild values
@@ -301,11 +293,10 @@ def tail_size(n):
 
 
 def may_be_wild(moments, n):
-    """Return which features may have extreme outliers according to their moments, (p,) bool.
+    """Return which features may have extreme outliers, (p,) bool, to skip the others.
 
-    moments : (p, 5) sum of weights, mean, sum of squared deviations, minimum, maximum. If a few
-    outliers are beyond 10 ranges of the others, the farthest value is a certain number of standard
-    deviations from the mean; features with smaller distances are excluded.
+    moments : (p, 5) weights, mean, squared deviations, minimum, maximum. Outliers imply a minimum
+        distance of the farthest value from the mean, in standard deviations.
     """
     total, mean, spread, least, greatest = moments.T
     share = most_wild(n) / max(n, 1)
@@ -335,21 +326,16 @@ class Tails:
 
     @classmethod
     def merged(cls, parts, size):
-        """Return the Tails (smallest and largest values) of all rows from the Tails of each chunk.
-
-        size : number of values to keep at each end
-        """
+        """Return the `size` smallest and largest values of all rows, given those of each chunk."""
         low = np.sort(np.concatenate([part.low for part in parts]))[:size]
         high = np.sort(np.concatenate([part.high for part in parts]))[-size:]
         return cls(sum(part.n for part in parts), low, high)
 
     def limits(self, feature):
-        """Return the Limits (range without extreme outliers) of the feature; None without outliers.
+        """Return the range (Limits) of the feature without extreme outliers; None if it has none.
 
-        The range starts without the outermost values. It is extended by the next value as long as
-        this is within 10 times the current range; the remaining values are outliers. If most rows
-        share one value, such as zero, the number of outliers is limited by the number of other
-        values.
+        The range starts without the outermost values. It is extended to the next value while that
+        is within 10 times the current range. The remaining values are outliers.
         """
         few = most_wild(self.n)
         deep = min(DEPTH * few, (self.n - 1) // 2)
@@ -378,12 +364,12 @@ class Tails:
 
 
 def find_limits(x, name):
-    """Return the Limits (range without extreme outliers) of numbers x (n,), or None without any."""
+    """Return the range (Limits) of numbers x (n,) without extreme outliers; None without any."""
     return Tails.of_values(x, tail_size(len(x))).limits(name)
 
 
 def limits_by_position(limits, names):
-    """Return a dict (position of the feature) -> (lower, upper, middle) of a list of Limits.
+    """Return a dict position of a feature -> (lower, upper, middle) of a list of Limits.
 
     names : of all features. Values outside lower and upper are replaced by the middle.
     """
@@ -392,9 +378,9 @@ def limits_by_position(limits, names):
 
 
 def apply_limits(x, rows, limits):
-    """Return the numbers x at `rows`, with outliers replaced by the middle, and new row positions.
+    """Return the numbers x at `rows` with outliers replaced by the middle, and new row positions.
 
-    limits : (lower, upper, middle). Without limits, x and rows are returned unchanged.
+    limits : (lower, upper, middle), or None to return x and rows unchanged
     """
     if limits is None:
         return x, rows

@@ -25,18 +25,18 @@ SAMPLE = 1_000_000  # largest number of rows from which splines, centres and sca
 
 
 def columns_of(keys):
-    """Return the names of the columns that terms need, each once.
+    """Return the data columns that terms need, each once.
 
-    keys : terms as tuples of (column name, code), where one of the two is None
+    keys : terms as tuples of (column name, None) or (None, code)
     """
     every = dict.fromkeys(key for term in keys for key in term)
     return list(dict.fromkeys(name for key in every for name in factors.columns_of(key)))
 
 
 def column_request(keys, missing):
-    """Return which columns must be summarized, and how, to learn the terms.
+    """Return which columns must be summarized, and how, before terms are learned.
 
-    keys : terms as tuples of (column name, code); missing : 'drop', 'indicator' or 'keep'
+    keys : terms as tuples of (column name, None) or (None, code)
     """
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code is not None]
@@ -53,10 +53,9 @@ def column_request(keys, missing):
 
 
 def row_names(keys, summaries, written):
-    """Return the summaries of columns that identify rows, with a warning for each of them.
+    """Return the summaries of columns that seem to identify rows, and warn of each of them.
 
-    Only columns that come from a dot in the formula are checked, not those `written` in it. Raises
-    DataError if a text column holds numbers.
+    Only columns that come from a dot in the formula are checked, not those `written` in it.
     """
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [summaries[n] for n in names if n not in written and factors.names_rows(summaries[n])]
@@ -72,14 +71,14 @@ def row_names(keys, summaries, written):
 
 
 def learn(keys, parts, summaries, fills, missing, reference_levels):
-    """Return the terms, a dict of the names of features and terms, and `n_sampled`.
+    """Return the terms, a dict of the names of features and terms, and the sample size.
 
-    keys : terms to learn, as tuples of (column name, code), where one of the two is None
-    parts : chunks of the complete rows
-    summaries : dict of Summary by column name; fills : tuple of Fill
-    missing : 'drop', 'indicator' or 'keep'; reference_levels : whether to code factors as R does
+    The sample size is the number of sampled rows from which splines and means were learned; 0 if
+    all rows were used.
 
-    n_sampled : number of sampled rows from which splines and means were learned; 0 without a sample
+    keys : terms to learn, as tuples of (column name, None) or (None, code)
+    summaries : dict of Summary by column name; fills : replacements of missing values
+    reference_levels : whether to code factors as R does
     """
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
     summaries = summaries | _computed_levels(keys, parts, fills)
@@ -93,10 +92,7 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
 
 
 def _computed_levels(keys, parts, fills):
-    """Return a dict key -> Summary of the distinct values of the expression in each C().
-
-    A key is (None, code), such as (None, "C(x + y)").
-    """
+    """Return a dict (None, code) -> Summary of the distinct values in each C(expression)."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code and factors.is_counted(code)]
     if not codes:
@@ -107,10 +103,7 @@ def _computed_levels(keys, parts, fills):
 
 
 def _count_computed(_, table, codes, fills):
-    """Return a list of Summaries of the values of the expression in each C(), in a chunk of rows.
-
-    codes : the calls as text
-    """
+    """Return the Summary of the expression's values in each C() for one chunk of rows."""
     table, found = filled(table, fills), []
     for code in codes:
         part = known_rows(table, factors.columns_of((None, code)))[0]
@@ -120,10 +113,9 @@ def _count_computed(_, table, codes, fills):
 
 
 def _rows_to_learn(keys, parts, summaries, fills):
-    """Return a table of the rows from which splines and means are learned, and its size.
+    """Return a table of the rows from which splines and means are learned, and the sample size.
 
-    Returns (None, 0) if nothing has to be learned; the size is 0 if all rows are used, not a
-    sample. keys : terms as tuples of (column name, code)
+    (None, 0) if nothing must be learned. The sample size is 0 if all rows are used.
     """
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [c for _, c in every if c and not factors.is_category(c) and factors.remembers(c)]
@@ -137,9 +129,9 @@ def _rows_to_learn(keys, parts, summaries, fills):
 
 
 def _sample(parts, ends):
-    """Return row positions of positive weight, and whether they are a random sample.
+    """Return positions of rows of positive weight, and whether they are a random sample.
 
-    Many rows are sampled; the sample then includes the rows `ends`, which have extreme values.
+    A sample includes the rows `ends`, which have extreme values.
     """
     rows = np.arange(parts.n)
     if parts.positive_weight is not None:
@@ -168,9 +160,8 @@ def _learn_factors(keys, summaries, table, missing, reference_levels):
 def _against_reference(keys):
     """Return, per term, which of its factors R codes against a reference level.
 
-    keys : terms as tuples of factors. R sorts terms by degree. A factor is coded by contrasts if
-    the other factors of the term are none or are part of an earlier term; else each level has a
-    column (Chambers & Hastie 1992, page 38).
+    A factor is coded by contrasts if the other factors of the term are none or an earlier term;
+    else each level has a column (Chambers & Hastie 1992, page 38).
     """
     reduced, covered = {}, {frozenset()}
     for term in sorted(keys, key=len):
@@ -206,10 +197,7 @@ def widths(terms):
 
 
 def names(terms, sizes):
-    """Return the names of the features, the names of the terms, and the term of each feature.
-
-    sizes : number of features per term
-    """
+    """Return the names of the features, the names of the terms, and the term of each feature."""
     letters = sum(w * sum(map(factors.letters, t)) for w, t in zip(sizes, terms, strict=True))
     if letters > MAX_LETTERS:
         raise DataError(
@@ -232,10 +220,9 @@ def names(terms, sizes):
 
 
 def column_choices(term):
-    """Return a list of tuples: for each feature of a term, the column number of each factor.
+    """Return, per feature of a term, the column number of each factor, as a list of tuples.
 
-    A feature is the product of one column of each factor (part of the term). The first factor's
-    number changes fastest.
+    A feature is the product of one column of each factor. The first number changes fastest.
     """
     widths = [range(factors.width(part)) for part in term]
     return [choice[::-1] for choice in itertools.product(*reversed(widths))]
