@@ -23,14 +23,10 @@ ALLOWED = (
 
 @dataclass(frozen=True)
 class Candidate:
-    """One row of a comparison: a model, or a baseline.
-
-    kind : 'model', a model function with arguments; 'call', a user's function (formula, data) ->
-        Fit; 'peer', a model of scikit-learn, "boosting" or "forest"; or 'null', the null model
-    """
+    """One row of a comparison: a model, or a baseline."""
 
     label: str
-    kind: str
+    kind: str  # "model"; "call", a user's function; "peer", of scikit-learn; or "null"
     function: Callable | None = None
     arguments: dict[str, Any] = field(default_factory=dict)
 
@@ -38,10 +34,7 @@ class Candidate:
 def candidates(models, baselines, family, has_gaps=False):
     """Return the candidates (models and baselines) of a call of compare(), in its order.
 
-    baselines : whether to add baselines
-    family : name of the response's family; default models must support it
-    has_gaps : whether feature values are missing; glm then uses missing="indicator"
-    """
+    has_gaps : whether feature values are missing, so that glm needs missing="indicator"."""
     chosen = [*_default(family)] if models is None else _candidates_of_models(models)
     if baselines:
         named = {c.label for c in chosen}
@@ -64,7 +57,7 @@ def _default(family):
 
 
 def _filling(candidate):
-    """Return the candidate; if it is glm, with missing="indicator", to predict rows with gaps."""
+    """Return the candidate; if it is glm, then with missing="indicator", to predict all rows."""
     if candidate.function is not model_function(LINEAR):
         return candidate
     return replace(candidate, arguments={"missing": "indicator"} | candidate.arguments)

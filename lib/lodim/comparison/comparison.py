@@ -439,10 +439,7 @@ class Comparison:
         return frame
 
     def _null_losses(self):
-        """Return held-out deviances (n,) of the null model, fitted to the other folds of each row.
-
-        It predicts the mean response or the class shares.
-        """
+        """Return held-out deviances (n,) of the null model: mean or shares of the other folds."""
         task = self._task
         return task.family.deviance(task.batch.y, null_scores(task))
 
@@ -464,10 +461,7 @@ class Comparison:
         return found
 
     def _needs(self):
-        """Return means over folds of the fits' features, parts and price, and their seconds.
-
-        Parts are the model's components, such as learners or prototypes.
-        """
+        """Return a dict: mean features, parts (such as learners), price and seconds of the fits."""
         records = [self._records[label] for label in self._known]
         found = {
             name: [_mean([need.get(name) for need in r.needs]) for r in records] for name in COUNTS

@@ -24,21 +24,16 @@ COUNTS = ("features", "parts", "price")  # measures of a fit's size
 
 @dataclass(frozen=True)
 class Task:
-    """Data and settings that all models of a comparison share.
-
-    inputs : weights and groups as given; design, batch : of all rows, with the rows as numbers
-    fold : (n,) fold of each row of the batch
-    parameters : arguments that give parameters of the family
-    """
+    """Data and settings that all models of a comparison share."""
 
     formula: str
     data: Any
-    inputs: RowInputs
+    inputs: RowInputs  # weights and groups as given
     design: Design
-    batch: Batch
-    fold: np.ndarray
+    batch: Batch  # all rows as numbers
+    fold: np.ndarray  # (n,) fold of each row of the batch
     family: Any
-    parameters: dict
+    parameters: dict  # arguments that give parameters of the family
     seed: int
     threads: int | None
 
@@ -59,24 +54,18 @@ class Task:
 
 @dataclass(frozen=True)
 class Record:
-    """Predictions of one compared model for all held-out rows.
+    """Predictions of one compared model for all held-out rows."""
 
-    scores : (n, K) link scores, or means of a numeric response; None if a fit failed
-    reason : error message of the failed fit, else empty
-    needs : list with one dict per fold: "features", "parts", "price" and "part" (noun for one part)
-    seconds : mean time per fold
-    unanswered : number of rows predicted as NaN, which get the scores of the null model
-    why : reasons for NaN, one per affected fold
-    not_converged : number of folds whose fit did not converge
-    """
-
-    scores: np.ndarray | None = None
-    reason: str = ""
+    scores: np.ndarray | None = None  # (n, K) link scores, or means of numbers; None: failed
+    reason: str = ""  # error message of the failed fit
+    # per fold a dict of the fit's size: "features", "parts", "price", "part"
+    # per fold a dict of the fit's size: "features", "parts", "price", "part"
+    # per fold a dict of the fit's size: "features", "parts", "price", "part"
     needs: list = field(default_factory=list)
-    seconds: float = 0.0
-    unanswered: int = 0
-    why: list = field(default_factory=list)
-    not_converged: int = 0
+    seconds: float = 0.0  # mean time per fold
+    unanswered: int = 0  # number of rows predicted as NaN
+    why: list = field(default_factory=list)  # reasons for NaN, one per affected fold
+    not_converged: int = 0  # number of folds
 
 
 def hold_out(candidates, task):
@@ -129,11 +118,9 @@ def _reason(error, k, n_folds):
 
 
 def _why_unanswered(strict, data):
-    """Return why rows are predicted as NaN, as text.
+    """Return a text on why rows are predicted as NaN.
 
-    It is the error that the function `strict`, which allows no missing predictions, raises for
-    these rows.
-    """
+    `strict` is a function of the data that raises an error instead of predicting NaN."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -144,13 +131,10 @@ def _why_unanswered(strict, data):
 
 
 def _part(candidate, task, train, test):
-    """Return a compared model's results for one fold: (scores, needs, converged, strict).
+    """Return a model's results for one fold: (scores, size, converged, strict).
 
-    train, test : positions of the training rows and the held-out rows
-
-    scores : (m, K) of the held-out rows; needs : dict of the size of the model
-    strict : function of a data frame that raises an error for levels that training rows lack
-    """
+    train, test : positions of training and held-out rows; scores : (m, K) of the held-out rows
+    strict : function of data that raises an error for levels that training rows lack"""
     if candidate.kind == "null":
         null = np.repeat(_null(task, train), len(test), axis=0)
         return null, {"features": 0}, True, None
@@ -169,10 +153,7 @@ def null_scores(task):
 
 
 def _null(task, train):
-    """Return the null model's score (1, K): mean response or class shares of training rows.
-
-    train : positions of these rows
-    """
+    """Return the null model's score (1, K): mean or class shares of rows at positions `train`."""
     batch = task.batch
     weight = batch.weight[train] / batch.weight[train].sum()
     none = np.zeros((len(train), task.n_scores))
@@ -180,10 +161,7 @@ def _null(task, train):
 
 
 def _fit(candidate, task, train, quiet=True):
-    """Return the fit of a compared model to the rows at positions `train`.
-
-    quiet : whether its warnings are suppressed
-    """
+    """Return a compared model's fit to rows at positions `train`, without warnings if `quiet`."""
     data, formula = take_rows(task.data, task.batch.rows[train]), task.formula
     if candidate.kind == "call":
         formula, arguments = leave_out(formula, task.design.weights, task.inputs.groups), {}
@@ -201,10 +179,7 @@ def _fit(candidate, task, train, quiet=True):
 
 
 def _arguments(candidate, task, train):
-    """Return the formula and the arguments for a call of a model function with some rows.
-
-    train : positions of these rows
-    """
+    """Return the formula and the arguments for a call of a model function with rows `train`."""
     known, formula = inspect.signature(candidate.function).parameters, task.formula
     arguments = {"family": task.design.family, **task.parameters}
     arguments |= {"seed": task.seed, "threads": task.threads}
@@ -232,11 +207,9 @@ def _answers(fit, task, test):
 
 
 def _peer(name, task, train, test):
-    """Return (scores, needs, converged, strict) of a scikit-learn model for one fold.
+    """Return (scores, size, converged, strict) of a scikit-learn model for one fold: see `_part`.
 
-    Its features are the columns of lodim's design. train, test : positions of training and held-out
-    rows
-    """
+    Its features are the columns of lodim's design. train, test : positions of rows"""
     design, batch = Design.learn(
         task.formula,
         take_rows(task.data, task.batch.rows[train]),

@@ -1,10 +1,7 @@
 """Held-out losses of several models on the same rows: means, standard errors and differences.
 
-Rows (or groups of rows) are the sampling units. Training rows of folds overlap, so means over folds
-are not independent, and the usual variance is too small. It is multiplied by 1 + sum_k W_k / (1 -
-W_k), with W_k the share of fold k (Nadeau and Bengio 2003, Sect. 3, Eq. 10: for J splits 1/J +
-n_test/n_train instead of 1/J). With ten equal folds standard errors are 1.45 times the usual ones.
-"""
+Rows (or groups) are the sampling units. Training rows of folds overlap, so the usual variances are
+multiplied by 1 + sum_k W_k / (1 - W_k), with W_k the share of fold k (Nadeau and Bengio 2003)."""
 
 from dataclasses import dataclass
 
@@ -21,18 +18,15 @@ ROUNDING = 1e-6  # the same, relative to the standard errors of the two means
 
 @dataclass(frozen=True)
 class Rows:
-    """Weights, folds and groups of the rows over which losses are averaged.
+    """Weights, folds and groups of the rows over which losses are averaged."""
 
-    weight : (n,) with sum one; fold : (n,) int; units : (n,) codes of groups, None without groups
-    """
-
-    weight: np.ndarray
-    fold: np.ndarray
-    units: np.ndarray | None = None
+    weight: np.ndarray  # (n,) with sum one
+    fold: np.ndarray  # (n,) int
+    units: np.ndarray | None = None  # (n,) codes of groups
 
     @property
     def inflation(self):
-        """Return the factor by which the overlap of training rows of folds increases a variance."""
+        """Factor by which overlapping training rows of the folds increase a variance."""
         share = np.bincount(self.fold, self.weight)
         return 1.0 + (share / (1.0 - share)).sum()
 
@@ -44,10 +38,7 @@ class Rows:
         return max(int(n) - 1, 1)
 
     def covariance(self, parts):
-        """Return the covariance (q, q) of q statistics.
-
-        parts : (n, q), contribution of each row to each statistic
-        """
+        """Return the covariance (q, q) of q statistics, from each row's contributions (n, q)."""
         if self.units is not None:
             code = np.unique(self.units, return_inverse=True)[1]
             parts = np.stack([np.bincount(code, part) for part in parts.T], axis=1)
@@ -61,10 +52,9 @@ def means(losses, rows):
 
 
 def explained(losses, null, rows):
-    """Return the explained shares (q,) of the null model's losses, and their standard errors (q,).
+    """Return q models' explained shares of the null model's losses, and their standard errors.
 
-    losses : (n, q), of q models; null : (n,), of the null model; rows : weights, folds, groups
-    """
+    losses : (n, q), of q models; null : (n,), of the null model"""
     total = rows.weight @ null
     if total <= 0:
         return np.full(losses.shape[1], np.nan), np.full(losses.shape[1], np.nan)
@@ -74,23 +64,10 @@ def explained(losses, null, rows):
 
 
 def auc_of_folds(positive, score, rows):
-    """Return the share of pairs (one row per class, same fold) that a score puts in order.
+    """Return the share of pairs (one row per class, same fold) that a score puts in order (AUC).
 
-    A pair has the product of its rows' weights; pairs with equal scores count half.
-
-    Parameters
-    ----------
-    positive : (n,) bool
-        Which rows are of the positive class.
-    score : (n,)
-    rows : Rows
-
-    Returns
-    -------
-    float, array (n,)
-        The share, and each row's contribution to it (Hoeffding's projection, as in DeLong, DeLong
-        and Clarke-Pearson 1988); NaN if no fold has rows of both classes.
-    """
+    Also return each row's contribution (n,), for standard errors (DeLong, DeLong and Clarke-Pearson
+    1988). Both are NaN if no fold has rows of both classes. positive : (n,) bool"""
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for k in range(rows.fold.max() + 1):
         at = np.flatnonzero(rows.fold == k)
@@ -105,23 +82,9 @@ def auc_of_folds(positive, score, rows):
 def confidence_set(mean, covariance, degrees, seed=0):
     """Return p-values (q,) of the hypotheses that each model is as good as the best.
 
-    They define the model confidence set (Hansen, Lunde and Nason 2011, Sect. 3.1). All pairs of the
-    remaining models are compared by t statistics; the largest is compared with its simulated
-    distribution for equal models with correlated losses. Then the model that is farthest behind
-    another one is removed. A model's p-value is the largest one so far. All models that are as good
-    as the best remain together with probability at least 1 - p. The best model has p = 1; ties have
-    a statistic of 0.
-
-    Parameters
-    ----------
-    mean : array (q,)
-        Mean losses.
-    covariance : array (q, q)
-    degrees : int
-        Degrees of freedom of the variances.
-    seed : int
-        Seed of the simulated draws.
-    """
+    This is the model confidence set (Hansen, Lunde and Nason 2011, Sect. 3.1). The model that is
+    farthest behind another is removed, one after the other. Its p-value comes from simulated mean
+    losses of equally good models; it is at least that of models removed before."""
     spread = pair_errors(covariance, mean)
     draws = joint_draws(covariance, degrees, seed)
     left, p, last = list(range(len(mean))), np.ones(len(mean)), 0.0
@@ -137,19 +100,15 @@ def confidence_set(mean, covariance, degrees, seed=0):
 def joint_quantile(mean, covariance, degrees, seed=0):
     """Return the half-width, in standard errors, of simultaneous intervals for all pairs of models.
 
-    All differences of mean losses (q,) are within their intervals with probability 0.95. covariance
-    (q, q) and degrees of freedom are those of the means.
-    """
+    All differences of mean losses (q,) are within their intervals with probability 0.95."""
     draws, spread = joint_draws(covariance, degrees, seed), pair_errors(covariance, mean)
     return float(np.quantile(_largest(draws, spread, range(len(mean))), 1.0 - LEVEL))
 
 
 def _largest(draws, spread, left):
-    """Return each draw's largest absolute difference, in standard errors, of pairs of models.
+    """Return the largest absolute difference of a pair of models `left` in each draw, in SE.
 
-    draws : (20000, q) simulated mean losses of q models; spread : (q, q) standard errors; left :
-    models to compare
-    """
+    draws : (20000, q) simulated mean losses of q models; spread : (q, q) standard errors"""
     largest = np.zeros(len(draws))
     for i in left:
         for j in left:
@@ -160,10 +119,7 @@ def _largest(draws, spread, left):
 
 
 def pair_errors(covariance, mean):
-    """Return the standard errors (q, q) of differences of mean losses; 0 for rounding errors.
-
-    covariance (q, q) : of the means (q,)
-    """
+    """Return standard errors (q, q) of differences of mean losses (q,); 0 for rounding errors."""
     variance = np.diag(covariance)
     errors = np.sqrt(np.maximum(variance[:, None] + variance - 2.0 * covariance, 0.0))
     size = np.abs(mean[:, None]) + np.abs(mean) + 1e-300
@@ -173,10 +129,7 @@ def pair_errors(covariance, mean):
 
 
 def tied(mean, other):
-    """Return whether two mean losses differ by at most 1e-6 of the larger loss.
-
-    This is the accuracy of the optimizers.
-    """
+    """Return whether mean losses differ by at most 1e-6, relatively: the optimizers' accuracy."""
     return np.abs(mean - other) <= TIE * np.maximum(np.abs(mean), np.abs(other))
 
 

@@ -23,30 +23,10 @@ def available():
 
 
 def scores(name, X, y, weights, new, n_classes, family, seed, threads):
-    """Return link scores of new rows by a scikit-learn model fitted to training rows.
+    """Return link scores (m, K) of new rows by a scikit-learn model, fitted to X (n, p) and y.
 
-    Parameters
-    ----------
-    name : {"boosting", "forest"}
-        Histogram gradient boosting with scikit-learn's defaults, or a forest of 500 trees. One tree
-        that predicts the overall class shares is added to the forest, since a predicted probability
-        of zero would have an infinite deviance.
-    X, new : arrays (n, p), (m, p)
-    y : array (n,)
-        Numbers, or codes of all classes.
-    weights : array (n,) or None
-    n_classes : int
-        0 for a numeric response.
-    family : Family
-        Of the response: boosting has losses for some.
-    seed : int
-    threads : int or None
-
-    Returns
-    -------
-    array (m, 1) or (m, n_classes)
-        Means, log-odds of the second of two classes, or logarithms of class probabilities.
-    """
+    name : "boosting", or "forest" of 500 trees; n_classes : 0 if y are numbers
+    A tree that predicts class shares is added to the forest, so that no probability is zero."""
     estimator = _estimator(name, n_classes, family, seed, threads)
     with threadpool_limits(threads):
         estimator.fit(X, y, sample_weight=weights)

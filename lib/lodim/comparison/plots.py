@@ -15,10 +15,9 @@ LONGEST = 36  # largest number of characters of a label
 
 @literal
 def differences(comparison, ax=None):
-    """Draw the differences in held-out deviance from the best model, with intervals.
+    """Draw the differences in held-out deviance from the best model (on top), with intervals.
 
-    The best model is on top. A very large difference is written as a number instead of drawn.
-    """
+    A very large difference is written as a number instead of drawn."""
     frame = in_pandas(comparison.tidy)().dropna(subset=["deviance"])
     ax = ensure_axes(ax, (7.0, max(2.2, 0.42 * len(frame) + 1.3)))
     center, high = frame["difference"].to_numpy(), frame["conf_high"].to_numpy()
@@ -54,9 +53,7 @@ def differences(comparison, ax=None):
 def _within_error(center, high):
     """Return which of the increasing differences (n,) are drawn; the others are written.
 
-    At least half of them are drawn, and all up to the first one that exceeds twice the largest
-    interval end (high) before it.
-    """
+    A difference of over twice all interval ends before it is written, but at most half of them."""
     near = np.ones(len(center), bool)
     for k in range((len(center) + 1) // 2, len(center)):
         if center[k] > FAR * high[:k].max():

@@ -6,10 +6,7 @@ BINS, PAIR_BINS = 40, 12  # number of intervals of a single feature, and of each
 
 
 def edges_of(x, weight, bins):
-    """Return edges (E,) of at most `bins` intervals of x (n,) that hold equal weight.
-
-    There is a single edge if x is constant.
-    """
+    """Return edges (E,) of up to `bins` intervals of equal weight of x (n,); one for constants."""
     part = np.arange(1, bins + 1) / bins * (1.0 - 1e-12)
     if np.ptp(weight) == 0.0:
         ordered, at = np.sort(x), np.ceil(part * len(x)).astype(int) - 1
@@ -21,21 +18,15 @@ def edges_of(x, weight, bins):
 
 
 def bins_of(x, edges):
-    """Return the interval (n,), from 0 on, of each value x (n,), given the edges of intervals.
-
-    A value on an edge belongs to the interval below.
-    """
+    """Return the interval (n,), from 0 on, of each value x (n,); values on an edge belong below."""
     return np.clip(np.searchsorted(edges, x, side="left") - 1, 0, max(len(edges) - 2, 0))
 
 
 def accumulate(difference, bin_of, weight, n_bins):
     """Return the centred accumulated local effect at the n_bins + 1 edges, (n_bins + 1, K).
 
-    Eqs. 15 and 16 of Apley and Zhu (2020).
-
-    difference : (n, K), change of each row's prediction over its interval; NaN if unknown
-    bin_of : (n,) interval of each row
-    """
+    difference (n, K) : change of each row's prediction over its interval; NaN if unknown
+    bin_of (n,) : interval of each row. See Eqs. 15 and 16 of Apley and Zhu (2020)."""
     total, mean = _means(difference, bin_of, weight, n_bins)
     effect = np.concatenate([np.zeros((1, difference.shape[1])), np.cumsum(mean, axis=0)])
     middle = 0.5 * (effect[1:] + effect[:-1])
@@ -43,12 +34,10 @@ def accumulate(difference, bin_of, weight, n_bins):
 
 
 def by_levels(up, down, code, weight, n_levels):
-    """Return the centred accumulated local effect of each of the ordered levels, (n_levels, K).
+    """Return the centred accumulated local effect of ordered levels, (n_levels, K).
 
-    up, down : (n, K), change of a row's prediction from its level to the next, and from the
-        previous level to its own; NaN if there is none
-    code : (n,) position of each row's level
-    """
+    up : (n, K) change of a row's prediction from its level to the next; NaN if there is none
+    down : (n, K) change from the previous level; code : (n,) position of each row's level"""
     total = np.bincount(code, weight, n_levels)
     step = np.zeros((n_levels, up.shape[1]))
     for k in range(n_levels - 1):
@@ -62,12 +51,9 @@ def by_levels(up, down, code, weight, n_levels):
 def second_order(difference, cell, weight, shape):
     """Return the centred interaction effect of two features at grid points, (E1, E2, K).
 
-    Eqs. 17 to 20 of Apley and Zhu (2020).
-
-    difference : (n, K), second difference of each row's prediction over its cell
-    cell : (n, 2) intervals of each row; shape : numbers of intervals. A cell without rows takes the
-        mean of the nearest cell.
-    """
+    difference : (n, K) second difference of each row's prediction over its cell of the grid
+    cell : (n, 2) intervals of each row; a cell without rows takes the mean of the nearest cell
+    shape : numbers of intervals. See Eqs. 17 to 20 of Apley and Zhu (2020)."""
     bins, K = shape[0] * shape[1], difference.shape[1]
     flat = cell[:, 0] * shape[1] + cell[:, 1]
     total, mean = _means(difference, flat, weight, bins)
@@ -91,14 +77,11 @@ def second_order(difference, cell, weight, shape):
 
 
 def order_of_levels(code, n_levels, others):
-    """Return an order of levels (n_levels,) in which adjacent levels have similar rows (Sect. 5).
+    """Return an order of levels (n_levels,) in which adjacent levels have similar rows.
 
-    The distance of two levels is a sum over the other features: for numbers the largest difference
-    of distribution functions, for levels half the sum of absolute differences of shares. Levels are
-    sorted by the first coordinate of classical scaling.
-
-    others : list of (values (n,), number of levels or 0 for numbers)
-    """
+    Distances between levels sum differences in distribution of the other features. Levels are
+    sorted by the first coordinate of classical scaling (Apley and Zhu 2020, Sect. 5).
+    others : list of (values (n,), number of levels or 0 for numbers)"""
     distance = np.zeros((n_levels, n_levels))
     for values, size in others:
         known = np.isfinite(values)
@@ -118,10 +101,7 @@ def order_of_levels(code, n_levels, others):
 
 
 def _means(values, group, weight, n):
-    """Return total weight (n,) and weighted mean (n, K) of the rows of each of n groups.
-
-    group : (n_rows,) group of each row; rows with NaN in `values` are ignored
-    """
+    """Return total weight (n,) and weighted mean (n, K) of values per group, ignoring NaN."""
     known = np.isfinite(values).all(axis=1)
     weight = np.where(known, weight, 0.0)
     total = np.bincount(group, weight, n)

@@ -213,10 +213,7 @@ def _groups(by, data):
 
 
 def _tidy(fit, found, level):
-    """Return a frame with one row per point (and class) of a term's effect.
-
-    found : TermEffect, with estimates and replicates; level : confidence level
-    """
+    """Return a frame with one row per point (and class) of a term's effect (a TermEffect)."""
     q, K = found.estimate.shape
     pair = isinstance(found.values[0], tuple) if found.values else False
     frame = pd.DataFrame({"term": [found.term] * q})
@@ -238,10 +235,7 @@ def _tidy(fit, found, level):
 
 
 def _ranges(points):
-    """Return a frame with one row per curve: its smallest and largest estimate, and where.
-
-    points : frame with one row per point of the curves
-    """
+    """Return a frame with the smallest and the largest estimate of each curve, and its places."""
     keys = [name for name in ("group", "term", "class") if name in points]
     rows = []
     for names, part in points.groupby(keys, sort=False):

@@ -17,23 +17,17 @@ STEP = 1e-3  # difference of the two values for a slope, in standard deviations
 
 @dataclass(frozen=True)
 class Plan:
-    """How to compute an effect: rows to predict, and a function of the predictions.
+    """How to compute an effect: rows to predict, and a function of the predictions."""
 
-    values : the q points of the effect: numbers, levels, pairs of numbers, or contrasts
-    changed : list of Rows to predict, in which feature values were changed
-    reduce : function of a list of predictions, (n, K) each -> effect (q, K)
-    """
-
-    values: list
-    changed: list[Rows]
-    reduce: Callable
+    values: list  # the q points: numbers, levels, pairs of numbers, or contrasts
+    changed: list[Rows]  # rows in which feature values were changed
+    reduce: Callable  # list of predictions, each (n, K) -> effect (q, K)
 
 
 def local_effects(rows, feature, others):
     """Return the Plan (rows to predict, reduction) of a feature's accumulated local effect.
 
-    others : other features, by which levels are ordered
-    """
+    others : other features, by which levels are ordered"""
     at = known_at(rows, feature)
     rows, x = rows.take(at), feature.values[at]
     if feature.levels is not None:
@@ -71,10 +65,7 @@ def _of_levels(rows, feature, x, others):
 
 
 def interaction(rows, features):
-    """Return the Plan (rows to predict, reduction) of the interaction effect of two numbers.
-
-    It is their second-order accumulated local effect.
-    """
+    """Return the Plan (rows to predict, reduction) of the second-order effect of two numbers."""
     for feature in features:
         if feature.levels is not None:
             raise ArgumentError(
@@ -114,8 +105,7 @@ def interaction(rows, features):
 def dependence(rows, feature, drawn):
     """Return the Plan (rows to predict, reduction) of a feature's partial dependence.
 
-    This is the mean prediction if all rows at the positions `drawn` had the same value.
-    """
+    It is the mean prediction if all rows at the positions `drawn` had the same value."""
     known, x = known_rows(rows, feature)
     values = np.arange(len(feature.levels or ()), dtype=float)
     if feature.levels is None:
@@ -136,8 +126,7 @@ def dependence(rows, feature, drawn):
 def slopes(rows, feature):
     """Return the Plan (rows to predict, reduction) of average slopes, or differences of levels.
 
-    Levels are compared with the most frequent level.
-    """
+    Levels are compared with the most frequent level."""
     rows, x = known_rows(rows, feature)
     if feature.levels is not None:
         count = np.bincount(x.astype(int), rows.weight, len(feature.levels))

@@ -56,10 +56,7 @@ def curve(effects, ax=None, *, term):
 
 @literal
 def points(effects, ax=None, *, term, top):
-    """Draw average slopes or importance as points, with intervals if known.
-
-    top : largest number of points
-    """
+    """Draw the `top` largest average slopes or importances as points, with intervals if known."""
     frame = effects.frame
     frame = frame if term is None else frame[frame["term"] == term]
     of_number = frame["value"] == "per unit"
@@ -96,10 +93,7 @@ def _part(effects, term):
 
 
 def _draw(effects, ax, term, *, explain, label):
-    """Draw the effect of one term on Axes.
-
-    explain : whether to draw a legend; label : whether to label the y axis
-    """
+    """Draw the effect of one term; `explain` adds a legend, `label` a label of the y axis."""
     part = _part(effects, term)
     if _is_pair(effects, term):
         _surface(effects, ax, part, term)
@@ -124,10 +118,7 @@ def _draw(effects, ax, term, *, explain, label):
 
 
 def _lines(ax, parts, rug, labels):
-    """Draw one effect curve per group and class, with confidence bands if there are limits.
-
-    rug : values that show the distribution of the data
-    """
+    """Draw an effect curve per group and class, with confidence bands; rug : values of the data."""
     for k, (part, label) in enumerate(zip(parts, labels, strict=True)):
         x = part["value"].to_numpy(float)
         ax.plot(x, part["estimate"], color=colour(k), lw=1.5, label=label)
@@ -139,10 +130,7 @@ def _lines(ax, parts, rug, labels):
 
 
 def _levels(ax, parts, shares, labels):
-    """Draw the effect of each level as a point, per group and class.
-
-    The size of a point shows the share of rows (shares).
-    """
+    """Draw the effect of each level as a point per group and class, sized by its share of rows."""
     names = list(dict.fromkeys(value for part in parts for value in part["value"]))
     for k, (part, label) in enumerate(zip(parts, labels, strict=True)):
         place = np.array([names.index(value) for value in part["value"]])

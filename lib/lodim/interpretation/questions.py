@@ -15,34 +15,27 @@ MANY_ROWS = 10_000  # from this number of rows on, gradients replace differences
 
 @dataclass(frozen=True)
 class TermEffect:
-    """Effect of one term at q points, for K classes or one response: estimates (q, K).
-
-    replicates : estimates of R bootstrap replicates, (R, q, K)
-    values : the q points; error : (q, K) standard errors that need no replicates, or None
-    """
+    """Effect of one term at q points, for K classes or one response."""
 
     term: str
-    values: list
-    estimate: np.ndarray
-    replicates: np.ndarray
-    error: np.ndarray | None = None
+    values: list  # the q points
+    estimate: np.ndarray  # (q, K)
+    replicates: np.ndarray  # (R, q, K) estimates of bootstrap replicates
+    error: np.ndarray | None = None  # (q, K) standard errors without replicates
 
 
 @dataclass(frozen=True)
 class Along:
-    """Intervals of a numeric feature, used to sum derivatives of predictions to an effect curve.
+    """Intervals of a numeric feature, over which derivatives of predictions are summed to a curve.
 
-    at : positions (n,) of the rows in which the feature is known; bin_of : (n,) their intervals
-    outer : (n,) bool, rows of the first and the last interval. These are wide, so differences
-        between the interval's two `ends` replace gradients
-    """
+    Outer intervals are wide, so differences of predictions replace derivatives in them."""
 
-    at: np.ndarray
+    at: np.ndarray  # (n,) positions of rows in which the feature is known
     weight: np.ndarray
     edges: np.ndarray
-    bin_of: np.ndarray
-    outer: np.ndarray
-    ends: tuple
+    bin_of: np.ndarray  # (n,) interval of each of these rows
+    outer: np.ndarray  # (n,) bool, rows in the first and the last interval
+    ends: tuple  # those rows at the lower and the upper end of their interval
 
     @classmethod
     def from_rows(cls, rows, feature):
@@ -59,10 +52,9 @@ class Along:
         return cls(at, weight, edges, bin_of, outer, ends)
 
     def curve(self, gradient, fit, type):
-        """Return the accumulated local effect at E edges, (E, K), from gradients (N, K) of rows.
+        """Return the accumulated local effect at E edges, (E, K), from derivatives (N, K) of rows.
 
-        type : scale of predictions, "response" or "link"
-        """
+        type : "response" or "link", the scale of predictions"""
         change = gradient[self.at] * np.diff(self.edges)[self.bin_of][:, None]
         low, high = (rows.answers(fit, type) for rows in self.ends)
         change[self.outer] = high - low
@@ -71,21 +63,17 @@ class Along:
 
 @dataclass(frozen=True)
 class Question:
-    """Requested kind of effect, such as "ale", for a fit and its bootstrap replicates.
+    """Requested kind of effect, such as "ale", for a fit and its bootstrap replicates."""
 
-    fits : the fit first, then the replicates
-    """
-
-    fits: list
+    fits: list  # the fit first, then the replicates
     kind: str
     type: str
     seed: int
 
     def of(self, rows, features, terms):
-        """Return a list with the effect of each term (a column, or a pair of columns).
+        """Return a list with the effect of each term (a column, or a pair of columns) over rows.
 
-        rows : Rows over which effects are averaged; features : dict name -> Feature
-        """
+        features : dict name -> Feature, a column as numbers"""
         if self.kind == "importance":
             return self._importance(rows, features, terms)
         drawn = plans.drawn_rows(self.fits[0], rows, self.seed) if self.kind == "pd" else None
@@ -98,8 +86,7 @@ class Question:
     def _planned(self, rows, features, term, drawn):
         """Return the TermEffect of one term, by predicting rows with changed feature values.
 
-        drawn : positions of rows for partial dependence, or None
-        """
+        drawn : positions of the rows for partial dependence, or None"""
         if isinstance(term, tuple):
             plan = plans.interaction(rows, [features[name] for name in term])
         elif self.kind == "ale":
@@ -116,7 +103,7 @@ class Question:
         return TermEffect(label, plan.values, each[0], each[1:])
 
     def _by_gradients(self, rows, features, terms):
-        """Return a dict term -> effect, for terms whose effect needs only gradients."""
+        """Return a dict term -> effect, for terms that need only derivatives of predictions."""
         design, fit = self.fits[0].design, self.fits[0]
         if self.kind != "ale" or "local" not in fit.types or rows.n < MANY_ROWS:
             return {}
@@ -168,10 +155,7 @@ class Question:
 
 
 def _alone(design):
-    """Return a dict name -> feature position of columns of numbers that occur in only one term.
-
-    Indicators of missing values do not count, since they are zero for known values.
-    """
+    """Return a dict name -> feature position of numeric columns that occur in only one term."""
     parts = [part for term in design.terms for part in term if not isinstance(part, Missing)]
     used = [name for part in parts for name in needs(part)]
     place = {}
@@ -185,7 +169,7 @@ REPEATS = 5  # number of permutations per feature
 
 
 def losses(fit, rows):
-    """Return the deviance (n,) of each of the rows; NaN without response or prediction."""
+    """Return the deviance (n,) of each row; NaN without response or prediction."""
     batch = rows.batch(fit._reader, response=True)
     known, score = fit._answered(batch)
     full = np.full(rows.n, np.nan)
@@ -196,18 +180,14 @@ def losses(fit, rows):
 def increases(fit, rows, feature, orders, base):
     """Return the increase of each row's loss, (repeats, n), if a feature's values are permuted.
 
-    orders : (repeats, n) permutations of the rows; base : (n,) losses of the original rows
-    """
+    orders : (repeats, n) permutations of the rows; base : (n,) losses of the original rows"""
     return np.array(
         [losses(fit, rows.with_values(feature, feature.values[at])) - base for at in orders]
     )
 
 
 def mean_and_error(increase, weight):
-    """Return the weighted mean of increases (repeats, n), and its standard error.
-
-    The standard error covers the variation over rows and over permutations.
-    """
+    """Return the weighted mean of increases (repeats, n), and its SE over rows and permutations."""
     known = np.isfinite(increase).all(axis=0) & (weight > 0.0)
     increase, share = increase[:, known], weight[known] / weight[known].sum()
     each = increase @ share
@@ -217,10 +197,7 @@ def mean_and_error(increase, weight):
 
 
 def permutations(fit, rows, seed):
-    """Return random permutations (repeats, n) of rows, to measure importance.
-
-    They depend on the content of the rows, not on their order.
-    """
+    """Return random permutations (repeats, n) that depend on the rows' content, not their order."""
     batch = rows.batch(fit._reader, response=True)
     key = np.full(rows.n, np.inf)
     key[batch.rows] = row_keys.of_batch(batch, 0)[0]

@@ -14,19 +14,13 @@ from lodim.errors import ArgumentError, DataError
 
 @dataclass(frozen=True)
 class Feature:
-    """A column of the data, in the form in which a fit uses it.
-
-    values : (n,) float64, NaN if missing; positions in `levels` if there are levels
-    levels : tuple, or None for numbers
-    ordered : whether the order of the levels was declared
-    dates : whether the values are dates, in days since 1970-01-01
-    """
+    """A column of the data as numbers: (n,) values, NaN if missing."""
 
     name: str
-    values: np.ndarray
-    levels: tuple | None = None
-    ordered: bool = False
-    dates: bool = False
+    values: np.ndarray  # (n,) float64; positions in `levels` if there are levels
+    levels: tuple | None = None  # None for numbers
+    ordered: bool = False  # whether the order of levels was declared
+    dates: bool = False  # whether values are days since 1970-01-01
 
     def take(self, at):
         """Return the feature for the rows at positions `at`."""
@@ -60,10 +54,7 @@ class Rows:
         return replace(self, columns=columns, _read={})
 
     def batch(self, design, response=False):
-        """Return the rows as numbers (a Batch), made by a design.
-
-        response : whether to include the response
-        """
+        """Return the rows as numbers (a Batch) made by a design, possibly with the response."""
         key = id(design), response
         if key not in self._read:
             self._read.clear()
@@ -72,10 +63,7 @@ class Rows:
         return self._read[key]
 
     def answers(self, fit, type):
-        """Return the predictions of a fit, (n, K); NaN for rows without a prediction.
-
-        type : scale of predictions, "response" or "link"
-        """
+        """Return predictions (n, K) of a fit, of type "response" or "link"; NaN if unknown."""
         batch = self.batch(fit._reader)
         values = fit._predict(batch, type)[0].reshape(batch.n, -1)
         full = np.full((self.n, values.shape[1]), np.nan)
@@ -86,8 +74,7 @@ class Rows:
 def read_rows(fit, data, offset, response=False, replicates=()):
     """Return the data as Rows, and a dict name -> Feature of the columns that the formula uses.
 
-    replicates : other fits, which may use columns that `fit` did not select
-    """
+    replicates : other fits, which may use columns that `fit` did not select"""
     design, frame = fit._reader, read_frame(data)
     needed = list(design.features)
     beside = [name for one in replicates for name in one._reader.features]

@@ -13,24 +13,12 @@ ROUND = 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0  # numbers of stages fr
 
 
 def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
-    """Return weights exp(-(loss - lowest loss) / s) of each point's stages, with total sum one.
+    """Return weights exp(-(loss - lowest loss) / s) of each grid point's stages; their sum is one.
 
-    Points are combinations of settings; stages are steps of a fit, such as learners added.
-
-    Parameters
-    ----------
-    losses : list of lists
-        For each point a list with one row per stage. A row has (mean loss, weight, standard error)
-        per fold.
-    draws : int
-        Number of sets of random folds.
-    stages_open : bool
-        Whether the number of stages is to be chosen; else only the last stage has a weight.
-    spread : float
-        s in units of the standard error of the lowest loss.
-    tie : float
-        Smallest value of s: losses that differ by less count as equal.
-    """
+    A point is a combination of settings; a stage is a step of a fit, such as one learner added.
+    losses : per point one row per stage of (mean loss, weight, standard error) per fold
+    draws : number of sets of random folds; stages_open : whether stages before the last one count
+    spread, tie : s is `spread` standard errors of the lowest loss, but at least `tie`"""
     means = [fold_means(rows) for rows in losses]
     if not stages_open:
         means = [np.where(np.arange(len(m)) < len(m) - 1, np.inf, m) for m in means]
@@ -47,13 +35,7 @@ def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
 def central_count(weight):
     """Return the weighted mean number of stages, rounded to 1, ..., 10, 12, 15, 20, 25, 30, ....
 
-    Stages are steps of a fit, such as learners added. Numbers are rounded because one stage more or
-    less is irrelevant and could otherwise depend on rounding errors.
-
-    Parameters
-    ----------
-    weight : array (n_stages,)
-    """
+    Without rounding, the number could change by rounding errors of the weights (n_stages,)."""
     mean = 1.0 + weight @ np.arange(len(weight)) / max(weight.sum(), 1e-300)
     tens = 10.0 ** np.arange(1.0, 1.0 + np.log10(max(len(weight), 10)))
     counts = np.append(np.arange(1.0, 10.0), np.outer(tens, ROUND).ravel())
@@ -64,17 +46,9 @@ def central_count(weight):
 def centre(grid, weight, penalties, parts=2):
     """Return the position of the grid point nearest to the weighted mean of all points.
 
-    Also returns a dict of those penalties whose mean lies between two values of the grid.
-
-    Parameters
-    ----------
-    grid : dict of lists
-        Ordered values of each setting; points are all combinations, where the last setting varies
-        fastest.
-    weight : array (n_points,)
-    penalties : names of settings whose values may lie between two listed values
-    parts : number of parts of a step between two values, in log, to which means are rounded
-    """
+    Also return a dict of the penalties with a mean between two values of the grid.
+    grid : dict setting -> ordered values; the points are all combinations, the last varies fastest
+    weight : (n_points,); parts : steps between two penalties, in log"""
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}
     for (name, values), where in zip(grid.items(), np.indices(shape), strict=True):
@@ -93,17 +67,9 @@ NULL = 0.5  # share of the largest penalty above which a model is (nearly) the n
 
 
 def grid_ends(problem, frame, names, at):
-    """Return texts on settings whose best value, in row `at` of frame, is at an end of the grid.
+    """Return texts on settings with their best value, in row `at` of frame, at an end of the grid.
 
-    Settings that cannot be extended are not named: a penalty that gives the null model, or the last
-    value that the model accepts.
-
-    frame : one row per point of the grid; names : settings to examine
-
-    Returns
-    -------
-    tuple of str
-    """
+    Settings that cannot be extended are not named, such as a penalty that gives the null model."""
     notes = []
     for name in names:
         tried = [v for v in frame[name] if isinstance(v, Real) and not isinstance(v, bool)]
@@ -120,11 +86,9 @@ def grid_ends(problem, frame, names, at):
 
 
 def _goes_on(problem, name, value, neighbour):
-    """Return whether the model accepts a value of a setting beyond an end of the grid.
+    """Return whether the model accepts a value of a setting beyond the end of a grid.
 
-    value, neighbour : the value at the end, and the next value inside; their difference (or ratio)
-        determines the value that is tested
-    """
+    The tested value is as far beyond the last `value` as the next value inside, `neighbour`."""
     model = problem.model
     if name == model.shared_setting and name not in model.penalties:
         return False  # prices: the ends mean no columns, and all columns

@@ -175,10 +175,7 @@ def cv(
 
 
 def _splits(problem, folds, seed):
-    """Return a sequence of pairs of training and held-out batches (complete rows), one per fold.
-
-    folds : number of random folds, or the fold of each row
-    """
+    """Return (training, held-out) batches of complete rows, one pair per fold."""
     if problem.batch.out_of_core:
         return SplitsInPlace(problem.batch, assign_in_place(problem.batch, folds, seed))
     batch = with_positive_weight(problem.batch)
@@ -187,10 +184,7 @@ def _splits(problem, folds, seed):
 
 
 def _held_out(batch, folds, groups, arguments):
-    """Return a text that says which units folds hold out as a whole, such as groups.
-
-    The text is empty if single rows are held out.
-    """
+    """Return a text on what folds hold out as a whole, such as groups; "" for single rows."""
     if batch.out_of_core:
         what = "as given" if np.ndim(folds) else f"blocks of {BLOCK_ROWS:,} rows"
         return f"{what}; features keep the centre and scale of all rows"
@@ -215,10 +209,7 @@ def _check_call(grid, loss, rule, n_jobs, arguments):
 
 
 def _best_rows(frame):
-    """Return the positions of two rows: the lowest mean loss, and the simplest within one SE of it.
-
-    frame : one row per point of a grid, simplest first, with columns `mean` and `se` of the loss
-    """
+    """Return positions of the row with the lowest mean loss, and of the first within one SE."""
     where_min = int(frame["mean"].idxmin())
     limit = frame["mean"][where_min] + frame["se"][where_min]
     return where_min, int(np.flatnonzero(frame["mean"] <= limit)[0])
@@ -308,10 +299,7 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return the value of a setting at a point of the grid, or in the fit `best`.
-
-        names : settings, of which the first one in the grid is used; index : row of the point
-        """
+        """Return a grid row's value of the first of `names` that varies, or its value in `best`."""
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])

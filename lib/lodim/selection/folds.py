@@ -23,38 +23,21 @@ def as_folds(folds):
 
 
 def assign(batch, folds, classes, seed):
-    """Return the fold of each row of a batch, (n,), 0 to K - 1; -1 without response or weight.
+    """Return the fold of each row, (n,), 0 to K - 1; -1 for rows without response or weight.
 
-    Random folds depend on the set of rows with positive weight, but not on the order of rows or
-    columns, on the names of classes, or on rows of weight zero.
+    folds : number of random folds, or an array (N,) with a value per row of the data
+    classes : classes of the response, which random folds balance; None for a numeric response
 
-    Parameters
-    ----------
-    batch : Batch
-    folds : int or array (N,)
-        Number of random folds, balanced within classes, of whole groups (or clusters) if given. Or
-        an array with a value per row of the data: rows with the same value are held out together.
-    classes : sequence or None
-        Classes of the response; None for a numeric response.
-    seed : int
-    """
+    Groups (or clusters) are held out as a whole. Random folds depend on the content of the rows,
+    not on their order."""
     return _in_all_rows(batch, _assign(with_positive_weight(batch), folds, classes, seed))
 
 
 def assign_by_position(batch, folds, seed):
-    """Return the random fold of each row of a batch, (n,), independent of the rows' content.
+    """Return random folds (n,) by the rows' positions only; -1 without response or weight.
 
-    Conformal guarantees need exchangeable rows: if folds depended on features or response, held-out
-    rows could differ from new rows. So rows (or groups) are drawn by position only, and another
-    order of the rows gives other folds. The fold is -1 without response or weight.
-
-    Parameters
-    ----------
-    batch : Batch
-    folds : int or array
-        Number of random folds, not balanced within classes; or a value per row of the data.
-    seed : int
-    """
+    Conformal guarantees need exchangeable rows. If folds depended on the content of rows, held-out
+    rows could differ from new rows. `folds` may also have a value per row of the data."""
     if np.ndim(folds) == 1:
         return assign(batch, folds, None, seed)
     some = with_positive_weight(batch)
@@ -67,21 +50,17 @@ def assign_by_position(batch, folds, seed):
 
 
 def _in_all_rows(batch, fold):
-    """Return the folds (n,) of all rows, given the folds of the rows with positive weight.
-
-    The other rows get -1.
-    """
+    """Return the folds (n,) of all rows from those of rows with positive weight; others get -1."""
     out = np.full(batch.n, -1)
     out[batch.positive_weight] = fold
     return out if batch.y is None else np.where(np.isnan(batch.y), -1, out)
 
 
 def assign_in_place(batch, folds, seed):
-    """Return the fold of each row of a batch whose X is not copied, (n,): whole blocks of rows.
+    """Return the fold (n,) of each row of data that do not fit into memory.
 
-    Blocks of 4,096 rows are assigned to folds at random. If `folds` is an array with a value per
-    row of the data, rows with the same value are in one fold. Groups are an error.
-    """
+    Blocks of 4,096 rows are assigned at random, or `folds` has a value per row. Groups are an
+    error."""
     if batch.units is not None:
         what = "clusters" if batch.groups is None else "groups"
         raise ArgumentError(
@@ -102,10 +81,7 @@ def assign_in_place(batch, folds, seed):
 
 
 def assign_draws(batch, folds, classes, seed, n):
-    """Return n independent random assignments of rows to folds: a list of n arrays (n_rows,).
-
-    Rows without response or weight have the fold -1; folds are balanced within classes.
-    """
+    """Return n random assignments of rows to folds, balanced by class: n arrays (n_rows,)."""
     seeds = [seed, *np.random.SeedSequence(seed).generate_state(n - 1, np.uint64)]
     return [assign(batch, folds, classes, int(one)) for one in seeds]
 
@@ -150,7 +126,7 @@ def _check_folds(batch, folds):
 
 
 def check_units(batch, names):
-    """Raise DataError if there is only one row or group; `names` : settings to give instead."""
+    """Raise DataError if only one row or group has weight; `names` are settings to give instead."""
     if count_units(batch) < 2:
         what = "row" if batch.units is None else "group"
         raise DataError(
@@ -166,13 +142,10 @@ def count_units(batch):
 
 
 def _whole_units(batch, folds, key, of_class, seed):
-    """Return the fold of each row, (n,), such that whole groups or clusters are in one fold.
+    """Return the fold (n,) of each row; all rows of a group (or cluster) have the same fold.
 
-    Each group goes to the fold with the fewest rows of the group's most frequent class so far;
-    among equal folds to the smallest.
-
-    key : (n,) numbers computed from the content of the rows; of_class : number per class
-    """
+    Each group goes to the fold with the fewest rows of the group's most frequent class so far.
+    key : (n,) numbers made from the rows' content; of_class : (n_classes,) the same per class"""
     names, code = np.unique(batch.units, return_inverse=True)
     main, size = _main_class(batch, code, of_class), np.bincount(code)
     of_unit = np.bincount(code, key) / size
@@ -184,11 +157,10 @@ def _whole_units(batch, folds, key, of_class, seed):
 
 
 def _main_class(batch, code, of_class):
-    """Return a number for the most frequent class of each group, (n_units,).
+    """Return the most frequent class of each group, (n_units,); zero if the response is numeric.
 
-    The number is the rank of the class by `of_class`, so it does not depend on names. It is zero
-    for a response without classes. code : (n,) group of each row
-    """
+    Classes are numbered by the order of `of_class`, which does not depend on their names.
+    code (n,) : group of each row"""
     C = len(of_class)
     if not C or batch.y is None:
         return np.zeros(code.max() + 1, np.int64)

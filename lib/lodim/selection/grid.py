@@ -18,10 +18,7 @@ from lodim.selection.racing import (
 
 
 def points_of(grid, model):
-    """Return all combinations of a grid's values as dicts, simplest first.
-
-    If the grid is a DataFrame, its rows are the points, in their order.
-    """
+    """Return all combinations of a grid's values as dicts, simplest first; or a frame's rows."""
     if isinstance(grid, pd.DataFrame):
         if grid.empty:
             raise ArgumentError("the grid must have at least one row")
@@ -77,10 +74,9 @@ def _check_values(name, values, model):
 
 
 def settings_at(problem, point):
-    """Return the settings of a problem with the values of a grid point.
+    """Return the problem's settings with the values of a grid point.
 
-    A value None means not given if None is the default of the argument.
-    """
+    A value None counts as not given if it is the default of the argument."""
     ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
     return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
 
@@ -93,9 +89,7 @@ def checked(problem):
 def checked_settings(problem, points):
     """Return the validated settings of each grid point, a list.
 
-    Points that differ only in what one run covers (such as the number of stages) are validated
-    together.
-    """
+    Points that differ only in their number of stages (or their budget) are validated together."""
     run, known = problem.model.stage_setting or problem.model.shared_setting, {}
     out = []
     for point in points:
@@ -109,12 +103,9 @@ def checked_settings(problem, points):
 
 
 def losses_at(problem, splits, settings, name, jobs, **options):
-    """Return the held-out losses of each of several settings, by the name of the loss.
+    """Return held-out losses per setting: a row per stage of (mean, weight, SE) per fold.
 
-    The result has per setting a list with one row per stage, of (mean, weight, SE) per fold.
-
-    splits : list of (training, held-out) batches; jobs : number of threads
-    """
+    splits : list of (training, held-out) batches; name : of the loss; jobs : number of threads"""
     return grid_losses(problem, splits, settings, loss_of(problem, name), jobs, **options)
 
 
@@ -126,9 +117,8 @@ def loss_of(problem, name):
 def summarize(problem, points, settings, losses, stage, draws=1):
     """Return a frame with mean loss and standard error per grid point, and the points' settings.
 
-    losses : per point, one row per stage of (mean, weight, SE) per fold
-    stage : per point the number of stages to report if it is not given
-    """
+    losses : per point one row per stage of (mean, weight, SE) per fold
+    stage : per point the number of stages to report if it is not given"""
     stages = problem.model.stage_setting
     rows, chosen = [], []
     for point, own, curve, last in zip(points, settings, losses, stage, strict=True):

@@ -16,11 +16,7 @@ FEW_PLACES = 12  # up to this many values of a setting, each value has a tick
 
 @literal
 def path(path, ax=None, top=10):
-    """Draw the estimates of a Path against log lambda, with df above and names at the right end.
-
-    Estimates are per standard deviation of the feature, if that makes sense. `top` estimates get
-    names.
-    """
+    """Draw estimates of a Path against log lambda, per SD if possible; name the `top` largest."""
     frame, top = in_pandas(path.tidy)(), whole("top", top)
     terms = list(path.fits[0].coef().index.names)
     standardized = "std_estimate" in frame

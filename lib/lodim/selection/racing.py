@@ -1,4 +1,4 @@
-"""Racing: held-out losses of settings stage by stage, and which settings continue."""
+"""Racing: settings compete by held-out loss, stage by stage; the worst ones stop early."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -31,15 +31,13 @@ LOSSES = {"class": misclassified, "mae": absolute}
 
 
 def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
-    """Return the held-out losses of each point (set of settings): a list with a row per stage.
+    """Return held-out losses of each point (set of settings): a row per stage of fold results.
 
-    A row has (mean loss, weight, standard error) per fold. Points that differ only in their number
-    of stages, or in their budget, share one run.
+    A fold result is (mean loss, weight, SE). Points that differ only in their number of stages, or
+    in their budget, share one fit per fold.
 
-    splits : list of (Batch, Batch), training and held-out rows, the folds of one draw after another
-    points : list of settings
-    runs : dict settings -> StageLosses of the same splits; it is extended, and its fits are reused
-    """
+    splits : list of (training, held-out) batches, the folds of one draw after another
+    runs : dict settings -> StageLosses of earlier calls with the same splits; it is extended"""
     model = problem.model
     served = {}
     for point in points:
@@ -63,12 +61,10 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
 
 
 def paired_losses(problem, splits, points, loss, n_jobs):
-    """Return the held-out losses of each point minus the losses of the first point, per fold.
+    """Return held-out losses of points minus those of the first point: (mean, weight, SE) per fold.
 
-    Each point is a set of settings, fitted to its last stage; its result has (mean, weight,
-    standard error) per fold. Standard errors belong to the differences; they are smaller than those
-    of the losses if the same rows are difficult for all points.
-    """
+    Differences have smaller standard errors (SE) than losses if some rows are hard for all
+    points."""
     model, runs = problem.model, []
     for point in points:
         key, value = _without(point, _shared_by(model, point))
@@ -82,11 +78,9 @@ def paired_losses(problem, splits, points, loss, n_jobs):
 def _race(runs, n_jobs):
     """Fit the stages of all runs in parallel, one stage at a time, until all have finished.
 
-    A run (the fits of some settings in all folds) that chooses its own number of stages stops early
-    if it has no chance. Every few stages it stops if its loss is over two standard errors above the
-    lowest loss at that stage; after any stage, if its loss is over four standard errors above it
-    and rising.
-    """
+    A run has the fits of one set of settings in all folds. If it chooses its number of stages, it
+    stops early when its loss is 2 standard errors above the lowest (4 between comparisons, and
+    rising)."""
     heat = min(HEAT, runs[0].patience)
     running = [run for run in runs if not run.finished]
     folds = sum(len(run.splits) for run in running)
@@ -116,10 +110,7 @@ def _race(runs, n_jobs):
 
 
 def _in_turn(runs):
-    """Complete the runs (fits of some settings in all folds) one after the other.
-
-    Each run needs the memory of a fit, so they do not run in parallel.
-    """
+    """Complete runs (fits of some settings in all folds) one after the other, to save memory."""
     folds = sum(len(run.splits) for run in runs)
     with single_blas(), progress.bar(folds, "cross-validation") as bar:
         for run in runs:
@@ -127,10 +118,9 @@ def _in_turn(runs):
 
 
 def _shared_by(model, settings):
-    """Return the name of the setting that one fit covers for all its values; None if there is none.
+    """Return the name of the setting that one fit covers for all its values, or None.
 
-    Such a setting is the number of stages: a fit with m stages includes all smaller numbers.
-    """
+    Usually it is the number of stages: a fit with m stages includes all smaller numbers."""
     return model.stage_setting if model.counts_stages(settings) else model.shared_setting
 
 
@@ -148,26 +138,18 @@ def ordered(values, down=False):
 
 
 def _run_settings(model, key, values):
-    """Return the settings of one run that covers several values, and its number of stages.
-
-    The number is None if it is to be chosen.
-
-    key : settings without the setting that varies; values : its values
-    """
+    """Return settings of fits that cover several values, and their stages (None: to be chosen)."""
     if model.shared_setting:
         return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)
 
 
 class StageLosses:
-    """Held-out losses after each stage of a run: fits with the same settings in all folds.
+    """Held-out losses after each stage (such as a learner added) of fits with the same settings.
 
-    A stage is a step of a fit, such as one learner added. A run ends after `n_stages` stages. If
-    that is None, it ends after `max_stages` of the settings, or when the model's `patience` number
-    of stages have gained nothing. `rows` has, for each stage and fold, the mean loss, the weight,
-    and the standard error of the mean. `of_rows` has, for each fold, the losses of its rows after
-    the last stage.
-    """
+    There is one fit per fold. Without `n_stages`, fits end after `max_stages` of the settings, or
+    after `patience` stages without gain. `rows` has (mean loss, weight, SE) per stage and fold;
+    `of_rows` has the losses of the rows of each fold after the last stage."""
 
     def __init__(self, problem, splits, settings, n_stages, loss, draws):
         self.patient, self.patience = n_stages is None, problem.model.patience
@@ -189,10 +171,9 @@ class StageLosses:
         return [range(i, len(self.splits), n) for i in range(min(n, len(self.splits)))]
 
     def advance(self, folds, bar):
-        """Fit the next stage (such as one learner added) of the given folds.
+        """Fit the next stage of the given folds.
 
-        For a model without stages, the progress bar advances with each fold.
-        """
+        For a model without stages, the progress bar advances with each fold."""
         for k in folds:
             self.row[k] = self._advance_fold(k)
             if not (self.staged or self.rows):
@@ -230,7 +211,7 @@ class StageLosses:
 
     @property
     def finished(self):
-        """Whether the run (fits with the same settings in all folds) has ended."""
+        """Whether no further stage is to be fitted."""
         if self.behind or len(self.rows) >= self.most:
             return True
         if not (self.patient and self.rows):
@@ -245,21 +226,15 @@ class StageLosses:
         return self.means[-1] > min(self.means)
 
     def lowest(self, stages=None):
-        """Return the lowest mean loss after any stage so far, and its standard error.
-
-        stages : consider only this number of first stages
-        """
+        """Return the lowest mean loss after any stage, or any of the first `stages`, and its SE."""
         at = int(np.argmin(self.means[:stages]))
         return self.means[at], self.errors[at]
 
 
 def fold_row(test, each):
-    """Return a triple for a fold's held-out rows: mean loss, total weight, standard error.
+    """Return mean loss, total weight and standard error of held-out rows with losses `each` (n,).
 
-    Groups (or clusters), if given, are the units of the standard error.
-
-    test : Batch of the held-out rows; each : (n,) losses of the rows
-    """
+    Groups (or clusters), if given, are the units of the standard error."""
     weight = test.weight
     mean = sum_rows(lambda i: weight[i] @ each[i], test.n)
     if test.units is None:
@@ -277,31 +252,25 @@ def _square(v):
 def fold_means(rows):
     """Return the weighted mean loss over folds after each stage, (n_stages,).
 
-    rows : (n_stages, n_folds, 3), with mean loss, weight and standard error
-    """
+    rows (n_stages, n_folds, 3) : mean loss, weight and standard error"""
     rows = np.asarray(rows)
     return (rows[:, :, 0] * rows[:, :, 1]).sum(axis=1) / rows[:, :, 1].sum(axis=1)
 
 
 def rows_error(row, draws=1):
-    """Return the standard error of the mean loss over folds, from the standard error in each fold.
+    """Return the standard error of the mean loss over folds, from the standard errors within folds.
 
-    row : (draws * K, 3), with mean loss, weight and standard error of each fold. Rows are the units
-        here, whereas `standard_error` uses the few folds as units.
-    draws : number of sets of K random folds
-    """
+    row (draws * K, 3) : mean loss, weight and standard error of each fold
+    Here rows are the units; in `standard_error` the K folds are."""
     share = row[:, 1] / row[:, 1].sum()
     return float(np.sqrt(draws * (share**2 * row[:, 2] ** 2).sum()))
 
 
 def standard_error(row, mean, draws=1):
-    """Return the standard error of a mean loss: standard deviation over folds / sqrt(K - 1).
+    """Return the standard error of a mean loss: standard deviation over K folds / sqrt(K - 1).
 
-    With several draws of K folds it is the error of one draw, since all draws hold out the same
-    rows. With a single fold it is the error of that fold's mean.
-
-    row : (draws * K, 3), with mean loss, weight and standard error of each fold
-    """
+    It is the error of one draw of folds, since all draws hold out the same rows.
+    row (draws * K, 3) : mean loss, weight and standard error of each fold"""
     K = len(row) // draws
     if K == 1:
         return float(row[0, 2])

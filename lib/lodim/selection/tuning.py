@@ -20,12 +20,9 @@ MOST_DRAWS = 2  # number of sets of random folds that choose() averages, if rows
 
 
 def quick_splits(problem, draws=1, folds=FOLDS):
-    """Return (training, held-out) batches of random folds of a problem's rows, a list of pairs.
+    """Return (training, held-out) batches of `draws` sets of random folds of a problem's rows.
 
-    With over 4,000 rows, only one fold per draw is held out, and at most 20,000 rows are used.
-
-    draws : number of sets of random folds
-    """
+    With over 4,000 rows, one fold per set is held out, and at most 20,000 rows are used."""
     model = problem.model
     needed = [k for k, penalty in model.penalties.items() if penalty.needed]
     names = filter(None, [*needed, model.stage_setting, model.shared_setting])
@@ -35,13 +32,11 @@ def quick_splits(problem, draws=1, folds=FOLDS):
 
 
 def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
-    """Return training and held-out batches of random folds, a list of (Batch, Batch).
+    """Return (training, held-out) batches of `draws` sets of random folds of a batch.
 
-    There are at most `folds` folds per draw. With over 4,000 rows, only one fold per draw is held
-    out, and at most 20,000 rows are used. Rows of weight zero are not used.
-
-    levels : classes of the response, or None; draws : number of sets of random folds
-    """
+    With over 4,000 rows, one fold per set is held out, and at most 20,000 rows of positive weight
+    are used.
+    levels : classes of the response, or None"""
     batch = _few_rows(batch, levels, seed)
     n_folds = min(folds, count_units(batch))
     return [
@@ -52,11 +47,9 @@ def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
 
 
 def _few_rows(batch, levels, seed):
-    """Return the rows of a batch with positive weight, or a sample of 20,000 of them.
+    """Return the rows with positive weight, or a sample of 20,000 of them.
 
-    With over 65,536 rows, X is not copied, and the sample is spread over the sizes of the rows'
-    features.
-    """
+    With over 65,536 rows, features are not copied before sampling."""
     if batch.n > SPAN_ROWS:
         some = min(MOST_ROWS, batch.n_positive)
         return subset(batch, np.sort(row_keys.sample_of(batch, some, seed)))
@@ -82,14 +75,10 @@ def count_draws(batch, most=None):
 
 
 def preference(problem, name, values, *, most_draws=None):
-    """Return how much better the second of two values of a setting is, in standard errors.
+    """Return how much lower the held-out loss is with the second of two values, in standard errors.
 
-    Better means a lower held-out deviance. The standard error is that of the difference of
-    deviances, computed over folds or over rows, whichever is larger. The result is zero if the
-    second value is not better in the first set of folds; other sets are then not computed.
-
-    name, values : the setting and its two values; most_draws : number of sets of random folds
-    """
+    It is zero if the first set of folds shows no gain; further sets are then not computed.
+    name, values : the setting and its two values; most_draws : number of sets of random folds"""
     draws, jobs = count_draws(problem.batch, most_draws), side_by_side(problem)
     splits = quick_splits(problem, draws)
     settings = [replace(problem.settings, **{name: value}) for value in values]
@@ -107,22 +96,14 @@ def preference(problem, name, values, *, most_draws=None):
 
 
 def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs=None):
-    """Return the problem with settings chosen by held-out deviance, and the table of points.
+    """Return the problem with settings chosen by held-out deviance, and the table of grid points.
 
-    A point is a combination of values of the grid. The result is an average over points with
-    similar held-out deviance, with weights exp(-(loss - lowest loss) / s), where s is `spread`
-    standard errors of the lowest loss. The weighted mean of positions in each list of values is
-    rounded (for penalties to `parts`); then the mean number of stages is rounded. The point with
-    the lowest loss itself would vary between very different settings because of rounding errors or
-    random folds.
+    The choice is a mean over points with similar loss, because the single best point depends on the
+    random folds. Weights are exp(-(loss - lowest loss) / s) with s = `spread` standard errors.
 
-    grid : dict setting -> values
-    most_draws : number of sets of random folds that are averaged, default: 2
-    spread : s in standard errors of the lowest loss
-    parts : number of parts of a step between two penalties, in log, to which means are rounded
-    tie : smallest value of s: losses that differ by less count as equal
-    runs : dict that keeps fits of folds, for choices from other grids of the same problem
-    """
+    grid : dict setting -> values; tie : smallest s
+    parts : number of steps between two penalties, in log, to round means to
+    most_draws : number of sets of random folds; runs : dict that keeps fits for other grids"""
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
     points = points_of(grid, problem.model)
     draws = count_draws(problem.batch, most_draws)
@@ -142,10 +123,7 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
     """Return the settings at the weighted mean of a grid's points, and the table of the points.
 
-    losses : per point, one row per stage of (mean, weight, SE) per fold; draws : sets of folds.
-    Weights are exp(-(loss - lowest loss) / s), where s is `spread` standard errors and at least
-    `tie`.
-    """
+    losses : per point one row per stage of (mean, weight, SE) per fold"""
     stages = problem.model.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
     weight = weights(losses, draws, open_stages, spread, tie)
@@ -158,8 +136,5 @@ def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
 
 
 def _folds_of_draw(rows, d, draws):
-    """Return the entries of the folds of draw d, from rows with the folds of all draws.
-
-    A row holds the losses of one stage, with an entry per fold.
-    """
+    """Return the losses of the folds of draw d, from stages (rows) with the folds of all draws."""
     return [row[d * len(row) // draws : (d + 1) * len(row) // draws] for row in rows]

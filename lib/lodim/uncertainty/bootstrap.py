@@ -170,10 +170,7 @@ def bootstrap(
 
 
 def _estimates_as(reference):
-    """Return a function of a fit that returns its estimates in the form of those of `reference`.
-
-    Then replicates of a bootstrap can be compared with the fit to all rows.
-    """
+    """Return a function: fit -> Series of its estimates, comparable with those of `reference`."""
 
     def estimates(one):
         frame = one._comparable(reference)
@@ -211,10 +208,9 @@ def _statistic(function):
 
 
 def _aligned(estimate, replicates, absent):
-    """Return all terms, estimates (q,) and replicates (n, q) from Series with different terms.
+    """Return all terms, estimates (q,) and replicates (n, q) from Series that may lack terms.
 
-    Terms that a Series lacks get the value `absent`.
-    """
+    A missing term gets the value `absent`."""
     terms = estimate.index
     for one in replicates:
         if not one.index.equals(terms):

@@ -216,8 +216,7 @@ def _folds(problem, method, folds, seed):
 def _fits(problem, fold, method, score, choose):
     """Return the fit for predictions, a fit without each fold, and the rows of each fold.
 
-    For method "split" there is only one fit. choose : whether each fit chooses open settings again
-    """
+    Method "split" has one fit only. choose : whether each fit chooses open settings itself"""
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
     if method == "split":
@@ -243,11 +242,10 @@ def _known_score(fit, score):
 
 
 def _held_out(problem, fold, says, full, fits, parts, by):
-    """Return the scores of the held-out rows (HeldOut), and the table for tidy().
+    """Return the conformity scores of the held-out rows, and the table for tidy().
 
     fold (n,) : fold of each row; says : kind of score; full : fit to all rows
-    fits, parts : fit without each fold, and the rows of the fold; by : "class" or None
-    """
+    fits, parts : fit without each fold, and the rows of the fold; by : "class" or None"""
     at, answers, y = [], [], []
     for k, (fit, rows) in enumerate(zip(fits, parts, strict=True)):
         where = np.flatnonzero(fold == k)
@@ -266,10 +264,7 @@ def _held_out(problem, fold, says, full, fits, parts, by):
 
 
 def _table(held, says, answers, classes):
-    """Return a table with scores and mean sizes of intervals or sets per level (and class).
-
-    held : HeldOut scores; answers : predictions of the held-out rows; classes : names
-    """
+    """Return a frame with scores and mean sizes of intervals or sets per level (and class)."""
     rows = []
     for level in sorted({*LEVELS, says.level}):
         size = says.sizes(answers, held, level)

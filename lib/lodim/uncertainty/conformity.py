@@ -1,9 +1,6 @@
-"""Conformity scores: how far responses are from predictions, and limits for new rows.
+"""Conformity scores: distances of responses from predictions, and limits for new rows.
 
-For a numeric response a fit gives a band from low - t step to high + t step; the score of a
-response is the value of t at which the band reaches the response. For classes a fit gives a score
-per class.
-"""
+The score of a number is the t at which the band from low - t step to high + t step reaches it."""
 
 from zlib import crc32
 
@@ -20,11 +17,10 @@ FROM_SPREAD = ("normalized", "quantile")  # scores that need results which fits 
 
 @forms.record
 class ConformityScore:
-    """Kind of conformity score (distance of response and prediction), and options of scores.
+    """Kind of conformity score: how the distance of a response from its prediction is measured.
 
-    level : coverage whose quantiles the score "quantile" uses
-    seed : seed of the random numbers of "aps"
-    """
+    level : coverage of the quantiles that the score "quantile" uses
+    seed : seed of the random numbers that the score "aps" uses"""
 
     score: str = forms.choice(*NUMERIC_SCORES, *CLASS_SCORES)
     level: float = forms.real(least=forms.TINY, most=1.0 - 2.0**-53)
@@ -37,16 +33,14 @@ class ConformityScore:
 
     @property
     def size(self):
-        """Name of the column for the precision of predictions: "size" of sets or "width"."""
+        """Name of the column with mean sizes in tidy(): "size" of sets of classes, or "width"."""
         return "size" if self.of_classes else "width"
 
     def of_rows(self, fit, batch, u):
-        """Return the predictions of a fit in the form that scores need.
+        """Return the predictions of a fit that scores are computed from; NaN for unpredicted rows.
 
-        For numbers these are low, high and step (3, n): a band is from low - t step to high + t
-        step, with t from the held-out scores. For C classes these are the scores (C, n). Rows
-        without a prediction get NaN. u (n,) : random numbers for "aps", or None.
-        """
+        Numbers have low, high and step (3, n): bands are from low - t step to high + t step. C
+        classes have one score each, (C, n). u (n,) are random numbers for "aps", else None."""
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:
             p = mean if mean.ndim == 2 else np.column_stack([1.0 - mean, mean])
@@ -60,7 +54,7 @@ class ConformityScore:
         return np.array([low, high, step])
 
     def uniforms(self, fit, batch):
-        """Return random numbers (n,) for the score "aps", made from rows' features; else None."""
+        """Return numbers (n,) for the score "aps", random functions of the features; else None."""
         if self.score != "aps":
             return None
         X = tiles.unpack(batch.X, batch.n).astype(np.float64)
@@ -70,18 +64,16 @@ class ConformityScore:
     def scores(self, answers, y):
         """Return the conformity scores (n,) of responses y; infinite without a prediction.
 
-        answers : predictions of the rows, as `of_rows` returns them
-        """
+        `answers` are the predictions that `of_rows` returns."""
         if self.of_classes:
             own = answers[y.astype(int), np.arange(len(y))]
             return np.where(np.isnan(own), np.inf, own)
         return band_scores(*answers, y)
 
     def sizes(self, answers, held, level):
-        """Return the widths of intervals, or sizes of sets, of held-out rows.
+        """Return the width of the interval, or size of the set of classes, of each held-out row.
 
-        answers : predictions of each row by the fit without its fold; held : HeldOut scores
-        """
+        `answers` are predictions from `of_rows`, by the fit without the row's fold."""
         if not self.of_classes:
             low, high, step = answers
             width = high - low + 2.0 * held.quantile(level) * step
@@ -101,13 +93,10 @@ CHUNK = 2**21  # number of values that are sorted at a time
 
 @forms.record
 class HeldOut:
-    """Conformity scores of held-out rows, with which scores of new rows are compared.
+    """Conformity scores of held-out rows: distances of their responses from predictions.
 
-    fold : number of the fit without the row
-    score : distance of response and prediction by that fit; infinite without a prediction
-    weight : positive weights; a new row has weight one
-    of_class : class of each row if each class has its own quantile, else None
-    """
+    fold : number of the fit without the row; weight : positive, where a new row has weight one
+    score : infinite without a prediction; of_class : class of each row if calibrated by class"""
 
     fold: np.ndarray = forms.whole("n", most="F - 1")
     score: np.ndarray = forms.unlimited("n")
@@ -126,22 +115,17 @@ class HeldOut:
 
     @property
     def most(self):
-        """Highest coverage level for which intervals or sets are finite."""
+        """Highest coverage level at which intervals are finite and sets exclude classes."""
         return self.weight.sum() / (self.weight.sum() + 1.0)
 
     def quantile(self, level):
-        """Return the weighted `level` quantile of the scores; a new row counts as infinite."""
+        """Return the weighted `level` quantile of the scores. A new row counts as infinite."""
         return float(self._quantiles(self.score[:, None], level)[0])
 
     def upper(self, base, step, level):
         """Return the upper interval limits (m,) of m new rows (Barber et al. 2021, Sect. 3).
 
-        Parameters
-        ----------
-        base, step : (K, m) float64
-            Predictions of each fit for the new rows; the limit at score t is base + t step.
-        level : float
-        """
+        base, step (K, m) : predictions of K fits; base + t step is the limit for the score t"""
         if len(base) == 1:
             return base[0] + step[0] * self.quantile(level)
         out = np.empty(base.shape[1])
@@ -153,10 +137,9 @@ class HeldOut:
         return out
 
     def below(self, scores):
-        """Return the weight of held-out rows with lower scores than each new row's classes, (m, C).
+        """Return the weight of held-out rows with lower scores than each class of new rows, (m, C).
 
-        scores : (K, m, C) float64, scores of the m new rows' C classes by the fit without each fold
-        """
+        scores (K, m, C) : scores of C classes for m new rows, by each of K fits"""
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
             rows = np.flatnonzero(self.fold == k)
@@ -166,22 +149,19 @@ class HeldOut:
         return out
 
     def sets(self, scores, level):
-        """Return whether each class is in the set of each new row, (m, C).
+        """Return which of C classes are in the set of each of m new rows, (m, C) bool.
 
-        scores : (K, m, C), scores of the classes by each of K fits. A class is in the set if the
-        weight of held-out rows with lower scores is small.
-        """
+        A class is in the set if few held-out rows have lower scores. scores (K, m, C) are by each
+        of K fits."""
         if self.of_class is None:
             return self.below(scores) < self._needed(level)
         each = (self.of(c).sets(scores[..., [c]], level) for c in range(scores.shape[2]))
         return np.column_stack(list(each))
 
     def contains(self, scores):
-        """Return the share of new rows that were themselves held out, recognized by scores (K, m).
+        """Return the share of new rows that were held out themselves, recognized by scores (K, m).
 
-        The result is zero if scores cannot identify rows, because rows of a fold have equal scores
-        or folds are too small.
-        """
+        The share is zero if scores cannot identify rows, because of ties or few rows per fold."""
         known = [np.sort(self.score[self.fold == k]) for k in range(len(scores))]
         near = SAME * np.median(np.abs(self.score))
         steps = np.concatenate([np.diff(of_fold[np.isfinite(of_fold)]) for of_fold in known])
@@ -196,11 +176,11 @@ class HeldOut:
         return found.mean()
 
     def _needed(self, level):
-        """Return the weight of held-out rows whose scores must be within limits of this level."""
+        """Return the total weight of held-out rows that intervals of this level must cover."""
         return level * (self.weight.sum() + 1.0) * (1.0 - TIE)
 
     def _quantiles(self, values, level):
-        """Return the weighted `level` quantile over held-out rows per column, (n, m) -> (m,)."""
+        """Return the weighted `level` quantile of each column of values (n, m) of held-out rows."""
         needed = self._needed(level)
         if self.weight.sum() < needed:
             return np.full(values.shape[1], np.inf)
@@ -213,13 +193,9 @@ class HeldOut:
 
 
 def held_out_weights(given, units):
-    """Return weights (n,) of held-out rows, relative to the weight one of a new row.
+    """Return weights (n,) of held-out rows with mean one; a new row has weight one.
 
-    With groups, the weights of each group's rows sum to one (Lee, Barber and Willett 2023);
-    otherwise the mean weight is one.
-
-    given : (n,) float64, above zero; units : (n,) codes of groups, or None
-    """
+    With groups, the weights of each group's rows sum to one (Lee, Barber and Willett 2023)."""
     if units is None:
         return given / given.mean()
     code = np.unique(units, return_inverse=True)[1]
@@ -227,10 +203,7 @@ def held_out_weights(given, units):
 
 
 def band_scores(low, high, step, y):
-    """Return the distance (n,) of responses y outside of bands, in steps; negative inside.
-
-    low, high, step : (n,) limits of the bands, and unit of the distance
-    """
+    """Return the distance of y (n,) from bands (low to high), in steps; negative inside."""
     with np.errstate(over="ignore", invalid="ignore"):
         score = np.maximum(low - y, y - high) / np.maximum(step, np.finfo(float).tiny)
     return np.where(np.isfinite(high), score, np.inf)
@@ -242,24 +215,17 @@ def least_ambiguous(p):
 
 
 def adaptive(p, u):
-    """Return scores (n, C) of classes: total probability of more probable classes, plus u p.
+    """Return scores (n, C) of classes: total probability of all more probable classes, plus u p.
 
-    p (n, C) are probabilities, and u (n,) numbers between 0 and 1. See Romano, Sesia and Candes
-    (2020), Sect. 2.
-    """
+    p (n, C) : probabilities; u (n,) : from 0 to 1 (Romano, Sesia and Candes 2020, Sect. 2)"""
     above = p[:, None, :] > p[:, :, None] + TIE
     return (above * p[:, None, :]).sum(axis=2) + u[:, None] * p
 
 
 def row_uniforms(X, seeds):
-    """Return a number in (0, 1) per row, (n,), that depends only on the features X (n, q).
+    """Return a pseudo-random number in (0, 1) for each row, (n,), computed from features X (n, q).
 
-    The number is a periodic function along a random direction, so distant rows differ and copies
-    agree.
-
-    X : standardized features, NaN if missing; seeds : (q + 1,) seeds, one per feature and a last
-        one
-    """
+    Equal rows get equal numbers. seeds : one per feature, and one more"""
     *of_features, last = seeds
     direction = np.array([np.random.default_rng(s).normal() for s in of_features])
     along = np.nan_to_num(X) @ direction if len(direction) else np.zeros(len(X))

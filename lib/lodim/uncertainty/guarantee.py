@@ -15,30 +15,19 @@ METHODS = ("cv+", "split", "jackknife+")
 
 @forms.record
 class Guarantee:
-    """How intervals or sets were constructed, and the resulting guarantee.
-
-    n_fits : number of fits, each without some rows
-    n_units : number of held-out rows or groups
-    chosen : names of settings chosen by cross-validation
-    within : whether each fit chose these settings from its own rows
-    weighted : whether rows have weights
-    by : "class" if each class has its own quantile, else None
-    """
+    """How conformal intervals or sets were made, and the coverage that this guarantees."""
 
     method: str = forms.choice(*METHODS)
-    n_fits: int = forms.size("F")
-    n_units: int = forms.whole(least=1)
+    n_fits: int = forms.size("F")  # fits, each without some rows
+    n_units: int = forms.whole(least=1)  # held-out rows or groups
     unit: str = forms.choice("row", "group")
-    chosen: tuple[str, ...] = forms.several(None)
-    within: bool = forms.flags()
+    chosen: tuple[str, ...] = forms.several(None)  # settings chosen by cross-validation
+    within: bool = forms.flags()  # whether each fit chose them from its own rows
     weighted: bool = forms.flags()
-    by: str | None = forms.choice(None, "class")
+    by: str | None = forms.choice(None, "class")  # "class": each class has its own quantile
 
     def least(self, level):
-        """Return the smallest coverage that is guaranteed at a level.
-
-        See Barber et al. 2021, Theorems 1 and 4.
-        """
+        """Return the guaranteed coverage at a level (Barber et al. 2021, Theorems 1 and 4)."""
         alpha, n, K = 1.0 - level, self.n_units, self.n_fits
         if self.method == "split":
             return level
@@ -48,7 +37,7 @@ class Guarantee:
         return max(0.0, 1.0 - 2.0 * alpha - slack)
 
     def made(self):
-        """Return one line of text that says how intervals or sets were constructed."""
+        """Return one line of text on how intervals or sets were made."""
         rows = counted(self.n_units, self.unit)
         return {
             "cv+": f"Method: CV+ with {self.n_fits} folds of {rows}",
@@ -87,10 +76,9 @@ FEW_VALUES = 10  # numbers with at most this many distinct values: each value is
 
 
 def groups_of(data, by, batch):
-    """Return a dict label of a group -> positions of its rows in the batch.
+    """Return a dict: label of a group -> positions of its rows in the batch.
 
-    by : column name or array that defines the groups; numbers with many values give quarters
-    """
+    by : column name or array that defines groups; a number with many values is cut into quarters"""
     frame = read_frame(data)
     if isinstance(by, str):
         column = read_column(frame, by)
@@ -114,10 +102,10 @@ def groups_of(data, by, batch):
 
 
 def measured(covered, weight, means):
-    """Return a dict: share of covered rows with standard error and limits, and means of `means`.
+    """Return coverage with standard error and limits, and the means of `means`, as a dict.
 
-    covered (n,) : which rows are covered; weight (n,); means : dict of arrays (n,)
-    """
+    covered (n,) : whether rows are covered; weight (n,) : of the rows; means : dict of arrays
+        (n,)"""
     n, total = int((weight > 0).sum()), weight.sum()
     if not total > 0:
         return {"n": n, "coverage": np.nan} | dict.fromkeys((*ERRORS, *means), np.nan)

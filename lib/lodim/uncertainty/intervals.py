@@ -11,23 +11,15 @@ CHUNK = 2**22  # largest number of values of a product at a time
 
 
 def percentile(replicates, level):
-    """Return limits (2, q) that contain the share `level` of bootstrap replicates (R, q).
-
-    NaN is ignored.
-    """
+    """Return limits (2, q) that contain the share `level` of replicates (R, q), ignoring NaN."""
     return _quantiles(replicates, np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])[:, None])
 
 
 def bca(replicates, estimate, acceleration, level):
-    """Return bias-corrected and accelerated limits (2, q), adapted to exponential weights.
+    """Return bias-corrected and accelerated limits (2, q) of replicates (R, q) (Efron 1987).
 
-    A limit is the percentile at z0 + (z0 + z) / (1 - a (z0 + z)), where z0 follows from the share
-    of replicates below the estimate (Efron 1987, Eq. 2.3). Exponential weights have third central
-    moment 2, whereas counts of resampled rows have 1. The additional skewness shifts z0 by a and a
-    percentile z by a (z^2 - 1), which is corrected here.
-
-    replicates : array (R, q), NaN if a replicate lacks an estimate; estimate, acceleration : (q,)
-    """
+    Eq. 2.3 is for resampled rows. Exponential weights are more skewed (third moment 2 instead of
+    1), so z0 is shifted by a, and a percentile z by a (z^2 - 1), where a is the acceleration."""
     known = np.maximum(np.isfinite(replicates).sum(axis=0), 1)
     below = (replicates < estimate).sum(axis=0) + 0.5 * (replicates == estimate).sum(axis=0)
     a = np.clip(acceleration, -STEEPEST, STEEPEST)
@@ -40,11 +32,8 @@ def bca(replicates, estimate, acceleration, level):
 def accelerations(replicates, weights):
     """Return the acceleration (q,) of each statistic: 1/6 of the skewness of the rows' influence.
 
-    The influence of a row is the covariance of statistic and weight over the replicates (Efron
-    2014, Sect. 4). Accelerations that are too uncertain are zero.
-
-    replicates : (R, q); weights : function k -> weights (n,) of replicate k, with mean one
-    """
+    Influence is the covariance of weight and statistic over R replicates (Efron 2014, Sect. 4). Too
+    uncertain accelerations are zero. weights : function k -> weights (n,) of replicate k"""
     R, q = replicates.shape
     n = len(weights(0))
     if NOISE * np.sqrt(n / R**3) > MOST_NOISE:
@@ -82,10 +71,9 @@ def _mean(replicates):
 
 
 def _quantiles(replicates, shares):
-    """Return quantiles (m, q) of replicates (R, q) at the given shares, without NaN.
+    """Return quantiles (m, q) of the columns of replicates (R, q), ignoring NaN.
 
-    shares : (m, 1), or (m, q) with different shares per column
-    """
+    shares : (m, 1), or (m, q) with different shares per column"""
     shares = np.broadcast_to(shares, (len(shares), replicates.shape[1]))
     out = np.full(shares.shape, np.nan)
     for j, column in enumerate(replicates.T):

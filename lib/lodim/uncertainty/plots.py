@@ -15,10 +15,7 @@ from lodim.text import shorten
 
 @literal
 def draw_bootstrap(boot, ax=None, *, top, level, kind):
-    """Draw the estimates of a Bootstrap with intervals, per standard deviation if possible.
-
-    top : largest number of estimates; kind : of interval, "percentile" or "bca"
-    """
+    """Draw the `top` largest estimates of a Bootstrap with intervals, per SD of their features."""
     frame, xlabel = in_pandas(boot.tidy)(level=level, kind=kind), "statistic"
     if boot.default:
         design = boot.fit.design

@@ -400,7 +400,7 @@ class Conformal(Generic[FitT_co]):
         return Table("", frame.rename_axis(None), formats)
 
     def _checked(self, level):
-        """Return the coverage level to use; warn if there are too few held-out rows for it."""
+        """Return the coverage level to use; warn if too few rows were held out for it."""
         level = self.level if level is None else share("level", level)
         for name, held in self._compared():
             if not np.isfinite(held.quantile(level)) and level > held.most:
@@ -417,19 +417,15 @@ class Conformal(Generic[FitT_co]):
         return level
 
     def _compared(self):
-        """Return a list of (class, scores of its held-out rows) with which new rows are compared.
-
-        Without calibration per class it has one entry, with class None.
-        """
+        """Return pairs (class, scores of its held-out rows); one pair with None if not by class."""
         if self.held_out.of_class is None:
             return [(None, self.held_out)]
         return [(name, self.held_out.of(c)) for c, name in enumerate(self.fit.levels)]
 
     def _warn_of_training_rows(self, answers, y):
-        """Warn if many rows whose coverage is measured were themselves held out for calibration.
+        """Warn if many rows whose coverage is measured were held out for calibration themselves.
 
-        answers : predictions of the rows by all fits; y (m,) : their responses
-        """
+        answers : predictions of the rows by all fits; y (m,) : their responses"""
         of_fits = np.array([self.says.scores(of_fit, y) for of_fit in answers])
         share_known = self.held_out.contains(of_fits)
         if share_known > MANY_RECOGNIZED:
@@ -453,11 +449,10 @@ class Conformal(Generic[FitT_co]):
             )
 
     def _answers(self, data, offset, new_levels, response=False):
-        """Return the predictions of all K fits, (K, q, m), and the m rows that all fits can read.
+        """Return predictions of all K fits, (K, q, m), and the m rows that all fits can read.
 
-        For numbers q = 3: low, high and step of a band; for classes one score per class. Without a
-        prediction a band is infinite, and every class is in the set.
-        """
+        For numbers q = 3: low, high and step of a band; for classes one score each. Without a
+        prediction a band is infinite, and every class is in the set."""
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)
         rows = full.rows if not response else full.rows[~np.isnan(full.y)]
@@ -476,7 +471,7 @@ class Conformal(Generic[FitT_co]):
         return answers, full
 
     def _beside(self, data, level):
-        """Return the result of predict() for complete rows of `data`, and their responses (n,)."""
+        """Return predict() for rows with known response, and their responses (n,)."""
         rows = self.fit._reader.apply(data, response=True)
         frame = in_pandas(self.predict)(data, level)
         y = np.full(len(frame), np.nan)
@@ -485,10 +480,7 @@ class Conformal(Generic[FitT_co]):
         return frame[known], y[known]
 
     def _limits(self, answers, level):
-        """Return lower and upper limits (m,) of intervals from bands (K, 3, m) of K fits.
-
-        A band is low, high and step; the step is multiplied by a quantile of held-out scores.
-        """
+        """Return lower and upper limits (m,) from bands (K, 3, m) of K fits: low, high and step."""
         low, high, step = np.moveaxis(answers, 1, 0)
         lower, upper = (
             -self.held_out.upper(-low, step, level),
@@ -500,10 +492,7 @@ class Conformal(Generic[FitT_co]):
         return np.clip(lower, family.least, family.most), np.clip(upper, family.least, family.most)
 
     def _words(self, inside):
-        """Return the sets of classes as texts, (m,) object.
-
-        inside : (m, C), which classes are in the set of each row
-        """
+        """Return sets of classes as texts, (m,), from the classes in each set, (m, C) bool."""
         levels = list(map(str, self.fit.levels))
         words = ["{" + ", ".join(compress(levels, row)) + "}" for row in inside]
         return np.array(words, dtype=object)

@@ -19,7 +19,7 @@ from lodim.formula.formula import leave_out, parse
 
 
 def settled(problem, fit):
-    """Return the problem with all settings fixed at those of a fit, also settings that it chose."""
+    """Return the problem with all settings fixed at those of `fit`, also settings that it chose."""
     # Settings that a fit does not keep, such as ripr's limits, stay as in the problem.
     known = {name: value for name, value in vars(fit.settings).items() if value is not None}
     return problem.settle(replace(problem.settings, **known))
@@ -33,25 +33,20 @@ def on_one_thread(problem):
 
 
 def split_problem(problem, held_out):
-    """Return the problem without the held-out rows, (n,) bool, and these rows as a Batch.
+    """Return the problem without the held-out rows, (n,) bool, and a Batch of these rows.
 
-    Features are centred and scaled by the remaining rows, both in the batches and in the design.
-    """
+    Features are centred and scaled by the remaining rows."""
     (train, test), mean, scale = split_and_scaling(problem.batch, held_out, problem.standardize)
     return replace(problem, batch=train, design=problem.design.rescaled(mean, scale)), test
 
 
 def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
-    """Return a list of results of `use` for fits without some rows.
+    """Return a list of results of `use(fit, Batch of left-out rows)` for fits without some rows.
 
-    problem : Problem
-    held_out : list of (n,) bool, rows that each fit leaves out
-    use : callable(fit, Batch of the rows left out) -> result
-    choose : whether each fit chooses open settings; else all settings are fixed
-    light : argument `for_path` of `Model.run` for fits without choice of settings
-    jobs : number of parallel fits, each on one thread
-    what : label of the progress display
-    """
+    held_out : list of (n,) bool, the rows that each fit leaves out
+    choose : whether each fit chooses open settings itself; light : argument `for_path` of
+        `Model.run`
+    jobs : number of parallel fits; what : label of the progress display"""
     problem = on_one_thread(problem) if jobs > 1 else problem
 
     def one(out, bar):
@@ -70,14 +65,14 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
 
 
 def _warn_once(said, n_fits):
-    """Issue one warning per category of the warnings `said` that fits to parts of rows raised."""
+    """Issue one warning per category of the warnings `said` that n_fits fits raised."""
     for category in dict.fromkeys(each.category for each in said):
         texts = [str(each.message) for each in said if each.category is category]
         warn(f"{len(texts)} of {n_fits} fits to parts of the rows say: {texts[0]}", category)
 
 
 def as_read(fit, batch):
-    """Return the rows of a batch with only the features that the fit needs for predictions."""
+    """Return the batch with only the features that the fit needs for predictions."""
     kept = fit._reader_columns
     if len(kept) == batch.X.shape[1]:
         return batch
@@ -89,16 +84,10 @@ def as_read(fit, batch):
 class RandomWeights:
     """Random weights of bootstrap replicates: exponential with mean one, times the rows' weights.
 
-    No weight is zero, so no replicate loses a level, class or group (Xu et al. 2020).
+    No weight is zero, so no replicate loses a level, class or group (Xu et al. 2020)."""
 
-    base : (n,) weights of the rows
-    unit : (n,) unit of each row; rows of a group (or cluster) share a weight. Units are ordered by
-        the content of their rows, so that the order of rows has no effect; -1 for weight zero
-    n_units : int
-    seeds : seed of each replicate
-    """
-
-    base: np.ndarray
+    base: np.ndarray  # (n,) weights of the rows
+    # (n,) number of each row's group, in an order that the content decides; -1: weight zero
     unit: np.ndarray
     n_units: int
     seeds: list[np.random.SeedSequence]
@@ -131,12 +120,10 @@ ALIKE = 1e-6  # tolerance for relative differences of means and deviances of the
 
 
 def held_problem(fit, data, groups, arguments):
-    """Return the Problem (data, settings) of a fit's call, with fixed settings.
+    """Return data and settings (a Problem) of a fit's call, with all settings fixed.
 
-    Raises an error if `data` are not the training rows of the fit.
-
-    arguments : arguments of the call that were arrays, which a fit does not keep
-    """
+    Raise DataError if `data` are not its training rows. arguments : arrays, which fits do not
+        keep"""
     if not isinstance(fit, Fit):
         raise ArgumentError(
             f"fit must be a fit of one response, such as gbmap() returns, not {fit!r:.60}"
@@ -178,17 +165,16 @@ def _check_same_rows(problem, fit):
 
 
 def reweighted(problem, fit, weights):
-    """Return the fit to the same rows with other weights (n,), but the same settings and design."""
+    """Return the fit with other weights (n,) of the rows, but the settings and design of `fit`."""
     point = replace(problem, batch=replace(problem.batch, weights=weights))
     found = problem.model.reweigh(point, fit)
     return problem.model.run(point, warm_start=fit.estimates, for_path=True, found=found)
 
 
 def refit_from_scratch(fit, data, batch: Batch, weights, groups, arguments):
-    """Return the fit of the whole call with other weights (n,); open settings are chosen again.
+    """Return a new fit with other weights (n,) of the rows; open settings are chosen again.
 
-    batch : the complete rows; arguments : arguments of the call that were arrays
-    """
+    batch : the complete rows; arguments : arguments of the call that were arrays"""
     formula, arguments = fit.design.formula, fit._call_arguments(arguments)
     own = inspect.signature(fit.model).parameters
     # The dot of the formula must not include columns of weights or groups.

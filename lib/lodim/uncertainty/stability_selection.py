@@ -1,10 +1,4 @@
-"""Stability selection: find features that are selected in most half-samples of the rows.
-
-Implements the bounds of Shah and Samworth (2013) on false selections. A feature is stable if at
-least a share tau of 2 B half-samples, in B complementary pairs, select it. The bounds are for the
-expected number of stable features whose selection probability in a half-sample is at most theta = q
-/ p, the average over features.
-"""
+"""Stability selection: terms that most half-samples of the rows select, with error bounds."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Generic
@@ -31,18 +25,15 @@ FAR = 1e5  # parameter above which the tails of r-concave distributions do not c
 def worst_case(q, p, cutoff):
     """Return a bound on the number of stable terms by chance: q^2 / (p (2 cutoff - 1)).
 
-    It needs no assumption (Theorem 1 of Shah and Samworth 2013). q : mean number of selected terms;
-    p : number of terms; cutoff : share of fits that makes a term stable.
-    """
+    q : mean number of terms that a half selects, of p (Shah and Samworth 2013, Theorem 1)"""
     return q**2 / (p * (2.0 * cutoff - 1.0))
 
 
 def unimodal(q, p, cutoff, n_pairs):
-    """Return a bound on the number of stable terms by chance; NaN if it does not apply.
+    """Return a sharper bound on the number of stable terms by chance; NaN if it does not apply.
 
-    It holds if the share of pairs of halves that select a term is unimodal (Theorem 2 of Shah and
-    Samworth 2013). q : mean number of selected terms; p : number of terms.
-    """
+    It holds if the share of pairs of halves that select a term is unimodal (Shah and Samworth 2013,
+    Theorem 2). q : mean number of terms that a half selects, of p"""
     theta, B = q / p, n_pairs
     least = min(0.5 + theta**2, 0.5 + 0.5 / B + 0.75 * theta**2)
     if theta > 3.0**-0.5 or cutoff <= least:
@@ -53,11 +44,10 @@ def unimodal(q, p, cutoff, n_pairs):
 
 
 def r_concave(q, p, cutoff, n_pairs):
-    """Return a bound on the number of stable terms by chance; NaN if it does not apply.
+    """Return a sharper bound on the number of stable terms by chance; NaN if it does not apply.
 
     It holds for -1/2-concave shares of pairs of halves and -1/4-concave shares of halves (Shah and
-    Samworth 2013, Sect. 3.3, Eq. 8). q : mean number of selected terms; p : number of terms.
-    """
+    Samworth 2013, Eq. 8). q : mean number of terms that a half selects, of p"""
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))
     most = min(largest_tail(theta**2, t - B, B, 0.5), largest_tail(theta, t, 2 * B, 0.25))
@@ -65,12 +55,11 @@ def r_concave(q, p, cutoff, n_pairs):
 
 
 def largest_tail(mean, t, B, r):
-    """Return the largest P(X >= t / B) over (-r)-concave distributions on 0, 1 / B, ..., 1.
+    """Return the largest P(X >= t / B) over (-r)-concave distributions of a given mean.
 
-    Their mean is given. The maximum is reached by a mixture of distributions on 0..k and 0..k + 1
-    with probabilities proportional to (a + j)^(-1 / r), where a gives the mean (Shah and Samworth
-    2013, Appendix A.4).
-    """
+    They have values 0, 1 / B, ..., 1. A mixture of distributions on 0..k and 0..k + 1 with
+    probabilities proportional to (a + j)^(-1 / r) is the largest (Shah and Samworth 2013, App.
+    A.4)."""
     from scipy.optimize import brentq, minimize_scalar
 
     eta, s = mean * B, -1.0 / r
@@ -225,16 +214,14 @@ def _terms(fit):
 
 
 def _views(fit):
-    """Return a set with the terms of each view (set of features) of a fit, as position tuples."""
+    """Return a fit's views (sets of features) as a set of tuples of term positions."""
     return {tuple(np.unique(fit.design.term_of[view]).tolist()) for view in fit._selected_views()}
 
 
 def _frame(design, selected, full, cutoff):
-    """Return a frame with one row per term, most often selected first, for tidy().
+    """Return a frame with the share of half-samples that select each term, the largest first.
 
-    selected : per half-sample the terms that it selects; full : terms of the fit to all rows;
-    cutoff : smallest share of half-samples that makes a term stable
-    """
+    selected : pairs (terms, views) per half-sample; full : terms of the fit to all rows"""
     names = design.term_names
     count = np.bincount(np.concatenate([terms for terms, _ in selected]), minlength=len(names))
     share = count / len(selected)
@@ -244,10 +231,7 @@ def _frame(design, selected, full, cutoff):
 
 
 def _views_frame(design, selected, full):
-    """Return a frame with one row per view (set of features), most often selected first.
-
-    None if the model has no views.
-    """
+    """Return a frame with the selection share of each view (set of features), if there are any."""
     counts: dict = {}
     for _, views in selected:
         for view in views:
@@ -418,7 +402,7 @@ class Stability(Generic[FitT_co]):
         return "none" if response is None else response.name
 
     def _words(self):
-        """Return lines of text on the number of terms that a half-sample selects, and on bounds."""
+        """Return lines of text on the mean number of terms that a half selects, and on bounds."""
         q, p, bounds = self.n_selected, len(self.frame), self.bounds
         known = [k for k in ("unimodal", "r-concave") if np.isfinite(bounds[k])]
         more = [f"{significant(bounds[k])} if shares are {k}" for k in known]
