@@ -126,7 +126,8 @@ def test_percentiles_and_errors_of_what_some_replicates_lack():
 
 TO_THE_END = {"tol": 1e-12, "ftol": 1e-15}  # else a joint fit stops at 3% of a standard error
 MODELS = {
-    "gbmap": {"m": 3, "lambda_": 0.1}, "gbmap, joint": {"m": 3, "lambda_": 0.1, "refit": "joint", "control": TO_THE_END},
+    "gbmap": {"m": 3, "lambda_": 0.1},
+    "gbmap, joint": {"m": 3, "lambda_": 0.1, "refit": "joint", "control": TO_THE_END},
     "proset": {"lambda_v": 0.01}, "melm": {"n_starts": 3}, "ripr": {"max_dim": 2},
     "costnet": {"budget": 3, "n_lambda": 20}, "glm": {},
 }  # fmt: skip

@@ -1,7 +1,6 @@
 """The command line: `python -m lodim gbmap "mpg ~ ." cars.csv` fits and prints a summary.
 
-Modules of a command are imported only when the command is known, so that help appears at once.
-"""
+Modules of a command are imported only when it is known, so that help appears at once."""
 
 import argparse
 import os
@@ -41,8 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser(argv: list[str]) -> argparse.ArgumentParser:
     """Return the parser of the command line: one subcommand per model, `data` and `warm`.
 
-    Only the model named first in `argv` gets its options; the other models are listed by name.
-    """
+    Only the model named first in `argv` gets its options, so that help appears at once."""
     top = argparse.ArgumentParser(prog="python -m lodim", description=lodim.__doc__)
     top.add_argument("--version", action="version", version=f"lodim {lodim.__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)

@@ -36,10 +36,7 @@ WARMING = {  # formula and data set per kind of response; features are numbers a
 
 
 def fit_model(args: argparse.Namespace) -> None:
-    """Fit a model, print its summary, and do the further steps that the arguments ask for.
-
-    Further steps save the fit, write a report, predictions or plots, or print a cross-validation.
-    """
+    """Fit a model, print its summary, and do the further steps that the arguments ask for."""
     if (args.predict is None) != (args.output is None):
         raise ArgumentError(
             "--predict (new rows) and --output (file of predictions) must be given together"
@@ -91,10 +88,7 @@ def show_data(args: argparse.Namespace) -> None:
 
 
 def compile_kernels(args: argparse.Namespace) -> None:
-    """Compile and cache the kernels (numerical loops) of models, so that later fits start fast.
-
-    Each model is called with defaults for each kind of response.
-    """
+    """Compile and cache the kernels (numerical loops) of models, so that later fits start fast."""
     unknown = [name for name in args.models if name not in MODELS]
     if unknown:
         raise ArgumentError(f"no model is called {unknown[0]!r}. There are: {', '.join(MODELS)}.")
@@ -112,10 +106,9 @@ def compile_kernels(args: argparse.Namespace) -> None:
 
 
 def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame | str:
-    """Return a CSV file or, if no such file exists, the data set of that name, as a DataFrame.
+    """Return a CSV file, or else the data set of that name, as a DataFrame.
 
-    For other files, folders and patterns the name is returned; they are read when they are used.
-    """
+    For other files, folders and patterns the name is returned; they are read when used."""
     path = Path(name)
     if not path.exists() and name in lodim.data()["name"].tolist():
         return lodim.data(name)
@@ -129,10 +122,7 @@ def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame | s
 
 
 def _paths(name, data):
-    """Return the paths of the files from which data of this name are read.
-
-    data : the data, if they are a frame in memory, else their name
-    """
+    """Return the paths of files that data are read from; `data` is a frame or a name."""
     source = read_source(data) if isinstance(data, str) else None
     return [name] if source is None else source.paths
 
@@ -169,11 +159,9 @@ def read_csv(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:
 
 
 def write_predictions(answers: Iterable[pd.DataFrame], name: str, escape: bool = False) -> None:
-    """Write predictions to a file, chunk by chunk, with a first column `row` that identifies rows.
+    """Write predictions to a file, chunk by chunk, with a first column `row` of labels or numbers.
 
-    The column has the row labels if there are some, else row numbers from 1 over all files.
-    `escape` puts an apostrophe before texts that a spreadsheet would run as formulas.
-    """
+    escape : put an apostrophe before texts that a spreadsheet would run as formulas"""
     n_before = 0
     with output_file.writing(name, other=output_file.CSV) as append:
         for frame in answers:
@@ -194,10 +182,7 @@ def _escaped(value):
 
 
 def cv_report(cv: Any) -> Report:
-    """Return the points of a cross-validation as a table.
-
-    It marks the lowest loss (min) and the simplest point within one standard error of it (1se).
-    """
+    """Return the points of a cross-validation as a table that marks the two best (min, 1se)."""
     frame = cv.tidy()
     rules = {cv.index_1se: "1se"} | {cv.index_min: "min"}
     if cv.index_min == cv.index_1se:
@@ -212,8 +197,7 @@ def cv_report(cv: Any) -> Report:
 def save_plots(folder: Path, fit: Any, kinds: Sequence[str], **others: Any) -> None:
     """Save plots of a fit as PNG files in a folder, one per kind.
 
-    others : further objects with a method plot(), such as a cross-validation
-    """
+    others : further objects with a method plot(), such as a cross-validation"""
     os.environ.setdefault("MPLBACKEND", "Agg")
     draw = {kind: lambda kind=kind: fit.plot(kind) for kind in kinds}
     draw |= {name: thing.plot for name, thing in others.items()}

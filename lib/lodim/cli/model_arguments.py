@@ -21,10 +21,7 @@ SHARED = (
 
 
 def add_to(one: argparse.ArgumentParser, name: str) -> None:
-    """Add the arguments of a model's command to its parser, such as the formula and settings.
-
-    name : of the model
-    """
+    """Add the arguments of a model's command to its parser, such as formula and settings."""
     model = model_module(name).MODEL
     one.add_argument("formula", help='such as "mpg ~ ." or "np.log(price) ~ . - id"')
     one.add_argument(

@@ -1,8 +1,4 @@
-"""Alerts of a bedside monitor: signals with prices, and features computed from the signals.
-
-`monitoring` simulates the samples of each signal before an alert and computes features from all of
-them, so that a derived feature has information that the last reading alone lacks.
-"""
+"""Alerts of a simulated bedside monitor: signals with prices, and features made from them."""
 
 from typing import Literal, NamedTuple
 
@@ -41,11 +37,7 @@ INVASIVE, CUFF, CUFF_ERROR = 3.0, 1.0, 4.0
 
 
 class _Node(NamedTuple):
-    """A simulated feature.
-
-    Fields: its name, the features from which it is computed, and the positions of the underlying
-    signals.
-    """
+    """A simulated feature: its name, its parents (features), and positions of its signals."""
 
     name: str
     parents: tuple[str, ...]
@@ -164,8 +156,7 @@ def _check(p, signals, graph, response, noise):
 def _plan(p, signals, graph):
     """Return the first p features to simulate: all base signals, then derived features.
 
-    Each operation of the graph (such as "mean") is applied to all signals in turn.
-    """
+    Each operation of the graph, such as "mean", is applied to all signals in turn."""
     names = [_signal(b)[0] for b in range(signals)]
     plan = [_Node(name, (), (b,)) for b, name in enumerate(names)]
     step = 0
@@ -185,11 +176,7 @@ def _signal(b):
 
 
 def _parent(name, operation):
-    """Return the name of the feature from which a derived feature is computed.
-
-    It is the derived feature's name without the last part of the operation, such as hr_mean for
-    hr_mean_slope.
-    """
+    """Return the feature that a derived feature is computed from: hr_mean for hr_mean_slope."""
     before = operation.rpartition("_")[0]
     return f"{name}_{before}" if before else name
 
@@ -197,8 +184,7 @@ def _parent(name, operation):
 def _measure(rng, n, signals, coupling, plan):
     """Return a dict feature name -> simulated column (n,), in the order of the plan.
 
-    coupling : share of the variance that every third signal shares; plan : features to simulate
-    """
+    coupling : share of the variance that every third signal shares"""
     common = rng.standard_normal((3, 4, n))
     columns = {}
     for b in range(signals):
@@ -214,10 +200,9 @@ def _measure(rng, n, signals, coupling, plan):
 
 
 def _sample(rng, state):
-    """Return 48 standardized samples per row of a signal, and which of them are not missing.
+    """Return 48 standardized samples per row of a signal, and which are present, both (n, 48).
 
-    Both are (n, 48). state (4, n) : level, trend, volatility and loss of the signal in each row
-    """
+    state (4, n) : level, trend, volatility and loss of the signal in each row"""
     level, trend, volatility, loss = state
     shock = rng.standard_normal((SAMPLES, len(level)))
     for t in range(1, SAMPLES):
@@ -232,9 +217,7 @@ def _sample(rng, state):
 def _derive(name, x, present, spread):
     """Return a dict name -> column of all features computed from one signal.
 
-    x, present : (n, 48) samples, and which are not missing; spread : standard deviation of the
-    signal
-    """
+    x, present (n, 48) : samples, and which are not missing; spread : the signal's SD"""
     minutes = np.linspace(-MINUTES, 0, SAMPLES)
     mean = _mean(x, present)
     halves = present.reshape(len(x), BLOCKS, -1)
@@ -270,8 +253,7 @@ def _slope(time, x, weight):
 def _truth(rng, plan, columns, carriers):
     """Return the true coefficients of the informative features, and the score of each row.
 
-    carriers : signals that carry information; plan, columns : all features
-    """
+    carriers : signals that carry information"""
     names = []
     for k, size in enumerate(CARRIED):
         known = set(carriers[: k + 1])
@@ -302,10 +284,7 @@ def _respond(rng, score, response, noise):
 
 
 def _two_ways(rng, df):
-    """Return df with the blood pressure bp measured in two ways: exact, or cheap.
-
-    The true model uses the exact measurement.
-    """
+    """Return df with bp (blood pressure) measured in two ways: exact (the true one), or cheap."""
     attrs = dict(df.attrs)
     cuff = df["bp"] + CUFF_ERROR * rng.standard_normal(len(df))
     df = df.rename(columns={"bp": "bp_invasive"})
@@ -323,10 +302,7 @@ def _two_ways(rng, df):
 
 
 def _price(attrs):
-    """Return the total cost of the informative features and of all features that they need.
-
-    The cheapest measurement of a signal is used if none of its measurements is informative.
-    """
+    """Return the cost of the informative features and all features they need, cheapest way."""
     needed, waiting = set(), list(attrs["informative"])
     while waiting:
         name = waiting.pop()

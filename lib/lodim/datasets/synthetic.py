@@ -1,8 +1,4 @@
-"""Generators of synthetic data with a known truth.
-
-Each function returns a DataFrame with columns x1, ..., xp and y; `df.attrs` holds the truth as
-plain numbers and names. The same arguments and seed give the same data.
-"""
+"""Generators of synthetic data with a known truth in `df.attrs`; columns are x1, ..., xp and y."""
 
 from itertools import combinations
 

@@ -48,29 +48,17 @@ NEEDS = {
 
 @dataclass(frozen=True)
 class Subject:
-    """A fit and the rows to check it on.
-
-    fit : Fit
-    design : Design of all features if the data have them, else only of the features that the fit
-        reads
-    data : the data frame, or None
-    counted : positions of the rows of `data` with positive weight
-    rows : Batch (rows as numbers) made by `design`, without the response
-    read : Batch of the rows with the features that the fit reads
-    answered : Batch of the rows with known response, or None
-    score : (n, K) link scores of `answered`
-    training : whether the rows are the training rows of the fit
-    """
+    """A fit and the rows to check it on."""
 
     fit: Any
-    design: Design
-    data: Any = None
-    counted: np.ndarray | None = None
-    rows: Batch | None = None
-    read: Batch | None = None
-    answered: Batch | None = None
-    score: np.ndarray | None = None
-    training: bool = False
+    design: Design  # of all features if the data have them, else of the features that the fit reads
+    data: Any = None  # the data frame
+    counted: np.ndarray | None = None  # positions of the rows of `data` with positive weight
+    rows: Batch | None = None  # the rows as numbers, made by `design`
+    read: Batch | None = None  # the rows with the features that the fit reads
+    answered: Batch | None = None  # the rows with known response
+    score: np.ndarray | None = None  # (n, K) link scores of `answered`
+    training: bool = False  # whether they are the training rows of the fit
 
     @property
     def has(self):
@@ -89,10 +77,9 @@ class Subject:
 
 
 def run(fit, data, offset, ignore):
-    """Return the Checks of a fit: the findings, and which checks were made or skipped.
+    """Return the Checks of a fit: findings, and which checks were made or skipped.
 
-    data : rows to check, or None; ignore : codes of checks to skip
-    """
+    data : rows to check, or None; ignore : codes of checks to skip"""
     ignore = _ignored(ignore)
     with no_row_warnings():  # findings report the same
         subject = Subject(fit, fit.design) if data is None else _subject(fit, data, offset)
@@ -169,10 +156,9 @@ def _known(fit, data, offset):
 
 
 def _is_training(fit, design, batch):
-    """Return whether the rows of a batch seem to be the training rows of a fit.
+    """Return whether a batch seems to hold the training rows of a fit.
 
-    This is so if their number is the same and the standardized features have mean zero.
-    """
+    Then the number of rows is the same, and the standardized features have mean zero."""
     if fit.n != batch.n_positive:
         return False
     if fit.arguments.get("weights") is not None and design.weights is None:

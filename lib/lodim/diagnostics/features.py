@@ -1,4 +1,4 @@
-"""Checks of the features of a fit on rows, and the measures that they use."""
+"""Checks of features: each takes a fit and rows, and returns findings or why it is impossible."""
 
 import itertools
 import math
@@ -26,10 +26,9 @@ LINEAR = "glm", "costnet"
 
 
 def leak(subject):
-    """Look for features that alone nearly determine the response; return a list of findings.
+    """Return findings about features that alone nearly determine the response.
 
-    subject : a fit and rows. A text is returned if the check cannot be made.
-    """
+    The result is a text if the check is not possible. subject : a fit and rows"""
     batch, design = subject.answered, subject.fit._reader
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -53,10 +52,9 @@ def leak(subject):
 
 
 def _pure_factors(design, X, code):
-    """Return the names of terms with several columns whose levels nearly determine the class.
+    """Return the names of categorical terms with levels that nearly determine the class.
 
-    X (n, p) : features; code (n,) : class of each row
-    """
+    X (n, p) : features; code (n,) : class of each row"""
     found, most = [], np.bincount(code).max() / len(code)
     for t, name in enumerate(design.term_names):
         at = np.flatnonzero(design.term_of == t)
@@ -70,10 +68,7 @@ def _pure_factors(design, X, code):
 
 
 def wild_values(subject):
-    """Look for values far outside all other values of a feature or the response.
-
-    Returns a list of findings. subject : a fit and the rows to check
-    """
+    """Find values far outside all others in a subject (fit and rows); return a list of Finding."""
     design, found = subject.design, []
     for limits, rows, values in design.wild_rows(subject.data):
         at = np.isin(rows, subject.counted)
@@ -107,10 +102,7 @@ def _labels(subject, rows):
 
 
 def copies(subject):
-    """Look for pairs of features from different columns that are nearly equal.
-
-    Returns a list of findings. subject : a fit and the rows to check
-    """
+    """Find pairs of nearly equal features in a subject (fit and rows); return a list of Finding."""
     design, batch = subject.design, subject.rows
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -129,20 +121,14 @@ def copies(subject):
 
 
 def _sources(design):
-    """Return a list with, for each feature, the data columns from which it is computed (a set).
-
-    It is None for indicators of missing values.
-    """
+    """Return per feature the set of data columns it is computed from; None if it marks missing."""
     marks = [any(isinstance(part, factors.Missing) for part in term) for term in design.terms]
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     return [None if marks[t] else needs[t] for t in design.term_of]
 
 
 def identifier(subject):
-    """Look for columns of numbers that identify rows, such as an id; return a list of findings.
-
-    subject : a fit and the rows to check
-    """
+    """Find columns that identify rows in a subject (fit and rows); return a list of Finding."""
     frame, rows, found = read_frame(subject.data), subject.rows.rows, []
     if len(rows) < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -166,10 +152,7 @@ def _plain_numbers(design):
 
 
 def duplicates(subject):
-    """Look for rows that repeat the features and the response of an earlier row.
-
-    Returns a list of findings. subject : a fit and the rows to check
-    """
+    """Find rows equal to an earlier row in a subject (fit and rows); return a list of Finding."""
     batch, response = subject.rows, np.zeros(len(subject.rows.index))
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -189,10 +172,7 @@ def duplicates(subject):
 
 
 def collinearity(subject):
-    """Look for numeric features that are nearly linear combinations of other features.
-
-    Returns a list of findings. subject : a fit and the rows to check
-    """
+    """Find collinear numeric features of a subject (fit and rows); return a list of Finding."""
     if subject.fit.name not in LINEAR:
         return f"only for {' and '.join(LINEAR)}, which have coefficients"
     design, batch = subject.design, subject.rows
@@ -216,10 +196,7 @@ def collinearity(subject):
 
 
 def empty_cells(subject):
-    """Look for combinations of levels of crossed factors with no row or a single row.
-
-    Returns a list of findings. subject : a fit and the rows to check
-    """
+    """Find combinations of crossed levels with at most one row; return a list of Finding."""
     design, found = subject.design, []
     frame, rows = read_frame(subject.data), subject.rows.rows
     crossed = [[factors.column_with_levels(part) for part in term] for term in design.terms]
@@ -244,10 +221,7 @@ def empty_cells(subject):
 
 
 def rare_level(subject):
-    """Look for levels of columns, or classes, with few rows; return a list of findings.
-
-    subject : a fit and the rows to check
-    """
+    """Find levels and classes with few rows of a subject (fit, rows); return a list of Finding."""
     batch, found = subject.rows, []
     for name, levels, counts in _level_counts(subject.design, subject.data, batch.rows):
         found += [f"{name} = {level}" for level in levels if 0 < counts.get(level, 0) < RARE_ROWS]
@@ -284,10 +258,7 @@ def _columns_of_levels(design):
 
 
 def extrapolation(subject):
-    """Look for new rows outside the training range, or with levels unknown in training.
-
-    Returns a list of findings. subject : a fit and the rows to check
-    """
+    """Find new rows outside the training range or with unknown levels; return a list of Finding."""
     design, batch, found = subject.fit._reader, subject.read, []
     X = subject.X(batch)
     far = beyond(X, subject.fit.n) & ~_is_binary(design, X)
@@ -322,10 +293,7 @@ def _is_binary(design, X):
 
 
 def drift(subject):
-    """Look for features whose mean has moved since training; return a list of findings.
-
-    subject : a fit and the rows to check
-    """
+    """Find features with another mean in new rows than in training; return a list of Finding."""
     moved = moved_means(subject.fit, subject.read)
     if isinstance(moved, str) or not moved:
         return moved or []
@@ -336,21 +304,11 @@ def drift(subject):
 
 
 def moved_means(fit, batch):
-    """Return the shifts of feature means since training, or the reason why they are unknown.
+    """Return a dict: feature -> shift of its mean since training, in standard deviations.
 
-    Parameters
-    ----------
-    fit : Fit
-    batch : Batch
-        New rows, with the features that the fit reads.
-
-    Returns
-    -------
-    dict of str to float, or str
-        Shift per feature name, in standard deviations of training, the largest first. Only shifts
-        of
-        at least 0.25 that are significant are included.
-    """
+    Only significant shifts of at least 0.25 are included, the largest first. The result is a text
+    if
+    shifts are unknown. batch : new rows, with the features that the fit reads"""
     if batch.n < LEAST_NEW:
         return f"fewer than {LEAST_NEW} rows"
     if fit.arguments.get("weights") is not None:
@@ -400,9 +358,7 @@ def names_rows(name, x):
 def repeats(rows, X):
     """Return positions of rows that repeat an earlier row, if more than expected by chance.
 
-    The expected number assumes that the three columns of X (n, p) which agree least often are
-    independent, and that they determine all other columns.
-    """
+    The three columns of X (n, p) that agree least often are taken as independent."""
     n = len(rows)
     again = np.flatnonzero(pd.DataFrame(rows).duplicated().to_numpy())
     if len(again) < max(2, REPEATED * n):
@@ -424,11 +380,11 @@ def inflation(X):
 
 
 def near_copies(X, sources):
-    """Return pairs of columns of X (n, p) with correlation 0.995 or more, as (i, j, correlation).
+    """Return pairs of columns of X (n, p) with correlation 0.995 or more: (i, j, correlation).
 
-    sources : for each column, the set of data columns from which it is computed, or None to skip
-        it. Columns with a common source (powers, splines, levels) are not compared
-    """
+    sources : per column the set of data columns that it is computed from, or None to skip it.
+        Columns
+    with a common source, such as powers, are not compared."""
     spread = X.std(axis=0)
     use = np.flatnonzero((spread > 1e-9) & np.array([s is not None for s in sources], bool))
     Z = (X[:, use] - X[:, use].mean(axis=0)) / spread[use]
@@ -443,19 +399,14 @@ def near_copies(X, sources):
 
 
 def tells_number(x, y):
-    """Return how well x determines the numbers y: the larger of two absolute correlations.
-
-    These are Pearson's and Spearman's.
-    """
+    """Return the larger of Pearson's and Spearman's absolute correlation of x and y."""
     return max(abs(_correlation(x, y)), abs(_correlation(rankdata(x), rankdata(y))))
 
 
 def tells_classes(x, code, n_classes):
-    """Return how well the numbers x (n,) separate classes: the smallest AUC over pairs of classes.
+    """Return how well numbers x (n,) separate classes: the smallest AUC over pairs of classes.
 
-    It is 1 if x separates all pairs, and 0 if a pair has so few rows that chance could separate
-    them for one of a thousand columns.
-    """
+    It is 0 if a pair has so few rows that chance could separate them in one of 1,000 columns."""
     least = 1.0
     for a in range(n_classes):
         for b in range(a):
@@ -470,10 +421,7 @@ def tells_classes(x, code, n_classes):
 
 
 def purity(level, code):
-    """Return the share of rows whose class is the most frequent one of their level.
-
-    level, code : (n,) codes of the levels and of the classes
-    """
+    """Return the share of rows in the most frequent class of their level."""
     counts = np.zeros((level.max() + 1, code.max() + 1))
     np.add.at(counts, (level, code), 1.0)
     return counts.max(axis=1).sum() / len(level)
@@ -486,23 +434,11 @@ def _correlation(x, y):
 
 
 def moved(X, n_training):
-    """Return the shifts of column means from zero, and which of the means have moved.
+    """Return shifts of column means of X (m, p) from zero, and which means have moved, both (p,).
 
-    A mean has moved if the shift is at least 0.25 and significant by a t test. The test uses the
-    standard deviation of the new rows or of training, whichever is larger, because a few rows of a
-    skewed feature underestimate it. Its degrees of freedom come from the smaller set of rows.
-
-    Parameters
-    ----------
-    X : array (m, p)
-        New rows, standardized by the training rows.
-    n_training : int
-        Number of training rows.
-
-    Returns
-    -------
-    array (p,), array (p,) of bool
-    """
+    A mean has moved if the shift is at least 0.25 and significant by a t test. X are new rows,
+    standardized by the training rows. The larger standard deviation of both sets of rows is used,
+    because few rows of a skewed feature underestimate it."""
     shift = X.mean(axis=0)
     error = np.sqrt(np.maximum(1.0, X.var(axis=0)) * (1.0 / len(X) + 1.0 / n_training))
     p = 2.0 * stdtr(max(min(len(X), n_training) - 1, 1), -np.abs(shift) / error)
@@ -512,7 +448,6 @@ def moved(X, n_training):
 def beyond(X, n_training):
     """Return which values of new rows X (m, p) must be outside the range of the training rows.
 
-    X is standardized by the training rows. Of n numbers none is more than sqrt(n - 1) standard
-    deviations from their mean (Samuelson 1968).
-    """
+    X is standardized by training rows. None of n numbers is more than sqrt(n - 1) standard
+    deviations from their mean (Samuelson 1968)."""
     return np.abs(X) > np.sqrt(max(n_training - 1, 1)) * (1.0 + 1e-9)

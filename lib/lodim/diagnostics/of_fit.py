@@ -8,10 +8,7 @@ MANY_DROPPED = 0.1  # share of dropped rows above which they are reported
 
 
 def convergence(subject):
-    """Check whether the optimizer of a fit met its tolerance; return a list of findings.
-
-    subject : the fit
-    """
+    """Return a finding if the optimizer of a fit did not reach its tolerance."""
     if subject.fit.converged or subject.fit._separated:
         return []
     sentence = "The optimizer stopped before its tolerance was met."
@@ -22,10 +19,7 @@ def convergence(subject):
 
 
 def separation(subject):
-    """Check whether coefficients are infinite because the classes are separated.
-
-    Returns a list of findings. subject : the fit
-    """
+    """Return a finding if coefficients are infinite because the classes are separated."""
     fit = subject.fit
     if not fit._separates:
         return "only for glm with classes, as other models have finite estimates"
@@ -39,10 +33,7 @@ def separation(subject):
 
 
 def dropped_rows(subject):
-    """Check whether many rows were dropped for missing values; return a list of findings.
-
-    subject : the fit
-    """
+    """Return a finding if many rows were dropped for missing values."""
     fit = subject.fit
     dropped, n = fit.design.n_dropped, fit.n + fit.design.n_dropped
     if dropped <= MANY_DROPPED * n:
@@ -57,10 +48,7 @@ def dropped_rows(subject):
 
 
 def constant(subject):
-    """Look for features that are constant in the training rows; return a list of findings.
-
-    subject : the fit
-    """
+    """Return a finding if features are constant in the training rows."""
     names = subject.fit.design.constant
     if not names:
         return []
@@ -71,10 +59,7 @@ def constant(subject):
 
 
 def grid_end(subject):
-    """Look for settings whose lowest held-out loss is at the smallest penalty tried.
-
-    Returns a list of findings. subject : the fit
-    """
+    """Return findings about penalties with the lowest held-out loss at the smallest one tried."""
     fit = subject.fit
     if fit.selection is None:
         return "no setting was chosen by cross-validation"

@@ -12,10 +12,9 @@ EDGE = 1e-9  # smallest distance of a probability from 0 and 1, for its logit
 
 
 def overfit(subject):
-    """Check whether other rows are explained much worse than the training rows.
+    """Return a finding if other rows are explained much worse than the training rows.
 
-    Returns a list of findings. subject : a fit and the rows to check
-    """
+    The result is a text if the check is not possible. subject : a fit and rows to check"""
     fit, row = subject.fit, in_pandas(subject.fit.glance)().iloc[0]
     if fit.design.response is None:
         return "there is no response"
@@ -42,10 +41,7 @@ def _percent(share):
 
 
 def _held_out(fit, row):
-    """Return the share of null deviance explained in held-out rows, and its standard error.
-
-    row : measures of the fit, such as its null deviance. None if the share is unknown.
-    """
+    """Return the explained share of null deviance in held-out rows, and its SE; None if unknown."""
     if "held_deviance" in row and np.isfinite(row["held_deviance"]):
         # No error is stored: assume that the deviance of a row varies by about its mean.
         return 1.0 - row["held_deviance"] / row["null_deviance"], 1.0 / np.sqrt(fit.n)
@@ -56,11 +52,10 @@ def _held_out(fit, row):
 
 
 def _explained(subject, before):
-    """Return the share of null deviance explained in the checked rows, and its standard error.
+    """Return the explained share of null deviance in the checked rows, and its standard error.
 
-    `before` is the share in the training rows. Its error is included: it is taken as proportional
-    to the unexplained share and to 1 / sqrt(number of rows).
-    """
+    The error includes that of `before`, the share in the training rows. That error is taken as
+    proportional to the unexplained share and to 1 / sqrt(number of rows)."""
     fit, batch = subject.fit, subject.answered
     weight, family = batch.weight, subject.fit.family
     loss = family.deviance(batch.y, subject.score)
@@ -76,10 +71,7 @@ def _explained(subject, before):
 
 
 def influence(subject):
-    """Check whether single rows determine the fit; return a list of findings.
-
-    subject : a fit and the rows to check
-    """
+    """Return a finding if single rows determine the fit."""
     batch, fit = subject.answered, subject.fit
     if fit._cooks_distance is not None:
         labels, distance = fit._cooks_distance
@@ -101,10 +93,7 @@ def influence(subject):
 
 
 def dispersion(subject):
-    """Check whether counts vary more or less than a Poisson response would.
-
-    Returns a list of findings. subject : a fit and the rows to check
-    """
+    """Return a finding if counts vary more or less than a Poisson response would."""
     fit, batch = subject.fit, subject.answered
     df = batch.n - fit.df
     reason = _no_counts(subject)
@@ -126,10 +115,7 @@ def dispersion(subject):
 
 
 def zeros(subject):
-    """Check whether more counts are zero than expected for a Poisson response.
-
-    Returns a list of findings. subject : a fit and the rows to check
-    """
+    """Return a finding if more counts are zero than a Poisson response would have."""
     fit, batch = subject.fit, subject.answered
     reason = _no_counts(subject)
     if reason:
@@ -151,10 +137,7 @@ def _no_counts(subject):
 
 
 def calibration(subject):
-    """Check whether predicted probabilities or means are wrong on average in some range.
-
-    Returns a list of findings. subject : a fit and the rows to check
-    """
+    """Return a finding if predicted probabilities or means are wrong on average in some range."""
     fit, batch = subject.fit, subject.answered
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -171,10 +154,7 @@ def calibration(subject):
 
 
 def _numbers(fit, y, score):
-    """Return a list with a text about the predictions that are most wrong on average; [] if none.
-
-    y : numeric responses; score : link scores
-    """
+    """Return a list with a text on the predictions that are most wrong on average; [] if none."""
     mean = fit.family.mean(score)
     residual = y - mean
     gain, chance = recalibration(residual, mean, fit.n)
@@ -186,10 +166,7 @@ def _numbers(fit, y, score):
 
 
 def _classes(fit, y, score):
-    """Return texts, one per class with wrong probabilities, which say where they are most wrong.
-
-    y : codes of classes; score : link scores
-    """
+    """Return a text per class with wrong probabilities, on where they are most wrong."""
     mean = fit.family.mean(score)
     p = mean[:, None] if mean.ndim == 1 else mean
     classes = [(1, fit.levels[1])] if mean.ndim == 1 else list(enumerate(fit.levels))
@@ -220,30 +197,15 @@ FIFTHS = "lowest", "second", "middle", "fourth", "highest"
 
 
 def recalibration(residual, predictor, n_training, variance=None):
-    """Test whether an intercept and a slope on a predictor would improve the predictions.
+    """Return a score test of whether an intercept and a slope would improve predictions.
 
-    This is a score test. The variances are the squared residuals, so that no single outlier makes
-    the result significant (Davidson and MacKinnon 1993, Sect. 13.7). For probabilities p (1 - p) is
-    used too, since near 0 or 1 small residuals of the same sign are expected; the smaller statistic
-    counts. It is divided by 1 + n / n_training, since predictions vary with the training rows.
+    The result is the statistic, chi-square with two degrees of freedom, and its p-value. The
+    statistic is about the gain in deviance. It uses squared residuals as variances, so that
+    outliers do not matter (Davidson and MacKinnon 1993, Sect. 13.7), or `variance` if that gives
+    less.
 
-    Parameters
-    ----------
-    residual : array (n,)
-        Response minus predicted mean.
-    predictor : array (n,)
-        Predicted mean for numbers, logit of the probability for classes.
-    n_training : int
-    variance : array (n,), optional
-        Variance of each response; p (1 - p) for a probability.
-
-    Returns
-    -------
-    float, float
-        The statistic, chi-square with two degrees of freedom, and its p-value. The statistic is
-        approximately the gain in deviance for probabilities, or n times the explained share of the
-        sum of squares for numbers.
-    """
+    residual (n,) : response minus predicted mean; predictor (n,) : mean, or logit of the
+        probability"""
     centred = predictor - predictor.mean()
     size = np.sqrt((centred**2).mean())
     slope = centred / size if size > 1e-12 else np.zeros_like(centred)
@@ -256,20 +218,9 @@ def recalibration(residual, predictor, n_training, variance=None):
 
 
 def worst_fifth(y, predicted, variance):
-    """Return mean prediction and mean response of the worst calibrated fifth of predictions.
+    """Return the mean prediction and response of the worst fifth of predictions, and its name.
 
-    Parameters
-    ----------
-    y, predicted, variance : arrays (n,)
-        Responses, predictions, and variances of the responses. The difference of the means is
-        compared with its standard error.
-
-    Returns
-    -------
-    float, float, str
-        Mean prediction, mean response, and the name of the fifth: lowest, second, middle, fourth or
-        highest.
-    """
+    The differences are compared in standard errors, from the variances (n,) of the responses."""
     parts = np.array_split(np.argsort(predicted, kind="stable"), len(FIFTHS))
     off = [abs((y[k] - predicted[k]).sum()) / np.sqrt(variance[k].sum() + 1e-300) for k in parts]
     worst = int(np.argmax(off))
@@ -286,8 +237,7 @@ def dominant(deviance, weight):
 def poisson_dispersion(y, mean, weight, df):
     """Return Pearson's statistic of counts (n,) per degree of freedom, and a test statistic.
 
-    The test statistic is the score test of Dean and Lawless (1989), in standard errors.
-    """
+    The test is the score test of Dean and Lawless (1989), in standard errors."""
     square = (y - mean) ** 2
     ratio = (weight @ (square / np.maximum(mean, 1e-300))) / df
     return ratio, (square - y).sum() / np.sqrt(2.0 * (mean**2).sum() + 1e-300)
@@ -301,11 +251,9 @@ def excess_zeros(y, mean):
 
 
 def is_lost(explained_before, explained_now, error):
-    """Return whether other rows lose more than half of the explained deviance of training.
+    """Return whether other rows lose over half of the deviance share explained in training.
 
-    explained_before, explained_now : explained shares of the null deviance in training and in other
-        rows; error : standard error of explained_now
-    """
+    error : standard error of `explained_now`, the share in the other rows"""
     gap = explained_before - explained_now
     return bool(
         explained_before >= LEAST_EXPLAINED

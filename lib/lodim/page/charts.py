@@ -1,8 +1,7 @@
 """Pictures as Vega-Lite charts, which a browser draws. Only this module imports altair.
 
-Columns are named c0, c1, ... in a chart, and the user's names are only titles. So no name is
-interpreted as a path, an expression or HTML.
-"""
+Columns are named c0, c1, ... in a chart; the user's names are only titles. So no name is read as a
+path, an expression or HTML."""
 
 import functools
 import math
@@ -47,11 +46,9 @@ def libraries():
 
 @functools.cache
 def program():
-    """Return the JavaScript library that draws charts; it is created in another process.
+    """Return the JavaScript library that draws charts.
 
-    The reason is that the JavaScript engine in vl_convert ends its process if the address space is
-    limited.
-    """
+    It is created in another process, which its engine would end if the address space is limited."""
     code = "import sys, vl_convert as v; sys.stdout.buffer.write(v.javascript_bundle().encode())"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     if made.returncode or not made.stdout:
@@ -177,9 +174,7 @@ def _in_turn(alt, classes, marks, times=1):
 
 
 def _beside_colour(alt, encoding, picture, names, marks):
-    """Return a mark (shape or dash) per class as a keyword for the chart, if classes share colours.
-
-    Otherwise {}; alt is the module altair."""
+    """Return a chart keyword with a shape or dash per class, if classes share colours; else {}."""
     many = _many_classes(picture)
     if not many:
         return {}
@@ -189,9 +184,7 @@ def _beside_colour(alt, encoding, picture, names, marks):
 
 
 def _position(alt, picture, names):
-    """Return how a chart shows both axes of a picture; names are in the order of the rows.
-
-    alt : the module altair"""
+    """Return how a chart shows both axes of a picture; names keep the order of the rows."""
     across = _names_across(alt, picture)
     if _is_number(picture.frame, picture.x):
         kind = "log" if picture.logarithmic else "linear"

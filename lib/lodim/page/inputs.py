@@ -16,23 +16,16 @@ SPREAD = 2.0  # half-width of a range in standard deviations, if no data are giv
 
 @dataclass(frozen=True)
 class Input:
-    """A column of the data that a reader of a page can set, to get a prediction.
-
-    levels : levels of a category, or None; low, high : ends of the range of a number
-    typical : median of a number, or most frequent level
-    whole : whether a number has an integer type, or is always 0 or 1
-    dates : whether numbers are dates, in days since 1970-01-01
-    quantiles : some quantiles of a number with more than two distinct values
-    """
+    """A column of the data that a reader of a page can set, to get a prediction."""
 
     name: str
-    typical: str | bool | int | float
-    levels: tuple | None = None
-    low: float = 0.0
+    typical: str | bool | int | float  # median of a number, or most frequent level
+    levels: tuple | None = None  # of a category
+    low: float = 0.0  # ends of a number's range: low, high
     high: float = 0.0
-    whole: bool = False
-    dates: bool = False
-    quantiles: tuple[float, ...] = ()
+    whole: bool = False  # whether numbers are integers, or only 0 and 1
+    dates: bool = False  # whether numbers are days since 1970-01-01
+    quantiles: tuple[float, ...] = ()  # of a number with more than two distinct values
 
 
 def columns_of(design):
@@ -80,12 +73,10 @@ def _from_column(column, known):
 
 
 def from_design(design):
-    """Return a list with one Input (name, range, typical value) per column, without data.
+    """Return an Input (name, range, typical value) per column, from the design alone.
 
-    The range of a number is its mean plus or minus some standard deviations; the typical level of a
-    category is its first level. The result is None if the design does not determine all inputs, for
-    example with an offset.
-    """
+    The range of a number is its mean plus or minus 2 standard deviations. The result is None if the
+    design does not determine all inputs, for example with an offset."""
     found = {}
     for k, t in enumerate(design.term_of):
         parts = design.terms[t]

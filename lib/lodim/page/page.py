@@ -117,9 +117,7 @@ def _pictures(fit, columns, data):
 
 
 def _numbered(groups):
-    """Return the pictures of each section of the page, with the numbers of their charts.
-
-    groups : dict from headings to pictures"""
+    """Return a dict: heading -> pictures of the section, each with the number of its chart."""
     count, found = 0, {}
     for heading, group in groups.items():
         found[heading] = list(enumerate(group, start=count))

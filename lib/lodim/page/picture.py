@@ -8,42 +8,25 @@ MOST_NAMES = 30  # largest number of bars or intervals in a picture
 
 
 def not_drawn(frame, most):
-    """Return a sentence on how many rows of a table a picture shows; "" if it shows all.
-
-    most : largest number of rows that are shown"""
+    """Return a sentence on how many of a table's rows a picture shows; "" if it shows all."""
     return f" The {most} largest of {len(frame)}." if len(frame) > most else ""
 
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """One picture of a page.
-
-    title, note : texts above the picture
-    mark : 'bars' (one number per name), 'points', 'lines' (in order of x, one line per colour),
-        'intervals' (an estimate per name, between `low` and `high`), 'cells' (a number, the
-        `color`, per pair of names)
-    frame : one row per drawn mark
-    x, y : names of the columns on the axes
-    color : name of a column of numbers or names; "" for none
-    low, high : names of the columns with the ends of intervals
-    hover : names of additional columns in the tooltip
-    reference : value of y at which a line is drawn; "x" means the line where y equals x
-    logarithmic : whether the x axis is logarithmic
-    scale : ends of the y axis, if pictures share them
-    rug : values of x that are drawn as tick marks at the bottom
-    """
+    """One picture of a page: how a browser draws a frame."""
 
     title: str
-    mark: str
-    frame: pd.DataFrame
-    x: str
+    mark: str  # "bars", "points", "lines", "intervals" or "cells"
+    frame: pd.DataFrame  # one row per drawn mark
+    x: str  # columns on the axes: x, y
     y: str
-    note: str = ""
-    color: str = ""
-    low: str = ""
+    note: str = ""  # text above the picture
+    color: str = ""  # column of numbers or names
+    low: str = ""  # columns with the ends of intervals: low, high
     high: str = ""
-    hover: tuple[str, ...] = ()
-    reference: float | str | None = None
-    logarithmic: bool = False
-    scale: tuple[float, float] | None = None
-    rug: tuple[float, ...] = ()
+    hover: tuple[str, ...] = ()  # further columns in the tooltip
+    reference: float | str | None = None  # y of a line; "x": the line y = x
+    logarithmic: bool = False  # whether the x axis is
+    scale: tuple[float, float] | None = None  # ends of the y axis, if pictures share them
+    rug: tuple[float, ...] = ()  # x of tick marks at the bottom

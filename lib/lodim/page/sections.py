@@ -28,10 +28,9 @@ def thinned(frame, most):
 
 
 def with_columns(rows, new):
-    """Return rows with new columns and their labels, and the names of these columns.
+    """Return rows with new columns and their labels, and the names of the new columns.
 
-    new : dict of values (n,); a blank is added to a name that the rows have already
-    """
+    new : dict of values (n,); a blank is added to a name that the rows have already"""
     new = {"row": [str(label) for label in rows.index]} | new
     names = []
     for name in new:
@@ -43,17 +42,11 @@ def with_columns(rows, new):
 
 
 def effects(fit, inputs, data):
-    """Return pictures of the mean prediction as a function of each column, the widest first.
+    """Return pictures of the partial dependence on each column, the widest first.
 
-    This is partial dependence (Friedman 2001, Sect. 8.2): all other columns keep their values in
-    some rows of the data, or without data have their typical values. All pictures have the same y
-    axis. inputs : columns with their ranges
-
-    Returns
-    -------
-    pictures, names
-        The pictures, and the names of the columns that are not shown.
-    """
+    Also return the names of columns without a picture. Predictions are averaged over some rows of
+    the data, or are for typical values without data (Friedman 2001, Sect. 8.2).
+    inputs : columns with their ranges"""
     typical = {column.name: [column.typical] for column in inputs}
     base = pd.DataFrame(typical) if data is None else thinned(data[list(typical)], BASE)
     found = {c.name: _effect(fit, base, c) for c in inputs[:MOST_COLUMNS]}
@@ -175,9 +168,7 @@ def limits(fit):
 
 
 def _residuals(known, columns):
-    """Return the picture of residuals against predictions.
-
-    known : rows with predictions and residuals; columns : names of these columns"""
+    """Return the picture of residuals against predictions, from rows that have both."""
     shown = [*columns][:MOST_HOVER]
     new = {"prediction": known[".fitted"], "residual": known[".resid"]}
     rows, (row, fitted, resid) = with_columns(known[shown], new)
@@ -187,10 +178,7 @@ def _residuals(known, columns):
 
 
 def _calibration(fit, data, response):
-    """Return the picture of observed against predicted shares of the second class.
-
-    Rows are grouped by quantiles of their predictions.
-    """
+    """Return the picture of observed against predicted shares of the second class."""
     probability, code, weight = fit._probabilities(data, None)
     groups = pd.DataFrame(reliability(probability[:, 1], code == 1, weight, BINS))
     note = f"Share of {response} = {fit.levels[1]} in {len(groups)} groups of rows."

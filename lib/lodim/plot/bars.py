@@ -64,9 +64,7 @@ def weights(names, v, xlabel, ax=None):
 
 
 def lollipops(names, values, labels, xlabel, ax=None):
-    """Draw values (m, k) of m features in k dimensions, one mark per dimension.
-
-    The first feature is on top; labels name the dimensions."""
+    """Draw values (m, k) of m features in k dimensions, with a mark per dimension, first on top."""
     k = values.shape[1]
     ax = ensure_axes(ax, (7.0, max(2.5, (0.2 + 0.13 * k) * len(names) + 1.2)))
     y = np.arange(len(names))[::-1]
@@ -86,9 +84,7 @@ def lollipops(names, values, labels, xlabel, ax=None):
 
 
 def forest(names, values, low, high, xlabel, ax=None):
-    """Draw an estimate and its interval per name: a point, and a line from low to high.
-
-    The first name is on top."""
+    """Draw an estimate and its interval (low to high) per name, the first name on top."""
     ax = ensure_axes(ax, (7.0, 1.0 + 0.28 * max(len(names), 8)))
     place = np.arange(len(names))[::-1]
     ax.hlines(place, low, high, color=BLUE, lw=1.5)

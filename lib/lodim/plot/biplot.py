@@ -21,7 +21,7 @@ ARROW = {"arrowstyle": "-|>", "color": INK, "lw": 1.0, "shrinkA": 0, "shrinkB": 
 
 @dataclass(frozen=True)
 class Rows:
-    """Coordinates xy (n, k) of rows, and their class codes (n,), NaN if unknown."""
+    """Rows to draw: coordinates xy (n, k), and class codes (n,), NaN if unknown."""
 
     xy: np.ndarray
     code: np.ndarray
@@ -43,10 +43,7 @@ class Arrows:
 def frame(xy, ratio=None):
     """Return the ends (2, k) of k axes that contain all rows xy (n, k) except outliers.
 
-    Rows are outside if their distance to the range of most rows is many times this range.
-
-    ratio : width over height of a plane, to which the ends are adapted
-    """
+    ratio : width over height of a plane, to which the ends are adapted"""
     inner = np.quantile(xy, [TAIL, 1.0 - TAIL], axis=0)
     fence = FENCE * (inner[1] - inner[0])
     low = np.maximum(xy.min(axis=0), inner[0] - fence)
@@ -66,25 +63,20 @@ def sides(ax):
 
 @dataclass(frozen=True)
 class Ground:
-    """Background of a plane at positions x (m,), y (l,), for C classes.
-
-    density : (l, m, C) density of each class; levels (C, 2) of its contours
-    score : (l, m, C) score of each class, of which the largest is predicted, or None
-    least : total density below which a region counts as empty
-    """
+    """Background of a plane at positions x (m,), y (l,), for C classes."""
 
     x: np.ndarray
     y: np.ndarray
-    density: np.ndarray
-    levels: np.ndarray
-    score: np.ndarray | None
-    least: float
+    density: np.ndarray  # (l, m, C) density of each class
+    levels: np.ndarray  # (C, 2) density at its contours
+    score: np.ndarray | None  # (l, m, C); the class with the largest is predicted
+    least: float  # total density below which a region is empty
 
 
 def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title=None):
     """Draw rows in two dimensions within the frame `ends` (2, 2), and return the Axes.
 
-    ground : densities and predicted classes in the background; arrows : loadings of features"""
+    ground : densities and predicted classes of the background; arrows : loadings of features"""
     ax = ensure_axes(ax, SIZE)
     decided = ground is not None and ground.score is not None
     if decided:
@@ -130,10 +122,7 @@ def _points(ax, rows, legend):
 
 
 def _chosen(ax, ground):
-    """Draw the background of a plane in pale colours of the predicted classes, and the boundaries.
-
-    In empty regions the background is white and boundaries are faint.
-    """
+    """Draw pale areas of the predicted classes and their boundaries, faint in empty regions."""
     x, y, score = ground.x, ground.y, ground.score
     known = ground.density.sum(axis=2) > ground.least
     class_rgb = np.array([rgb(colour(k)) for k in range(score.shape[2])])[score.argmax(axis=2)]
@@ -150,11 +139,9 @@ def _chosen(ax, ground):
 
 
 def _contours(ax, ground, legend):
-    """Draw contours of each class's density, which contain given shares of its rows.
+    """Draw density contours of each class, which contain given shares of its rows.
 
-    With many classes only the inner contour is drawn. Returns (name, position, colour) of each
-    maximum, if there are many classes.
-    """
+    Return (name, position, colour) of each maximum if there are many classes."""
     peaks, C = [], ground.density.shape[2]
     named = (
         shorten(legend.labels, NARROW if C <= MANY_CLASSES else SHORT_NAME)
@@ -182,10 +169,7 @@ def _write_legibly(ax, text, place, **style):
 
 
 def _arrows(ax, arrows, ends):
-    """Draw loadings as arrows from the origin, scaled to the frame `ends` (2, 2) of a plane.
-
-    Returns the tips (m, 2) of the m arrows, and the origin (2,).
-    """
+    """Draw loadings as arrows, scaled to the frame `ends` (2, 2); return tips (m, 2) and origin."""
     origin = np.zeros(2)
     if not ((ends[0] < origin) & (origin < ends[1])).all():
         origin = ends.mean(axis=0)
@@ -198,10 +182,9 @@ def _arrows(ax, arrows, ends):
 
 
 def stretch(to, origin, ends):
-    """Return the factor of arrows `to` (m, 2) such that the longest almost reaches the frame.
+    """Return the factor with which the longest arrow almost reaches the frame `ends` (2, 2).
 
-    The frame `ends` (2, 2) has the ends of both axes.
-    """
+    to : (m, 2) arrows from `origin`"""
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(to > 0.0, (ends[1] - origin) / to, (ends[0] - origin) / to)
     room = np.where(to == 0.0, np.inf, room).min(axis=1)
@@ -211,11 +194,8 @@ def stretch(to, origin, ends):
 def _write_names(ax, names, tips, origin, peaks):
     """Write names beyond the tips of arrows and at the maxima of classes, without overlap.
 
-    Classes are named only if their names cover a small share of the Axes.
-
-    tips : (m, 2) ends of the arrows from `origin`; peaks : (name, position, colour) of each
-        class
-    """
+    Classes are only named if there is room. tips (m, 2) : ends of arrows from `origin`
+    peaks : (name, position, colour) of each class"""
     n_arrows = len(names)
     if not n_arrows + len(peaks):
         return
@@ -250,7 +230,7 @@ def _write_names(ax, names, tips, origin, peaks):
 def apart(place, half, rounds=200):
     """Return centres (m, 2) of m rectangles, moved until they do not overlap.
 
-    place : (m, 2) first centres; half : (m, 2) half widths and heights"""
+    place (m, 2) : first centres; half (m, 2) : half widths and heights"""
     place = place.copy()
     for _ in range(rounds):
         moved = False
@@ -282,7 +262,7 @@ def _beyond(ax, xy, ends):
 def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=None):
     """Draw rows in one dimension: densities (len(x), C) of C classes, tick marks for the rows.
 
-    best : predicted class at each x, at whose changes lines are drawn; arrows : loadings"""
+    best : predicted class at each x, to draw where it changes; arrows : loadings"""
     top, entries = float(np.nanmax(density)), []
     for k, label in enumerate(legend.entries):
         ax.fill_between(x, density[:, k], color=colour(k), alpha=0.18, lw=0)
@@ -311,9 +291,7 @@ def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=No
 
 
 def _thresholds(ax, x, best):
-    """Draw lines where the predicted class changes, with their positions if there is room.
-
-    best : class predicted at each position x"""
+    """Draw lines where `best` (class predicted at x) changes, with positions if there is room."""
     changes = (np.diff(best) != 0) & (best[1:] >= 0) & (best[:-1] >= 0)
     places, last = 0.5 * (x[1:] + x[:-1])[changes], -np.inf
     style = {"fontsize": 8, "ha": "center", "va": "bottom", "color": INK}
@@ -325,9 +303,7 @@ def _thresholds(ax, x, best):
 
 
 def _bars_below(ax, arrows, floor, top, x):
-    """Draw loadings of one dimension as arrows below each other; return the lowest one's height.
-
-    floor, top : heights of the plot's lower and upper end"""
+    """Draw loadings of one dimension as arrows below each other; return the lowest one's height."""
     to = arrows.to[:, 0]
     middle = 0.0 if x[0] < 0.0 < x[-1] else 0.5 * (x[0] + x[-1])
     room = REACH * min(middle - x[0], x[-1] - middle) / max(np.abs(to).max(), 1e-300)

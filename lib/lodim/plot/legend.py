@@ -50,9 +50,7 @@ def key(ax, legend, boundary, densities, arrows, inside=False):
 def write(ax, entries, legend, inside=False):
     """Draw legend entries, classes first, in as many lines as the Axes have room for.
 
-    With many classes lines are closer together, then in two columns; of even more classes only the
-    first ones are shown.
-    """
+    Many classes get closer lines, then two columns; in the end only the first classes are shown."""
     height = ax.get_window_extent().height * 72.0 / ax.figure.dpi
     n, C = len(entries), len(legend.entries)
     style = {"fontsize": 8, "labelspacing": 0.9}
@@ -72,9 +70,6 @@ def write(ax, entries, legend, inside=False):
 
 
 def _those_with_room(entries, n_classes, room):
-    """Return the legend's entries that fit, without the last classes, and how many were cut.
-
-    n_classes : number of entries that are classes, the first ones; room : largest number of
-        entries"""
+    """Return up to `room` entries, without the last classes, and the number of classes cut."""
     left = min(max(0, len(entries) - room), n_classes - 1)
     return entries[: n_classes - left] + entries[n_classes:], left

@@ -18,9 +18,7 @@ AXES = "ax must be matplotlib Axes, one per panel"
 def literal(function):
     """Decorate a function (object, ax=None, ...) -> Axes so that all texts it draws are literal.
 
-    A `$` does not start mathematics. Letters that no font has become boxes (without matplotlib's
-    warning), control characters become blanks, and long texts are shortened.
-    """
+    A `$` does not start mathematics, missing letters become boxes, and long texts are shortened."""
 
     @wraps(function)
     def drawn(thing, ax=None, *args, **kwargs):
@@ -50,10 +48,7 @@ def literal(function):
 
 
 def legend(place, entries, **style):
-    """Return a legend of the given artists on Axes or a figure.
-
-    Unlike matplotlib's own legend, it includes labels that begin with an underscore.
-    """
+    """Return a legend of artists, including labels with a leading underscore."""
     labels = _cut([entry.get_label() for entry in entries], LINE)
     out = place.legend(entries, [f"entry {k}" for k in range(len(entries))], **style)
     for text, label in zip(out.get_texts(), labels, strict=True):

@@ -8,11 +8,10 @@ from lodim.text import shorten
 
 
 def against_log(wide, name, ylabel, above, ax=None, top=10):
-    """Draw lines against the log of a penalty; the `top` largest at its smallest value are named.
+    """Draw lines against the log of a penalty; name the `top` largest at the smallest penalty.
 
-    wide : frame with one row per penalty, increasing, and one column per line
-    above : tuple of the label of the top axis, penalties, and one text per penalty
-    """
+    wide : frame with a row per penalty, increasing, and a column per line
+    above : label of the top axis, penalties, and a text per penalty"""
     ax = ensure_axes(ax)
     if not (wide.index > 0).all():
         raise ArgumentError("a penalty of 0 cannot be drawn on a log axis: leave it out of lambdas")
@@ -36,10 +35,9 @@ def against_log(wide, name, ylabel, above, ax=None, top=10):
 
 
 def name_ends(ax, x, ends):
-    """Write names at the ends of lines, without overlap.
+    """Write names at the ends of lines, at position x, without overlap.
 
-    x : position of the ends; ends : dict name -> (height, colour)
-    """
+    ends : dict name -> (height, colour)"""
     low, high = ax.get_ylim()
     order = sorted(ends, key=lambda name: ends[name][0])
     heights = spread_labels(np.array([ends[name][0] for name in order]), 0.045 * (high - low))
@@ -53,10 +51,7 @@ def name_ends(ax, x, ends):
 
 
 def _axis_above(ax, label, x, texts):
-    """Add a top axis with texts at its ticks: those of the positions x nearest to each tick.
-
-    If all texts at the ticks are equal, no axis is added.
-    """
+    """Add a top axis with the text of the position nearest to each tick, unless all are equal."""
     ticks = [t for t in ax.get_xticks() if x.min() <= t <= x.max()]
     shown = [texts[int(np.argmin(np.abs(x - t)))] for t in ticks]
     if len(set(shown)) > 1:

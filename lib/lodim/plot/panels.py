@@ -23,35 +23,25 @@ FEW_VALUES = 12  # features with at most this many distinct values get random ji
 
 @dataclass(frozen=True)
 class View:
-    """One panel: rows in a view (a set of one to three features).
+    """One panel: rows in a view (a set of one to three features)."""
 
-    x : (n, d) features of the rows, in original units, NaN if missing; d from 1 to 3
-    names : names of the d features
-    served : (n,) bool, rows that the view predicts
-    title : title, one or several lines
-    star : (d,) position of a query, or None; chosen : whether the view predicts the query
-    near : positions of the query's neighbours among the rows
-    levels : for each feature the names of its codes 0, 1, ...; () for numbers
-    blocks : levels of a third feature, each with a section of the horizontal axis
-    """
-
-    x: np.ndarray
+    x: np.ndarray  # (n, d) features in original units
     names: tuple[str, ...]
-    served: np.ndarray
+    served: np.ndarray  # (n,) bool, rows that the view predicts
     title: str
-    star: np.ndarray | None = None
-    chosen: bool = False
-    near: np.ndarray | None = None
+    star: np.ndarray | None = None  # (d,) position of a queried row
+    chosen: bool = False  # whether the view predicts the queried row
+    near: np.ndarray | None = None  # positions of its neighbours among the rows
+    # per feature the names of codes 0, 1, ...; () for numbers
     levels: tuple[tuple[str, ...], ...] = ()
-    blocks: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()  # levels of a third feature, each with a section of the x axis
 
 
 def side_by_side(views, value, key, axes=None, *, star=None):
     """Draw views (sets of one to three features) side by side; return an array of their Axes.
 
-    value : (n,) class codes or numbers of the rows, NaN if unknown; key : colours of these values
-    axes : one per view, new ones by default; star : name of the query in the legend
-    """
+    value : (n,) class codes or numbers of the rows; key : colours of these values
+    axes : one per view; star : name of the queried row in the legend"""
     views = [_flatten(view) for view in views]
     axes, fresh = _places(views, axes, BAR if key.labels is None else 0.0)
     shades = None
@@ -66,12 +56,10 @@ def side_by_side(views, value, key, axes=None, *, star=None):
 
 
 def _flatten(view):
-    """Return a view of two features instead of one of three with several categories.
+    """Return a view of two features instead of three with several categories.
 
-    A view is a set of features. In three dimensions the cells would hide each other. Here each
-    level of the category with the fewest levels has a block of the horizontal axis, and each block
-    has a position per level of another category.
-    """
+    In three dimensions categories would hide each other. One category becomes blocks of the
+    horizontal axis, another the positions within each block."""
     discrete = {j: names for j in range(view.x.shape[1]) if (names := _level_names(view, j))}
     if view.x.shape[1] < 3 or len(discrete) < 2:
         return view
@@ -106,9 +94,7 @@ def _few_values(x):
 
 
 def _codes(rows, x, view, j):
-    """Return codes 0, 1, ... of the rows' values of feature j; other values get the nearest code.
-
-    x : values from which codes are made"""
+    """Return codes 0, 1, ... of the rows' values of feature j; others get the nearest."""
     if view.levels and view.levels[j]:
         return rows
     values = _few_values(x)
@@ -116,10 +102,7 @@ def _codes(rows, x, view, j):
 
 
 def _places(views, axes, bar):
-    """Return one Axes per view (set of features), and whether they are new.
-
-    bar : width of a colour scale to the right, in inches
-    """
+    """Return one Axes per view, and whether they are new; bar : inches for a colour scale."""
     if axes is not None:
         axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
         if len(axes) != len(views):
@@ -160,9 +143,7 @@ def _cloud(ax, view, value, key):
 
 
 def _query(ax, view, x, solid):
-    """Draw the queried row as a star, larger in the view that predicts it, with its neighbours.
-
-    A view is a set of features; rings mark the neighbours."""
+    """Draw the queried row as a star, larger in the view that predicts it, with its neighbours."""
     if view.near is not None:
         ring = {"s": 60, "linewidths": 0.9, "zorder": 3} | solid
         ax.scatter(*x[view.near].T, facecolors="none", edgecolors="black", **ring)
@@ -171,10 +152,7 @@ def _query(ax, view, x, solid):
 
 
 def _spread(view):
-    """Return positions of the rows of a panel; features with few values get random jitter.
-
-    The jitter is the same in each drawing.
-    """
+    """Return positions of the rows of a panel; features with few values get reproducible jitter."""
     x, rng = np.array(view.x, float), np.random.default_rng(0)
     for j, column in enumerate(x.T):
         categories = bool(view.levels and view.levels[j])
@@ -223,10 +201,9 @@ def _line(ax, view):
 
 
 def _density(x, grid):
-    """Return the kernel density of x at the positions `grid`, divided by its maximum.
+    """Return the kernel density of x at `grid`, divided by its maximum; None if x is constant.
 
-    The kernel is normal with Silverman's width. None if x has fewer than two distinct values.
-    """
+    The kernel is normal with Silverman's width."""
     if len(x) < 2 or x.std() == 0:
         return None
     quartiles = np.subtract(*np.quantile(x, [0.75, 0.25])) / 1.34
@@ -278,9 +255,7 @@ def _name_levels(ax, which, levels):
 
 
 def _name_blocks(ax, view):
-    """Write names of levels below each block of the horizontal axis, and names of blocks above.
-
-    A block is the section for one level of a third feature; lines separate the blocks."""
+    """Write names of levels below each block (level of a third feature), and of blocks above."""
     levels, blocks = shorten(view.levels[0], SHORT), len(view.blocks)
     width = len(levels) + 1
     step = -(-len(levels) * blocks // TICKS_BELOW)
@@ -298,10 +273,7 @@ def _name_blocks(ax, view):
 
 
 def _explain(axes, key, shades, star, views, fresh):
-    """Draw a legend below all panels and a colour scale on the right.
-
-    fresh : whether the Axes are new; if they were given, the legend is in the last panel
-    """
+    """Draw a legend below new Axes (`fresh`), or in the last panel, and a colour scale."""
     first = axes[-1]
     flat = next((ax for ax in axes if not hasattr(ax, "get_zlim")), None)
     entries = class_marks(first, key, s=40)

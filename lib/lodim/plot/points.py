@@ -31,8 +31,7 @@ HATCHED = {"facecolor": "white", "edgecolor": VEIL, "hatch": "///", "lw": 0.5}
 class Points:
     """Points xy (n, 2) to draw, each with a class code or number `value` (n,), NaN if unknown.
 
-    size : (n,) areas, scaled so that the largest has a fixed size; None: small and faint points
-    """
+    size (n,) : areas, scaled so that the largest has a fixed size; None: small and faint points"""
 
     xy: np.ndarray
     value: np.ndarray
@@ -50,8 +49,7 @@ class Points:
 class Key:
     """Colours of values: by class if `labels` are given, else on a scale from low to high.
 
-    name : name of the response; size : name of the quantity that areas show
-    """
+    size : name of the quantity that areas show"""
 
     name: str
     labels: tuple | None
@@ -66,9 +64,9 @@ class Key:
 
     @classmethod
     def from_response(cls, name, labels, values, size=""):
-        """Return the Key whose colour scale covers all values.
+        """Return the Key (colours) of a response with a scale that covers all values.
 
-        name : name of the response; labels : its classes, or None; size : what areas show"""
+        labels : its classes, or None; size : name of the quantity that areas show"""
         known = values[np.isfinite(values)]
         ends = (known.min(), known.max()) if len(known) else (0.0, 1.0)
         return cls(name, labels, float(ends[0]), float(ends[1]), size)
@@ -82,11 +80,9 @@ def class_style(k):
 def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
     """Draw points xy (n, d) coloured by class or on a scale; return the artist of the scale.
 
-    value : (n,) class codes or numbers; key : their colours
-    style : style of all points; an array (n,) has one entry per point
-    unknown : additional style of points with unknown value, which are grey
-    hollow : whether points on the scale are rings
-    """
+    value (n,) : class codes or numbers; key : their colours; hollow : draw numbers as rings
+    style : of all points, an array (n,) per point; unknown : further style if the value is
+        unknown"""
     known = np.isfinite(value)
 
     def put(rows, **further):
@@ -123,10 +119,8 @@ def plane(
 ):
     """Draw points over faint points, possibly with a star, and return the Axes.
 
-    key : colours of the points' values; names : of the two axes
     star : (label, (2,) position); tags : dict number of a point -> text
-    square : whether both axes have the same scale
-    """
+    square : whether both axes have the same scale"""
     ax = ensure_axes(ax, SIZE)
     shades = None
     if faint is not None:
@@ -150,14 +144,9 @@ def plane(
 
 
 def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
-    """Draw Z (len(y), len(x)) as coloured surface with contour lines, and points on it.
+    """Draw Z (len(y), len(x)) as coloured surface with contour lines, thick at `level`.
 
-    key.low and key.high are the ends of the colour scale; level : a value whose contour is drawn
-    thick
-
-    over : points; edge, tuple of numbers (len(y), len(x)), negative where the surface is hatched,
-        and a text that explains this; star, tuple of label and position; title
-    """
+    over : points, star, title and edge, as `_draw_over` takes them"""
     ax = ensure_axes(ax, SIZE)
     share = (key.low, key.high) == (0.0, 1.0)
     shades = ax.contourf(x, y, Z, np.linspace(0.0, 1.0, 21) if share else 16, cmap=SCALE)
@@ -172,10 +161,7 @@ def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
 def classes(x, y, P, key, names, ax=None, **over):
     """Draw the most probable class at each position, paler if less probable.
 
-    P : (len(y), len(x), K) probabilities of K classes; key : their colours
-    over : points; edge, tuple of numbers (len(y), len(x)), negative where the surface is hatched,
-        and a text that explains this; star, tuple of label and position; title
-    """
+    P : (len(y), len(x), K) probabilities of K classes; over : arguments of `_draw_over`"""
     ax = ensure_axes(ax, SIZE)
     K = P.shape[2]
     certainty = (P.max(axis=2) - 1.0 / K) / (1.0 - 1.0 / K)
@@ -194,7 +180,7 @@ def _scatter(ax, points, key, zorder, **style):
 def _tag(ax, xy, radius, tags):
     """Write texts next to points xy (n, 2), away from the centre of all points, without overlap.
 
-    radius : of the points' marks; tags : dict number of a point -> text"""
+    radius (n,) : of the marks; tags : dict number of a point -> text"""
     points = ax.figure.dpi / 72.0
     at = ax.transData.transform(xy)[list(tags)] / points
     size, texts = radius[list(tags)], list(tags.values())

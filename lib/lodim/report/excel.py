@@ -23,45 +23,25 @@ NOT_IN_TITLES = re.compile(r"[\\*?:/\[\]\x00-\x1f\ud800-\udfff\ufffe\uffff]")
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """A frame to write as one sheet; its index is not written.
-
-    Parameters
-    ----------
-    title : str
-    frame : DataFrame
-    formats : mapping of column to str
-        Excel number formats by column, such as "0.00".
-    scales : sequence of columns
-        Columns whose cells are shaded from white (smallest value) to orange (largest value).
-    heads : mapping of column to str
-        Colours of column headers, as RGB in hex; default: dark blue.
-    rows : mapping of position to str
-        Colours of rows, as RGB in hex.
-    fixed : int
-        Number of columns that stay visible when the sheet is scrolled; the header row always does.
-    """
+    """A frame to write as one sheet of a workbook; its index is not written."""
 
     title: str
     frame: pd.DataFrame
+    # Excel number formats by column, such as "0.00"
     formats: Mapping[Hashable, str] = field(default_factory=dict)
+    # columns shaded from white (smallest value) to orange (largest)
     scales: Sequence[Hashable] = ()
+    # colours of column headers, RGB in hex
     heads: Mapping[Hashable, str] = field(default_factory=dict)
-    rows: Mapping[int, str] = field(default_factory=dict)
-    fixed: int = 0
+    rows: Mapping[int, str] = field(default_factory=dict)  # colours of rows by position
+    fixed: int = 0  # columns that stay visible when scrolling
 
 
 def write(path: str | PathLike, sheets: Sequence[Sheet]) -> None:
     """Write sheets to an .xlsx file.
 
-    Raises
-    ------
-    MissingExtraError
-        If openpyxl is not installed.
-    DataError
-        If a frame is larger than a sheet can be.
-    StoreError
-        If the file cannot be written.
-    """
+    Raise MissingExtraError without openpyxl, DataError if a frame is too large for a sheet, and
+    StoreError if the file cannot be written."""
     try:
         from openpyxl import Workbook
     except ImportError as error:

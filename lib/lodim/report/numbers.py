@@ -13,21 +13,8 @@ _NOISE = 1e-13  # rounding error of a long sum, relative to the largest number o
 def significant(x: Any, digits: int = 4, noise: float = 1e-15) -> str:
     """Return a value as text; floats with `digits` significant digits, without trailing zeros.
 
-    Parameters
-    ----------
-    x : object
-        Integers are shown in full, missing values as NaN, other objects as their text. Floats from
-        0.0001 to 10 million are shown without an exponent and with all digits before the decimal
-        point.
-    digits : int
-        Number of significant digits.
-    noise : float
-        Floats with a smaller absolute value are shown as 0.
-
-    Returns
-    -------
-    str
-    """
+    Floats from 0.0001 to 10 million have no exponent and all digits before the decimal point.
+    Floats below `noise` are shown as 0, missing values as NaN."""
     if is_missing(x):
         return "NaN"
     if isinstance(x, bool | Integral) or not isinstance(x, Real):
@@ -51,9 +38,8 @@ def blank_if_missing(x: Any) -> str:
 def aligned(values: Iterable[Any], digits: int = 4) -> list[str]:
     """Return a column as texts; floats have the same number of decimals.
 
-    Zeros, and rounding errors relative to the largest value, are shown as 0. A value that would be
-    rounded to zero is shown with two significant digits instead.
-    """
+    Rounding errors relative to the largest value are shown as 0. A value that would be rounded to
+    zero has two significant digits instead."""
     values = list(values)
     sizes = [abs(float(v)) for v in values if _is_float(v) and math.isfinite(v) and v]
     top = math.floor(math.log10(max(sizes))) if sizes else 0

@@ -10,10 +10,9 @@ FILLS = 8  # largest number of columns that a note names
 
 
 def levels(fit, numeric=""):
-    """Return a phrase that names the modelled probability or the classes.
+    """Return a phrase that names the modelled probability or the number of classes.
 
-    numeric : phrase for a numeric response
-    """
+    numeric : phrase for a numeric response"""
     if fit.levels is None:
         return numeric
     if len(fit.levels) == 2:
@@ -117,9 +116,7 @@ def rows(fit, detail=""):
 
 
 def dropped(fit):
-    """Return a list with a hint if many rows were dropped for missing features only, else [].
-
-    Many is over a tenth of the rows."""
+    """Return a list with a hint if over 10% of the rows miss only features, else []."""
     d = fit.design
     if d.missing != "drop" or 10 * d.n_incomplete <= fit.n + d.n_dropped:
         return []
@@ -214,11 +211,7 @@ def choice(fit, detail=""):
 
 
 def at_smallest(fit):
-    """Return (name, value) of penalties whose lowest held-out loss is at their smallest value.
-
-    Only penalties tried in decreasing order are considered: with the largest penalty a model is
-    nearly the null model, and other settings cannot be extended beyond their ends.
-    """
+    """Return (name, value) of penalties with the lowest held-out loss at their smallest value."""
     if fit.selection is None:
         return []
     points, found = fit.selection, []

@@ -1,9 +1,7 @@
 """Reports: the only module that makes text, HTML and LaTeX tables.
 
-A frame of values is converted to a grid of strings once, which is then laid out as text, HTML or
-LaTeX. (Tables of statsmodels are not used, since they do not escape names in HTML, and escape them
-wrongly in LaTeX.)
-"""
+Tables of statsmodels are not used, since they do not escape names in HTML, and do it wrongly in
+LaTeX."""
 
 import html
 import textwrap
@@ -36,37 +34,15 @@ Format = str | Callable[[Any], str]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A data frame with instructions how to print it.
+    """A data frame with instructions how to print it."""
 
-    Parameters
-    ----------
-    title : str
-        Text above the table; may be empty.
-    frame : DataFrame
-        Values of the table; the index holds the row labels.
-    formats : mapping of column to str or callable
-        Format by column: a specification such as ".3f" for numbers (NaN if missing), or a function
-        of the value that returns text. Columns of floats without a format have common decimals,
-        with about 4 significant digits.
-    notes : sequence of str
-        Texts below the table.
-    index : bool
-        Whether to show the index.
-    keep : sequence of bool, optional
-        Which rows are shown if long tables are shortened. Default: all rows of tables with up to 30
-        rows, else the first 10 and the last 5.
-
-    Raises
-    ------
-    ArgumentError
-        If `formats` names a column that the frame lacks.
-    """
-
-    title: str
-    frame: pd.DataFrame
+    title: str  # text above the table, or ""
+    frame: pd.DataFrame  # its index holds the row labels
+    # by column: a specification such as ".3f", or a function
     formats: Mapping[Hashable, Format] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    notes: Sequence[str] = ()  # texts below the table
     index: bool = True
+    # rows to show if the table is shortened; default: the first 10 and last 5
     keep: Sequence[bool] | None = None
 
     def __post_init__(self) -> None:
@@ -224,21 +200,7 @@ class Report:
 def listing(call: str, lines: Sequence[str], table: Table, whole: str = _FULL) -> str:
     """Return the text of `print(fit)`, like R's glmnet: the call, a few lines, and a table.
 
-    Parameters
-    ----------
-    call : str
-        The call that made the fit.
-    lines : sequence of str
-        Lines before the table.
-    table : Table
-        Table with its title above and its notes below; a long table is shortened.
-    whole : str
-        Code that shows all rows of a shortened table.
-
-    Returns
-    -------
-    str
-    """
+    A long table is shortened. whole : code that shows all its rows"""
     parts = ["", *_wrap(f"Call:  {call}", WIDTH, hang=7), ""]
     for line in lines:
         parts += _wrap(line, WIDTH, hang=2)
@@ -254,17 +216,7 @@ def listing(call: str, lines: Sequence[str], table: Table, whole: str = _FULL) -
 
 
 def paragraphs(call: str, parts: Sequence[Sequence[str]]) -> str:
-    """Return a printed text without a table: the call, then paragraphs of several lines each.
-
-    Parameters
-    ----------
-    call : str
-    parts : sequence of sequences of str
-
-    Returns
-    -------
-    str
-    """
+    """Return a printed text without a table: the call, then paragraphs of several lines each."""
     text = ["", *_wrap(f"Call:  {call}", WIDTH, hang=7)]
     for part in parts:
         text += [""]
@@ -285,10 +237,9 @@ class _Grid:
 
 
 def _shown(table: Table, whole: str) -> tuple[str, _Grid, list[str]]:
-    """Return title, grid and notes of a table; long tables are shortened.
+    """Return title, grid of texts and notes of a table; long tables are shortened.
 
-    whole : code that shows the full table, named in a note; if empty, nothing is shortened
-    """
+    whole : code that shows the full table, named in a note; if empty, nothing is shortened"""
     grid, notes = _grid(table), list(table.notes)
     if not whole or (table.keep is None and len(grid.rows) <= _LONG):
         return table.title, grid, notes
@@ -345,8 +296,7 @@ def _elide(grid, keep):
 
 
 def _two_columns(header):
-    """Return pairs as rows (label, value, label, value), the first half of the pairs on the
-    left."""
+    """Return pairs as rows (label, value, label, value), filled column by column."""
     pairs = [(_label(label), str(value)) for label, value in header]
     half = (len(pairs) + 1) // 2
     right = [*pairs[half:], ("", "")]
